@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Jobs, models and datasets on the wire. Every encoder returns text that the caller
+ * frees, or NULL when out of memory. Times are milliseconds since 1970 UTC; 0 means
+ * "not yet" and becomes null.
+ */
+#ifndef API_JOB_H
+#define API_JOB_H
+
+#include "api/problem.h"
+
+enum api_job_state {
+    API_JOB_QUEUED,
+    API_JOB_RUNNING,
+    API_JOB_SUCCEEDED,
+    API_JOB_FAILED,
+    API_JOB_CANCELLED,
+    API_N_JOB_STATES
+};
+
+const char *api_job_state_name(enum api_job_state state);
+/* The state of a name, or API_N_JOB_STATES. */
+enum api_job_state api_job_state_parse(const char *name);
+bool api_job_state_ended(enum api_job_state state);
+
+/* NULL strings become null. Texts marked JSON are embedded as they are. */
+struct api_job {
+    const char *id;
+    enum api_job_state state;
+    const char *stage; /* of the progress, NULL before it starts */
+    uint64_t done, total;
+    int64_t position; /* in the queue from 1; 0 when not queued */
+    int64_t created_at, started_at, ended_at;
+    const char *model, *calibration; /* ids */
+    const char *spec;                /* JSON, as it was sent */
+    const char *labels;              /* JSON object */
+    const char *result_model;        /* "sha256:…" of the quantized model */
+    uint64_t result_size;
+    const char *summary;              /* JSON */
+    const struct api_problem *error; /* NULL unless failed or cancelled */
+};
+
+char *api_job_encode(const struct api_job *job);
+/* {"jobs":[…],"next_cursor":…}; `cursor` NULL on the last page. */
+char *api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor);
+
+/* A job's JSON body. Strings are NULL where the member is absent. */
+struct api_job_request {
+    char *model;       /* a stored model's id */
+    char *calibration; /* a stored dataset's id */
+    char *spec;        /* JSON text of the member `spec` */
+    char *labels;      /* JSON text of the member `labels` */
+    int64_t priority;
+};
+
+/* BAD_REQUEST and INVALID_JSON name the member by JSON pointer. */
+bool api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,
+                            struct api_problem *problem);
+void api_job_request_fini(struct api_job_request *request);
+/* Checks the text of the form part `labels`: an object of strings. */
+bool api_labels_check(const char *text, struct api_problem *problem);
+
+/* {"id","size","created_at","files"}; for a dataset `info` is the JSON text of
+   api_dataset_info_encode(), whose members are added. */
+char *api_model_encode(const char *id, uint64_t size, int64_t created_at);
+char *api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
+                         const char *info);
+
+char *api_version_encode(const char *runtime_version);
+/* {"status":…} of /healthz and /readyz. */
+char *api_status_encode(const char *status);
+
+#endif

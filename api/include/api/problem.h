@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * application/problem+json (RFC 9457). Every error that a client can see is a row of
+ * api/tbl/problems.h; the engine's codes are rows there too, with their HTTP status.
+ */
+#ifndef API_PROBLEM_H
+#define API_PROBLEM_H
+
+#include "qdq/error.h"
+
+enum api_code {
+#define PROBLEM_ENGINE(name, status, retryable) API_##name,
+#define PROBLEM(name, slug, status, retryable, meaning) API_##name,
+#include "api/problems.h"
+#undef PROBLEM_ENGINE
+#undef PROBLEM
+    API_N_CODES
+};
+
+struct api_problem {
+    enum api_code code;
+    bool set;
+    enum qdq_where kind; /* what `where` names; it becomes errors[0] of the document */
+    char where[256];
+    char detail[512];
+};
+
+/* Sets *p unless it is set already (first error wins). Returns false, for `return`. */
+bool api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
+                     const char *where, const char *fmt, ...) QDQ_PRINTF(5, 6);
+bool api_problem_set_engine(struct api_problem *p, const struct qdq_error *err);
+
+int api_problem_status(enum api_code code);
+const char *api_problem_slug(enum api_code code);
+bool api_problem_retryable(enum api_code code);
+/* The code of a slug, or API_N_CODES. */
+enum api_code api_problem_code(const char *slug);
+
+/* The JSON document; the caller frees it. NULL when out of memory. */
+char *api_problem_encode(const struct api_problem *p);
+/* The body of GET /v1/errors. */
+char *api_problems_encode(void);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every error a client can see.
+ *   PROBLEM_ENGINE(NAME, status, retryable)           a code of qdq/codes.h
+ *   PROBLEM(NAME, "slug", status, retryable, "meaning")  one of the service's own
+ * The engine's rows stand first and in the order of qdq/codes.h (asserted in problem.c).
+ */
+PROBLEM_ENGINE(INVALID_MODEL, 400, false)
+PROBLEM_ENGINE(INVALID_DATASET, 400, false)
+PROBLEM_ENGINE(INVALID_SPEC, 422, false)
+PROBLEM_ENGINE(UNSUPPORTED, 422, false)
+PROBLEM_ENGINE(UNMATCHED, 422, false)
+PROBLEM_ENGINE(EXTERNAL_MISSING, 422, false)
+PROBLEM_ENGINE(EXISTING_QDQ, 422, false)
+PROBLEM_ENGINE(NO_CALIBRATION, 422, false)
+PROBLEM_ENGINE(CALIBRATION_MISMATCH, 422, false)
+PROBLEM_ENGINE(NONFINITE, 422, false)
+PROBLEM_ENGINE(NOT_OBSERVED, 422, false)
+PROBLEM_ENGINE(RUN_FAILED, 422, false)
+PROBLEM_ENGINE(RUNTIME_MISSING, 503, true)
+PROBLEM_ENGINE(LIMIT_EXCEEDED, 422, false)
+PROBLEM_ENGINE(NO_MEMORY, 503, true)
+PROBLEM_ENGINE(IO, 500, true)
+PROBLEM_ENGINE(CANCELLED, 409, false)
+PROBLEM_ENGINE(INTERNAL, 500, false)
+PROBLEM(BAD_REQUEST, "bad_request", 400, false, "the request cannot be read")
+PROBLEM(INVALID_JSON, "invalid_json", 400, false, "the body is not valid JSON")
+PROBLEM(EMPTY_BODY, "empty_body", 400, false, "the request has no body")
+PROBLEM(MISSING_PART, "missing_part", 400, false,
+        "the request lacks a part or member that it needs")
+PROBLEM(DIGEST_MISMATCH, "digest_mismatch", 400, false,
+        "the bytes do not hash to the digest that was given")
+PROBLEM(HOST_NOT_ALLOWED, "host_not_allowed", 403, false,
+        "the Host or Origin header names a foreign host")
+PROBLEM(NOT_FOUND, "not_found", 404, false, "there is no such resource")
+PROBLEM(METHOD_NOT_ALLOWED, "method_not_allowed", 405, false,
+        "the resource does not know this method")
+PROBLEM(NOT_FINISHED, "not_finished", 409, true, "the job has not ended yet")
+PROBLEM(FAILED, "failed", 409, false, "the job failed and has no model")
+PROBLEM(ACCURACY, "accuracy", 409, false,
+        "the quantized model missed the accuracy that was asked for")
+PROBLEM(ENDED, "ended", 409, false, "the job has ended already")
+PROBLEM(IN_USE, "in_use", 409, true, "a job that has not ended needs this resource")
+PROBLEM(TOO_LARGE, "too_large", 413, false, "the body is over the configured limit")
+PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
+        "the route does not take this content type")
+PROBLEM(QUEUE_FULL, "queue_full", 429, true, "the queue is full")
+PROBLEM(WORKER_DIED, "worker_died", 500, true,
+        "the process that worked on this ended unexpectedly, also when tried again")
+PROBLEM(DRAINING, "draining", 503, true, "the daemon is stopping")
+PROBLEM(STILL_RUNNING, "still_running", 504, true,
+        "the job is still running; its place is in Location")
+PROBLEM(DISK_FULL, "disk_full", 507, true, "there is no room to store this")

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Engine results as JSON (shapes: api/openapi.yaml). Every call returns text that the
+ * caller frees, or NULL when out of memory. Numbers read back to the same value and do
+ * not depend on the locale; what is not finite becomes null.
+ */
+#ifndef API_REPORT_H
+#define API_REPORT_H
+
+#include "qdq.h"
+
+char *api_report_encode(const struct qdq_report *report);
+/* The report's `summary` alone. */
+char *api_summary_encode(const struct qdq_report *report);
+/* {"summary","layers","warnings"} of a dry run. */
+char *api_plan_encode(const struct qdq_plan_view *plan,
+                      const struct qdq_model_info *model);
+char *api_model_info_encode(const struct qdq_model_info *model,
+                            const struct qdq_plan_view *plan);
+/* The members `samples` and `inputs` of a dataset: {"samples":n,"inputs":[…]}. */
+char *api_dataset_info_encode(const struct qdq_dataset_info *dataset);
+/* The body of GET /v1/layers. */
+char *api_layers_encode(void);
+
+#endif

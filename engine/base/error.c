@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "qdq/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *slug, *meaning;
+} codes[QDQ_N_CODES] = {
+    [QDQ_OK] = {"ok", "no error"},
+#define QDQ_CODE(name, slug, meaning) [QDQ_##name] = {slug, meaning},
+#include "qdq/codes.h"
+#undef QDQ_CODE
+};
+
+static const char *const wheres[QDQ_N_WHERES] = {
+    [QDQ_AT_NOTHING] = "",      [QDQ_AT_POINTER] = "pointer", [QDQ_AT_NODE] = "node",
+    [QDQ_AT_TENSOR] = "tensor", [QDQ_AT_INPUT] = "input",     [QDQ_AT_SAMPLE] = "sample",
+    [QDQ_AT_OFFSET] = "offset",
+};
+
+/* Ends a text that was cut in "...", so that nobody takes it for the whole. */
+static void
+mark_cut(char *text, size_t size)
+{
+    memcpy(text + size - 4, "...", 4);
+}
+
+/* Keeps an error one line, whatever a model or a library put into it. */
+static void
+flatten(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = ' ';
+}
+
+enum qdq_code
+qdq_error_set(struct qdq_error *err, enum qdq_code code, enum qdq_where kind,
+              const char *where, const char *fmt, ...)
+{
+    if (!err || err->code != QDQ_OK)
+        return code;
+    err->code = code;
+    err->kind = where ? kind : QDQ_AT_NOTHING;
+    if (snprintf(err->where, sizeof err->where, "%s", where ? where : "") >=
+        (int)sizeof err->where)
+        mark_cut(err->where, sizeof err->where);
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(err->text, sizeof err->text, fmt, args) >= (int)sizeof err->text)
+        mark_cut(err->text, sizeof err->text);
+    va_end(args);
+    flatten(err->text);
+    return code;
+}
+
+const char *
+qdq_code_slug(enum qdq_code code)
+{
+    return (unsigned)code < QDQ_N_CODES ? codes[code].slug : "internal";
+}
+
+const char *
+qdq_code_meaning(enum qdq_code code)
+{
+    return (unsigned)code < QDQ_N_CODES ? codes[code].meaning : "a bug in qdqd";
+}
+
+const char *
+qdq_where_name(enum qdq_where kind)
+{
+    return (unsigned)kind < QDQ_N_WHERES ? wheres[kind] : "";
+}

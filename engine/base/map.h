@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names to pointers, in an arena. Keys are borrowed and must outlive the map. */
+#ifndef QDQI_MAP_H
+#define QDQI_MAP_H
+
+#include "base/arena.h"
+
+struct qdqi_map;
+
+struct qdqi_map *qdqi_map_new(struct qdqi_arena *arena); /* NULL: out of memory */
+/* The value of a key, or NULL. */
+void *qdqi_map_get(const struct qdqi_map *map, const char *key);
+/* Adds or replaces; `value` is not NULL. False when out of memory. */
+bool qdqi_map_put(struct qdqi_map *map, const char *key, void *value);
+size_t qdqi_map_size(const struct qdqi_map *map);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams one array of a dataset as little-endian elements in C order. */
+#ifndef QDQI_READER_H
+#define QDQI_READER_H
+
+#include "base/dtype.h"
+#include "qdq/dataset.h"
+
+struct qdqi_reader;
+
+/* Element type of array `i` of the dataset. */
+enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
+
+/* Starts at element 0. Several readers of one dataset may be open at once. */
+enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,
+                               struct qdqi_reader **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+/* The next `size` bytes; INVALID_DATASET when the array ends or is damaged there. */
+enum qdq_code qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_reader_close(struct qdqi_reader **reader);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libqdq: all public headers. See ARCHITECTURE.md for the way of the data. */
+#ifndef QDQ_H
+#define QDQ_H
+
+#include "qdq/error.h"
+#include "qdq/model.h"
+#include "qdq/dataset.h"
+#include "qdq/spec.h"
+#include "qdq/plan.h"
+#include "qdq/report.h"
+#include "qdq/quantize.h"
+
+#endif

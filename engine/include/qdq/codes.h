@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every error code of the engine, one row each: QDQ_CODE(NAME, "slug", "meaning").
+ *
+ * The enum (qdq/error.h), the lookup, `GET /v1/errors` and the tests expand these rows.
+ * The slug is stable: pipelines compare it. What HTTP makes of a code stands in
+ * api/tbl/problems.h, because the engine knows no HTTP.
+ *
+ * A code answers "what should the caller do?": mend the model, the data, the spec,
+ * try again, or tell us.
+ */
+QDQ_CODE(INVALID_MODEL, "invalid_model", "the bytes are not a valid ONNX model")
+QDQ_CODE(INVALID_DATASET, "invalid_dataset",
+         "the bytes are not an .npz or .npy file that can be used")
+QDQ_CODE(INVALID_SPEC, "invalid_spec",
+         "the spec has an unknown member, a wrong type or a value out of range")
+QDQ_CODE(UNSUPPORTED, "unsupported",
+         "a known option or model feature that this version cannot do")
+QDQ_CODE(UNMATCHED, "unmatched", "a name in the spec matches nothing in the model")
+QDQ_CODE(EXTERNAL_MISSING, "external_missing",
+         "the model keeps data in a file that was not sent with it")
+QDQ_CODE(EXISTING_QDQ, "existing_qdq",
+         "the model has QuantizeLinear or DequantizeLinear nodes already")
+QDQ_CODE(NO_CALIBRATION, "no_calibration",
+         "activations are to be quantized, but there is neither data nor a range")
+QDQ_CODE(CALIBRATION_MISMATCH, "calibration_mismatch",
+         "the calibration data does not fit the model's inputs")
+QDQ_CODE(NONFINITE, "nonfinite", "a NaN or an infinity was met")
+QDQ_CODE(NOT_OBSERVED, "not_observed",
+         "a tensor to be quantized was not reached by any calibration sample")
+QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model")
+QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
+         "the ONNX Runtime library is not there, so no model can be run")
+QDQ_CODE(LIMIT_EXCEEDED, "limit_exceeded", "a configured limit was exceeded")
+QDQ_CODE(NO_MEMORY, "no_memory", "out of memory")
+QDQ_CODE(IO, "io", "reading or writing a file failed")
+QDQ_CODE(CANCELLED, "cancelled", "the work was cancelled")
+QDQ_CODE(INTERNAL, "internal", "a bug in qdqd")

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calibration data: the arrays of an .npz file, or the one array of an .npy file
+ * (NumPy's format, versions 1 to 3, C or Fortran order). Which of the two it is, is
+ * told by the first bytes. Arrays are streamed, never held as a whole. Pickled arrays
+ * are refused.
+ */
+#ifndef QDQ_DATASET_H
+#define QDQ_DATASET_H
+
+#include "qdq/error.h"
+
+struct qdq_dataset;
+
+struct qdq_array {
+    const char *name;  /* the npz member without ".npy"; "" for an .npy file */
+    const char *dtype; /* "float32", "int64", "bool"… as in qdq/model.h */
+    size_t rank;
+    const int64_t *shape;
+};
+
+struct qdq_dataset_info {
+    uint64_t size;   /* bytes of the file */
+    int64_t samples; /* axis 0, the same in all arrays */
+    size_t n_arrays;
+    const struct qdq_array *arrays;
+};
+
+/*
+ * Opens the dataset in the regular file `fd`; the descriptor stays the caller's and may
+ * be closed afterwards. Reads the headers and checks that sizes and shapes agree.
+ * INVALID_DATASET (naming the array), LIMIT_EXCEEDED, NO_MEMORY, IO.
+ * A dataset may be used by one thread at a time.
+ */
+QDQ_API enum qdq_code qdq_dataset_open(int fd, struct qdq_dataset **ret,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
+QDQ_API void qdq_dataset_free(struct qdq_dataset **dataset);
+
+QDQ_API const struct qdq_dataset_info *
+qdq_dataset_info(const struct qdq_dataset *dataset);
+
+#endif

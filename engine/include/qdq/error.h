@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one error idiom. Every call that can fail returns enum qdq_code (QDQ_OK = 0),
+ * writes its results only on success and its struct qdq_error only on failure.
+ *
+ * struct qdq_error belongs to the caller, never allocates, may be NULL, and keeps the
+ * first error that is set in it, so the root cause survives unwinding. Start from
+ * `struct qdq_error err = {0};`.
+ */
+#ifndef QDQ_ERROR_H
+#define QDQ_ERROR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QDQ_API __attribute__((visibility("default")))
+#define QDQ_MUST_CHECK __attribute__((warn_unused_result))
+#define QDQ_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+enum qdq_code {
+    QDQ_OK = 0,
+#define QDQ_CODE(name, slug, meaning) QDQ_##name,
+#include "qdq/codes.h"
+#undef QDQ_CODE
+    QDQ_N_CODES
+};
+
+/* What `where` of an error names. */
+enum qdq_where {
+    QDQ_AT_NOTHING = 0,
+    QDQ_AT_POINTER, /* a place in the spec, as an RFC 6901 JSON pointer */
+    QDQ_AT_NODE,    /* a node of the model, by its reported name */
+    QDQ_AT_TENSOR,  /* a tensor of the model */
+    QDQ_AT_INPUT,   /* a graph input or an array of the dataset */
+    QDQ_AT_SAMPLE,  /* a sample's index, in decimal */
+    QDQ_AT_OFFSET,  /* a byte offset in the file, in decimal */
+    QDQ_N_WHERES
+};
+
+struct qdq_error {
+    enum qdq_code code;
+    enum qdq_where kind;
+    char where[256]; /* "" when kind is QDQ_AT_NOTHING; cut with "..." when longer */
+    char text[512];  /* one line, no final full stop */
+};
+
+/*
+ * Sets *err unless it is NULL or already set. Returns `code`, so that a failing
+ * function ends in `return qdq_error_set(err, ...)`. `where` may be NULL.
+ */
+QDQ_API enum qdq_code qdq_error_set(struct qdq_error *err, enum qdq_code code,
+                                    enum qdq_where kind, const char *where,
+                                    const char *fmt, ...) QDQ_PRINTF(5, 6);
+
+/* The stable slug of a code ("invalid_model"), and what it means. Never NULL. */
+QDQ_API const char *qdq_code_slug(enum qdq_code code);
+QDQ_API const char *qdq_code_meaning(enum qdq_code code);
+
+/* The member name that stands for `kind` in a problem document: "pointer", "node"… */
+QDQ_API const char *qdq_where_name(enum qdq_where kind);
+
+#endif

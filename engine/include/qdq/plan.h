@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan: which inputs and weights of which node get a Q/DQ pair, and why. A pure
+ * function of model and spec; `quantize` carries out exactly this.
+ */
+#ifndef QDQ_PLAN_H
+#define QDQ_PLAN_H
+
+#include "qdq/model.h"
+#include "qdq/spec.h"
+
+struct qdq_plan;
+
+/* One node of a class that the support table knows, also when it is left alone. */
+struct qdq_layer {
+    const char *name;  /* the node's reported name, unique; "@OUTPUT" when unnamed */
+    const char *op;    /* ONNX op type */
+    const char *cls;   /* class of the support table: "Conv", "DepthwiseConv2D"… */
+    size_t node;       /* index in the graph, file order */
+    size_t n_inputs;   /* of quantized_inputs */
+    const int *quantized_inputs; /* node input indices, ascending, activations only */
+    int weight_input;            /* node input index of the quantized weight, or -1 */
+    int weight_axis;             /* channel axis of that weight; -1: per tensor */
+    const char *weight;          /* its tensor's name, or NULL */
+    const char *reason;          /* "default", "no support", "weight is not constant"… */
+};
+
+struct qdq_warning {
+    const char *code;   /* a stable slug: "opset_per_tensor", "dead_tensor"… */
+    const char *detail; /* one line */
+    const char *node;   /* the node or tensor, or NULL */
+};
+
+struct qdq_plan_view {
+    size_t n_layers;
+    const struct qdq_layer *layers; /* file order */
+    size_t n_quantized;             /* layers with at least one pair */
+    size_t n_tensors;               /* activations that get a pair, each once */
+    const char *const *tensors;     /* their names, in order of first use */
+    size_t n_weights;               /* weights that get a pair, each (tensor, axis) once */
+    size_t n_warnings;
+    const struct qdq_warning *warnings;
+};
+
+/* EXISTING_QDQ, UNSUPPORTED, UNMATCHED, NO_MEMORY. The plan borrows from the model. */
+QDQ_API enum qdq_code qdq_plan_make(const struct qdq_model *model,
+                                    const struct qdq_spec *spec, struct qdq_plan **ret,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+QDQ_API void qdq_plan_free(struct qdq_plan **plan);
+QDQ_API const struct qdq_plan_view *qdq_plan_view(const struct qdq_plan *plan);
+
+/* One row of the layer support table, for listings. */
+struct qdq_layer_support {
+    const char *cls;  /* "Conv" */
+    const char *op;   /* ONNX op type that the class is found by */
+    const char *kind; /* "weighted", "non_weighted", "multi_input" */
+    int weight_input; /* -1: none */
+    bool quantize_input, quantize_weight; /* by default */
+    const char *note;                     /* how the class is recognized */
+};
+
+/* Row i, or NULL past the last one. */
+QDQ_API const struct qdq_layer_support *qdq_layer_support(size_t i);
+
+#endif

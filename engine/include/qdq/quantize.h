@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of the data: model -> plan -> calibrate -> ranges -> rewrite -> evaluate ->
+ * report.
+ */
+#ifndef QDQ_QUANTIZE_H
+#define QDQ_QUANTIZE_H
+
+#include "qdq/dataset.h"
+#include "qdq/report.h"
+
+struct qdq_engine;
+
+struct qdq_engine_options {
+    const char *runtime; /* path of libonnxruntime.so; NULL: no model can be run */
+    int threads;         /* threads that ONNX Runtime may use for one model, >= 1 */
+};
+
+enum qdq_stage {
+#define QDQ_STAGE(name, text) QDQ_STAGE_##name,
+#include "qdq/stages.h"
+#undef QDQ_STAGE
+    QDQ_N_STAGES
+};
+
+/*
+ * Told of progress on the thread that called qdq_quantize(). `total` is 0 where it is
+ * not known. Returning true cancels the work, which then ends with CANCELLED.
+ */
+typedef bool (*qdq_progress_fn)(void *arg, enum qdq_stage stage, uint64_t done,
+                                uint64_t total);
+
+struct qdq_work {
+    int model;               /* descriptor of the model, a regular file */
+    const char *model_id;    /* written into the result's metadata; NULL: left out */
+    int dataset;             /* descriptor of the calibration data, or -1 */
+    const char *dataset_id;  /* likewise */
+    const struct qdq_spec *spec;
+    const char *spec_digest; /* of the frozen spec, for the metadata; NULL: left out */
+    int output;              /* writable and readable regular file; truncated first */
+    qdq_progress_fn progress; /* NULL: not told */
+    void *progress_arg;
+};
+
+QDQ_API const char *qdq_version(void);
+QDQ_API const char *qdq_stage_name(enum qdq_stage stage);
+
+/*
+ * Opens the engine: loads ONNX Runtime when a path is given. RUNTIME_MISSING when it
+ * cannot be loaded. One engine serves one qdq_quantize() at a time.
+ */
+QDQ_API enum qdq_code qdq_engine_open(const struct qdq_engine_options *options,
+                                      struct qdq_engine **ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
+QDQ_API void qdq_engine_close(struct qdq_engine **engine);
+
+/* Version of the loaded ONNX Runtime, "" without one. */
+QDQ_API const char *qdq_engine_runtime_version(const struct qdq_engine *engine);
+
+/*
+ * Quantizes. On success the output file holds the whole model (not synced) and *ret the
+ * report; on failure the output file's contents are undefined and *ret is untouched.
+ */
+QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,
+                                   const struct qdq_work *work,
+                                   struct qdq_report **ret,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a quantization did, as data. Its JSON form is written in api/. All members are
+ * borrowed from the report and live until qdq_report_free(). Values that are not
+ * finite stand as they are here; JSON makes null of them.
+ */
+#ifndef QDQ_REPORT_H
+#define QDQ_REPORT_H
+
+#include "qdq/plan.h"
+
+/* An activation with a Q/DQ pair. */
+struct qdq_tensor_report {
+    const char *name;
+    double min, max;  /* the range that was chosen */
+    double scale;     /* float32 value, printed so that it reads back */
+    int64_t zero_point;
+    const char *method; /* "minmax"…, or "given" */
+    int64_t samples;    /* runs of the model that observed it; 0 when given */
+};
+
+struct qdq_weight_report {
+    const char *name, *layer; /* tensor; first layer that uses the pair */
+    int axis;                 /* -1: per tensor */
+    const char *dtype;        /* "int8" */
+    const char *granularity;  /* "tensor", "channel" */
+};
+
+/* Float against quantized, over all samples. */
+struct qdq_output_report {
+    const char *name;
+    double sqnr_db; /* 10 log10(sum f^2 / sum (f-q)^2); +inf when equal */
+    double cosine;  /* mean over samples */
+    double max_abs_error;
+    double top1_agreement; /* share of rows along the last axis; NaN where it has < 2 */
+};
+
+struct qdq_timing {
+    const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
+    double seconds;
+};
+
+struct qdq_report {
+    const struct qdq_model_info *model; /* of the source model */
+    const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
+    int64_t calibration_samples;
+    const struct qdq_spec *spec; /* the effective spec */
+    const char *device;          /* "cpu" */
+    const struct qdq_plan_view *plan;
+    size_t qdq_pairs;
+    uint64_t size_before, size_after;
+    size_t n_tensors, n_weights, n_outputs, n_timings, n_warnings;
+    const struct qdq_tensor_report *tensors;
+    const struct qdq_weight_report *weights;
+    int64_t evaluated_samples; /* 0: no evaluation was made, outputs is empty */
+    const struct qdq_output_report *outputs;
+    const struct qdq_timing *timings;
+    const struct qdq_warning *warnings; /* the plan's and those of later stages */
+};
+
+QDQ_API void qdq_report_free(struct qdq_report **report);
+
+#endif
