@@ -2,8 +2,8 @@
 lib_LTLIBRARIES += engine/libqdq.la
 noinst_LTLIBRARIES += engine/libqdqi.la
 
-nobase_include_HEADERS += \
-	engine/include/qdq.h \
+include_HEADERS += engine/include/qdq.h
+qdqinclude_HEADERS = \
 	engine/include/qdq/codes.h \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
@@ -19,7 +19,6 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 # All of the engine, with its internals reachable for the unit tests.
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(ORT_CFLAGS)
-engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=default
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
@@ -27,3 +26,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
 	engine/tbl/dtypes.h
+
+# What is installed: the same code, of which only qdq_* is visible.
+engine_libqdq_la_SOURCES =
+engine_libqdq_la_LIBADD = engine/libqdqi.la
+engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
+	-export-symbols-regex '^qdq_' -Wl,--no-undefined

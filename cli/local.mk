@@ -1,0 +1,1 @@
+# qdq: sees the public headers of engine and api.

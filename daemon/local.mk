@@ -1,0 +1,1 @@
+# qdqd: sees the public headers of engine and api.

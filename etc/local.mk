@@ -1,0 +1,1 @@
+# Configuration that is installed.
