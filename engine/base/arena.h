@@ -4,7 +4,8 @@
  * or report lies in its arena and is freed with it, once.
  *
  * Not for bulk data: tensors stay mapped or in buffers of their own.
- * --enable-arena-emulator makes each allocation a malloc, so that sanitizers see bounds.
+ * --enable-arena-emulator makes each allocation a malloc, so that sanitizers see
+ * bounds.
  */
 #ifndef QDQI_ARENA_H
 #define QDQI_ARENA_H

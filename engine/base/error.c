@@ -15,8 +15,9 @@ static const struct {
 };
 
 static const char *const wheres[QDQ_N_WHERES] = {
-    [QDQ_AT_NOTHING] = "",      [QDQ_AT_POINTER] = "pointer", [QDQ_AT_NODE] = "node",
-    [QDQ_AT_TENSOR] = "tensor", [QDQ_AT_INPUT] = "input",     [QDQ_AT_SAMPLE] = "sample",
+    [QDQ_AT_NOTHING] = "",      [QDQ_AT_POINTER] = "pointer",
+    [QDQ_AT_NODE] = "node",     [QDQ_AT_TENSOR] = "tensor",
+    [QDQ_AT_INPUT] = "input",   [QDQ_AT_SAMPLE] = "sample",
     [QDQ_AT_OFFSET] = "offset",
 };
 

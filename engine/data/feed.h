@@ -5,7 +5,8 @@
  *
  *  - An array of the input's rank: axis 0 is the batch, cut into samples. Where the
  *    model fixes axis 0 to n, every run takes n rows and a remainder is dropped with a
- *    warning; where axis 0 is symbolic, a run takes `batch` rows (the last may be short).
+ *    warning; where axis 0 is symbolic, a run takes `batch` rows (the last may be
+ * short).
  *  - An array of one rank more: axis 0 counts samples, each is fed as it is.
  */
 #ifndef QDQI_FEED_H
@@ -44,8 +45,8 @@ struct qdqi_feed_options {
 enum qdq_code qdqi_feed_open(const struct qdq_model_info *model,
                              struct qdq_dataset *dataset,
                              const struct qdqi_feed_options *options,
-                             struct qdqi_feed **ret, struct qdq_error *err)
-    QDQ_MUST_CHECK;
+                             struct qdqi_feed **ret,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_feed_close(struct qdqi_feed **feed);
 
 /* Samples that all runs together will take, and the number of runs. */

@@ -36,7 +36,7 @@ struct api_job {
     const char *labels;              /* JSON object */
     const char *result_model;        /* "sha256:…" of the quantized model */
     uint64_t result_size;
-    const char *summary;              /* JSON */
+    const char *summary;             /* JSON */
     const struct api_problem *error; /* NULL unless failed or cancelled */
 };
 

@@ -3,7 +3,8 @@
  * Every error a client can see.
  *   PROBLEM_ENGINE(NAME, status, retryable)           a code of qdq/codes.h
  *   PROBLEM(NAME, "slug", status, retryable, "meaning")  one of the service's own
- * The engine's rows stand first and in the order of qdq/codes.h (asserted in problem.c).
+ * The engine's rows stand first and in the order of qdq/codes.h (asserted in
+ * problem.c).
  */
 PROBLEM_ENGINE(INVALID_MODEL, 400, false)
 PROBLEM_ENGINE(INVALID_DATASET, 400, false)

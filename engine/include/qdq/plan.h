@@ -13,16 +13,16 @@ struct qdq_plan;
 
 /* One node of a class that the support table knows, also when it is left alone. */
 struct qdq_layer {
-    const char *name;  /* the node's reported name, unique; "@OUTPUT" when unnamed */
-    const char *op;    /* ONNX op type */
-    const char *cls;   /* class of the support table: "Conv", "DepthwiseConv2D"… */
-    size_t node;       /* index in the graph, file order */
-    size_t n_inputs;   /* of quantized_inputs */
+    const char *name; /* the node's reported name, unique; "@OUTPUT" when unnamed */
+    const char *op;   /* ONNX op type */
+    const char *cls;  /* class of the support table: "Conv", "DepthwiseConv2D"… */
+    size_t node;      /* index in the graph, file order */
+    size_t n_inputs;  /* of quantized_inputs */
     const int *quantized_inputs; /* node input indices, ascending, activations only */
     int weight_input;            /* node input index of the quantized weight, or -1 */
     int weight_axis;             /* channel axis of that weight; -1: per tensor */
     const char *weight;          /* its tensor's name, or NULL */
-    const char *reason;          /* "default", "no support", "weight is not constant"… */
+    const char *reason; /* "default", "no support", "weight is not constant"… */
 };
 
 struct qdq_warning {
@@ -37,7 +37,7 @@ struct qdq_plan_view {
     size_t n_quantized;             /* layers with at least one pair */
     size_t n_tensors;               /* activations that get a pair, each once */
     const char *const *tensors;     /* their names, in order of first use */
-    size_t n_weights;               /* weights that get a pair, each (tensor, axis) once */
+    size_t n_weights; /* weights that get a pair, each (tensor, axis) once */
     size_t n_warnings;
     const struct qdq_warning *warnings;
 };

@@ -31,13 +31,13 @@ typedef bool (*qdq_progress_fn)(void *arg, enum qdq_stage stage, uint64_t done,
                                 uint64_t total);
 
 struct qdq_work {
-    int model;               /* descriptor of the model, a regular file */
-    const char *model_id;    /* written into the result's metadata; NULL: left out */
-    int dataset;             /* descriptor of the calibration data, or -1 */
-    const char *dataset_id;  /* likewise */
+    int model;              /* descriptor of the model, a regular file */
+    const char *model_id;   /* written into the result's metadata; NULL: left out */
+    int dataset;            /* descriptor of the calibration data, or -1 */
+    const char *dataset_id; /* likewise */
     const struct qdq_spec *spec;
-    const char *spec_digest; /* of the frozen spec, for the metadata; NULL: left out */
-    int output;              /* writable and readable regular file; truncated first */
+    const char *spec_digest;  /* of the frozen spec, for the metadata; NULL: left out */
+    int output;               /* writable and readable regular file; truncated first */
     qdq_progress_fn progress; /* NULL: not told */
     void *progress_arg;
 };
@@ -62,8 +62,7 @@ QDQ_API const char *qdq_engine_runtime_version(const struct qdq_engine *engine);
  * report; on failure the output file's contents are undefined and *ret is untouched.
  */
 QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,
-                                   const struct qdq_work *work,
-                                   struct qdq_report **ret,
+                                   const struct qdq_work *work, struct qdq_report **ret,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif
