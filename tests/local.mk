@@ -1,1 +1,21 @@
 # make check: unit programs (libcheck, TAP) and the scripts that guard the house.
+#
+# Each room lists its unit programs in tests/unit/ROOM.mk: check_PROGRAMS += and, for a
+# program P, P_SOURCES, P_CPPFLAGS = $(UNIT_CPPFLAGS) and P_LDADD = $(UNIT_LDADD).
+# A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
+UNIT_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine/model \
+	-I$(top_srcdir)/tests/unit $(CHECK_CFLAGS)
+UNIT_LDADD = engine/libqdqi.la $(CHECK_LIBS) -lm
+
+TEST_EXTENSIONS = .sh
+LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
+	$(top_srcdir)/build-aux/tap-driver.sh
+
+EXTRA_DIST += tests/unit/unit.h
+
+if HAVE_CHECK
+include tests/unit/engine.mk
+include tests/unit/data.mk
+include tests/unit/api.mk
+include tests/unit/daemon.mk
+endif

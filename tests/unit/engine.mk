@@ -1,0 +1,1 @@
+# Unit programs of engine.

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every unit program shares: a main() that runs one suite and says so in TAP.
+ *
+ *     static Suite *
+ *     suite(void) { ... }
+ *     UNIT_MAIN(suite)
+ *
+ * make check sets CK_TAP_LOG_FILE_NAME=-, by hand the program prints libcheck's own
+ * lines. UNIT_MAIN_NOFORK runs all tests in one process: for programs that load ONNX
+ * Runtime, whose threads do not survive a fork.
+ */
+#ifndef UNIT_H
+#define UNIT_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline int
+unit_run(Suite *suite, enum fork_status fork_status)
+{
+    SRunner *runner = srunner_create(suite);
+    if (fork_status == CK_NOFORK)
+        srunner_set_fork_status(runner, CK_NOFORK);
+    bool tap = getenv("CK_TAP_LOG_FILE_NAME") != NULL;
+    srunner_run_all(runner, tap ? CK_SILENT : CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#define UNIT_MAIN(suite)                          \
+    int main(void)                                \
+    {                                             \
+        return unit_run(suite(), CK_FORK_GETENV); \
+    }
+#define UNIT_MAIN_NOFORK(suite)              \
+    int main(void)                           \
+    {                                        \
+        return unit_run(suite(), CK_NOFORK); \
+    }
+
+/* The path of a file below the source tree's root; a static buffer, one at a time. */
+static inline const char *
+unit_path(const char *relative)
+{
+    static char path[4096];
+    const char *root = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/%s", root != NULL ? root : ".", relative);
+    return path;
+}
+
+#endif
