@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the tools: where things are, and how a Debian package gets installed.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+prefix=$root/_install
+build=$root/build
+cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/qdqd}
+# Debian's own: it is sure to have the modules that Debian's packages bring.
+python=/usr/bin/python3
+
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1
+
+say() {
+    printf '%s\n' "${0##*/}: $*" >&2
+}
+
+die() {
+    say "$*"
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo --preserve-env=DEBIAN_FRONTEND "$@"
+    else
+        die "run as root or install sudo; wanted to run: $*"
+    fi
+}
+
+# Installs those of the packages that are missing. Asks apt for nothing when all are
+# there, so that a second run needs no network.
+need_packages() {
+    local package missing=()
+    for package; do
+        dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null |
+            grep -qx installed || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    say "installing ${missing[*]}"
+    as_root apt-get -qq update || say "apt-get update failed; going on with old lists"
+    as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" >&2
+}
+
+# fetch FILE SHA256 COMMAND...: FILE in the cache, made by COMMAND in an empty folder
+# where it has to leave a file of that name. The hash is checked on every run.
+fetch() {
+    local file=$1 sha256=$2 work
+    shift 2
+    if ! matches "$cache/$file" "$sha256"; then
+        say "fetching $file"
+        mkdir -p "$cache"
+        work=$(mktemp -d "$cache/.tmp.XXXXXX")
+        # shellcheck disable=SC2064 # the folder's name as it is now
+        trap "rm -rf '$work'" EXIT
+        (cd "$work" && "$@") >&2 || die "cannot fetch $file"
+        matches "$work/$file" "$sha256" || die "$file: not the pinned SHA-256"
+        mv -f "$work/$file" "$cache/$file"
+        rm -rf "$work"
+    fi
+}
+
+matches() {
+    [ -f "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
+}
+
+# configure_and_make FOLDER ARGUMENT...: an out-of-tree build with these choices added.
+# Configured again when the choices or the place of the clone have changed; what changed
+# in the clone is make's business.
+configure_and_make() {
+    local folder=$1
+    shift
+    set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
+        --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" "$@"
+    if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
+        say "running autoreconf"
+        mkdir -p "$root/m4" "$root/build-aux"
+        (cd "$root" && autoreconf --force --install) >&2
+    fi
+    if [ ! -f "$folder/Makefile" ] || [ "$(cat "$folder/.choices" 2>/dev/null)" != "$*" ]; then
+        say "configuring in ${folder#"$root"/}"
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        printf '%s\n' "$*" >"$folder/.choices"
+        (cd "$folder" && "$root/configure" --quiet "$@") >&2
+    fi
+    say "compiling in ${folder#"$root"/}"
+    make -C "$folder" -j"$(nproc)" --no-print-directory >&2
+}
