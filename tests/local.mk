@@ -19,3 +19,5 @@ include tests/unit/data.mk
 include tests/unit/api.mk
 include tests/unit/daemon.mk
 endif
+
+dist_check_SCRIPTS = tests/check-format.sh tests/check-source.sh
