@@ -25,7 +25,23 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
-	engine/tbl/dtypes.h
+	engine/model/graph.c \
+	engine/model/info.c \
+	engine/model/model.c engine/model/model.h \
+	engine/model/skeleton.c engine/model/skeleton.h \
+	engine/model/types.c \
+	engine/plan/spec.c \
+	engine/tbl/dtypes.h \
+	engine/tbl/types.h
+nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c
+
+# The parser comes from the schema that libonnx-dev installs, not from a copy of it.
+BUILT_SOURCES += engine/model/onnx.pb-c.h
+CLEANFILES += engine/model/onnx.pb-c.c engine/model/onnx.pb-c.h
+engine/model/onnx.pb-c.c: engine/model/onnx.pb-c.h
+engine/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
+	$(AM_V_GEN)$(MKDIR_P) engine/model && \
+	$(PROTOC_C) --proto_path=$(ONNX_PROTO_DIR) --c_out=engine/model onnx.proto
 
 # What is installed: the same code, of which only qdq_* is visible.
 engine_libqdq_la_SOURCES =

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index of the main graph: who makes and who uses each tensor. Linear in the size
+ * of the graph. Nested graphs (If, Loop, Scan) only tell which outer tensors they use
+ * and which names are taken.
+ */
+#include "config.h"
+#include "model/model.h"
+
+#include <string.h>
+
+/* Marks a name as taken; the map's value is not used. */
+static bool
+take_name(struct qdq_model *m, const char *name)
+{
+    static char taken;
+    return !name || !*name || qdqi_map_put(m->graph.names, name, &taken);
+}
+
+static enum qdq_code
+get_tensor(struct qdq_model *m, const char *name, struct qdqi_tensor **ret,
+           struct qdq_error *err)
+{
+    struct qdqi_tensor *tensor = qdqi_map_get(m->graph.tensors, name);
+    if (!tensor) {
+        tensor = qdqi_arena_alloc(m->arena, sizeof *tensor);
+        if (!tensor || !qdqi_map_put(m->graph.tensors, name, tensor) ||
+            !take_name(m, name))
+            return qdqi_no_memory(err);
+        tensor->name = name;
+        tensor->producer = -1;
+    }
+    *ret = tensor;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+check_not_external(const Onnx__TensorProto *t, const char *name, struct qdq_error *err)
+{
+    if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return QDQ_OK;
+    const char *location = "?";
+    for (size_t i = 0; i < t->n_external_data; i++)
+        if (t->external_data[i]->key && t->external_data[i]->value &&
+            strcmp(t->external_data[i]->key, "location") == 0)
+            location = t->external_data[i]->value;
+    return qdq_error_set(err, QDQ_EXTERNAL_MISSING, QDQ_AT_TENSOR, name,
+                         "tensor '%s' keeps its data in the file '%s', which was not "
+                         "sent",
+                         name, location);
+}
+
+/* --- values that nodes do not make ---------------------------------------------------
+ */
+
+static enum qdq_code
+index_initializers(struct qdq_model *m, struct qdq_error *err)
+{
+    const Onnx__GraphProto *g = m->proto->graph;
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        const Onnx__TensorProto *t = g->initializer[i];
+        struct qdqi_tensor *tensor;
+        enum qdq_code code;
+        if (!t->name || !*t->name)
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
+                                 "initializer %zu has no name", i);
+        if ((code = check_not_external(t, t->name, err)) ||
+            (code = get_tensor(m, t->name, &tensor, err)))
+            return code;
+        if (tensor->constant)
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
+                                 "two initializers are called '%s'", t->name);
+        tensor->constant = t;
+        tensor->dtype = (enum qdqi_dtype)t->data_type;
+    }
+    return QDQ_OK;
+}
+
+static enum qdqi_dtype
+declared_dtype(const Onnx__ValueInfoProto *v)
+{
+    if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return QDQI_UNKNOWN;
+    return (enum qdqi_dtype)v->type->tensor_type->elem_type;
+}
+
+static enum qdq_code
+index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
+             bool is_input, bool is_output, struct qdq_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!values[i]->name || !*values[i]->name)
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
+                                 "a value of the graph has no name");
+        struct qdqi_tensor *tensor;
+        enum qdq_code code = get_tensor(m, values[i]->name, &tensor, err);
+        if (code)
+            return code;
+        /* Up to IR version 3 initializers are listed as inputs, too. */
+        tensor->is_input |= is_input && !tensor->constant;
+        tensor->is_output |= is_output;
+        if (tensor->dtype == QDQI_UNKNOWN)
+            tensor->dtype = declared_dtype(values[i]);
+    }
+    return QDQ_OK;
+}
+
+/* --- nested graphs -------------------------------------------------------------------
+ */
+
+static enum qdq_code index_nested(struct qdq_model *m, const Onnx__NodeProto *node,
+                                  struct qdq_error *err);
+
+/* Takes all names of a nested graph and marks the outer tensors that it may use. */
+static enum qdq_code
+index_nested_graph(struct qdq_model *m, const Onnx__GraphProto *g,
+                   struct qdq_error *err)
+{
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if (!take_name(m, g->initializer[i]->name))
+            return qdqi_no_memory(err);
+    for (size_t i = 0; i < g->n_input; i++)
+        if (!take_name(m, g->input[i]->name))
+            return qdqi_no_memory(err);
+    for (size_t i = 0; i < g->n_output; i++) {
+        struct qdqi_tensor *outer =
+            g->output[i]->name ? qdqi_map_get(m->graph.tensors, g->output[i]->name)
+                               : NULL;
+        if (outer)
+            outer->is_captured = true;
+    }
+    for (size_t i = 0; i < g->n_node; i++) {
+        const Onnx__NodeProto *node = g->node[i];
+        if (!take_name(m, node->name))
+            return qdqi_no_memory(err);
+        for (size_t k = 0; k < node->n_input; k++) {
+            struct qdqi_tensor *outer = qdqi_map_get(m->graph.tensors, node->input[k]);
+            if (outer)
+                outer->is_captured = true;
+        }
+        for (size_t k = 0; k < node->n_output; k++)
+            if (!take_name(m, node->output[k]))
+                return qdqi_no_memory(err);
+        enum qdq_code code = index_nested(m, node, err);
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+index_nested(struct qdq_model *m, const Onnx__NodeProto *node, struct qdq_error *err)
+{
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        const Onnx__AttributeProto *a = node->attribute[i];
+        enum qdq_code code = a->g ? index_nested_graph(m, a->g, err) : QDQ_OK;
+        for (size_t k = 0; !code && k < a->n_graphs; k++)
+            code = index_nested_graph(m, a->graphs[k], err);
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+/* --- nodes ---------------------------------------------------------------------------
+ */
+
+static enum qdq_code
+index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
+{
+    struct qdqi_node *node = &m->graph.nodes[i];
+    const Onnx__NodeProto *p = node->proto;
+    for (size_t k = 0; k < p->n_output; k++) {
+        if (!*p->output[k])
+            continue;
+        struct qdqi_tensor *tensor;
+        enum qdq_code code = get_tensor(m, p->output[k], &tensor, err);
+        if (code)
+            return code;
+        if (tensor->producer >= 0 || tensor->constant || tensor->is_input)
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, p->output[k],
+                                 "tensor '%s' is made twice", p->output[k]);
+        tensor->producer = (int64_t)i;
+        node->outputs[k] = tensor;
+    }
+    const Onnx__AttributeProto *value =
+        qdqi_node_is(p, "Constant") ? qdqi_node_attribute(p, "value") : NULL;
+    if (value && value->t && p->n_output == 1 && node->outputs[0]) {
+        node->outputs[0]->constant = value->t;
+        node->outputs[0]->dtype = (enum qdqi_dtype)value->t->data_type;
+        return check_not_external(value->t, p->output[0], err);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+add_use(struct qdq_model *m, struct qdqi_tensor *tensor, size_t node, int input,
+        struct qdq_error *err)
+{
+    struct qdqi_use *use = qdqi_arena_alloc(m->arena, sizeof *use);
+    if (!use)
+        return qdqi_no_memory(err);
+    *use = (struct qdqi_use){.node = node, .input = input};
+    if (tensor->last_use)
+        tensor->last_use->next = use;
+    else
+        tensor->uses = use;
+    tensor->last_use = use;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
+{
+    struct qdqi_node *node = &m->graph.nodes[i];
+    const Onnx__NodeProto *p = node->proto;
+    for (size_t k = 0; k < p->n_input; k++) {
+        if (!*p->input[k])
+            continue;
+        struct qdqi_tensor *tensor = qdqi_map_get(m->graph.tensors, p->input[k]);
+        if (!tensor || (tensor->producer < 0 && !tensor->constant && !tensor->is_input))
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NODE, node->name,
+                                 "node '%s' uses tensor '%s', which nothing makes",
+                                 node->name, p->input[k]);
+        node->inputs[k] = tensor;
+        enum qdq_code code = add_use(m, tensor, i, (int)k, err);
+        if (code)
+            return code;
+    }
+    return index_nested(m, p, err);
+}
+
+/*
+ * The reported name: the file's where it is the first of its kind, with a suffix where
+ * it is not, "@OUTPUT" for an unnamed node.
+ */
+static enum qdq_code
+name_node(struct qdq_model *m, struct qdqi_node *node, size_t i,
+          struct qdqi_map *node_names, struct qdq_error *err)
+{
+    const Onnx__NodeProto *p = node->proto;
+    const char *name = p->name;
+    if (!name || !*name) {
+        const char *output = p->n_output ? p->output[0] : "";
+        name = *output ? qdqi_arena_printf(m->arena, "@%s", output)
+                       : qdqi_arena_printf(m->arena, "@%zu", i);
+    } else if (qdqi_map_get(node_names, name)) {
+        for (unsigned n = 1; name && qdqi_map_get(node_names, name); n++)
+            name = qdqi_arena_printf(m->arena, "%s_%u", p->name, n);
+        node->rename = name;
+    }
+    if (!name || !qdqi_map_put(node_names, name, node) || !take_name(m, name))
+        return qdqi_no_memory(err);
+    node->name = name;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+index_node_names(struct qdq_model *m, struct qdq_error *err)
+{
+    struct qdqi_map *node_names = qdqi_map_new(m->arena);
+    if (!node_names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < m->graph.n_nodes; i++) {
+        enum qdq_code code = name_node(m, &m->graph.nodes[i], i, node_names, err);
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_graph_index(struct qdq_model *m, struct qdq_error *err)
+{
+    const Onnx__GraphProto *g = m->proto->graph;
+    struct qdqi_graph *graph = &m->graph;
+    enum qdq_code code;
+    graph->n_nodes = g->n_node;
+    graph->nodes = qdqi_arena_array(m->arena, g->n_node, sizeof *graph->nodes);
+    graph->tensors = qdqi_map_new(m->arena);
+    graph->names = qdqi_map_new(m->arena);
+    if (!graph->nodes || !graph->tensors || !graph->names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < g->n_node; i++) {
+        struct qdqi_node *node = &graph->nodes[i];
+        node->proto = g->node[i];
+        if (!node->proto->op_type || !*node->proto->op_type)
+            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
+                                 "node %zu has no operator", i);
+        node->inputs =
+            qdqi_arena_array(m->arena, node->proto->n_input, sizeof *node->inputs);
+        node->outputs =
+            qdqi_arena_array(m->arena, node->proto->n_output, sizeof *node->outputs);
+        if (!node->inputs || !node->outputs)
+            return qdqi_no_memory(err);
+    }
+    if ((code = index_initializers(m, err)) ||
+        (code = index_values(m, g->input, g->n_input, true, false, err)) ||
+        (code = index_node_names(m, err)))
+        return code;
+    for (size_t i = 0; i < g->n_node; i++)
+        if ((code = index_outputs(m, i, err)))
+            return code;
+    if ((code = index_values(m, g->value_info, g->n_value_info, false, false, err)) ||
+        (code = index_values(m, g->output, g->n_output, false, true, err)))
+        return code;
+    for (size_t i = 0; i < g->n_node; i++)
+        if ((code = index_inputs(m, i, err)))
+            return code;
+    return QDQ_OK;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside of struct qdq_model: the mapped file, the parsed skeleton, the graph's index.
+ *
+ * Everything here is read-only after qdq_model_open() and may be shared by threads.
+ * Whoever edits a model copies messages (rewrite/edit.c), never these.
+ */
+#ifndef QDQI_MODEL_H
+#define QDQI_MODEL_H
+
+#include "base/dtype.h"
+#include "base/map.h"
+#include "model/skeleton.h"
+#include "onnx.pb-c.h"
+#include "qdq/model.h"
+
+/* A use of a tensor: input `input` of node `node` of the main graph. */
+struct qdqi_use {
+    size_t node;
+    int input;
+    const struct qdqi_use *next; /* uses stand in file order */
+};
+
+/* A value of the main graph. */
+struct qdqi_tensor {
+    const char *name;
+    const Onnx__TensorProto *constant; /* initializer or Constant's value, or NULL */
+    int64_t producer;                  /* node index, -1 when none */
+    const struct qdqi_use *uses;
+    struct qdqi_use *last_use;
+    bool is_input, is_output; /* of the graph */
+    bool is_captured;         /* used inside a nested graph */
+    enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
+};
+
+struct qdqi_node {
+    const Onnx__NodeProto *proto;
+    const char *name;   /* reported name: unique, never NULL */
+    const char *rename; /* the name to write where the file's is a duplicate, or NULL */
+    struct qdqi_tensor **inputs;  /* proto->n_input; NULL for an omitted input */
+    struct qdqi_tensor **outputs; /* proto->n_output; NULL for an omitted output */
+};
+
+struct qdqi_graph {
+    size_t n_nodes;
+    struct qdqi_node *nodes;  /* file order */
+    struct qdqi_map *tensors; /* name -> struct qdqi_tensor */
+    struct qdqi_map *names;   /* every tensor and node name, nested graphs' too */
+};
+
+struct qdq_model {
+    struct qdqi_arena *arena;
+    int fd;             /* its own duplicate, for copying file to file */
+    const uint8_t *map; /* the whole file */
+    size_t size;
+    struct qdqi_bulks bulks;
+    Onnx__ModelProto *proto; /* the skeleton; lives in the arena */
+    struct qdqi_graph graph;
+    struct qdq_model_info info;
+};
+
+/* Version of ONNX's own operator set that the model imports, 0 when none. */
+int64_t qdqi_model_opset(const Onnx__ModelProto *proto);
+
+/* True for the two spellings of ONNX's own domain. */
+bool qdqi_is_onnx_domain(const char *domain);
+
+/* A node's attribute, or NULL; an integer attribute, or `otherwise`. */
+const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
+                                                const char *name);
+int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
+/* Whether the node is this operator of ONNX's own domain. */
+bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
+
+/* graph.c: fills graph->… of an opened model. INVALID_MODEL names node and tensor. */
+enum qdq_code qdqi_graph_index(struct qdq_model *model,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* types.c: element types of all tensors, from the file and the operators' schemas. */
+enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* info.c: fills model->info. */
+enum qdq_code qdqi_model_fill_info(struct qdq_model *model,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* A protobuf-c allocator over an arena: freeing does nothing. */
+ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
+
+#endif

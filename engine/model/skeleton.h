@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model's bytes without its bulk, and back.
+ *
+ * Cutting walks the protobuf wire format of the mapped file once, checks its structure
+ * (lengths, depth, number of fields), and leaves out the data of every tensor that is
+ * not small: a bulk, remembered as offset and length, with a private field of the
+ * TensorProto standing for it. What remains, the skeleton, is small whatever the
+ * model's size, and is all that the parser (protobuf-c, which recurses without limit)
+ * sees. Expanding is the same walk with the private fields replaced by what they stand
+ * for.
+ *
+ * Wire format: protobuf.dev/programming-guides/encoding; fields: onnx.proto.
+ */
+#ifndef QDQI_SKELETON_H
+#define QDQI_SKELETON_H
+
+#include "base/arena.h"
+
+/* The private field of TensorProto: a varint, the index of a bulk. */
+enum { QDQI_BULK_FIELD = 536870017 };
+
+/* Bytes of the file that were cut out: the payload of one data field of a tensor. */
+struct qdqi_bulk {
+    uint64_t offset, size;
+    uint32_t field; /* TensorProto's field: 9 raw_data, 4 float_data, … */
+};
+
+struct qdqi_bytes {
+    uint8_t *data;
+    size_t size;
+};
+
+struct qdqi_bulks {
+    struct qdqi_bulk *rows;
+    size_t n;
+};
+
+/* Both results lie in the arena. INVALID_MODEL with the byte offset, LIMIT_EXCEEDED. */
+enum qdq_code qdqi_skeleton_cut(const uint8_t *file, size_t size,
+                                struct qdqi_arena *arena, struct qdqi_bytes *ret,
+                                struct qdqi_bulks *ret_bulks,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Where an expanded model goes: plain bytes, and bulks to be copied from the file. */
+struct qdqi_sink {
+    enum qdq_code (*bytes)(struct qdqi_sink *sink, const void *data, size_t size,
+                           struct qdq_error *err);
+    enum qdq_code (*bulk)(struct qdqi_sink *sink, const struct qdqi_bulk *bulk,
+                          struct qdq_error *err);
+};
+
+/* What an expanded model does with the bulk of an initializer of the main graph. */
+enum qdqi_expand {
+    QDQI_INLINE,  /* the bytes come back, as in the file */
+    QDQI_EXTERNAL /* those in a raw form become external data of QDQI_MAPPED_FILE */
+};
+
+/* The location that QDQI_EXTERNAL names: the source model's file as a whole. */
+#define QDQI_MAPPED_FILE "source.onnx"
+
+enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
+                                   const struct qdqi_bulks *bulks, enum qdqi_expand how,
+                                   struct qdqi_sink *sink,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The index of the bulk that the payload of a private field names, or -1. */
+int64_t qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks);
+
+#endif

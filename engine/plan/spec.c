@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "qdq/spec.h"
+
+void
+qdq_spec_init(struct qdq_spec *spec)
+{
+    *spec = (struct qdq_spec){
+        .mode = QDQ_MODE_FULL,
+        .target = QDQ_TARGET_TENSORRT,
+        .device = QDQ_DEVICE_AUTO,
+        .weight_granularity = QDQ_PER_CHANNEL,
+        .calibration = {.method = "minmax", .max_samples = 0, .batch = 1},
+        .evaluate = QDQ_DEFAULT,
+        .evaluate_samples = 0,
+        .unmatched_is_error = true,
+    };
+}
