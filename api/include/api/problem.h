@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * application/problem+json (RFC 9457). Every error that a client can see is a row of
- * api/tbl/problems.h; the engine's codes are rows there too, with their HTTP status.
+ * api/problems.h; the engine's codes are rows there too, with their HTTP status.
  */
 #ifndef API_PROBLEM_H
 #define API_PROBLEM_H

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model, a dataset and the engine itself are, without a job. */
+#include "config.h"
+#include "api/report.h"
+
+#include <string.h>
+
+#include "json.h"
+
+/* --- shapes ----------------------------------------------------------------------- */
+
+/* A size, a symbol's name, or null for a dimension that is not known. */
+static json_t *
+encode_dim(const void *items, size_t i)
+{
+    const struct qdq_dim *dim = (const struct qdq_dim *)items + i;
+    return dim->value >= 0 ? json_integer(dim->value) : api_json_text(dim->symbol);
+}
+
+static json_t *
+encode_value(const void *items, size_t i)
+{
+    const struct qdq_value *value = (const struct qdq_value *)items + i;
+    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(value->name), "dtype",
+                     api_json_text(*value->dtype ? value->dtype : NULL), "shape",
+                     value->has_shape
+                         ? api_json_list(value->dims, value->rank, encode_dim)
+                         : json_null());
+}
+
+static json_t *
+encode_size(const void *items, size_t i)
+{
+    return json_integer(((const int64_t *)items)[i]);
+}
+
+static json_t *
+encode_array(const void *items, size_t i)
+{
+    const struct qdq_array *array = (const struct qdq_array *)items + i;
+    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(array->name), "dtype",
+                     api_json_text(array->dtype), "shape",
+                     api_json_list(array->shape, array->rank, encode_size));
+}
+
+char *
+api_dataset_info_encode(const struct qdq_dataset_info *dataset)
+{
+    return api_json_dump(
+        json_pack("{s:I, s:o}", "samples", (json_int_t)dataset->samples, "inputs",
+                  api_json_list(dataset->arrays, dataset->n_arrays, encode_array)),
+        0);
+}
+
+/* --- model ------------------------------------------------------------------------ */
+
+static json_t *
+encode_op(const void *items, size_t i)
+{
+    const struct qdq_op_count *op = (const struct qdq_op_count *)items + i;
+    return json_pack("{s:o, s:I}", "op", api_json_text(op->op), "count",
+                     (json_int_t)op->count);
+}
+
+static bool
+is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+static int
+count_up(json_t *counts, const char *name, int by)
+{
+    json_t *count = json_object_get(counts, name);
+    return json_integer_set(count, json_integer_value(count) + by);
+}
+
+/* {"Conv": {"count": 12, "quantized": 12}, …}; null without a plan. */
+static json_t *
+encode_classes(const struct qdq_plan_view *plan)
+{
+    if (!plan)
+        return json_null();
+    json_t *classes = json_object();
+    for (size_t i = 0; classes && i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (!json_object_get(classes, layer->cls))
+            json_object_set_new(classes, layer->cls,
+                                json_pack("{s:i, s:i}", "count", 0, "quantized", 0));
+        json_t *counts = json_object_get(classes, layer->cls);
+        if (count_up(counts, "count", 1) != 0 ||
+            count_up(counts, "quantized", is_quantized(layer)) != 0) {
+            json_decref(classes);
+            classes = NULL;
+        }
+    }
+    return classes;
+}
+
+char *
+api_model_info_encode(const struct qdq_model_info *model,
+                      const struct qdq_plan_view *plan)
+{
+    return api_json_dump(
+        json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
+                  api_json_text(model->name), "producer",
+                  api_json_text(model->producer), "ir_version",
+                  (json_int_t)model->ir_version, "opset", (json_int_t)model->opset,
+                  "size", (json_int_t)model->size, "nodes", (json_int_t)model->n_nodes,
+                  "initializers", (json_int_t)model->n_initializers, "inputs",
+                  api_json_list(model->inputs, model->n_inputs, encode_value),
+                  "outputs",
+                  api_json_list(model->outputs, model->n_outputs, encode_value), "ops",
+                  api_json_list(model->ops, model->n_ops, encode_op), "classes",
+                  encode_classes(plan)),
+        0);
+}
+
+/* --- layers ----------------------------------------------------------------------- */
+
+static json_t *
+encode_support(const void *unused, size_t i)
+{
+    (void)unused;
+    const struct qdq_layer_support *row = qdq_layer_support(i);
+    return json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:s}", "class", row->cls, "op",
+                     row->op, "kind", row->kind, "weight_input",
+                     row->weight_input < 0 ? json_null()
+                                           : json_integer(row->weight_input),
+                     "quantize_input", row->quantize_input, "quantize_weight",
+                     row->quantize_weight, "note", row->note);
+}
+
+char *
+api_layers_encode(void)
+{
+    size_t n = 0;
+    while (qdq_layer_support(n))
+        n++;
+    return api_json_dump(
+        json_pack("{s:o}", "layers", api_json_list(NULL, n, encode_support)), 0);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "json.h"
+#include "qdq/quantize.h"
+
+static const char *const state_names[API_N_JOB_STATES] = {
+    [API_JOB_QUEUED] = "queued",       [API_JOB_RUNNING] = "running",
+    [API_JOB_SUCCEEDED] = "succeeded", [API_JOB_FAILED] = "failed",
+    [API_JOB_CANCELLED] = "cancelled",
+};
+
+const char *
+api_job_state_name(enum api_job_state state)
+{
+    return (unsigned)state < API_N_JOB_STATES ? state_names[state] : "";
+}
+
+enum api_job_state
+api_job_state_parse(const char *name)
+{
+    int state = 0;
+    while (state < API_N_JOB_STATES && strcmp(state_names[state], name) != 0)
+        state++;
+    return (enum api_job_state)state;
+}
+
+bool
+api_job_state_ended(enum api_job_state state)
+{
+    return state == API_JOB_SUCCEEDED || state == API_JOB_FAILED ||
+           state == API_JOB_CANCELLED;
+}
+
+/* --- encoding --------------------------------------------------------------------- */
+
+/* RFC 3339, UTC, milliseconds; null for 0. */
+static json_t *
+encode_time(int64_t ms)
+{
+    struct tm tm;
+    char text[48];
+    time_t seconds = (time_t)(ms / 1000);
+    if (ms <= 0 || !gmtime_r(&seconds, &tm))
+        return json_null();
+    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, sizeof text - len, ".%03dZ", (int)(ms % 1000));
+    return json_string(text);
+}
+
+static json_t *
+encode_progress(const struct api_job *job)
+{
+    if (!job->stage)
+        return json_null();
+    return json_pack("{s:o, s:I, s:I, s:n}", "stage", api_json_text(job->stage), "done",
+                     (json_int_t)job->done, "total", (json_int_t)job->total, "eta_s");
+}
+
+static json_t *
+encode_queue(const struct api_job *job)
+{
+    if (job->position <= 0)
+        return json_null();
+    return json_pack("{s:I, s:n}", "position", (json_int_t)job->position,
+                     "waiting_for");
+}
+
+static json_t *
+encode_result(const struct api_job *job)
+{
+    if (!job->result_model)
+        return json_null();
+    return json_pack("{s:o, s:I, s:o}", "model", api_json_text(job->result_model),
+                     "size", (json_int_t)job->result_size, "summary",
+                     api_json_embed(job->summary));
+}
+
+static json_t *
+encode_job(const void *items, size_t i)
+{
+    const struct api_job *job = (const struct api_job *)items + i;
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:n, s:o, s:o}",
+        "id", api_json_text(job->id), "state", api_job_state_name(job->state),
+        "progress", encode_progress(job), "queue", encode_queue(job), "created_at",
+        encode_time(job->created_at), "started_at", encode_time(job->started_at),
+        "ended_at", encode_time(job->ended_at), "expires_at", "model",
+        api_json_text(job->model), "calibration", api_json_text(job->calibration),
+        "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
+        "cached_from", "result", encode_result(job), "error",
+        job->error ? api_problem_json(job->error) : json_null());
+}
+
+char *
+api_job_encode(const struct api_job *job)
+{
+    return api_json_dump(encode_job(job, 0), 0);
+}
+
+char *
+api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor)
+{
+    return api_json_dump(json_pack("{s:o, s:o}", "jobs",
+                                   api_json_list(jobs, n, encode_job), "next_cursor",
+                                   api_json_text(cursor)),
+                         0);
+}
+
+static json_t *
+encode_stored(const char *id, uint64_t size, int64_t created_at)
+{
+    return json_pack("{s:o, s:I, s:o, s:n}", "id", api_json_text(id), "size",
+                     (json_int_t)size, "created_at", encode_time(created_at),
+                     "expires_at");
+}
+
+/* Adds the members of `more`, which is taken, to `json`; NULL when that fails. */
+static json_t *
+with_members(json_t *json, json_t *more)
+{
+    if (json && json_object_update(json, more) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    json_decref(more);
+    return json;
+}
+
+char *
+api_model_encode(const char *id, uint64_t size, int64_t created_at)
+{
+    json_t *files = json_pack("{s:[{s:o, s:I}]}", "files", "digest", api_json_text(id),
+                              "size", (json_int_t)size);
+    return api_json_dump(with_members(encode_stored(id, size, created_at), files), 0);
+}
+
+char *
+api_dataset_encode(const char *id, uint64_t size, int64_t created_at, const char *info)
+{
+    return api_json_dump(
+        with_members(encode_stored(id, size, created_at), api_json_embed(info)), 0);
+}
+
+char *
+api_version_encode(const char *runtime_version)
+{
+    bool runs = runtime_version && *runtime_version;
+    return api_json_dump(
+        json_pack("{s:s, s:s, s:{s:s, s:o}, s:o}", "version", PACKAGE_VERSION, "engine",
+                  qdq_version(), "runtime", "name", "onnxruntime", "version",
+                  api_json_text(runs ? runtime_version : NULL), "devices",
+                  runs ? json_pack("[s]", "cpu") : json_array()),
+        0);
+}
+
+char *
+api_status_encode(const char *status)
+{
+    return api_json_dump(json_pack("{s:o}", "status", api_json_text(status)), 0);
+}
+
+/* --- a job's body ----------------------------------------------------------------- */
+
+static bool
+bad_member(struct api_problem *problem, const char *name, const char *wanted,
+           const json_t *value)
+{
+    char where[256] = "";
+    api_json_pointer_add(where, sizeof where, name);
+    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
+                           "%s is to be %s, not %s", name, wanted,
+                           api_json_type_name(value));
+}
+
+static bool
+no_memory(struct api_problem *problem)
+{
+    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                           "out of memory");
+}
+
+/* Checks that `labels` is an object of strings; `base` is its pointer. */
+static bool
+check_labels(json_t *labels, const char *base, struct api_problem *problem)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(labels))
+        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, base,
+                               "labels are to be an object of strings, not %s",
+                               api_json_type_name(labels));
+    json_object_foreach(labels, key, value)
+    {
+        char where[256];
+        snprintf(where, sizeof where, "%s", base);
+        api_json_pointer_add(where, sizeof where, key);
+        if (!json_is_string(value))
+            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
+                                   "the label \"%s\" is to be a string, not %s", key,
+                                   api_json_type_name(value));
+    }
+    return true;
+}
+
+bool
+api_labels_check(const char *text, struct api_problem *problem)
+{
+    json_t *labels = api_json_load(text, strlen(text), API_BAD_REQUEST, problem);
+    bool ok = labels && check_labels(labels, "", problem);
+    json_decref(labels);
+    return ok;
+}
+
+typedef bool (*member_fn)(struct api_job_request *request, const char *name,
+                          json_t *value, struct api_problem *problem);
+
+static bool
+take_id(char **to, const char *name, json_t *value, struct api_problem *problem)
+{
+    if (!json_is_string(value))
+        return bad_member(problem, name, "the id of what is stored already", value);
+    *to = strdup(json_string_value(value));
+    return *to || no_memory(problem);
+}
+
+static bool
+take_model(struct api_job_request *request, const char *name, json_t *value,
+           struct api_problem *problem)
+{
+    return take_id(&request->model, name, value, problem);
+}
+
+static bool
+take_calibration(struct api_job_request *request, const char *name, json_t *value,
+                 struct api_problem *problem)
+{
+    return take_id(&request->calibration, name, value, problem);
+}
+
+/* Any type: the spec's decoder says what is wrong with it. */
+static bool
+take_spec(struct api_job_request *request, const char *name, json_t *value,
+          struct api_problem *problem)
+{
+    (void)name;
+    request->spec = api_json_dump(json_incref(value), 0);
+    return request->spec || no_memory(problem);
+}
+
+static bool
+take_labels(struct api_job_request *request, const char *name, json_t *value,
+            struct api_problem *problem)
+{
+    (void)name;
+    if (!check_labels(value, "/labels", problem))
+        return false;
+    request->labels = api_json_dump(json_incref(value), 0);
+    return request->labels || no_memory(problem);
+}
+
+static bool
+take_priority(struct api_job_request *request, const char *name, json_t *value,
+              struct api_problem *problem)
+{
+    if (!api_json_integer(value, &request->priority))
+        return bad_member(problem, name, "an integer", value);
+    return true;
+}
+
+/* Nothing is answered from a cache yet, so every job runs afresh. */
+static bool
+take_fresh(struct api_job_request *request, const char *name, json_t *value,
+           struct api_problem *problem)
+{
+    (void)request;
+    return json_is_boolean(value) || bad_member(problem, name, "a boolean", value);
+}
+
+static bool
+refuse_evaluation(struct api_job_request *request, const char *name, json_t *value,
+                  struct api_problem *problem)
+{
+    (void)request;
+    (void)value;
+    return api_problem_set(problem, API_UNSUPPORTED, QDQ_AT_POINTER, "/evaluation",
+                           "this version has no %s data of its own: evaluation uses "
+                           "the calibration data",
+                           name);
+}
+
+static const struct {
+    const char *name;
+    member_fn take;
+} members[] = {
+    {"model", take_model},
+    {"calibration", take_calibration},
+    {"spec", take_spec},
+    {"labels", take_labels},
+    {"priority", take_priority},
+    {"fresh", take_fresh},
+    {"evaluation", refuse_evaluation},
+};
+
+static bool
+take_member(struct api_job_request *request, const char *name, json_t *value,
+            struct api_problem *problem)
+{
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        if (strcmp(members[i].name, name) == 0)
+            return json_is_null(value) ||
+                   members[i].take(request, name, value, problem);
+    char where[256] = "";
+    api_json_pointer_add(where, sizeof where, name);
+    return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, where,
+                           "a job has no member \"%s\"", name);
+}
+
+/* A duplicate member inside the spec is the spec's mistake, named from its root. */
+static void
+blame_spec(struct api_problem *problem)
+{
+    static const char spec[] = "/spec/";
+    size_t len = sizeof spec - 2; /* the pointer keeps its slash */
+    if (problem->code != API_BAD_REQUEST ||
+        strncmp(problem->where, spec, sizeof spec - 1) != 0)
+        return;
+    struct api_problem inner = {0};
+    api_problem_set(&inner, API_INVALID_SPEC, QDQ_AT_POINTER, problem->where + len,
+                    "the member %s stands there twice", problem->where + len);
+    *problem = inner;
+}
+
+bool
+api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,
+                       struct api_problem *problem)
+{
+    struct api_job_request request = {0};
+    struct api_problem first = {0};
+    bool ok = false;
+    const char *name;
+    json_t *value;
+    json_t *json = api_json_load(text, len, API_BAD_REQUEST, &first);
+    if (!json) {
+        blame_spec(&first);
+        goto out;
+    }
+    if (!json_is_object(json)) {
+        api_problem_set(&first, API_BAD_REQUEST, QDQ_AT_POINTER, "",
+                        "a job is to be an object, not %s", api_json_type_name(json));
+        goto out;
+    }
+    json_object_foreach(
+        json, name, value) if (!take_member(&request, name, value, &first)) goto out;
+    *ret = request;
+    request = (struct api_job_request){0};
+    ok = true;
+out:
+    if (!ok && problem && !problem->set)
+        *problem = first;
+    api_job_request_fini(&request);
+    json_decref(json);
+    return ok;
+}
+
+void
+api_job_request_fini(struct api_job_request *request)
+{
+    free(request->model);
+    free(request->calibration);
+    free(request->spec);
+    free(request->labels);
+    *request = (struct api_job_request){0};
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "json.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no surrogates,
+ * nothing over U+10FFFF), or 0 when there is none.
+ */
+static size_t
+utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
+               : s[0] >= 0xe0 && s[0] <= 0xef ? 3
+               : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+                                              : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+static json_t *
+repaired_text(const char *text)
+{
+    static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+    char *copy = malloc(strlen(text) * (sizeof replacement - 1) + 1);
+    if (!copy)
+        return NULL;
+    size_t len = 0;
+    for (const char *s = text; *s;) {
+        size_t n = utf8_length((const unsigned char *)s);
+        const char *from = n ? s : replacement;
+        size_t take = n ? n : sizeof replacement - 1;
+        memcpy(copy + len, from, take);
+        len += take;
+        s += n ? n : 1;
+    }
+    copy[len] = '\0';
+    json_t *json = json_string(copy);
+    free(copy);
+    return json;
+}
+
+json_t *
+api_json_text(const char *text)
+{
+    if (!text)
+        return json_null();
+    json_t *json = json_string(text);
+    return json ? json : repaired_text(text);
+}
+
+json_t *
+api_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* jansson names not all of them: some leave the code as it was. */
+static bool
+is_out_of_memory(const json_error_t *error)
+{
+    enum json_error_code code = json_error_code(error);
+    return code == json_error_out_of_memory || code == json_error_unknown;
+}
+
+json_t *
+api_json_embed(const char *text)
+{
+    json_error_t error = {0};
+    json_t *json = text ? json_loads(text, JSON_DECODE_ANY, &error) : json_null();
+    return json || is_out_of_memory(&error) ? json : json_null();
+}
+
+json_t *
+api_json_list(const void *items, size_t n, api_json_item_fn item)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < n; i++)
+        if (json_array_append_new(list, item(items, i)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    return list;
+}
+
+/* Copies the real number text[0 .. len) to `to`, shorter where that reads back. */
+static size_t
+shorten_real(char *to, const char *text, size_t len)
+{
+    char shorter[32];
+    double value = strtod(text, NULL);
+    for (int digits = 15; digits < 17; digits++) {
+        int n = snprintf(shorter, sizeof shorter, "%.*g", digits, value);
+        if (n > 0 && (size_t)n < len && strpbrk(shorter, ".e") &&
+            strtod(shorter, NULL) == value) {
+            memcpy(to, shorter, (size_t)n);
+            return (size_t)n;
+        }
+    }
+    memmove(to, text, len);
+    return len;
+}
+
+/* jansson prints all reals with the same number of digits: 0.1 as
+   0.10000000000000001. */
+static void
+shorten_reals(char *text)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain)
+        return;
+    locale_t saved = uselocale(plain);
+    char *to = text;
+    bool quoted = false;
+    for (const char *s = text; *s;) {
+        size_t n = quoted ? 0 : strspn(s, "+-.eE0123456789");
+        if (n && memchr("-0123456789", *s, 11) &&
+            (memchr(s, '.', n) || memchr(s, 'e', n))) {
+            to += shorten_real(to, s, n);
+            s += n;
+            continue;
+        }
+        n = quoted && *s == '\\' ? 2 : 1;
+        if (*s == '"')
+            quoted = !quoted;
+        memmove(to, s, n);
+        to += n;
+        s += n;
+    }
+    *to = '\0';
+    uselocale(saved);
+    freelocale(plain);
+}
+
+char *
+api_json_dump(json_t *json, size_t flags)
+{
+    char *text = json_dumps(json, flags | JSON_COMPACT | JSON_ENCODE_ANY |
+                                      JSON_REAL_PRECISION(17));
+    json_decref(json);
+    if (text)
+        shorten_reals(text);
+    return text;
+}
+
+bool
+api_json_integer(const json_t *json, int64_t *ret)
+{
+    double value = json_number_value(json);
+    if (json_is_integer(json)) {
+        *ret = json_integer_value(json);
+        return true;
+    }
+    if (!json_is_real(json) || value != floor(value) || fabs(value) >= 0x1p63)
+        return false;
+    *ret = (int64_t)value;
+    return true;
+}
+
+void
+api_json_pointer_add(char *to, size_t size, const char *segment)
+{
+    size_t len = strlen(to);
+    char escaped[3] = "/";
+    for (const char *s = segment;; s++) {
+        size_t n = strlen(escaped);
+        if (len + n >= size) {
+            memcpy(to + size - 4, "...", 4);
+            return;
+        }
+        memcpy(to + len, escaped, n + 1);
+        len += n;
+        if (!*s)
+            return;
+        memcpy(escaped, *s == '~' ? "~0" : *s == '/' ? "~1" : (char[]){*s, 0, 0}, 3);
+    }
+}
+
+/* --- the pointer of a place in a text ------------------------------------------------
+ */
+
+enum { MAX_DEPTH = 2048 }; /* jansson's own bound on nesting */
+
+/* An open object or array: the key read last, or the index. */
+struct level {
+    const char *key; /* at its opening quote; NULL in an array */
+    size_t key_len;
+    size_t index;
+};
+
+static size_t
+string_length(const char *s, const char *end)
+{
+    const char *p = s + 1;
+    while (p < end && *p != '"')
+        p += *p == '\\' ? 2 : 1;
+    return (size_t)(p - s) + 1;
+}
+
+static void
+pointer_of(const struct level *levels, size_t depth, char *to, size_t size)
+{
+    to[0] = '\0';
+    for (size_t i = 0; i < depth; i++) {
+        char number[24];
+        json_t *key = NULL;
+        snprintf(number, sizeof number, "%zu", levels[i].index);
+        if (levels[i].key)
+            key = json_loadb(levels[i].key, levels[i].key_len, JSON_DECODE_ANY, NULL);
+        api_json_pointer_add(to, size, key ? json_string_value(key) : number);
+        json_decref(key);
+    }
+}
+
+/* The pointer of the key that ends at `len`; the text up to there is known to be JSON.
+ */
+static void
+pointer_at(const char *text, size_t len, char *to, size_t size)
+{
+    to[0] = '\0';
+    struct level *levels = calloc(MAX_DEPTH + 1, sizeof *levels);
+    if (!levels)
+        return;
+    size_t depth = 0;
+    bool want_key = false;
+    for (const char *s = text, *end = text + len; s < end;) {
+        struct level *top = depth ? &levels[depth - 1] : NULL;
+        size_t n = *s == '"' ? string_length(s, end) : 1;
+        if (*s == '"' && top && want_key) {
+            top->key = s;
+            top->key_len = n;
+            want_key = false;
+        } else if ((*s == '{' || *s == '[') && depth < MAX_DEPTH) {
+            levels[depth++] = (struct level){0};
+            want_key = *s == '{';
+        } else if ((*s == '}' || *s == ']') && depth) {
+            depth--;
+            want_key = false;
+        } else if (*s == ',' && top) {
+            want_key = top->key != NULL;
+            top->index++;
+        }
+        s += n;
+    }
+    pointer_of(levels, depth, to, size);
+    free(levels);
+}
+
+json_t *
+api_json_load(const char *text, size_t len, enum api_code duplicate,
+              struct api_problem *problem)
+{
+    json_error_t error = {0};
+    json_t *json =
+        json_loadb(text, len, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+    if (json)
+        return json;
+    size_t position = error.position < 0 ? 0 : (size_t)error.position;
+    char where[sizeof problem->where];
+    if (is_out_of_memory(&error)) {
+        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    } else if (json_error_code(&error) == json_error_duplicate_key) {
+        pointer_at(text, position < len ? position : len, where, sizeof where);
+        api_problem_set(problem, duplicate, QDQ_AT_POINTER, where,
+                        "the member %s stands there twice", where);
+    } else {
+        snprintf(where, sizeof where, "%zu", position);
+        api_problem_set(problem, API_INVALID_JSON, QDQ_AT_OFFSET, where,
+                        "line %d, column %d: %s", error.line, error.column, error.text);
+    }
+    return NULL;
+}
+
+const char *
+api_json_type_name(const json_t *json)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",  [JSON_INTEGER] = "a number",
+        [JSON_REAL] = "a number",    [JSON_TRUE] = "true",
+        [JSON_FALSE] = "false",      [JSON_NULL] = "null",
+    };
+    return names[json_typeof(json)];
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/problem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+/* The engine's rows come first and in its order: its code n is API code n - 1. */
+#define QDQ_CODE(name, slug, meaning)                     \
+    static_assert((int)API_##name == (int)QDQ_##name - 1, \
+                  "api/problems.h and qdq/codes.h differ at " slug);
+#include "qdq/codes.h"
+#undef QDQ_CODE
+
+static const struct {
+    const char *slug, *meaning; /* NULL: the engine's */
+    int status;
+    bool retryable;
+} problems[API_N_CODES] = {
+#define PROBLEM_ENGINE(name, status, retryable) \
+    [API_##name] = {NULL, NULL, status, retryable},
+#define PROBLEM(name, slug, status, retryable, meaning) \
+    [API_##name] = {slug, meaning, status, retryable},
+#include "api/problems.h"
+#undef PROBLEM_ENGINE
+#undef PROBLEM
+};
+
+static enum qdq_code
+engine_code(enum api_code code)
+{
+    return (enum qdq_code)(code + 1);
+}
+
+/* A code from elsewhere (a worker, the store) that is no row is our own fault. */
+static enum api_code
+known(enum api_code code)
+{
+    return (unsigned)code < API_N_CODES ? code : API_INTERNAL;
+}
+
+int
+api_problem_status(enum api_code code)
+{
+    return problems[known(code)].status;
+}
+
+const char *
+api_problem_slug(enum api_code code)
+{
+    const char *slug = problems[known(code)].slug;
+    return slug ? slug : qdq_code_slug(engine_code(known(code)));
+}
+
+static const char *
+problem_meaning(enum api_code code)
+{
+    const char *meaning = problems[known(code)].meaning;
+    return meaning ? meaning : qdq_code_meaning(engine_code(known(code)));
+}
+
+bool
+api_problem_retryable(enum api_code code)
+{
+    return problems[known(code)].retryable;
+}
+
+enum api_code
+api_problem_code(const char *slug)
+{
+    for (int i = 0; i < API_N_CODES; i++)
+        if (strcmp(api_problem_slug((enum api_code)i), slug) == 0)
+            return (enum api_code)i;
+    return API_N_CODES;
+}
+
+/* Prints into a fixed text; what is cut ends in "...". One line, whatever came in. */
+static void
+print_line(char *to, size_t size, const char *fmt, va_list args)
+{
+    if (vsnprintf(to, size, fmt, args) >= (int)size)
+        memcpy(to + size - 4, "...", 4);
+    for (; *to; to++)
+        if ((unsigned char)*to < 0x20 || *to == 0x7f)
+            *to = ' ';
+}
+
+bool
+api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
+                const char *where, const char *fmt, ...)
+{
+    if (!p || p->set)
+        return false;
+    p->set = true;
+    p->code = known(code);
+    p->kind = where ? kind : QDQ_AT_NOTHING;
+    if (snprintf(p->where, sizeof p->where, "%s", where ? where : "") >=
+        (int)sizeof p->where)
+        memcpy(p->where + sizeof p->where - 4, "...", 4);
+    va_list args;
+    va_start(args, fmt);
+    print_line(p->detail, sizeof p->detail, fmt, args);
+    va_end(args);
+    return false;
+}
+
+bool
+api_problem_set_engine(struct api_problem *p, const struct qdq_error *err)
+{
+    enum api_code code =
+        err->code == QDQ_OK ? API_INTERNAL : known((enum api_code)(err->code - 1));
+    return api_problem_set(p, code, err->kind,
+                           err->kind == QDQ_AT_NOTHING ? NULL : err->where, "%s",
+                           err->text);
+}
+
+/* Samples and byte offsets are numbers, everything else is a name. */
+static json_t *
+encode_where(enum qdq_where kind, const char *where)
+{
+    if (kind == QDQ_AT_SAMPLE || kind == QDQ_AT_OFFSET) {
+        char *end;
+        errno = 0;
+        long long number = strtoll(where, &end, 10);
+        if (end != where && !*end && errno == 0)
+            return json_integer(number);
+    }
+    return api_json_text(where);
+}
+
+static json_t *
+encode_errors(const struct api_problem *p)
+{
+    return json_pack("[{s:o, s:o}]", qdq_where_name(p->kind),
+                     encode_where(p->kind, p->where), "detail",
+                     api_json_text(p->detail));
+}
+
+json_t *
+api_problem_json(const struct api_problem *p)
+{
+    enum api_code code = p->set ? known(p->code) : API_INTERNAL;
+    const char *slug = api_problem_slug(code);
+    char type[96];
+    snprintf(type, sizeof type, "/v1/errors#%s", slug);
+    json_t *json = json_pack("{s:s, s:s, s:i, s:o, s:s, s:b}", "type", type, "title",
+                             problem_meaning(code), "status", api_problem_status(code),
+                             "detail", api_json_text(p->detail), "code", slug,
+                             "retryable", api_problem_retryable(code));
+    if (json && qdq_where_name(p->kind)[0] &&
+        json_object_set_new(json, "errors", encode_errors(p)) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    return json;
+}
+
+char *
+api_problem_encode(const struct api_problem *p)
+{
+    return api_json_dump(api_problem_json(p), 0);
+}
+
+static json_t *
+encode_row(const void *unused, size_t i)
+{
+    (void)unused;
+    enum api_code code = (enum api_code)i;
+    return json_pack("{s:s, s:i, s:b, s:s}", "code", api_problem_slug(code), "status",
+                     api_problem_status(code), "retryable", api_problem_retryable(code),
+                     "meaning", problem_meaning(code));
+}
+
+char *
+api_problems_encode(void)
+{
+    return api_json_dump(
+        json_pack("{s:o}", "errors", api_json_list(NULL, API_N_CODES, encode_row)), 0);
+}

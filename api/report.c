@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/report.h"
+
+#include <stdlib.h>
+
+#include "api/spec.h"
+#include "json.h"
+
+enum { SCHEMA = 1 }; /* of the report; raised when a member changes its meaning */
+
+static json_t *
+integer(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+/* An index or axis, null when there is none. */
+static json_t *
+index_or_null(int value)
+{
+    return value < 0 ? json_null() : json_integer(value);
+}
+
+/* --- plan ------------------------------------------------------------------------- */
+
+static json_t *
+encode_int(const void *items, size_t i)
+{
+    return json_integer(((const int *)items)[i]);
+}
+
+static json_t *
+encode_layer(const void *items, size_t i)
+{
+    const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
+    bool weight = layer->weight_input >= 0;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", api_json_text(layer->name), "op",
+        api_json_text(layer->op), "class", api_json_text(layer->cls),
+        "quantized_inputs",
+        api_json_list(layer->quantized_inputs, layer->n_inputs, encode_int),
+        "weight_quantized", weight, "weight_axis",
+        index_or_null(weight ? layer->weight_axis : -1), "reason",
+        api_json_text(layer->reason));
+}
+
+static json_t *
+encode_warning(const void *items, size_t i)
+{
+    const struct qdq_warning *warning = (const struct qdq_warning *)items + i;
+    return json_pack("{s:o, s:o, s:o}", "code", api_json_text(warning->code), "detail",
+                     api_json_text(warning->detail), "node",
+                     api_json_text(warning->node));
+}
+
+/* size_after is null as long as nothing was written. */
+static json_t *
+encode_summary(const struct qdq_plan_view *plan, size_t pairs, uint64_t size_before,
+               json_t *size_after)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "layers", integer(plan->n_layers),
+                     "quantized_layers", integer(plan->n_quantized), "qdq_pairs",
+                     integer(pairs), "size_before", integer(size_before), "size_after",
+                     size_after);
+}
+
+char *
+api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *model)
+{
+    json_t *summary = encode_summary(plan, plan->n_tensors + plan->n_weights,
+                                     model->size, json_null());
+    return api_json_dump(
+        json_pack("{s:o, s:o, s:o}", "summary", summary, "layers",
+                  api_json_list(plan->layers, plan->n_layers, encode_layer), "warnings",
+                  api_json_list(plan->warnings, plan->n_warnings, encode_warning)),
+        0);
+}
+
+/* --- report ----------------------------------------------------------------------- */
+
+static json_t *
+encode_tensor(const void *items, size_t i)
+{
+    const struct qdq_tensor_report *tensor =
+        (const struct qdq_tensor_report *)items + i;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "name", api_json_text(tensor->name),
+        "min", api_json_real(tensor->min), "max", api_json_real(tensor->max), "scale",
+        api_json_real(tensor->scale), "zero_point", (json_int_t)tensor->zero_point,
+        "method", api_json_text(tensor->method), "samples",
+        (json_int_t)tensor->samples);
+}
+
+static json_t *
+encode_weight(const void *items, size_t i)
+{
+    const struct qdq_weight_report *weight =
+        (const struct qdq_weight_report *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(weight->name),
+                     "layer", api_json_text(weight->layer), "axis",
+                     index_or_null(weight->axis), "dtype", api_json_text(weight->dtype),
+                     "granularity", api_json_text(weight->granularity));
+}
+
+static json_t *
+encode_output(const void *items, size_t i)
+{
+    const struct qdq_output_report *output =
+        (const struct qdq_output_report *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(output->name),
+                     "sqnr_db", api_json_real(output->sqnr_db), "cosine",
+                     api_json_real(output->cosine), "max_abs_error",
+                     api_json_real(output->max_abs_error), "top1_agreement",
+                     api_json_real(output->top1_agreement));
+}
+
+static json_t *
+encode_evaluation(const struct qdq_report *report)
+{
+    if (report->evaluated_samples == 0)
+        return json_null();
+    return json_pack("{s:I, s:o}", "samples", (json_int_t)report->evaluated_samples,
+                     "outputs",
+                     api_json_list(report->outputs, report->n_outputs, encode_output));
+}
+
+static json_t *
+encode_calibration(const struct qdq_report *report)
+{
+    if (!report->dataset_id && report->calibration_samples == 0)
+        return json_null();
+    return json_pack("{s:o, s:I}", "id", api_json_text(report->dataset_id), "samples",
+                     (json_int_t)report->calibration_samples);
+}
+
+static json_t *
+encode_model(const struct qdq_report *report)
+{
+    const struct qdq_model_info *model = report->model;
+    return json_pack(
+        "{s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "id",
+        api_json_text(report->model_id), "name", api_json_text(model->name), "producer",
+        api_json_text(model->producer), "ir_version", (json_int_t)model->ir_version,
+        "opset", (json_int_t)model->opset, "size", integer(model->size), "nodes",
+        integer(model->n_nodes), "initializers", integer(model->n_initializers));
+}
+
+/* Seconds of each stage, and their sum. */
+static json_t *
+encode_timings(const struct qdq_report *report)
+{
+    json_t *timings = json_object();
+    double total = 0;
+    int failed = 0;
+    for (size_t i = 0; i < report->n_timings; i++) {
+        const struct qdq_timing *timing = &report->timings[i];
+        total += timing->seconds;
+        failed |=
+            json_object_set_new(timings, timing->stage, api_json_real(timing->seconds));
+    }
+    failed |= json_object_set_new(timings, "total", api_json_real(total));
+    if (failed) {
+        json_decref(timings);
+        return NULL;
+    }
+    return timings;
+}
+
+static json_t *
+encode_report_summary(const struct qdq_report *report)
+{
+    return encode_summary(report->plan, report->qdq_pairs, report->size_before,
+                          integer(report->size_after));
+}
+
+static json_t *
+encode_spec(const struct qdq_spec *spec)
+{
+    char *text = api_spec_encode(spec);
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return json;
+}
+
+char *
+api_summary_encode(const struct qdq_report *report)
+{
+    return api_json_dump(encode_report_summary(report), 0);
+}
+
+char *
+api_report_encode(const struct qdq_report *report)
+{
+    return api_json_dump(
+        json_pack(
+            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
+            "calibration", encode_calibration(report), "spec",
+            encode_spec(report->spec), "device", api_json_text(report->device),
+            "summary", encode_report_summary(report), "layers",
+            api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
+            "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
+            "weights", api_json_list(report->weights, report->n_weights, encode_weight),
+            "evaluation", encode_evaluation(report), "timings", encode_timings(report),
+            "warnings",
+            api_json_list(report->warnings, report->n_warnings, encode_warning)),
+        0);
+}

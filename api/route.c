@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/route.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *method, *pattern;
+    enum api_body body;
+} routes[API_N_ROUTES] = {
+#define ROUTE(name, method, pattern, body) \
+    [API_ROUTE_##name] = {method, pattern, API_BODY_##body},
+#include "api/routes.h"
+#undef ROUTE
+};
+
+/* Whether `path` fits; {id} takes one non-empty segment, copied to `id`. */
+static bool
+fits(const char *pattern, const char *path, char *id, size_t id_size)
+{
+    static const char hole[] = "{id}";
+    id[0] = '\0';
+    while (*pattern) {
+        if (strncmp(pattern, hole, sizeof hole - 1) == 0) {
+            size_t len = strcspn(path, "/");
+            if (len == 0 || len >= id_size)
+                return false;
+            memcpy(id, path, len);
+            id[len] = '\0';
+            pattern += sizeof hole - 1;
+            path += len;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return !*path;
+}
+
+static void
+add_method(char *allow, size_t size, const char *method)
+{
+    size_t len = strlen(allow);
+    snprintf(allow + len, size - len, "%s%s%s", len ? ", " : "", method,
+             strcmp(method, "GET") == 0 ? ", HEAD" : "");
+}
+
+bool
+api_route_match(const char *method, const char *path, struct api_match *ret,
+                char *allow, size_t allow_size, struct api_problem *problem)
+{
+    const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    struct api_match match;
+    allow[0] = '\0';
+    for (int i = 0; i < API_N_ROUTES; i++) {
+        if (!fits(routes[i].pattern, path, match.id, sizeof match.id))
+            continue;
+        if (strcmp(routes[i].method, wanted) == 0) {
+            match.route = (enum api_route)i;
+            match.body = routes[i].body;
+            *ret = match;
+            return true;
+        }
+        add_method(allow, allow_size, routes[i].method);
+    }
+    if (!*allow)
+        return api_problem_set(problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is nothing at %s", path);
+    return api_problem_set(problem, API_METHOD_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
+                           "%s does not know %s; it knows %s", path, method, allow);
+}
