@@ -25,13 +25,19 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
+	engine/base/warnings.c engine/base/warnings.h \
+	engine/model/constant.c engine/model/constant.h \
 	engine/model/graph.c \
 	engine/model/info.c \
 	engine/model/model.c engine/model/model.h \
 	engine/model/skeleton.c engine/model/skeleton.h \
 	engine/model/types.c \
+	engine/model/write.c engine/model/write.h \
+	engine/plan/classes.c engine/plan/classes.h \
+	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/spec.c \
 	engine/tbl/dtypes.h \
+	engine/tbl/layers.h \
 	engine/tbl/types.h
 nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c
 

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list of warnings that grows, in an arena. */
+#ifndef QDQI_WARNINGS_H
+#define QDQI_WARNINGS_H
+
+#include "base/arena.h"
+#include "qdq/plan.h"
+
+struct qdqi_warnings {
+    struct qdq_warning *rows;
+    size_t n, cap;
+};
+
+/* `code` is a literal; node may be NULL and is copied, as the formatted detail is. */
+enum qdq_code qdqi_warn(struct qdqi_warnings *warnings, struct qdqi_arena *arena,
+                        struct qdq_error *err, const char *code, const char *node,
+                        const char *fmt, ...) QDQ_PRINTF(6, 7) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's messages back into bytes; bulks are copied from the source's file. */
+#ifndef QDQI_WRITE_H
+#define QDQI_WRITE_H
+
+#include "model/model.h"
+
+/*
+ * Writes `proto`, an edited copy of source->proto, to `fd` from its beginning; what the
+ * file held before is cut off. *ret_size: bytes of the new file. IO, NO_MEMORY.
+ */
+enum qdq_code qdqi_model_write(const struct qdq_model *source,
+                               const Onnx__ModelProto *proto, int fd,
+                               uint64_t *ret_size,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * The bytes that ONNX Runtime gets: initializers of the main graph are external data of
+ * QDQI_MAPPED_FILE (the mapped source), so weights are not copied. The caller frees
+ * ret->data with free().
+ */
+enum qdq_code qdqi_model_to_memory(const struct qdq_model *source,
+                                   const Onnx__ModelProto *proto,
+                                   struct qdqi_bytes *ret,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

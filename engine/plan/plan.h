@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of struct qdq_plan, for those who carry it out. */
+#ifndef QDQI_PLAN_H
+#define QDQI_PLAN_H
+
+#include "model/model.h"
+#include "qdq/plan.h"
+
+/* A weight that gets one pair, shared by all layers that use it with the same axis. */
+struct qdqi_planned_weight {
+    const struct qdqi_tensor *tensor;
+    int axis;          /* -1: per tensor */
+    const char *layer; /* the first that uses it */
+};
+
+struct qdq_plan {
+    struct qdqi_arena *arena;
+    struct qdq_plan_view view;
+    const struct qdqi_tensor **activations; /* view.n_tensors, in the view's order */
+    struct qdqi_planned_weight *weights;    /* view.n_weights */
+};
+
+#endif
