@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an implementation that is not ours says about a model: onnx and onnxruntime."""
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+from service import DATA
+
+BOUNDARY = ("QuantizeLinear", "DequantizeLinear")
+
+
+def test_images():
+    data = np.load(DATA / "test_1000.npz")
+    return data["images"].astype(np.float32) / np.float32(255), data["labels"]
+
+
+def session(model, optimized=True):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 2
+    if not optimized:
+        options.graph_optimization_level = (
+            onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+    return onnxruntime.InferenceSession(model, options,
+                                        providers=["CPUExecutionProvider"])
+
+
+def run(model, feed, batch=100):
+    """The first output over all samples of the feed (input name to array)."""
+    one = session(model)
+    n = len(next(iter(feed.values())))
+    parts = [one.run(None, {k: v[i:i + batch] for k, v in feed.items()})[0]
+             for i in range(0, n, batch)]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def sqnr_db(real, quantized):
+    return 10 * np.log10(np.sum(real ** 2) / np.sum((real - quantized) ** 2))
+
+
+def load(data):
+    """The model of these bytes, after onnx has found it valid, shapes included."""
+    model = onnx.load_model_from_string(data)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+class Pairs:
+    """The Q/DQ pairs of a quantized model, found by reading its graph."""
+
+    def __init__(self, model):
+        self.graph = model.graph
+        self.constants = {i.name: i for i in self.graph.initializer}
+        self.producer = {o: n for n in self.graph.node for o in n.output}
+        self.sources = {}  # output of a DequantizeLinear: the tensor that is quantized
+        for node in self.graph.node:
+            if node.op_type != "DequantizeLinear":
+                continue
+            quantize = self.producer[node.input[0]]
+            assert quantize.op_type == "QuantizeLinear"
+            assert list(quantize.input[1:]) == list(node.input[1:])
+            assert attribute(quantize, "axis", 1) == attribute(node, "axis", 1)
+            self.sources[node.output[0]] = quantize.input[0]
+
+    def constant(self, name):
+        return numpy_helper.to_array(self.constants[name])
+
+    def of(self, tensor):
+        """The QuantizeLinear nodes that read this tensor."""
+        return [n for n in self.graph.node
+                if n.op_type == "QuantizeLinear" and n.input[0] == tensor]
+
+    def scale(self, tensor):
+        (node,) = self.of(tensor)
+        return self.constant(node.input[1])
+
+    def zero_point(self, tensor):
+        (node,) = self.of(tensor)
+        return self.constant(node.input[2])
+
+    def tensors(self):
+        return {n.input[0] for n in self.graph.node if n.op_type == "QuantizeLinear"}
+
+    def table(self):
+        """Node name: (quantized activation inputs, quantized weight inputs)."""
+        rows = {}
+        for node in self.graph.node:
+            if node.op_type in BOUNDARY:
+                continue
+            edges = [i for i, name in enumerate(node.input) if name in self.sources]
+            weights = [i for i in edges
+                       if self.sources[node.input[i]] in self.constants]
+            rows[node.name] = ([i for i in edges if i not in weights], weights)
+        return rows
+
+
+def attribute(node, name, default):
+    for a in node.attribute:
+        if a.name == name:
+            return onnx.helper.get_attribute_value(a)
+    return default
+
+
+def observed_ranges(model_bytes, feed, tensors):
+    """Smallest and largest value of each tensor, one sample a run, by extra outputs."""
+    model = onnx.load_model_from_string(model_bytes)
+    known = {v.name for v in model.graph.output}
+    inner = [t for t in tensors if t not in feed and t not in known]
+    for name in inner:
+        model.graph.output.append(onnx.ValueInfoProto(name=name))
+    one = session(model.SerializeToString())
+    names = inner + [t for t in tensors if t in known]
+    low = {t: np.inf for t in tensors}
+    high = {t: -np.inf for t in tensors}
+    n = len(next(iter(feed.values())))
+    for i in range(n):
+        sample = {k: v[i:i + 1] for k, v in feed.items()}
+        values = dict(zip(names, one.run(names, sample) if names else []), **sample)
+        for t in tensors:
+            low[t] = min(low[t], values[t].min())
+            high[t] = max(high[t], values[t].max())
+    return {t: (low[t], high[t]) for t in tensors}
+
+
+def symmetric_scale(amax):
+    """float32 amax / 127, what an int8 pair without zero point has."""
+    return np.float32(np.float64(amax) / 127)

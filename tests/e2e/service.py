@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A qdqd of one's own: started on a free loopback port, spoken to, stopped, checked."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import requests
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = Path(os.environ.get("QDQD_INSTALLED", ROOT / "_install"))
+DATA = ROOT / "tests" / "data"
+CALIBRATION = DATA / "calib_256.npz"
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+def eventually(condition, seconds=20, every=0.01):
+    """The first true value of condition(); fails when there is none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(every)
+
+
+def anonymous_kib(pid):
+    """RssAnon of a process: memory of its own, without pages of mapped files."""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("RssAnon:"):
+                return int(line.split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return 0
+
+
+class PeakMemory:
+    """Samples RssAnon of the processes that pids() names while the block runs."""
+
+    def __init__(self, pids):
+        self.pids = pids
+        self.peak = 0
+        self.samples = 0
+
+    def __enter__(self):
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        return self
+
+    def _run(self):
+        while not self._stop.is_set():
+            for pid in self.pids():
+                self.peak = max(self.peak, anonymous_kib(pid))
+                self.samples += 1
+            time.sleep(0.001)
+
+    def __exit__(self, *exc):
+        self._stop.set()
+        self._thread.join()
+
+
+class Service:
+    """One state folder and the daemon that runs on it, again after a restart."""
+
+    def __init__(self, folder, **environment):
+        self.state = folder / "state"
+        self.log = folder / "qdqd.log"
+        self.environment = environment
+        self.process = None
+        self.http = requests.Session()
+        self.http.trust_env = False
+        self._workers_seen = set()
+
+    # --- life ------------------------------------------------------------------------
+
+    def start(self, **environment):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("QDQD_")}
+        env.update(self.environment, **environment)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        begin = self.log.stat().st_size if self.log.exists() else 0
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0",
+                 "--state-dir", self.state],
+                env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def address():
+            assert self.process.poll() is None, self.log.read_text()
+            text = self.log.read_text()[begin:]
+            return re.search(r"listening on (?:http://)?(127\.0\.0\.1:\d+)", text)
+
+        self.url = "http://" + eventually(address)[1]
+        eventually(lambda: self.get("/readyz").status_code == 200)
+        return self
+
+    def kill(self):
+        """kill -9, as by a power cut or the kernel's OOM killer."""
+        workers = self.workers()
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+    def stop(self):
+        """SIGTERM; the daemon has to be alive, to end by itself and to leave nothing."""
+        if self.process is None:
+            return
+        self.workers()
+        alive = self.process.poll() is None
+        self.process.terminate()
+        try:
+            status = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            status = "no end within 60 s"
+        self.process = None
+        print(self.log.read_text())
+        assert alive, "the daemon ended by itself"
+        assert status == 0
+        assert self.temporary_files() == []
+        left = [pid for pid in self._workers_seen if is_worker(pid)]
+        assert left == [], "workers outlived the daemon"
+
+    # --- a look at it from outside -----------------------------------------------------
+
+    def workers(self):
+        """Process ids of the workers that run now."""
+        pid = self.process.pid
+        found = []
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            try:
+                found += [int(p) for p in (task / "children").read_text().split()]
+            except FileNotFoundError:
+                pass
+        found = [pid for pid in found if is_worker(pid)]
+        self._workers_seen.update(found)
+        return found
+
+    def temporary_files(self):
+        return [str(p) for p in self.state.rglob("*")
+                if p.is_file() and (".tmp" in p.name or p.parent.name == "tmp")]
+
+    def stored_files(self):
+        """Names of all blobs."""
+        return sorted(p.name for p in (self.state / "blobs").rglob("*") if p.is_file())
+
+    # --- HTTP --------------------------------------------------------------------------
+
+    def request(self, method, path, **options):
+        options.setdefault("timeout", 120)
+        return self.http.request(method, self.url + path, **options)
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, **options):
+        return self.request("POST", path, **options)
+
+    def upload(self, kind, data):
+        """Stores a model or dataset (kind "models", "datasets"); returns its id."""
+        body = data if isinstance(data, bytes) else Path(data).read_bytes()
+        answer = self.post(f"/v1/{kind}", data=body,
+                           headers={"Content-Type": "application/octet-stream"})
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json()["id"]
+
+    def submit(self, **members):
+        """Queues a job given as JSON; returns its id."""
+        answer = self.post("/v1/jobs", json=members)
+        assert answer.status_code == 202, answer.text
+        job = answer.json()
+        assert answer.headers["Location"].endswith("/v1/jobs/" + job["id"])
+        return job["id"]
+
+    def submit_glyphs(self, model="glyph_resnet", calibration=CALIBRATION, **members):
+        members["model"] = self.upload("models", DATA / f"{model}.onnx")
+        members["calibration"] = self.upload("datasets", calibration)
+        return self.submit(**members)
+
+    def job(self, job, wait=0):
+        answer = self.get(f"/v1/jobs/{job}" + (f"?wait={wait}" if wait else ""))
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def running(self, job):
+        """Waits until a worker has the job; returns the workers."""
+        eventually(lambda: self.job(job)["state"] == "running")
+        return eventually(self.workers)
+
+    def ended(self, job):
+        document = self.job(job, wait=100)
+        assert document["state"] in ENDED, document
+        return document
+
+    def succeeded(self, job):
+        document = self.ended(job)
+        assert document["state"] == "succeeded", document
+        return document
+
+    def result(self, job):
+        answer = self.get(f"/v1/jobs/{job}/model")
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def report(self, job):
+        answer = self.get(f"/v1/jobs/{job}/report")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def quantize(self, model, calibration=None, spec=None, query=""):
+        """One shot, as a form; returns the answer."""
+        parts = {"model": ("m", as_bytes(model), "application/octet-stream")}
+        if calibration is not None:
+            parts["calibration"] = ("c", as_bytes(calibration),
+                                    "application/octet-stream")
+        if spec is not None:
+            text = spec if isinstance(spec, str) else json.dumps(spec)
+            parts["spec"] = (None, text, "application/json")
+        return self.post("/v1/quantize" + query, files=parts)
+
+
+def as_bytes(data):
+    return data if isinstance(data, bytes) else Path(data).read_bytes()
+
+
+def is_worker(pid):
+    try:
+        return b"--worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_process(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def problem(answer, status, code):
+    """Checks that the answer is this problem document, and returns it."""
+    assert answer.status_code == status, f"{answer.status_code} {answer.text}"
+    assert answer.headers["Content-Type"].startswith("application/problem+json")
+    document = answer.json()
+    assert document["status"] == status
+    assert document["code"] == code, document
+    assert document["title"] and document["type"] and document["detail"]
+    assert isinstance(document["retryable"], bool)
+    return document

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of models, datasets and jobs over HTTP."""
+
+import hashlib
+import json
+import re
+import time
+
+import pytest
+
+from service import CALIBRATION, DATA, ENDED, eventually, problem
+
+RESNET = DATA / "glyph_resnet.onnx"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def digest(path):
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+# --- models and datasets -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["raw", "curl's default type", "form"])
+def test_store_a_model(daemon, how):
+    data = RESNET.read_bytes()
+    for status in (201, 200):
+        if how == "form":
+            answer = daemon.post("/v1/models", files={"model": ("m.onnx", data)})
+        else:
+            kind = {"raw": "application/octet-stream",
+                    "curl's default type": "application/x-www-form-urlencoded"}[how]
+            answer = daemon.post("/v1/models", data=data,
+                                 headers={"Content-Type": kind})
+        assert answer.status_code == status, answer.text
+        model = answer.json()
+        assert model["id"] == digest(RESNET)
+        assert model["size"] == len(data)
+        assert TIME.fullmatch(model["created_at"])
+        assert answer.headers["Location"].endswith("/v1/models/" + model["id"])
+    back = daemon.get("/v1/models/" + model["id"])
+    assert back.status_code == 200 and back.content == data
+    head = daemon.request("HEAD", "/v1/models/" + model["id"])
+    assert head.status_code == 200 and head.content == b""
+    assert int(head.headers["Content-Length"]) == len(data)
+
+
+def test_describe_a_model(daemon):
+    model = daemon.upload("models", RESNET)
+    info = daemon.get(f"/v1/models/{model}/info").json()
+    assert info["opset"] == 13
+    (given,) = info["inputs"]
+    assert (given["name"], given["dtype"]) == ("input", "float32")
+    assert given["shape"][1:] == [1, 32, 32]
+    assert [o["name"] for o in info["outputs"]] == ["logits"]
+    assert "Conv" in json.dumps(info)
+
+
+def test_store_a_dataset(daemon):
+    for status in (201, 200):
+        answer = daemon.post("/v1/datasets", data=CALIBRATION.read_bytes(),
+                             headers={"Content-Type": "application/octet-stream"})
+        assert answer.status_code == status, answer.text
+        dataset = answer.json()
+        assert dataset["id"] == digest(CALIBRATION)
+        assert dataset["samples"] == 256
+        assert dataset["inputs"] == [
+            {"name": "input", "dtype": "float32", "shape": [256, 1, 32, 32]}]
+    assert daemon.get("/v1/datasets/" + dataset["id"]).status_code == 200
+
+
+def test_forget(daemon):
+    model = daemon.upload("models", RESNET)
+    dataset = daemon.upload("datasets", CALIBRATION)
+    before = daemon.stored_files()
+    assert before != []
+    for path in (f"/v1/models/{model}", f"/v1/datasets/{dataset}"):
+        assert daemon.request("DELETE", path).status_code == 204
+        problem(daemon.get(path), 404, "not_found")
+        problem(daemon.request("DELETE", path), 404, "not_found")
+    assert daemon.stored_files() == []
+
+
+# --- jobs --------------------------------------------------------------------------------
+
+
+def check_succeeded(daemon, job):
+    document = daemon.succeeded(job)
+    assert document["id"] == job
+    for moment in ("created_at", "started_at", "ended_at"):
+        assert TIME.fullmatch(document[moment])
+    assert document["created_at"] <= document["started_at"] <= document["ended_at"]
+    assert document.get("error") is None
+    result = document["result"]
+    data = daemon.result(job)
+    assert result["size"] == len(data)
+    assert result["model"] == "sha256:" + hashlib.sha256(data).hexdigest()
+    assert result["summary"] == daemon.report(job)["summary"]
+    return document
+
+
+def test_json_job(daemon):
+    job = daemon.submit_glyphs(spec={"mode": "full"}, labels={"team": "vision"})
+    document = check_succeeded(daemon, job)
+    assert document["model"] == digest(RESNET)
+    assert document["calibration"] == digest(CALIBRATION)
+    assert document["spec"] == {"mode": "full"}
+    assert document["labels"] == {"team": "vision"}
+
+
+def test_form_job_with_files(daemon):
+    answer = daemon.post("/v1/jobs", files={
+        "model": ("m.onnx", RESNET.read_bytes()),
+        "calibration": ("c.npz", CALIBRATION.read_bytes()),
+        "spec": (None, '{"evaluate": false}'),
+        "labels": (None, '{"a": "b"}')})
+    assert answer.status_code == 202, answer.text
+    document = check_succeeded(daemon, answer.json()["id"])
+    assert document["labels"] == {"a": "b"}
+    assert daemon.report(document["id"])["evaluation"] is None
+
+
+def test_form_job_with_stored_ids(daemon):
+    model = daemon.upload("models", RESNET)
+    dataset = daemon.upload("datasets", CALIBRATION)
+    answer = daemon.post("/v1/jobs", files={"model": (None, model),
+                                            "calibration": (None, dataset)})
+    assert answer.status_code == 202, answer.text
+    check_succeeded(daemon, answer.json()["id"])
+
+
+@pytest.mark.parametrize("how", ["query", "Prefer"])
+def test_submit_and_wait(daemon, how):
+    body = {"model": daemon.upload("models", RESNET),
+            "calibration": daemon.upload("datasets", CALIBRATION)}
+    query, headers = ("?wait=60", {}) if how == "query" else ("", {"Prefer": "wait=60"})
+    answer = daemon.post("/v1/jobs" + query, json=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["state"] == "succeeded"
+
+
+def test_model_and_report_can_wait(daemon):
+    job = daemon.submit_glyphs()
+    answer = daemon.get(f"/v1/jobs/{job}/model?wait=60")
+    assert answer.status_code == 200, answer.text
+    assert daemon.get(f"/v1/jobs/{job}/report?wait=60").status_code == 200
+
+
+def test_nothing_before_the_end(held, service):
+    one = service(**held)
+    job = one.submit_glyphs()
+    for what in ("model", "report"):
+        answer = one.get(f"/v1/jobs/{job}/{what}")
+        problem(answer, 409, "not_finished")
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert one.job(job)["state"] in ("queued", "running")
+    assert one.post(f"/v1/jobs/{job}/cancel").status_code == 202
+
+
+def test_one_shot_that_takes_too_long(held, service):
+    one = service(**held)
+    answer = one.quantize(RESNET, CALIBRATION, query="?wait=1")
+    problem(answer, 504, "still_running")
+    job = answer.headers["Location"].rsplit("/", 1)[1]
+    assert one.job(job)["state"] == "running"
+    assert one.post(f"/v1/jobs/{job}/cancel").status_code == 202
+
+
+def test_queue_cancel_and_delete(held, service):
+    one = service(**held)
+    running = one.submit_glyphs()
+    one.running(running)
+    waiting = one.submit_glyphs("glyph_mobilenet")
+    document = one.job(waiting)
+    assert document["state"] == "queued"
+    assert document["queue"]["position"] == 1
+    for job, model in ((running, RESNET), (waiting, DATA / "glyph_mobilenet.onnx")):
+        problem(one.request("DELETE", f"/v1/jobs/{job}"), 409, "in_use")
+        problem(one.request("DELETE", f"/v1/models/{digest(model)}"), 409, "in_use")
+    problem(one.request("DELETE", f"/v1/datasets/{digest(CALIBRATION)}"), 409, "in_use")
+    for job in (waiting, running):
+        assert one.post(f"/v1/jobs/{job}/cancel").status_code == 202
+        document = one.ended(job)
+        assert document["state"] == "cancelled"
+        problem(one.get(f"/v1/jobs/{job}/model"), 409, "cancelled")
+        problem(one.post(f"/v1/jobs/{job}/cancel"), 409, "ended")
+        assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+        problem(one.get(f"/v1/jobs/{job}"), 404, "not_found")
+    assert one.request("DELETE", f"/v1/models/{digest(RESNET)}").status_code == 204
+
+
+def test_cancel_ends_the_work_at_once(held, service):
+    one = service(**held)
+    job = one.submit_glyphs()
+    (worker,) = one.running(job)
+    begin = time.monotonic()
+    one.post(f"/v1/jobs/{job}/cancel")
+    assert one.ended(job)["state"] == "cancelled"
+    assert time.monotonic() - begin < 5
+    assert worker not in one.workers()
+
+
+def test_delete_an_ended_job(daemon):
+    job = daemon.submit_glyphs()
+    daemon.succeeded(job)
+    for kind, path in (("models", RESNET), ("datasets", CALIBRATION)):
+        answer = daemon.request("DELETE", f"/v1/{kind}/{digest(path)}")
+        assert answer.status_code in (204, 409), answer.text
+    assert daemon.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+    problem(daemon.get(f"/v1/jobs/{job}"), 404, "not_found")
+    problem(daemon.get(f"/v1/jobs/{job}/model"), 404, "not_found")
+    problem(daemon.get(f"/v1/jobs/{job}/report"), 404, "not_found")
+
+
+def test_list(daemon):
+    jobs = [daemon.submit_glyphs(labels={"n": str(i), "all": "yes"},
+                                 spec={"evaluate": False}) for i in range(5)]
+    for job in jobs:
+        daemon.succeeded(job)
+
+    def listed(query):
+        page = daemon.get("/v1/jobs" + query).json()
+        return [j["id"] for j in page["jobs"]], page["next_cursor"]
+
+    newest = jobs[::-1]
+    assert listed("") == (newest, None)
+    assert listed("?state=succeeded") == (newest, None)
+    assert listed("?state=failed") == ([], None)
+    assert listed("?label=n:3") == ([jobs[3]], None)
+    assert listed("?label=all:yes&limit=5")[0] == newest
+    assert listed("?label=n:no")[0] == []
+    found, cursor = [], ""
+    for _ in range(3):
+        page, cursor = listed(f"?limit=2&cursor={cursor}" if cursor else "?limit=2")
+        found += page
+    assert found == newest and cursor is None
+    problem(daemon.get("/v1/jobs?state=nonsense"), 400, "bad_request")
+
+
+def test_progress_is_told(slow, service):
+    one = service(**slow)
+    job = one.submit_glyphs()
+    seen = []
+
+    def over():
+        document = one.job(job)
+        stage = (document["progress"] or {}).get("stage")
+        if document["state"] == "running" and stage and stage not in seen:
+            seen.append(stage)
+        return document["state"] in ENDED
+
+    eventually(over)
+    stages = ["load", "plan", "calibrate", "quantize", "write", "evaluate"]
+    assert seen == [stage for stage in stages if stage in seen]
+    assert len(seen) >= 4
+
+
+def test_failed_job_keeps_its_error(daemon):
+    job = daemon.submit_glyphs(spec={"calibration": {"ranges": {"no such": [0, 1]}}})
+    document = daemon.ended(job)
+    assert document["state"] == "failed"
+    assert document["error"]["code"] == "unmatched"
+    assert document["error"]["status"] == 422
+    problem(daemon.get(f"/v1/jobs/{job}/model"), 409, "failed")
+
+
+def test_two_workers_work_side_by_side(held, service):
+    one = service(workers_count=2, **held)
+    jobs = [one.submit_glyphs(name) for name in ("glyph_resnet", "glyph_se")]
+    for job in jobs:
+        one.running(job)
+    assert len(one.workers()) == 2
+    for job in jobs:
+        one.post(f"/v1/jobs/{job}/cancel")
+
+
+# --- plan, listings, health --------------------------------------------------------------
+
+
+def test_plan_is_what_the_job_does(daemon):
+    model = daemon.upload("models", RESNET)
+    answer = daemon.post("/v1/plan", json={"model": model})
+    assert answer.status_code == 200, answer.text
+    plan = answer.json()
+    job = daemon.submit_glyphs()
+    daemon.succeeded(job)
+    report = daemon.report(job)
+    assert plan["layers"] == report["layers"]
+    for name in ("layers", "quantized_layers", "qdq_pairs", "size_before"):
+        assert plan["summary"][name] == report["summary"][name]
+    assert isinstance(plan["warnings"], list)
+
+
+def test_plan_takes_a_form(daemon):
+    answer = daemon.post("/v1/plan", files={"model": ("m", RESNET.read_bytes())})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["summary"]["quantized_layers"] > 0
+
+
+def test_listings(daemon):
+    layers = daemon.get("/v1/layers").json()
+    text = json.dumps(layers)
+    for name in ("Conv", "Gemm", "MatMul", "MaxPool", "Add", "Concat"):
+        assert f'"{name}"' in text
+    errors = json.dumps(daemon.get("/v1/errors").json())
+    for code in ("invalid_model", "worker_died", "not_found"):
+        assert code in errors
+
+
+def test_health_and_version(daemon):
+    for path in ("/healthz", "/readyz"):
+        answer = daemon.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"].startswith("application/json")
+    version = daemon.get("/version").json()
+    assert version["version"] == version["engine"]
+    assert version["runtime"]["version"].count(".") == 2
+    assert version["devices"] == ["cpu"]
+
+
+def test_contract_is_served(daemon):
+    answer = daemon.get("/openapi.yaml")
+    assert answer.status_code == 200
+    assert answer.text.startswith("openapi: 3")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/version", "/v1/layers", "/v1/jobs"])
+def test_head(daemon, path):
+    get, head = daemon.get(path), daemon.request("HEAD", path)
+    assert head.status_code == get.status_code == 200
+    assert head.content == b""
+    assert head.headers["Content-Length"] == get.headers["Content-Length"]
+
+
+@pytest.mark.parametrize("method, path, allowed", [
+    ("DELETE", "/v1/jobs", {"GET", "HEAD", "POST"}),
+    ("PUT", "/v1/quantize", {"POST"}),
+    ("POST", "/healthz", {"GET", "HEAD"}),
+    ("POST", "/v1/jobs/x", {"GET", "HEAD", "DELETE"}),
+])
+def test_wrong_method(daemon, method, path, allowed):
+    answer = daemon.request(method, path)
+    problem(answer, 405, "method_not_allowed")
+    assert {m.strip() for m in answer.headers["Allow"].split(",")} >= allowed - {"HEAD"}
+
+
+@pytest.mark.parametrize("path", [
+    "/", "/v1", "/v1/job", "/v1/jobs/", "/v1/jobs/nobody", "/v1/jobs/nobody/model",
+    "/v1/jobs/nobody/report", "/v1/models/sha256:00", "/v1/datasets/x", "/healthz/x",
+    "/v1/models/..%2f..%2fetc%2fpasswd", "/v1/jobs/%00",
+])
+def test_nothing_there(daemon, path):
+    answer = daemon.get(path)
+    assert answer.status_code in (400, 404)
+    problem(answer, answer.status_code, answer.json()["code"])
+
+
+@pytest.mark.parametrize("header", ["Host", "Origin"])
+def test_foreign_host(daemon, header):
+    value = {"Host": "evil.example", "Origin": "https://evil.example"}[header]
+    problem(daemon.get("/v1/jobs", headers={header: value}), 403, "host_not_allowed")
+    local = {"Host": "localhost:1", "Origin": "http://127.0.0.1:1"}[header]
+    assert daemon.get("/v1/jobs", headers={header: local}).status_code == 200

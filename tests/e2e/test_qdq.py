@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The qdq command: the same engine without the daemon."""
+
+import json
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import judge
+from service import CALIBRATION, DATA, INSTALLED
+
+RESNET = DATA / "glyph_resnet.onnx"
+
+
+def qdq(*arguments, cwd=None):
+    return subprocess.run([INSTALLED / "bin" / "qdq", *map(str, arguments)], cwd=cwd,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+
+
+def last_line(done):
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_quantize(tmp_path, daemon):
+    out, report = tmp_path / "out.onnx", tmp_path / "report.json"
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", out,
+               "--report", report, "--threads", 2)
+    assert done.returncode == 0, done.stderr
+    judge.load(out.read_bytes())
+    document = json.loads(report.read_text())
+    assert document["summary"]["size_after"] == out.stat().st_size
+    # The daemon's engine is the same one.
+    job = daemon.submit_glyphs()
+    daemon.succeeded(job)
+    ours, theirs = (judge.Pairs(judge.load(data))
+                    for data in (out.read_bytes(), daemon.result(job)))
+    assert ours.table() == theirs.table()
+    for tensor in ours.tensors():
+        np.testing.assert_array_equal(ours.scale(tensor), theirs.scale(tensor))
+
+
+def test_quantize_default_name(tmp_path):
+    shutil.copy(RESNET, tmp_path / "net.onnx")
+    done = qdq("quantize", "net.onnx", "--calibration", CALIBRATION, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net.int8.onnx", "net.onnx"]
+    judge.load((tmp_path / "net.int8.onnx").read_bytes())
+
+
+def test_quantize_with_spec(tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_text('{"calibration": {"max_samples": 3}, "evaluate": false}')
+    out, report = tmp_path / "out.onnx", tmp_path / "report.json"
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "--spec", spec,
+               "-o", out, "--report", report)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(report.read_text())
+    assert {t["samples"] for t in document["tensors"]} == {3}
+    assert document["evaluation"] is None
+
+
+def test_no_progress_bar_without_a_terminal(tmp_path):
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", tmp_path / "o")
+    assert done.returncode == 0
+    assert "\r" not in done.stderr and "\x1b" not in done.stderr + done.stdout
+
+
+def test_plan(daemon):
+    done = qdq("plan", RESNET, "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert set(plan) == {"summary", "layers", "warnings"}
+    model = daemon.upload("models", RESNET)
+    assert plan == daemon.post("/v1/plan", json={"model": model}).json()
+    text = qdq("plan", RESNET)
+    assert text.returncode == 0 and "Conv_0" in text.stdout
+
+
+def test_info(daemon):
+    done = qdq("info", RESNET, "--json")
+    assert done.returncode == 0, done.stderr
+    info = json.loads(done.stdout)
+    assert info["opset"] == 13
+    model = daemon.upload("models", RESNET)
+    assert info == daemon.get(f"/v1/models/{model}/info").json()
+    text = qdq("info", RESNET)
+    assert text.returncode == 0 and "Conv" in text.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["nonsense"], ["quantize"], ["plan"], ["info"],
+    ["quantize", RESNET, "--no-such-option"],
+    ["quantize", RESNET, "--calibration"],
+    ["quantize", RESNET, "--calibration", CALIBRATION, "--threads", "many"],
+    ["plan", RESNET, "extra"],
+])
+def test_wrong_usage(arguments):
+    done = qdq(*arguments)
+    assert done.returncode == 2
+    assert last_line(done)
+    assert done.stdout == ""
+
+
+def test_failures_are_told_on_the_last_line(tmp_path):
+    text = tmp_path / "letter.onnx"
+    text.write_text("Dear aunt,\n" * 30)
+    spec = tmp_path / "spec.json"
+    spec.write_text('{"modus": 1}')
+    other = tmp_path / "other.npz"
+    np.savez(other, images=np.zeros((4, 1, 32, 32), np.float32))
+    out = tmp_path / "out.onnx"
+    for arguments, word in [
+        (["quantize", tmp_path / "nobody.onnx"], "nobody.onnx"),
+        (["quantize", text, "--calibration", CALIBRATION], "ONNX"),
+        (["quantize", RESNET], "calibration"),
+        (["quantize", RESNET, "--calibration", other], "input"),
+        (["quantize", RESNET, "--calibration", CALIBRATION, "--spec", spec], "modus"),
+        (["plan", text, "--json"], "ONNX"),
+        (["info", text], "ONNX"),
+    ]:
+        if arguments[0] == "quantize":
+            arguments += ["-o", out]
+        done = qdq(*arguments)
+        assert done.returncode == 1, (arguments, done.stderr)
+        assert word in last_line(done), last_line(done)
+        assert not out.exists()
+        assert [p for p in tmp_path.iterdir() if ".tmp" in p.name] == []
+
+
+def test_failure_leaves_an_old_result_alone(tmp_path):
+    out = tmp_path / "out.onnx"
+    out.write_bytes(b"of yesterday")
+    assert qdq("quantize", RESNET, "-o", out).returncode == 1
+    assert out.read_bytes() == b"of yesterday"

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes die and the service goes on: kill -9 of daemon and worker, SIGTERM."""
+
+import requests
+
+import judge
+from service import CALIBRATION, DATA, eventually, kill_process, problem
+
+
+def test_killed_daemon_finishes_the_job_after_restart(held, service):
+    one = service(**held)
+    first = one.submit_glyphs("glyph_resnet")
+    second = one.submit_glyphs("glyph_mobilenet", labels={"still": "here"})
+    one.running(first)
+    one.kill()
+    one.environment = {}
+    one.start()
+    for job in (first, second):
+        one.succeeded(job)
+        judge.load(one.result(job))
+    assert one.job(second)["labels"] == {"still": "here"}
+    assert one.temporary_files() == []
+
+
+def test_answered_jobs_survive_whenever_the_daemon_is_killed(service):
+    one = service()
+    jobs = []
+    for i in range(6):
+        jobs.append(one.submit_glyphs(spec={"evaluate": False, "calibration": {
+            "max_samples": 8 + i}}))
+        one.kill()
+        one.start()
+    for job in jobs:
+        one.succeeded(job)
+
+
+def test_killed_daemon_leaves_no_half_uploads(service):
+    one = service()
+
+    def endless():
+        for i in range(1000):
+            yield bytes(1 << 16)
+            if i == 20:
+                assert one.temporary_files() != []
+                one.process.kill()
+
+    try:
+        one.post("/v1/models", data=endless())
+    except requests.RequestException:
+        pass
+    one.process.wait()
+    one.process = None
+    one.start()
+    assert one.temporary_files() == []
+
+
+def test_results_survive_a_restart(service):
+    one = service()
+    job = one.submit_glyphs()
+    document = one.succeeded(job)
+    result, report = one.result(job), one.report(job)
+    one.stop()
+    one.start()
+    assert one.job(job) == document
+    assert one.result(job) == result
+    assert one.report(job) == report
+
+
+def test_worker_killed_once_costs_nothing(slow, service):
+    one = service(**slow)
+    job = one.submit_glyphs()
+    (worker,) = one.running(job)
+    kill_process(worker)
+    one.succeeded(job)
+    judge.load(one.result(job))
+    assert worker not in one.workers()
+
+
+def test_worker_killed_on_each_try_fails_its_job(held, service):
+    one = service(**held)
+    job = one.submit_glyphs()
+    killed = set()
+    for _ in range(2):
+        (worker,) = eventually(lambda: one.job(job)["state"] == "running"
+                               and set(one.workers()) - killed)
+        kill_process(worker)
+        killed.add(worker)
+    document = one.ended(job)
+    assert document["state"] == "failed"
+    assert document["error"]["code"] == "worker_died"
+    assert document["error"]["retryable"] is True
+    problem(one.get(f"/v1/jobs/{job}/model"), 409, "failed")
+    assert one.get("/healthz").status_code == 200
+    assert one.temporary_files() == []
+
+
+def test_next_job_after_a_dead_worker_succeeds(service):
+    one = service()
+    for worker in one.workers():
+        kill_process(worker)
+    job = one.submit_glyphs()
+    one.succeeded(job)
+
+
+def test_sigterm_lets_the_running_job_end(slow, service):
+    one = service(**slow)
+    first = one.submit_glyphs()
+    second = one.submit_glyphs("glyph_mobilenet")
+    one.running(first)
+    body = {"model": one.job(first)["model"]}
+    one.process.terminate()
+    draining = eventually(lambda: one.get("/readyz").status_code == 503)
+    assert draining
+    problem(one.post("/v1/jobs", json=body), 503, "draining")
+    problem(one.quantize(DATA / "glyph_se.onnx", CALIBRATION), 503, "draining")
+    assert one.get("/healthz").status_code == 200
+    assert one.process.wait(60) == 0
+    one.process = None
+    assert one.temporary_files() == []
+    one.environment = {}
+    one.start()
+    assert one.job(first)["state"] == "succeeded"
+    one.succeeded(second)
+
+
+def test_idle_daemon_stops_at_once(daemon):
+    daemon.process.terminate()
+    assert daemon.process.wait(10) == 0
+    daemon.process = None
+
+
+def test_workers_end_with_a_killed_daemon(held, service):
+    one = service(**held)
+    one.running(one.submit_glyphs())
+    one.kill()  # waits until the workers are gone
+    one.environment = {}
+    one.start()
