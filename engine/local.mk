@@ -54,3 +54,5 @@ engine_libqdq_la_SOURCES =
 engine_libqdq_la_LIBADD = engine/libqdqi.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols-regex '^qdq_' -Wl,--no-undefined
+
+include engine/data.mk

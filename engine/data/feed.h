@@ -6,8 +6,12 @@
  *  - An array of the input's rank: axis 0 is the batch, cut into samples. Where the
  *    model fixes axis 0 to n, every run takes n rows and a remainder is dropped with a
  *    warning; where axis 0 is symbolic, a run takes `batch` rows (the last may be
- * short).
- *  - An array of one rank more: axis 0 counts samples, each is fed as it is.
+ *    short).
+ *  - An array of one rank more: axis 0 counts samples, each is fed as it is, one a run.
+ *  - Where the model does not say an input's shape, axis 0 is the batch.
+ *
+ * The dataset is borrowed and outlives the feed; the model's information is only read
+ * while the feed is opened, except for what a warning names.
  */
 #ifndef QDQI_FEED_H
 #define QDQI_FEED_H
@@ -17,6 +21,9 @@
 #include "qdq/dataset.h"
 #include "qdq/model.h"
 #include "qdq/plan.h"
+
+/* Bytes that one run may need for one input. */
+enum { QDQI_FEED_MAX_INPUT = 1 << 30 };
 
 struct qdqi_feed;
 
@@ -32,8 +39,9 @@ struct qdqi_input {
 
 struct qdqi_feed_options {
     int64_t batch;       /* >= 1 */
-    int64_t first;       /* sample to start at */
-    int64_t max_samples; /* 0: all from `first` on */
+    int64_t first;       /* sample to start at, >= 0; a fixed batch rounds it up */
+    int64_t max_samples; /* 0: all from `first` on; a fixed batch rounds it down, but
+                          * never to 0 */
 };
 
 /*

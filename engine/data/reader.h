@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams one array of a dataset as little-endian elements in C order. */
+/*
+ * Streams one array of a dataset as little-endian elements in C order, whatever its
+ * file's byte order and axis order.
+ */
 #ifndef QDQI_READER_H
 #define QDQI_READER_H
 
 #include "base/dtype.h"
 #include "qdq/dataset.h"
+
+/* Bytes of an array in Fortran order: it is held twice while it is reordered. */
+enum { QDQI_FORTRAN_MAX = 256 << 20 };
 
 struct qdqi_reader;
 
@@ -15,8 +21,15 @@ enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
 enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,
                                struct qdqi_reader **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* The next `size` bytes; INVALID_DATASET when the array ends or is damaged there. */
+/*
+ * The next `size` bytes, a multiple of the element's size; INVALID_DATASET when the
+ * array ends or is damaged there. The checksum of an npz member is known to be right
+ * once its last element was read.
+ */
 enum qdq_code qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+/* Goes on `size` bytes; costs no reading where the array lies bare in the file. */
+enum qdq_code qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_reader_close(struct qdqi_reader **reader);
 

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "data/feed.h"
+#include "data/cast.h"
+#include "data/reader.h"
+
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements are read and cast in pieces of this size. */
+enum { PIECE = 64 * 1024 };
+
+/* One model input and the array that feeds it. */
+struct binding {
+    struct qdqi_reader *reader;
+    struct qdqi_cast cast;
+    size_t from_size, to_size; /* bytes of one element */
+    size_t row;                /* elements along the axes behind axis 0 of the array */
+    bool drops_axis0;          /* the array has one rank more than the input */
+    int64_t *shape;            /* of the run */
+    unsigned char *data;       /* what the run gets */
+};
+
+struct qdqi_feed {
+    struct qdqi_arena *arena;
+    struct qdq_dataset *dataset;
+    size_t n;
+    struct binding *bindings;
+    struct qdqi_input *inputs; /* in the model's order */
+    bool *used;                /* for each array of the dataset */
+    int64_t rows;              /* samples that one run takes */
+    bool fixed;                /* by the model: no run takes fewer */
+    int64_t available, samples, done;
+    size_t n_warnings;
+    struct qdq_warning *warnings; /* room for one an input, one an array and one more */
+    alignas(max_align_t) unsigned char piece[PIECE];
+};
+
+/* --- opening: what fits what -------------------------------------------------------
+ */
+
+/* What the model wants of an input, or what the data gives, as "float32 [N,3,32]". */
+struct shape_text {
+    char text[160];
+};
+
+static struct shape_text
+describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *dims,
+         const int64_t *shape)
+{
+    struct shape_text s;
+    size_t len = (size_t)snprintf(s.text, sizeof s.text, "%.20s%s",
+                                  *dtype ? dtype : "any type", has_shape ? " [" : "");
+    if (!has_shape)
+        return s;
+    for (size_t i = 0; i < rank; i++) {
+        char one[40];
+        int64_t value = dims ? dims[i].value : shape[i];
+        if (value > 0)
+            snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
+        else
+            snprintf(one, sizeof one, "%s?", i ? "," : "");
+        if (len + strlen(one) + sizeof ",...]" > sizeof s.text) {
+            len += (size_t)snprintf(s.text + len, sizeof s.text - len, ",...");
+            break;
+        }
+        len += (size_t)snprintf(s.text + len, sizeof s.text - len, "%s", one);
+    }
+    snprintf(s.text + len, sizeof s.text - len, "]");
+    return s;
+}
+
+static enum qdq_code
+mismatch(const struct qdq_value *input, const struct qdq_array *array, const char *what,
+         struct qdq_error *err)
+{
+    struct shape_text wanted =
+        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
+    struct shape_text given =
+        describe(array->dtype, true, array->rank, NULL, array->shape);
+    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                         "input '%s' wants %s, the data has %s: %s", input->name,
+                         wanted.text, given.text, what);
+}
+
+static void
+warn(struct qdqi_feed *feed, const char *code, const char *node, const char *detail)
+{
+    if (detail) /* a warning that found no memory is not worth the work */
+        feed->warnings[feed->n_warnings++] = (struct qdq_warning){code, detail, node};
+}
+
+/* The type of an input; the array's where the model does not say. */
+static enum qdqi_dtype
+wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
+{
+    if (!*input->dtype)
+        return given;
+    for (int i = 1; i < QDQI_N_DTYPES; i++)
+        if (strcmp(qdqi_dtype_name(i), input->dtype) == 0)
+            return (enum qdqi_dtype)i;
+    return QDQI_UNKNOWN;
+}
+
+/* Whether the axes of the array from `skip` on fit those of the input from `first`. */
+static bool
+axes_fit(const struct qdq_value *input, size_t first, const struct qdq_array *array,
+         size_t skip)
+{
+    for (size_t i = first; i < input->rank; i++)
+        if (input->dims[i].value > 0 &&
+            input->dims[i].value != array->shape[i - first + skip])
+            return false;
+    return true;
+}
+
+/*
+ * Tells how the array is cut: *ret_rows is the number of samples that the input takes
+ * in one run, 0 where it takes any.
+ */
+static enum qdq_code
+fit_shape(const struct qdq_value *input, const struct qdq_array *array,
+          struct binding *binding, int64_t *ret_rows, struct qdq_error *err)
+{
+    *ret_rows = 0;
+    if (!input->has_shape)
+        return QDQ_OK;
+    binding->drops_axis0 = array->rank == input->rank + 1;
+    if (binding->drops_axis0) {
+        *ret_rows = 1;
+        return axes_fit(input, 0, array, 1)
+                   ? QDQ_OK
+                   : mismatch(input, array, "the shape of a sample differs", err);
+    }
+    if (array->rank != input->rank)
+        return mismatch(input, array, "the rank differs", err);
+    if (!axes_fit(input, 1, array, 1))
+        return mismatch(input, array, "the shape behind axis 0 differs", err);
+    if (input->dims[0].value > 0)
+        *ret_rows = input->dims[0].value;
+    if (*ret_rows > array->shape[0])
+        return mismatch(input, array, "fewer samples than the batch of the model", err);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
+           const struct qdq_array *array, enum qdqi_dtype from, struct qdq_error *err)
+{
+    struct binding *binding = &feed->bindings[i];
+    struct qdqi_input *input = &feed->inputs[i];
+    input->dtype = wanted_dtype(wanted, from);
+    binding->cast = qdqi_cast_find(from, input->dtype);
+    if (!binding->cast.fn)
+        return mismatch(wanted, array, "this cast may lose, so it is not made", err);
+    if (binding->cast.lossy)
+        warn(feed, "float64_cast", input->name,
+             qdqi_arena_printf(
+                 feed->arena, "input '%s': %s data is rounded to %s for the model",
+                 input->name, array->dtype, qdqi_dtype_name(input->dtype)));
+    binding->from_size = qdqi_dtype_size(from);
+    binding->to_size = qdqi_dtype_size(input->dtype);
+    return QDQ_OK;
+}
+
+/* The run's shape of an input; axis 0 is set run by run. */
+static enum qdq_code
+bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
+           struct binding *binding, struct qdqi_input *input, struct qdq_error *err)
+{
+    size_t skip = binding->drops_axis0 ? 1 : 0;
+    int64_t *shape = qdqi_arena_array(feed->arena, array->rank, sizeof *shape);
+    if (!shape)
+        return qdqi_no_memory(err);
+    memcpy(shape, array->shape + skip, (array->rank - skip) * sizeof *shape);
+    input->rank = array->rank - skip;
+    input->shape = binding->shape = shape;
+    binding->row = 1;
+    for (size_t i = 1; i < array->rank; i++) /* the dataset knows that this fits */
+        binding->row *= (size_t)array->shape[i];
+    return QDQ_OK;
+}
+
+static const struct qdq_array *
+find_array(const struct qdq_dataset_info *info, const struct qdq_model_info *model,
+           size_t input)
+{
+    if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
+        return info->arrays;
+    for (size_t i = 0; i < info->n_arrays; i++)
+        if (strcmp(info->arrays[i].name, model->inputs[input].name) == 0)
+            return &info->arrays[i];
+    return NULL;
+}
+
+static enum qdq_code
+no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
+         struct qdq_error *err)
+{
+    struct shape_text wanted =
+        describe(input->dtype, input->has_shape, input->rank, input->dims, NULL);
+    if (!*info->arrays[0].name)
+        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                             "the model has several inputs, '%s' (%s) among them: an "
+                             ".npy file holds one array; send an .npz file",
+                             input->name, wanted.text);
+    return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
+                         "input '%s' wants %s, the data has no array of that name (but "
+                         "'%s'%s)",
+                         input->name, wanted.text, info->arrays[0].name,
+                         info->n_arrays > 1 ? " and others" : "");
+}
+
+/* Binds input i and agrees on the samples of one run. */
+static enum qdq_code
+bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
+           struct qdq_error *err)
+{
+    const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
+    const struct qdq_value *input = &model->inputs[i];
+    const struct qdq_array *array = find_array(info, model, i);
+    struct binding *binding = &feed->bindings[i];
+    int64_t rows;
+    if (!array)
+        return no_array(info, input, err);
+    size_t at = (size_t)(array - info->arrays);
+    feed->used[at] = true;
+    feed->inputs[i].name = qdqi_arena_strdup(feed->arena, input->name);
+    if (!feed->inputs[i].name)
+        return qdqi_no_memory(err);
+    enum qdq_code code =
+        bind_dtype(feed, i, input, array, qdqi_dataset_dtype(feed->dataset, at), err);
+    if (code == QDQ_OK)
+        code = fit_shape(input, array, binding, &rows, err);
+    if (code == QDQ_OK)
+        code = bind_shape(feed, array, binding, &feed->inputs[i], err);
+    if (code != QDQ_OK)
+        return code;
+    if (rows > 0 && feed->fixed && rows != feed->rows)
+        return mismatch(input, array, "other inputs take another number of samples",
+                        err);
+    if (rows > 0) {
+        feed->fixed = true;
+        feed->rows = rows;
+    }
+    return qdqi_reader_open(feed->dataset, at, &binding->reader, err);
+}
+
+static void
+warn_ignored(struct qdqi_feed *feed)
+{
+    const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
+    for (size_t i = 0; i < info->n_arrays; i++)
+        if (!feed->used[i])
+            warn(feed, "array_ignored", info->arrays[i].name,
+                 qdqi_arena_printf(feed->arena, "the model has no input '%s'",
+                                   info->arrays[i].name));
+}
+
+/* --- opening: samples and memory ---------------------------------------------------
+ */
+
+/* Which samples the runs take, and the readers moved to the first of them. */
+static enum qdq_code
+choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
+               struct qdq_error *err)
+{
+    int64_t there = qdq_dataset_info(feed->dataset)->samples;
+    int64_t rows = feed->rows;
+    int64_t first = options->first < there ? options->first : there;
+    int64_t dropped = feed->fixed ? there % rows : 0;
+    feed->available = there - dropped;
+    if (dropped > 0)
+        warn(feed, "remainder_dropped", NULL,
+             qdqi_arena_printf(feed->arena,
+                               "the last %" PRId64 " of %" PRId64
+                               " samples do not fill "
+                               "the model's batch of %" PRId64,
+                               dropped, there, rows));
+    if (feed->fixed && first % rows != 0) /* batches stay as they are cut */
+        first += rows - first % rows;
+    feed->samples = feed->available > first ? feed->available - first : 0;
+    int64_t most = options->max_samples;
+    if (feed->fixed && most > 0)
+        most = most < rows ? rows : most - most % rows;
+    if (most > 0 && most < feed->samples)
+        feed->samples = most;
+    for (size_t i = 0; i < feed->n && feed->samples > 0; i++) {
+        struct binding *b = &feed->bindings[i];
+        uint64_t row = (uint64_t)b->row * b->from_size;
+        enum qdq_code code = qdqi_reader_skip(b->reader, (uint64_t)first * row, err);
+        if (code != QDQ_OK)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+make_buffers(struct qdqi_feed *feed, struct qdq_error *err)
+{
+    int64_t rows = feed->rows < feed->samples ? feed->rows : feed->samples;
+    for (size_t i = 0; i < feed->n && rows > 0; i++) {
+        struct binding *b = &feed->bindings[i];
+        size_t size;
+        if (__builtin_mul_overflow(b->row, b->to_size, &size) ||
+            __builtin_mul_overflow(size, (size_t)rows, &size) ||
+            size > QDQI_FEED_MAX_INPUT)
+            return qdq_error_set(
+                err, QDQ_LIMIT_EXCEEDED, QDQ_AT_INPUT, feed->inputs[i].name,
+                "input '%s': %" PRId64 " samples of one run are larger "
+                "than %d bytes",
+                feed->inputs[i].name, rows, QDQI_FEED_MAX_INPUT);
+        b->data = malloc(size);
+        if (!b->data)
+            return qdqi_no_memory(err);
+        feed->inputs[i].data = b->data;
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_feed(struct qdqi_feed *feed, const struct qdq_model_info *model,
+          const struct qdqi_feed_options *options, struct qdq_error *err)
+{
+    size_t n_arrays = qdq_dataset_info(feed->dataset)->n_arrays;
+    if (model->n_inputs == 0)
+        return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_NOTHING, NULL,
+                             "the model has no input, so no data can be fed to it");
+    feed->n = model->n_inputs;
+    feed->rows = options->batch;
+    feed->bindings = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->bindings);
+    feed->inputs = qdqi_arena_array(feed->arena, feed->n, sizeof *feed->inputs);
+    feed->warnings =
+        qdqi_arena_array(feed->arena, feed->n + n_arrays + 1, sizeof *feed->warnings);
+    feed->used = qdqi_arena_array(feed->arena, n_arrays, sizeof *feed->used);
+    if (!feed->bindings || !feed->inputs || !feed->warnings || !feed->used)
+        return qdqi_no_memory(err);
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < feed->n && code == QDQ_OK; i++)
+        code = bind_input(feed, model, i, err);
+    if (code != QDQ_OK)
+        return code;
+    warn_ignored(feed);
+    code = choose_samples(feed, options, err);
+    return code == QDQ_OK ? make_buffers(feed, err) : code;
+}
+
+enum qdq_code
+qdqi_feed_open(const struct qdq_model_info *model, struct qdq_dataset *dataset,
+               const struct qdqi_feed_options *options, struct qdqi_feed **ret,
+               struct qdq_error *err)
+{
+    struct qdqi_feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return qdqi_no_memory(err);
+    feed->dataset = dataset;
+    feed->arena = qdqi_arena_new();
+    enum qdq_code code =
+        feed->arena ? open_feed(feed, model, options, err) : qdqi_no_memory(err);
+    if (code != QDQ_OK) {
+        qdqi_feed_close(&feed);
+        return code;
+    }
+    *ret = feed;
+    return QDQ_OK;
+}
+
+void
+qdqi_feed_close(struct qdqi_feed **feed)
+{
+    if (!feed || !*feed)
+        return;
+    for (size_t i = 0; (*feed)->bindings && i < (*feed)->n; i++) {
+        qdqi_reader_close(&(*feed)->bindings[i].reader);
+        free((*feed)->bindings[i].data);
+    }
+    qdqi_arena_free(&(*feed)->arena);
+    free(*feed);
+    *feed = NULL;
+}
+
+int64_t
+qdqi_feed_samples(const struct qdqi_feed *feed)
+{
+    return feed->samples;
+}
+
+int64_t
+qdqi_feed_runs(const struct qdqi_feed *feed)
+{
+    return feed->samples / feed->rows + (feed->samples % feed->rows != 0);
+}
+
+int64_t
+qdqi_feed_available(const struct qdqi_feed *feed)
+{
+    return feed->available;
+}
+
+size_t
+qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret)
+{
+    *ret = feed->warnings;
+    return feed->n_warnings;
+}
+
+/* --- running -----------------------------------------------------------------------
+ */
+
+static enum qdq_code
+fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_error *err)
+{
+    size_t most = PIECE / b->from_size;
+    for (size_t done = 0; done < elements;) {
+        size_t n = elements - done < most ? elements - done : most;
+        enum qdq_code code =
+            qdqi_reader_read(b->reader, feed->piece, n * b->from_size, err);
+        if (code != QDQ_OK)
+            return code;
+        b->cast.fn(b->data + done * b->to_size, feed->piece, n);
+        done += n;
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
+               int64_t *ret_samples, struct qdq_error *err)
+{
+    int64_t left = feed->samples - feed->done;
+    int64_t rows = left < feed->rows ? left : feed->rows;
+    for (size_t i = 0; i < feed->n && rows > 0; i++) {
+        struct binding *b = &feed->bindings[i];
+        struct qdqi_input *input = &feed->inputs[i];
+        size_t elements = b->row * (size_t)rows;
+        enum qdq_code code = fill(feed, b, elements, err);
+        if (code != QDQ_OK)
+            return code;
+        if (!b->drops_axis0)
+            b->shape[0] = rows;
+        input->size = elements * b->to_size;
+    }
+    feed->done += rows;
+    *ret = feed->inputs;
+    *ret_samples = rows;
+    return QDQ_OK;
+}
