@@ -196,8 +196,7 @@ check_labels(json_t *labels, const char *base, struct api_problem *problem)
         return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, base,
                                "labels are to be an object of strings, not %s",
                                api_json_type_name(labels));
-    json_object_foreach(labels, key, value)
-    {
+    json_object_foreach (labels, key, value) {
         char where[256];
         snprintf(where, sizeof where, "%s", base);
         api_json_pointer_add(where, sizeof where, key);
@@ -356,8 +355,9 @@ api_job_request_decode(const char *text, size_t len, struct api_job_request *ret
                         "a job is to be an object, not %s", api_json_type_name(json));
         goto out;
     }
-    json_object_foreach(
-        json, name, value) if (!take_member(&request, name, value, &first)) goto out;
+    json_object_foreach (json, name, value)
+        if (!take_member(&request, name, value, &first))
+            goto out;
     *ret = request;
     request = (struct api_job_request){0};
     ok = true;

@@ -283,6 +283,13 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
     return NULL;
 }
 
+void
+api_text_add(char *to, size_t size, const char *text)
+{
+    size_t len = strlen(to);
+    snprintf(to + len, size - len, "%s", text);
+}
+
 const char *
 api_json_type_name(const json_t *json)
 {

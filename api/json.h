@@ -49,6 +49,9 @@ void api_json_pointer_add(char *to, size_t size, const char *segment);
 /* The problem document as a value, for documents that hold one. */
 json_t *api_problem_json(const struct api_problem *p);
 
+/* Appends `text` to the text in `to`; what does not fit is dropped. */
+void api_text_add(char *to, size_t size, const char *text);
+
 /* "a string", "a number"… for messages. */
 const char *api_json_type_name(const json_t *json);
 

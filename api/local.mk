@@ -7,5 +7,5 @@ api_libapi_la_SOURCES = \
 	api/include/api/problem.h api/include/api/problems.h api/problem.c \
 	api/include/api/report.h api/report.c api/info.c \
 	api/include/api/route.h api/include/api/routes.h api/route.c \
-	api/include/api/spec.h api/spec.c \
+	api/include/api/spec.h api/spec.c api/members.h api/members.c api/ranges.c \
 	api/json.h api/json.c

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calibration.ranges: {tensor: [min, max]}, or the list `tensors` of a report. */
+#include "config.h"
+#include "members.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+bad_range(struct reader *r, const char *where, const char *tensor, const char *text)
+{
+    return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+                           "the range of \"%.128s\" %s", tensor, text);
+}
+
+static bool
+read_range(struct reader *r, const char *where, const char *tensor, json_t *min,
+           json_t *max)
+{
+    if (!json_is_number(min) || !json_is_number(max))
+        return bad_range(r, where, tensor, "is to be two numbers: minimum, maximum");
+    struct qdq_given_range range = {tensor, json_number_value(min),
+                                    json_number_value(max)};
+    if (range.min > range.max)
+        return bad_range(r, where, tensor, "has a minimum above its maximum");
+    r->to->ranges[r->to->spec.calibration.n_ranges++] = range;
+    return true;
+}
+
+/* The members of a report's `tensors`; a range needs the first three. */
+static bool
+is_tensor_member(const char *key)
+{
+    static const char *const known[] = {
+        "name", "min", "max", "scale", "zero_point", "method", "samples",
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i], key) == 0)
+            return true;
+    return false;
+}
+
+static bool
+read_tensor(struct reader *r, const char *where, json_t *tensor)
+{
+    const char *key;
+    json_t *value;
+    const char *name = json_string_value(json_object_get(tensor, "name"));
+    if (!name)
+        return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+                               "a range in a list is to be an object with name, min "
+                               "and max");
+    json_object_foreach (tensor, key, value)
+        if (!is_tensor_member(key))
+            return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+                                   "a range in a list has no member \"%.64s\"", key);
+    return read_range(r, where, name, json_object_get(tensor, "min"),
+                      json_object_get(tensor, "max"));
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct qdq_given_range *left = a;
+    const struct qdq_given_range *right = b;
+    return strcmp(left->tensor, right->tensor);
+}
+
+static bool
+read_each_range(struct reader *r, const struct member *m, json_t *value)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    char where[256], number[24];
+    json_object_foreach (value, key, item) {
+        snprintf(where, sizeof where, "%s", m->pointer);
+        api_json_pointer_add(where, sizeof where, key);
+        if (json_array_size(item) != 2)
+            return bad_range(r, where, key, "is to be two numbers: minimum, maximum");
+        if (!read_range(r, where, key, json_array_get(item, 0),
+                        json_array_get(item, 1)))
+            return false;
+    }
+    json_array_foreach (value, i, item) {
+        snprintf(where, sizeof where, "%s", m->pointer);
+        snprintf(number, sizeof number, "%zu", i);
+        api_json_pointer_add(where, sizeof where, number);
+        if (!read_tensor(r, where, item))
+            return false;
+    }
+    return true;
+}
+
+/* {tensor: [min, max]}, or a report's `tensors`; kept sorted by name. */
+bool
+api_read_ranges(struct reader *r, const struct member *m, json_t *value)
+{
+    struct qdq_calibration_spec *to = &r->to->spec.calibration;
+    size_t n = json_object_size(value) + json_array_size(value);
+    r->to->ranges = calloc(n ? n : 1, sizeof *r->to->ranges);
+    if (!r->to->ranges)
+        return api_problem_set(r->problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                               "out of memory");
+    to->ranges = r->to->ranges;
+    if (!read_each_range(r, m, value))
+        return false;
+    qsort(r->to->ranges, to->n_ranges, sizeof *r->to->ranges, by_name);
+    for (size_t i = 1; i < to->n_ranges; i++)
+        if (by_name(&to->ranges[i - 1], &to->ranges[i]) == 0)
+            return bad_range(r, m->pointer, to->ranges[i].tensor, "stands there twice");
+    return true;
+}
+
+json_t *
+api_write_ranges(const struct qdq_spec *spec, const struct member *m)
+{
+    (void)m;
+    if (spec->calibration.n_ranges == 0)
+        return json_null();
+    json_t *ranges = json_object();
+    for (size_t i = 0; ranges && i < spec->calibration.n_ranges; i++) {
+        const struct qdq_given_range *range = &spec->calibration.ranges[i];
+        if (json_object_set_new(ranges, range->tensor,
+                                json_pack("[o, o]", api_json_real(range->min),
+                                          api_json_real(range->max))) != 0) {
+            json_decref(ranges);
+            ranges = NULL;
+        }
+    }
+    return ranges;
+}
