@@ -183,6 +183,9 @@ static bool
 read_fixed(struct reader *r, const struct member *m, json_t *value)
 {
     json_t *only = api_json_embed(m->names[0]);
+    if (!only)
+        return api_problem_set(r->problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                               "out of memory");
     bool ok = json_equal(only, value);
     json_decref(only);
     return ok || unsupported(r, m, value);
@@ -193,7 +196,7 @@ write_fixed(const struct qdq_spec *spec, const struct member *m)
 {
     (void)spec;
     json_t *only = api_json_embed(m->names[0]);
-    if (json_is_boolean(only))
+    if (!only || json_is_boolean(only))
         return only;
     json_decref(only);
     return json_null();

@@ -1,1 +1,39 @@
 # Unit programs of api.
+API_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/api $(JANSSON_CFLAGS)
+API_UNIT_LDADD = api/libapi.la $(UNIT_LDADD) $(JANSSON_LIBS)
+EXTRA_DIST += tests/unit/api.h
+
+EXTRA_PROGRAMS = tests/unit/test_api_job tests/unit/test_api_report
+check_PROGRAMS += tests/unit/test_api_json tests/unit/test_api_problem \
+	tests/unit/test_api_route tests/unit/test_api_spec
+
+tests_unit_test_api_job_SOURCES = tests/unit/test_api_job.c
+tests_unit_test_api_job_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_job_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_json_SOURCES = tests/unit/test_api_json.c
+tests_unit_test_api_json_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_json_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_problem_SOURCES = tests/unit/test_api_problem.c
+tests_unit_test_api_problem_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_problem_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_report_SOURCES = tests/unit/test_api_report.c
+tests_unit_test_api_report_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_report_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_route_SOURCES = tests/unit/test_api_route.c
+tests_unit_test_api_route_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_route_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_spec_SOURCES = tests/unit/test_api_spec.c
+tests_unit_test_api_spec_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_spec_LDADD = $(API_UNIT_LDADD)
+
+# Replays the corpus of the spec's fuzz target.
+EXTRA_PROGRAMS += tests/fuzz/fuzz_spec
+tests_fuzz_fuzz_spec_SOURCES = tests/fuzz/fuzz_spec.c
+tests_fuzz_fuzz_spec_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/tests/fuzz
+tests_fuzz_fuzz_spec_LDADD = api/libapi.la engine/libqdqi.la
+EXTRA_DIST += tests/fuzz/replay.h tests/fuzz/corpus

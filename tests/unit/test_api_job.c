@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api.h"
+
+#include "api/job.h"
+#include "qdq/quantize.h"
+
+START_TEST(test_state)
+{
+    enum api_job_state state = (enum api_job_state)_i;
+    ck_assert_int_eq(api_job_state_parse(api_job_state_name(state)), state);
+    ck_assert_int_eq(api_job_state_ended(state),
+                     state != API_JOB_QUEUED && state != API_JOB_RUNNING);
+}
+END_TEST
+
+START_TEST(test_no_state)
+{
+    ck_assert_int_eq(api_job_state_parse("done"), API_N_JOB_STATES);
+    ck_assert_int_eq(api_job_state_parse(""), API_N_JOB_STATES);
+    ck_assert_str_eq(api_job_state_name(API_N_JOB_STATES), "");
+}
+END_TEST
+
+/* --- encoding --------------------------------------------------------------------- */
+
+#define QUEUED_JSON                                                                    \
+    "{\"id\":\"j1\",\"state\":\"queued\",\"progress\":null,\"queue\":{\"position\":2," \
+    "\"waiting_for\":null},\"created_at\":\"2023-11-14T22:13:20.123Z\","               \
+    "\"started_at\":null,\"ended_at\":null,\"expires_at\":null,\"model\":"             \
+    "\"sha256:aa\",\"calibration\":null,\"spec\":{\"calibration\":{\"percentile\":"    \
+    "99.99}},\"labels\":{\"team\":\"a\"},\"cached_from\":null,\"result\":null,"        \
+    "\"error\":null}"
+
+static const struct api_job queued = {
+    .id = "j1",
+    .state = API_JOB_QUEUED,
+    .position = 2,
+    .created_at = 1700000000123,
+    .model = "sha256:aa",
+    .spec = "{\"calibration\":{\"percentile\":99.99}}",
+    .labels = "{\"team\":\"a\"}",
+};
+
+static char *
+encode_queued(void)
+{
+    return api_job_encode(&queued);
+}
+
+static char *
+encode_ended(void)
+{
+    struct api_problem problem = {0};
+    api_problem_set(&problem, API_NONFINITE, QDQ_AT_SAMPLE, "7", "a NaN in \"x\"");
+    struct api_job job = {
+        .id = "j2",
+        .state = API_JOB_FAILED,
+        .stage = "calibrate",
+        .done = 7,
+        .total = 256,
+        .created_at = 1,
+        .started_at = 999,
+        .ended_at = 253402300799999,
+        .model = "sha256:aa",
+        .calibration = "sha256:bb",
+        .spec = "not JSON",
+        .result_model = "sha256:cc",
+        .result_size = 5000000000,
+        .summary = "{\"layers\":3}",
+        .error = &problem,
+    };
+    return api_job_encode(&job);
+}
+
+START_TEST(test_job)
+{
+    expect_json(encode_queued(), QUEUED_JSON);
+    expect_json(
+        encode_ended(),
+        "{\"id\":\"j2\",\"state\":\"failed\",\"progress\":{\"stage\":\"calibrate\","
+        "\"done\":7,\"total\":256,\"eta_s\":null},\"queue\":null,\"created_at\":"
+        "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
+        "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
+        "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":null,\"labels\":null,"
+        "\"cached_from\":null,\"result\":{\"model\":\"sha256:cc\",\"size\":5000000000,"
+        "\"summary\":{\"layers\":3}},\"error\":{\"type\":\"/v1/errors#nonfinite\","
+        "\"title\":\"a NaN or an infinity was met\",\"status\":422,\"detail\":"
+        "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"
+        "\"errors\":[{\"sample\":7,\"detail\":\"a NaN in \\\"x\\\"\"}]}}");
+}
+END_TEST
+
+START_TEST(test_jobs)
+{
+    const struct api_job two[] = {queued, queued};
+    expect_json(api_jobs_encode(two, 2, NULL),
+                "{\"jobs\":[" QUEUED_JSON "," QUEUED_JSON "],\"next_cursor\":null}");
+    expect_json(api_jobs_encode(NULL, 0, "c7"), "{\"jobs\":[],\"next_cursor\":\"c7\"}");
+}
+END_TEST
+
+static char *
+encode_dataset(void)
+{
+    return api_dataset_encode("sha256:bb", 9, 1700000000000,
+                              "{\"samples\":2,\"inputs\":[]}");
+}
+
+static char *
+encode_model(void)
+{
+    return api_model_encode("sha256:aa", 77, 1700000000000);
+}
+
+static char *
+encode_version(void)
+{
+    return api_version_encode("1.31.1");
+}
+
+START_TEST(test_stored)
+{
+    expect_json(encode_model(),
+                "{\"id\":\"sha256:aa\",\"size\":77,\"created_at\":"
+                "\"2023-11-14T22:13:20.000Z\",\"expires_at\":null,\"files\":"
+                "[{\"digest\":\"sha256:aa\",\"size\":77}]}");
+    expect_json(encode_dataset(),
+                "{\"id\":\"sha256:bb\",\"size\":9,\"created_at\":"
+                "\"2023-11-14T22:13:20.000Z\",\"expires_at\":null,\"samples\":2,"
+                "\"inputs\":[]}");
+    expect_json(api_status_encode("ok"), "{\"status\":\"ok\"}");
+}
+END_TEST
+
+START_TEST(test_version)
+{
+    char wanted[256];
+    snprintf(wanted, sizeof wanted,
+             "{\"version\":\"%s\",\"engine\":\"%s\",\"runtime\":{\"name\":"
+             "\"onnxruntime\",\"version\":\"1.31.1\"},\"devices\":[\"cpu\"]}",
+             PACKAGE_VERSION, qdq_version());
+    expect_json(encode_version(), wanted);
+    snprintf(wanted, sizeof wanted,
+             "{\"version\":\"%s\",\"engine\":\"%s\",\"runtime\":{\"name\":"
+             "\"onnxruntime\",\"version\":null},\"devices\":[]}",
+             PACKAGE_VERSION, qdq_version());
+    expect_json(api_version_encode(""), wanted);
+    expect_json(api_version_encode(NULL), wanted);
+}
+END_TEST
+
+static const unit_encode_fn encoders[] = {
+    encode_queued, encode_ended, encode_dataset, encode_model, encode_version,
+};
+
+START_TEST(test_no_memory)
+{
+    expect_survives_no_memory(encoders[_i]);
+}
+END_TEST
+
+/* --- a job's body ----------------------------------------------------------------- */
+
+START_TEST(test_request)
+{
+    static const char text[] =
+        "{\"model\":\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":{\"evaluate\":"
+        "{\"samples\":3}},\"labels\":{\"team\":\"a\"},\"priority\":-2.0,\"fresh\":"
+        "true}";
+    struct api_job_request request;
+    struct api_problem problem = {0};
+    ck_assert(api_job_request_decode(text, sizeof text - 1, &request, &problem));
+    ck_assert_str_eq(request.model, "sha256:aa");
+    ck_assert_str_eq(request.calibration, "sha256:bb");
+    ck_assert_str_eq(request.spec, "{\"evaluate\":{\"samples\":3}}");
+    ck_assert_str_eq(request.labels, "{\"team\":\"a\"}");
+    ck_assert_int_eq(request.priority, -2);
+    api_job_request_fini(&request);
+    ck_assert_ptr_null(request.model);
+}
+END_TEST
+
+START_TEST(test_empty_request)
+{
+    static const char *const texts[] = {"{}", "{\"model\":null,\"spec\":null}"};
+    struct api_job_request request;
+    struct api_problem problem = {0};
+    ck_assert(api_job_request_decode(texts[_i], strlen(texts[_i]), &request, &problem));
+    ck_assert_ptr_null(request.model);
+    ck_assert_ptr_null(request.calibration);
+    ck_assert_ptr_null(request.spec);
+    ck_assert_ptr_null(request.labels);
+    ck_assert_int_eq(request.priority, 0);
+    api_job_request_fini(&request);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    enum api_code code;
+    const char *where;
+} refused[] = {
+    {"{\"model\"", API_INVALID_JSON, "8"},
+    {"[]", API_BAD_REQUEST, ""},
+    {"{\"modl\":\"x\"}", API_BAD_REQUEST, "/modl"},
+    {"{\"model\":3}", API_BAD_REQUEST, "/model"},
+    {"{\"model\":\"a\",\"model\":\"b\"}", API_BAD_REQUEST, "/model"},
+    {"{\"spec\":{},\"spec\":{}}", API_BAD_REQUEST, "/spec"},
+    {"{\"spec\":{\"mode\":1,\"mode\":1}}", API_INVALID_SPEC, "/mode"},
+    {"{\"spec\":{\"a\":{\"b\":1,\"b\":1}}}", API_INVALID_SPEC, "/a/b"},
+    {"{\"calibration\":[]}", API_BAD_REQUEST, "/calibration"},
+    {"{\"labels\":[]}", API_BAD_REQUEST, "/labels"},
+    {"{\"labels\":{\"a/b\":1}}", API_BAD_REQUEST, "/labels/a~1b"},
+    {"{\"priority\":\"high\"}", API_BAD_REQUEST, "/priority"},
+    {"{\"priority\":1.5}", API_BAD_REQUEST, "/priority"},
+    {"{\"fresh\":1}", API_BAD_REQUEST, "/fresh"},
+    {"{\"evaluation\":\"sha256:cc\"}", API_UNSUPPORTED, "/evaluation"},
+};
+
+START_TEST(test_refused_request)
+{
+    struct api_job_request request;
+    memset(&request, 0x55, sizeof request);
+    struct api_job_request untouched = request;
+    struct api_problem problem = {0};
+    const char *text = refused[_i].text;
+    ck_assert(!api_job_request_decode(text, strlen(text), &request, &problem));
+    ck_assert_msg(problem.code == refused[_i].code, "%s is %s", text,
+                  api_problem_slug(problem.code));
+    ck_assert_str_eq(problem.where, refused[_i].where);
+    ck_assert_mem_eq(&request, &untouched, sizeof request);
+}
+END_TEST
+
+START_TEST(test_labels)
+{
+    struct api_problem problem = {0};
+    ck_assert(api_labels_check("{}", &problem));
+    ck_assert(api_labels_check("{\"a\":\"b\"}", &problem));
+    ck_assert(!problem.set);
+    ck_assert(!api_labels_check("{\"a\":1}", &problem));
+    ck_assert_str_eq(problem.where, "/a");
+    ck_assert_int_eq(problem.code, API_BAD_REQUEST);
+    problem = (struct api_problem){0};
+    ck_assert(!api_labels_check("", &problem));
+    ck_assert_int_eq(problem.code, API_INVALID_JSON);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/job");
+    TCase *c = tcase_create("job");
+    tcase_add_loop_test(c, test_state, 0, API_N_JOB_STATES);
+    tcase_add_test(c, test_no_state);
+    tcase_add_test(c, test_job);
+    tcase_add_test(c, test_jobs);
+    tcase_add_test(c, test_stored);
+    tcase_add_test(c, test_version);
+    tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
+    tcase_add_test(c, test_request);
+    tcase_add_loop_test(c, test_empty_request, 0, 2);
+    tcase_add_loop_test(c, test_refused_request, 0, N_ROWS(refused));
+    tcase_add_test(c, test_labels);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api.h"
+
+#include <math.h>
+
+#include "api/report.h"
+#include "api/spec.h"
+
+/* --- a small model and what was done to it ---------------------------------------- */
+
+static const struct qdq_dim dims[] = {{-1, "batch"}, {1, NULL}, {-1, NULL}};
+static const struct qdq_value inputs[] = {{"input", "float32", true, 3, dims}};
+static const struct qdq_value outputs[] = {{"out\xff", "", false, 0, NULL}};
+static const struct qdq_op_count ops[] = {{"Conv", 2}, {"com.x:Foo", 1}};
+static const struct qdq_model_info model = {
+    .name = "graph",
+    .producer = "pytorch",
+    .ir_version = 8,
+    .opset = 13,
+    .size = 1000,
+    .n_nodes = 3,
+    .n_initializers = 2,
+    .n_inputs = 1,
+    .n_outputs = 1,
+    .n_ops = 2,
+    .inputs = inputs,
+    .outputs = outputs,
+    .ops = ops,
+};
+static const int first_input[] = {0};
+static const struct qdq_layer layers[] = {
+    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default"},
+    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor"},
+    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default"},
+};
+static const char *const tensor_names[] = {"input"};
+static const struct qdq_warning warnings[] = {
+    {"opset_per_tensor", "opset 12 has no axis", NULL},
+    {"dead_tensor", "nobody reads it", "add"},
+};
+static const struct qdq_plan_view plan = {
+    .n_layers = 3,
+    .layers = layers,
+    .n_quantized = 2,
+    .n_tensors = 1,
+    .tensors = tensor_names,
+    .n_weights = 2,
+    .n_warnings = 1,
+    .warnings = warnings,
+};
+
+#define LAYERS_JSON                                                                    \
+    "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","              \
+    "\"quantized_inputs\":[0],\"weight_quantized\":true,\"weight_axis\":0,\"reason\":" \
+    "\"default\"},{\"name\":\"conv1\",\"op\":\"Conv\",\"class\":\"Conv\","             \
+    "\"quantized_inputs\":[],\"weight_quantized\":true,\"weight_axis\":null,"          \
+    "\"reason\":\"integer tensor\"},{\"name\":\"add\",\"op\":\"Add\",\"class\":"       \
+    "\"Add\",\"quantized_inputs\":[],\"weight_quantized\":false,\"weight_axis\":null," \
+    "\"reason\":\"off by default\"}]"
+#define WARNING_JSON                                               \
+    "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
+    "axis\",\"node\":null}"
+#define SUMMARY_JSON(after)                                                      \
+    "{\"layers\":3,\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000," \
+    "\"size_after\":" after "}"
+
+static char *
+encode_plan(void)
+{
+    return api_plan_encode(&plan, &model);
+}
+
+START_TEST(test_plan)
+{
+    expect_json(encode_plan(),
+                "{\"summary\":" SUMMARY_JSON("null") ",\"layers\":" LAYERS_JSON
+                                                     ",\"warnings\":[" WARNING_JSON
+                                                     "]}");
+}
+END_TEST
+
+static char *
+encode_info(void)
+{
+    return api_model_info_encode(&model, &plan);
+}
+
+#define INFO_JSON(classes)                                                           \
+    "{\"name\":\"graph\",\"producer\":\"pytorch\",\"ir_version\":8,\"opset\":13,"    \
+    "\"size\":1000,\"nodes\":3,\"initializers\":2,\"inputs\":[{\"name\":\"input\","  \
+    "\"dtype\":\"float32\",\"shape\":[\"batch\",1,null]}],\"outputs\":[{\"name\":"   \
+    "\"out\xef\xbf\xbd\",\"dtype\":null,\"shape\":null}],\"ops\":[{\"op\":\"Conv\"," \
+    "\"count\":2},{\"op\":\"com.x:Foo\",\"count\":1}],\"classes\":" classes "}"
+
+START_TEST(test_info)
+{
+    expect_json(encode_info(), INFO_JSON("{\"Conv\":{\"count\":2,\"quantized\":2},"
+                                         "\"Add\":{\"count\":1,\"quantized\":0}}"));
+    expect_json(api_model_info_encode(&model, NULL), INFO_JSON("null"));
+}
+END_TEST
+
+static const int64_t shape[] = {256, 1, 32, 32};
+static const struct qdq_array arrays[] = {{"input", "float32", 4, shape}};
+static const struct qdq_dataset_info dataset = {4096, 256, 1, arrays};
+
+static char *
+encode_dataset(void)
+{
+    return api_dataset_info_encode(&dataset);
+}
+
+START_TEST(test_dataset)
+{
+    expect_json(encode_dataset(),
+                "{\"samples\":256,\"inputs\":[{\"name\":\"input\",\"dtype\":"
+                "\"float32\",\"shape\":[256,1,32,32]}]}");
+}
+END_TEST
+
+/* --- the report ------------------------------------------------------------------- */
+
+static const struct qdq_tensor_report tensors[] = {
+    {"input", -0.5, 1.0, (double)(1.0F / 127), 0, "minmax", 256},
+};
+static const struct qdq_weight_report weights[] = {
+    {"w0", "conv0", 0, "int8", "channel"},
+    {"w1", "conv1", -1, "int8", "tensor"},
+};
+static const struct qdq_output_report output_reports[] = {
+    {"logits", 30.25, 0.999, 0.125, NAN},
+    {"same", INFINITY, 1, 0, 1},
+};
+static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
+
+static struct qdq_report
+make_report(const struct qdq_spec *spec)
+{
+    return (struct qdq_report){
+        .model = &model,
+        .model_id = "sha256:aa",
+        .dataset_id = "sha256:bb",
+        .calibration_samples = 256,
+        .spec = spec,
+        .device = "cpu",
+        .plan = &plan,
+        .qdq_pairs = 3,
+        .size_before = 1000,
+        .size_after = 400,
+        .n_tensors = 1,
+        .n_weights = 2,
+        .n_outputs = 2,
+        .n_timings = 2,
+        .n_warnings = 2,
+        .tensors = tensors,
+        .weights = weights,
+        .evaluated_samples = 128,
+        .outputs = output_reports,
+        .timings = timings,
+        .warnings = warnings,
+    };
+}
+
+static char *
+encode_report(void)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    return api_report_encode(&report);
+}
+
+/* Everything but `spec` and `engine`, which have tests of their own. */
+START_TEST(test_report)
+{
+    char *text = encode_report();
+    json_t *json = json_loads(text, 0, NULL);
+    free(text);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "engine")), qdq_version());
+    ck_assert_int_eq(json_object_del(json, "engine"), 0);
+
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    char *spec_text = api_spec_encode(&spec);
+    expect_json(json_dumps(json_object_get(json, "spec"), 0), spec_text);
+    free(spec_text);
+    ck_assert_int_eq(json_object_del(json, "spec"), 0);
+
+    expect_json(
+        api_json_dump(json, 0),
+        "{\"schema\":1,\"model\":{\"id\":\"sha256:aa\",\"name\":\"graph\",\"producer\":"
+        "\"pytorch\",\"ir_version\":8,\"opset\":13,\"size\":1000,\"nodes\":3,"
+        "\"initializers\":2},\"calibration\":{\"id\":\"sha256:bb\",\"samples\":256},"
+        "\"device\":\"cpu\",\"summary\":" SUMMARY_JSON(
+            "400") ",\"layers\":" LAYERS_JSON ",\"tensors\":[{\"name\":\"input\","
+                   "\"min\":-0.5,\"max\":1.0,\"scale\":"
+                   "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","
+                   "\"samples\":256}],"
+                   "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"
+                   "\"dtype\":"
+                   "\"int8\",\"granularity\":\"channel\"},{\"name\":\"w1\",\"layer\":"
+                   "\"conv1\","
+                   "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\"}],"
+                   "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":\"logits\","
+                   "\"sqnr_db\":"
+                   "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_agreement\":"
+                   "null},"
+                   "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
+                   "error\":0.0,"
+                   "\"top1_agreement\":1.0}]},\"timings\":{\"load\":0.25,\"plan\":0.5,"
+                   "\"total\":"
+                   "0.75},\"warnings\":[" WARNING_JSON
+                   ",{\"code\":\"dead_tensor\",\"detail\":"
+                   "\"nobody reads it\",\"node\":\"add\"}]}");
+}
+END_TEST
+
+/* Without data there is neither calibration nor evaluation. */
+START_TEST(test_report_without_data)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    report.model_id = report.dataset_id = NULL;
+    report.calibration_samples = report.evaluated_samples = 0;
+    report.n_outputs = 0;
+    char *text = api_report_encode(&report);
+    json_t *json = json_loads(text, 0, NULL);
+    ck_assert(json_is_null(json_object_get(json, "calibration")));
+    ck_assert(json_is_null(json_object_get(json, "evaluation")));
+    ck_assert(json_is_null(json_object_get(json_object_get(json, "model"), "id")));
+    json_decref(json);
+    free(text);
+    expect_json(api_summary_encode(&report), SUMMARY_JSON("400"));
+}
+END_TEST
+
+/* What the report says of a range is a range that a spec may give. */
+START_TEST(test_tensors_are_ranges)
+{
+    char *text = encode_report();
+    json_t *report = json_loads(text, 0, NULL);
+    char *spec_text = api_json_dump(json_pack("{s:{s:O}}", "calibration", "ranges",
+                                              json_object_get(report, "tensors")),
+                                    0);
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    ck_assert_msg(api_spec_decode(spec_text, strlen(spec_text), &spec, &problem), "%s",
+                  problem.detail);
+    const struct qdq_calibration_spec *c = &api_spec_get(spec)->calibration;
+    ck_assert_uint_eq(c->n_ranges, 1);
+    ck_assert_str_eq(c->ranges[0].tensor, tensors[0].name);
+    ck_assert(c->ranges[0].min == tensors[0].min && c->ranges[0].max == tensors[0].max);
+    api_spec_free(&spec);
+    free(spec_text);
+    free(text);
+    json_decref(report);
+}
+END_TEST
+
+/* --- the layer table -------------------------------------------------------------- */
+
+START_TEST(test_layers)
+{
+    char *text = api_layers_encode();
+    json_t *json = json_loads(text, 0, NULL);
+    json_t *rows = json_object_get(json, "layers");
+    size_t n = 0;
+    for (; qdq_layer_support(n); n++) {
+        json_t *row = json_array_get(rows, n);
+        ck_assert_str_eq(json_string_value(json_object_get(row, "class")),
+                         qdq_layer_support(n)->cls);
+        ck_assert_int_eq(json_is_true(json_object_get(row, "quantize_input")),
+                         qdq_layer_support(n)->quantize_input);
+        ck_assert_int_eq(json_is_null(json_object_get(row, "weight_input")),
+                         qdq_layer_support(n)->weight_input < 0);
+    }
+    ck_assert_uint_gt(n, 0);
+    ck_assert_uint_eq(json_array_size(rows), n);
+    json_decref(json);
+    free(text);
+}
+END_TEST
+
+static const unit_encode_fn encoders[] = {
+    encode_plan, encode_info, encode_dataset, encode_report, api_layers_encode,
+};
+
+START_TEST(test_no_memory)
+{
+    expect_survives_no_memory(encoders[_i]);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/report");
+    TCase *c = tcase_create("report");
+    tcase_add_test(c, test_plan);
+    tcase_add_test(c, test_info);
+    tcase_add_test(c, test_dataset);
+    tcase_add_test(c, test_report);
+    tcase_add_test(c, test_report_without_data);
+    tcase_add_test(c, test_tensors_are_ranges);
+    tcase_add_test(c, test_layers);
+    tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)

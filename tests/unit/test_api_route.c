@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api.h"
+
+#include "api/route.h"
+
+static const struct {
+    const char *method, *path;
+    enum api_route route;
+    const char *id;
+    enum api_body body;
+} found[] = {
+    {"POST", "/v1/models", API_ROUTE_MODELS_POST, "", API_BODY_FILE},
+    {"GET", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
+    {"HEAD", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
+    {"GET", "/v1/models/x/info", API_ROUTE_MODEL_INFO, "x", API_BODY_NONE},
+    {"DELETE", "/v1/models/x", API_ROUTE_MODEL_DELETE, "x", API_BODY_NONE},
+    {"POST", "/v1/jobs", API_ROUTE_JOBS_POST, "", API_BODY_JOB},
+    {"GET", "/v1/jobs", API_ROUTE_JOBS_GET, "", API_BODY_NONE},
+    {"POST", "/v1/jobs/7/cancel", API_ROUTE_JOB_CANCEL, "7", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
+    {"POST", "/v1/quantize", API_ROUTE_QUANTIZE_POST, "", API_BODY_JOB},
+    {"HEAD", "/healthz", API_ROUTE_HEALTHZ, "", API_BODY_NONE},
+};
+
+START_TEST(test_found)
+{
+    struct api_match match = {0};
+    struct api_problem problem = {0};
+    char allow[64];
+    ck_assert(api_route_match(found[_i].method, found[_i].path, &match, allow,
+                              sizeof allow, &problem));
+    ck_assert_int_eq(match.route, found[_i].route);
+    ck_assert_int_eq(match.body, found[_i].body);
+    ck_assert_str_eq(match.id, found[_i].id);
+    ck_assert(!problem.set);
+}
+END_TEST
+
+#define LONG_SEGMENT(x) x x x x x x x x
+
+static const struct {
+    const char *method, *path;
+    enum api_code code;
+    const char *allow;
+} refused[] = {
+    {"GET", "/", API_NOT_FOUND, ""},
+    {"GET", "", API_NOT_FOUND, ""},
+    {"GET", "/v1", API_NOT_FOUND, ""},
+    {"GET", "/v1/models/", API_NOT_FOUND, ""},
+    {"GET", "/v1/models/a/b", API_NOT_FOUND, ""},
+    {"GET", "/v1/models//info", API_NOT_FOUND, ""},
+    {"GET", "/v1/jobs/7/", API_NOT_FOUND, ""},
+    {"GET", "/healthz/", API_NOT_FOUND, ""},
+    {"GET", "/healthzz", API_NOT_FOUND, ""},
+    {"GET", "/v1/jobs/" LONG_SEGMENT("0123456789abcdef"), API_NOT_FOUND, ""},
+    {"DELETE", "/v1/jobs", API_METHOD_NOT_ALLOWED, "POST, GET, HEAD"},
+    {"PATCH", "/v1/models/x", API_METHOD_NOT_ALLOWED, "GET, HEAD, DELETE"},
+    {"GET", "/v1/quantize", API_METHOD_NOT_ALLOWED, "POST"},
+    {"HEAD", "/v1/quantize", API_METHOD_NOT_ALLOWED, "POST"},
+    {"get", "/healthz", API_METHOD_NOT_ALLOWED, "GET, HEAD"},
+};
+
+START_TEST(test_refused)
+{
+    struct api_match match = {.id = "untouched"};
+    struct api_problem problem = {0};
+    char allow[64];
+    ck_assert(!api_route_match(refused[_i].method, refused[_i].path, &match, allow,
+                               sizeof allow, &problem));
+    ck_assert_int_eq(problem.code, refused[_i].code);
+    ck_assert_str_eq(allow, refused[_i].allow);
+    ck_assert_str_eq(match.id, "untouched");
+}
+END_TEST
+
+/* Each row is found by its own pattern, so none hides another. */
+START_TEST(test_every_row)
+{
+    static const struct {
+        const char *method, *pattern;
+    } rows[] = {
+#define ROUTE(name, method, pattern, body) {method, pattern},
+#include "api/routes.h"
+#undef ROUTE
+    };
+    struct api_match match = {0};
+    char allow[64];
+    ck_assert(api_route_match(rows[_i].method, rows[_i].pattern, &match, allow,
+                              sizeof allow, NULL));
+    ck_assert_int_eq(match.route, _i);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/route");
+    TCase *c = tcase_create("route");
+    tcase_add_loop_test(c, test_found, 0, N_ROWS(found));
+    tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
+    tcase_add_loop_test(c, test_every_row, 0, API_N_ROUTES);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api.h"
+
+#include "api/spec.h"
+
+static struct api_spec *
+decode(const char *text)
+{
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    ck_assert_msg(api_spec_decode(text, text ? strlen(text) : 0, &spec, &problem),
+                  "%s is refused: %s", text, problem.detail);
+    ck_assert(!problem.set);
+    return spec;
+}
+
+static void
+expect_equal(const struct qdq_spec *a, const struct qdq_spec *b)
+{
+    ck_assert_int_eq(a->mode, b->mode);
+    ck_assert_int_eq(a->target, b->target);
+    ck_assert_int_eq(a->device, b->device);
+    ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
+    ck_assert_str_eq(a->calibration.method, b->calibration.method);
+    ck_assert_int_eq(a->calibration.max_samples, b->calibration.max_samples);
+    ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
+    ck_assert_int_eq(a->evaluate, b->evaluate);
+    ck_assert_int_eq(a->evaluate_samples, b->evaluate_samples);
+    ck_assert_int_eq(a->unmatched_is_error, b->unmatched_is_error);
+    ck_assert_uint_eq(a->calibration.n_ranges, b->calibration.n_ranges);
+    for (size_t i = 0; i < a->calibration.n_ranges; i++) {
+        ck_assert_str_eq(a->calibration.ranges[i].tensor,
+                         b->calibration.ranges[i].tensor);
+        ck_assert(a->calibration.ranges[i].min == b->calibration.ranges[i].min);
+        ck_assert(a->calibration.ranges[i].max == b->calibration.ranges[i].max);
+    }
+}
+
+/* --- accepted --------------------------------------------------------------------- */
+
+static const char *const accepted[] = {
+    "{}",
+    "",
+    " \t\r\n",
+    "{\"mode\":\"full\",\"target\":\"tensorrt\",\"device\":\"auto\"}",
+    "{\"device\":\"cpu\"}",
+    "{\"layers\":[],\"cases\":[],\"layer_support\":[]}",
+    "{\"weights\":{}}",
+    "{\"weights\":{\"dtype\":\"int8\",\"granularity\":\"channel\",\"storage\":\"qdq\","
+    "\"method\":\"max\"}}",
+    "{\"weights\":{\"granularity\":\"tensor\"}}",
+    "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}}",
+    "{\"float\":\"keep\",\"equalize\":false,\"accept\":{},\"rules\":{}}",
+    "{\"opset\":\"auto\"}",
+    "{\"opset\":\"keep\"}",
+    "{\"existing_qdq\":\"error\",\"on_unmatched\":\"error\"}",
+    "{\"on_unmatched\":\"warn\"}",
+    "{\"evaluate\":true}",
+    "{\"evaluate\":false}",
+    "{\"evaluate\":{}}",
+    "{\"evaluate\":{\"samples\":12}}",
+    "{\"evaluate\":{\"samples\":12.0}}",
+    "{\"calibration\":{\"method\":\"minmax\",\"max_samples\":512,\"batch\":4,"
+    "\"dims\":{},\"random\":{},\"on_nonfinite\":\"error\"}}",
+    "{\"calibration\":{\"max_samples\":0}}",
+    "{\"calibration\":{\"ranges\":{}}}",
+    "{\"calibration\":{\"ranges\":[]}}",
+    "{\"calibration\":{\"ranges\":{\"b\":[-0.1,0.1],\"a/x\":[0,6],\"\":[1,1]}}}",
+    "{\"calibration\":{\"ranges\":{\"x\":[-1e308,1.7976931348623157e308],"
+    "\"y\":[5e-324,0.30000000000000004]}}}",
+    "{\"calibration\":{\"ranges\":[{\"name\":\"t\",\"min\":-1,\"max\":2.5,\"scale\":"
+    "0.1,\"zero_point\":0,\"method\":\"minmax\",\"samples\":256}]}}",
+};
+
+/* Accepted; the effective spec decodes to the same one, and to the same text. */
+START_TEST(test_round_trip)
+{
+    struct api_spec *spec = decode(accepted[_i]);
+    char *text = api_spec_encode(api_spec_get(spec));
+    ck_assert_ptr_nonnull(text);
+    struct api_spec *again = decode(text);
+    expect_equal(api_spec_get(spec), api_spec_get(again));
+    char *text_again = api_spec_encode(api_spec_get(again));
+    ck_assert_str_eq(text, text_again);
+    ck_assert_ptr_null(strpbrk(text, " \n"));
+    free(text);
+    free(text_again);
+    api_spec_free(&spec);
+    api_spec_free(&again);
+    ck_assert_ptr_null(again);
+}
+END_TEST
+
+START_TEST(test_defaults)
+{
+    struct qdq_spec defaults;
+    qdq_spec_init(&defaults);
+    struct api_spec *spec = decode(NULL);
+    expect_equal(api_spec_get(spec), &defaults);
+    api_spec_free(&spec);
+    expect_json(
+        api_spec_encode(&defaults),
+        "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true},"
+        "\"calibration\":{\"batch\":1,\"max_samples\":0,\"method\":\"minmax\","
+        "\"on_nonfinite\":\"error\"},\"device\":\"auto\",\"equalize\":false,"
+        "\"existing_qdq\":\"error\",\"float\":\"keep\",\"mode\":\"full\","
+        "\"on_unmatched\":\"error\",\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
+        "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
+        "}");
+}
+END_TEST
+
+START_TEST(test_values)
+{
+    struct api_spec *spec = decode(
+        "{\"device\":\"cpu\",\"weights\":{\"granularity\":\"tensor\"},\"calibration\":"
+        "{\"max_samples\":64.0,\"batch\":8,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
+        "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\"}");
+    const struct qdq_spec *s = api_spec_get(spec);
+    ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
+    ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
+    ck_assert_int_eq(s->calibration.max_samples, 64);
+    ck_assert_int_eq(s->calibration.batch, 8);
+    ck_assert_uint_eq(s->calibration.n_ranges, 2);
+    ck_assert_str_eq(s->calibration.ranges[0].tensor, "a");
+    ck_assert(s->calibration.ranges[0].max == 0.5);
+    ck_assert_str_eq(s->calibration.ranges[1].tensor, "z");
+    ck_assert(s->calibration.ranges[1].min == -1);
+    ck_assert_int_eq(s->evaluate, QDQ_YES);
+    ck_assert_int_eq(s->evaluate_samples, 3);
+    ck_assert(!s->unmatched_is_error);
+    api_spec_free(&spec);
+}
+END_TEST
+
+/* --- refused ---------------------------------------------------------------------- */
+
+/* What this version does not know, or knows to be wrong. */
+#define INVALID(json, pointer, text)          \
+    {                                         \
+        json, API_INVALID_SPEC, pointer, text \
+    }
+/* What this version knows and cannot do. */
+#define LATER(json, pointer)                        \
+    {                                               \
+        json, API_UNSUPPORTED, pointer, "cannot do" \
+    }
+#define JSON_FAULT(json)                                \
+    {                                                   \
+        json, API_INVALID_JSON, NULL, "line 1, column " \
+    }
+
+static const struct {
+    const char *json;
+    enum api_code code;
+    const char *pointer, *text;
+} refused[] = {
+    JSON_FAULT("{"),
+    JSON_FAULT("{\"mode\":}"),
+    JSON_FAULT("{} {}"),
+    JSON_FAULT("mode: full"),
+    JSON_FAULT("{\"mode\":\"fu\\u0000ll\"}"),
+    JSON_FAULT("{\"calibration\":{\"ranges\":{\"x\":[0,1e999]}}}"),
+    INVALID("[]", "", "not an array"),
+    INVALID("null", "", "not null"),
+    INVALID("3", "", "not a number"),
+    INVALID("{\"mod\":1}", "/mod", "did you mean \"mode\"?"),
+    INVALID("{\"calibation\":{}}", "/calibation", "did you mean \"calibration\"?"),
+    INVALID("{\"weights\":{\"type\":\"int8\"}}", "/weights/type", "\"dtype\"?"),
+    INVALID("{\"nothing_like_it\":1}", "/nothing_like_it", "known are mode, target"),
+    INVALID("{\"a/b~c\":1}", "/a~1b~0c", "unknown member \"a/b~c\""),
+    INVALID("{\"weights/dtype\":\"int8\"}", "/weights~1dtype", "unknown member"),
+    INVALID("{\"\":1}", "/", "unknown member"),
+    INVALID("{\"mode\":\"full\",\"mode\":\"full\"}", "/mode", "twice"),
+    INVALID("{\"weights\":{\"dtype\":\"int8\",\"dtype\":\"int8\"}}", "/weights/dtype",
+            "twice"),
+    INVALID("{\"mode\":1}", "/mode", "is to be a string, not a number"),
+    INVALID("{\"mode\":null}", "/mode", "not null"),
+    INVALID("{\"mode\":\"ful\"}", "/mode", "one of full, partial"),
+    INVALID("{\"weights\":[]}", "/weights", "an object, not an array"),
+    INVALID("{\"weights\":{\"granularity\":1}}", "/weights/granularity",
+            "a string or an object"),
+    INVALID("{\"activations\":\"int8\"}", "/activations", "none"),
+    INVALID("{\"activations\":{\"symmetric\":1}}", "/activations/symmetric",
+            "true or false"),
+    INVALID("{\"evaluate\":\"yes\"}", "/evaluate", "true or false or an object"),
+    INVALID("{\"evaluate\":{\"samples\":0}}", "/evaluate/samples", "from 1 to"),
+    INVALID("{\"evaluate\":{\"samples\":2.5}}", "/evaluate/samples", "not a fraction"),
+    INVALID("{\"evaluate\":{\"sample\":2}}", "/evaluate/sample", "\"samples\"?"),
+    INVALID("{\"calibration\":{\"batch\":0}}", "/calibration/batch", "from 1 to"),
+    INVALID("{\"calibration\":{\"batch\":3000000000}}", "/calibration/batch",
+            "from 1 to"),
+    INVALID("{\"calibration\":{\"max_samples\":-1}}", "/calibration/max_samples",
+            "not -1"),
+    INVALID("{\"calibration\":{\"max_samples\":1e30}}", "/calibration/max_samples",
+            "so large"),
+    INVALID("{\"calibration\":{\"ranges\":{\"a/b\":[1,0]}}}",
+            "/calibration/ranges/a~1b", "minimum above its maximum"),
+    INVALID("{\"calibration\":{\"ranges\":{\"x\":[1]}}}", "/calibration/ranges/x",
+            "two numbers"),
+    INVALID("{\"calibration\":{\"ranges\":{\"x\":[1,2,3]}}}", "/calibration/ranges/x",
+            "two numbers"),
+    INVALID("{\"calibration\":{\"ranges\":{\"x\":[\"1\",2]}}}", "/calibration/ranges/x",
+            "two numbers"),
+    INVALID("{\"calibration\":{\"ranges\":{\"x\":{}}}}", "/calibration/ranges/x",
+            "two numbers"),
+    INVALID("{\"calibration\":{\"ranges\":[3]}}", "/calibration/ranges/0",
+            "name, min and max"),
+    INVALID("{\"calibration\":{\"ranges\":[{\"name\":\"x\",\"min\":null,\"max\":1}]}}",
+            "/calibration/ranges/0", "two numbers"),
+    INVALID("{\"calibration\":{\"ranges\":[{\"name\":\"x\",\"min\":0,\"max\":1,"
+            "\"mean\":0}]}}",
+            "/calibration/ranges/0", "\"mean\""),
+    INVALID("{\"calibration\":{\"ranges\":[{\"name\":\"x\",\"min\":0,\"max\":1},"
+            "{\"name\":\"x\",\"min\":0,\"max\":1}]}}",
+            "/calibration/ranges", "\"x\" stands there twice"),
+    LATER("{\"mode\":\"partial\"}", "/mode"),
+    LATER("{\"target\":\"onnxruntime\"}", "/target"),
+    LATER("{\"device\":\"cuda\"}", "/device"),
+    LATER("{\"layers\":[{\"class\":\"Add\"}]}", "/layers"),
+    LATER("{\"cases\":[\"resnet_v1\"]}", "/cases"),
+    LATER("{\"layer_support\":[{}]}", "/layer_support"),
+    LATER("{\"weights\":{\"dtype\":\"uint8\"}}", "/weights/dtype"),
+    LATER("{\"weights\":{\"dtype\":\"float4e2m1\"}}", "/weights/dtype"),
+    LATER("{\"weights\":{\"granularity\":{\"block\":32}}}", "/weights/granularity"),
+    LATER("{\"weights\":{\"storage\":\"dq\"}}", "/weights/storage"),
+    LATER("{\"weights\":{\"method\":\"mse\"}}", "/weights/method"),
+    LATER("{\"activations\":\"none\"}", "/activations"),
+    LATER("{\"activations\":{\"dtype\":\"uint8\"}}", "/activations/dtype"),
+    LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),
+    LATER("{\"float\":\"float16\"}", "/float"),
+    LATER("{\"calibration\":{\"method\":\"entropy\"}}", "/calibration/method"),
+    LATER("{\"calibration\":{\"percentile\":99.9}}", "/calibration/percentile"),
+    LATER("{\"calibration\":{\"dims\":{\"seq\":128}}}", "/calibration/dims"),
+    LATER("{\"calibration\":{\"random_samples\":8}}", "/calibration/random_samples"),
+    LATER("{\"calibration\":{\"random\":{\"x\":[0,1]}}}", "/calibration/random"),
+    LATER("{\"calibration\":{\"on_nonfinite\":\"skip_sample\"}}",
+          "/calibration/on_nonfinite"),
+    LATER("{\"equalize\":true}", "/equalize"),
+    LATER("{\"accept\":{\"min_sqnr_db\":30}}", "/accept"),
+    LATER("{\"sensitivity\":{\"samples\":8}}", "/sensitivity"),
+    LATER("{\"search\":{\"min_sqnr_db\":30}}", "/search"),
+    LATER("{\"opset\":13}", "/opset"),
+    LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
+    LATER("{\"rules\":{\"T22\":false}}", "/rules"),
+};
+
+START_TEST(test_refused)
+{
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    const char *json = refused[_i].json;
+    ck_assert_msg(!api_spec_decode(json, strlen(json), &spec, &problem),
+                  "%s is accepted", json);
+    ck_assert_ptr_null(spec);
+    ck_assert_msg(problem.code == refused[_i].code, "%s is %s", json,
+                  api_problem_slug(problem.code));
+    if (refused[_i].pointer) {
+        ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
+        ck_assert_str_eq(problem.where, refused[_i].pointer);
+    }
+    ck_assert_msg(strstr(problem.detail, refused[_i].text) != NULL,
+                  "%s: \"%s\" lacks \"%s\"", json, problem.detail, refused[_i].text);
+}
+END_TEST
+
+/* Names from strangers may be long; nothing runs over. */
+START_TEST(test_long_names)
+{
+    enum { LONG = 5000 };
+    static char text[LONG + 100];
+    char name[LONG + 1];
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    memset(name, '/', LONG);
+    name[LONG] = '\0';
+    snprintf(text, sizeof text, "{\"calibration\":{\"ranges\":{\"%s\":3}}}", name);
+    ck_assert(!api_spec_decode(text, strlen(text), &spec, &problem));
+    ck_assert_str_eq(problem.where + sizeof problem.where - 4, "...");
+    problem = (struct api_problem){0};
+    snprintf(text, sizeof text, "{\"%s\":3}", name);
+    ck_assert(!api_spec_decode(text, strlen(text), &spec, &problem));
+    ck_assert_int_eq(problem.code, API_INVALID_SPEC);
+}
+END_TEST
+
+/* --- out of memory ---------------------------------------------------------------- */
+
+static char *
+decode_and_encode(void)
+{
+    static const char text[] = "{\"calibration\":{\"ranges\":{\"a\":[0,1]}},"
+                               "\"evaluate\":{\"samples\":3},\"equalize\":false}";
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    if (!api_spec_decode(text, sizeof text - 1, &spec, &problem)) {
+        /* jansson takes some failed allocations for a mistake in the text */
+        ck_assert(problem.code == API_NO_MEMORY || problem.code == API_INVALID_JSON);
+        return NULL;
+    }
+    char *encoded = api_spec_encode(api_spec_get(spec));
+    api_spec_free(&spec);
+    return encoded;
+}
+
+START_TEST(test_no_memory)
+{
+    expect_survives_no_memory(decode_and_encode);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/spec");
+    TCase *c = tcase_create("spec");
+    tcase_add_loop_test(c, test_round_trip, 0, N_ROWS(accepted));
+    tcase_add_test(c, test_defaults);
+    tcase_add_test(c, test_values);
+    tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
+    tcase_add_test(c, test_long_names);
+    tcase_add_test(c, test_no_memory);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)
