@@ -19,6 +19,8 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 # All of the engine, with its internals reachable for the unit tests.
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(ORT_CFLAGS)
+# Loops over floats are written to vectorize; -O2 alone does not try hard.
+engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
@@ -26,6 +28,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
 	engine/base/warnings.c engine/base/warnings.h \
+	engine/engine.h \
+	engine/evaluate/evaluate.c \
+	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/graph.c \
 	engine/model/info.c \
@@ -33,9 +38,21 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/skeleton.c engine/model/skeleton.h \
 	engine/model/types.c \
 	engine/model/write.c engine/model/write.h \
+	engine/number/minmax.c engine/number/minmax.h \
+	engine/number/quantize.c engine/number/quantize.h \
+	engine/number/scale.c \
 	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/spec.c \
+	engine/quantize.c \
+	engine/range/calibrate.c \
+	engine/range/method.c engine/range/method.h \
+	engine/range/minmax.c \
+	engine/range/observer.c engine/range/observer.h \
+	engine/rewrite/edit.c engine/rewrite/edit.h \
+	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/run/observe.c engine/run/observe.h \
+	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/layers.h \
 	engine/tbl/types.h

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the stages of one quantization share: quantize.c walks through them, each stage
+ * reads what the earlier ones left and fills in its own part.
+ */
+#ifndef QDQI_ENGINE_H
+#define QDQI_ENGINE_H
+
+#include "base/warnings.h"
+#include "data/feed.h"
+#include "plan/plan.h"
+#include "qdq/quantize.h"
+#include "range/method.h"
+#include "run/session.h"
+
+struct qdq_engine {
+    struct qdqi_runtime *runtime; /* NULL: no model can be run */
+    int threads;
+};
+
+/* The report as its caller sees it, and what it keeps alive. */
+struct qdqi_report {
+    struct qdq_report view; /* first: the caller's pointer */
+    struct qdqi_arena *arena;
+    struct qdq_model *model;
+    struct qdq_plan *plan;
+};
+
+struct qdqi_job {
+    struct qdq_engine *engine;
+    const struct qdq_work *work;
+    struct qdqi_report *report; /* owns model and plan */
+    struct qdqi_arena *arena;   /* the report's */
+    struct qdqi_arena *scratch; /* edited models; dies with the job */
+    struct qdq_model *model;
+    struct qdq_plan *plan;
+    struct qdq_dataset *dataset; /* NULL: none was given */
+    struct qdqi_range *ranges;   /* by planned activation */
+    const char **methods;        /* likewise: "given" or the method's name */
+    int64_t calibrated_samples;  /* that calibration read, from the first on */
+    struct qdqi_warnings warnings;
+};
+
+/* Tells progress; CANCELLED when the caller wants no more. */
+enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
+                                uint64_t done, uint64_t total,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Copies a feed's warnings into the job's. */
+enum qdq_code qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* calibrate.c: fills job->ranges from what was given and, for the rest, observed. */
+enum qdq_code qdqi_calibrate(struct qdqi_job *job,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* scale.c: ranges and weights to scales, with the report's `tensors` and `weights`. */
+struct qdqi_scales {
+    float *activations;
+    float **weights;
+    size_t *n_weights;
+};
+enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* evaluate.c: runs source and result side by side; fills the report's `outputs`. */
+enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

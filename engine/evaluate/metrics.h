@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far two runs of a model are apart, accumulated over samples. */
+#ifndef QDQI_METRICS_H
+#define QDQI_METRICS_H
+
+#include "qdq/report.h"
+
+struct qdqi_metrics {
+    double signal, noise; /* sums of f^2 and of (f - q)^2 */
+    double cosine;        /* sum over samples */
+    int64_t samples;
+    double max_abs_error;
+    int64_t rows, agreeing; /* along the last axis */
+};
+
+/*
+ * Takes in one float32 output of a run: n elements of `samples` samples, rows of
+ * `last` elements (the size of the last axis; 0 or 1: no top-1).
+ */
+void qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q,
+                         size_t n, int64_t samples, size_t last);
+
+/* The figures of qdq/report.h. */
+void qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
+                         struct qdq_output_report *ret);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "number/minmax.h"
+
+static inline uint32_t
+bits_at(const unsigned char *data, size_t i)
+{
+    uint32_t bits;
+    memcpy(&bits, data + i * sizeof bits, sizeof bits);
+    return bits;
+}
+
+static const uint32_t INFINITY_BITS = 0x7f800000;
+
+void
+qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n)
+{
+    int32_t min = e->min, max = e->max;
+    for (size_t i = 0; i < n; i++) {
+        int32_t key = qdqi_key_of(bits_at(data, i));
+        min = key < min ? key : min;
+        max = key > max ? key : max;
+    }
+    e->min = min;
+    e->max = max;
+}
+
+bool
+qdqi_extremes_empty(const struct qdqi_extremes *e)
+{
+    return e->min > e->max;
+}
+
+bool
+qdqi_extremes_finite(const struct qdqi_extremes *e)
+{
+    return e->min > qdqi_key_of(INFINITY_BITS | 0x80000000u) &&
+           e->max < qdqi_key_of(INFINITY_BITS);
+}
+
+/* Without the sign, bits compare as the magnitudes do. */
+float
+qdqi_amax(const void *data, size_t n)
+{
+    int32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        int32_t magnitude = (int32_t)(bits_at(data, i) & 0x7fffffff);
+        max = magnitude > max ? magnitude : max;
+    }
+    return qdqi_float_of_key(max);
+}
+
+void
+qdqi_amax_columns(const void *data, size_t rows, size_t n, float *amax)
+{
+    const unsigned char *row = data;
+    for (size_t r = 0; r < rows; r++, row += n * sizeof(float))
+        for (size_t c = 0; c < n; c++) {
+            int32_t magnitude = (int32_t)(bits_at(row, c) & 0x7fffffff);
+            int32_t max = (int32_t)bits_at((unsigned char *)amax, c);
+            max = magnitude > max ? magnitude : max;
+            memcpy(&amax[c], &max, sizeof max);
+        }
+}

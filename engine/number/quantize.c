@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "number/quantize.h"
+
+#include "number/minmax.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+float
+qdqi_symmetric_scale(double amax)
+{
+    if (amax == 0)
+        return 1;
+    double scale = amax / QDQI_INT8_MAX;
+    return scale < (double)FLT_MIN ? FLT_MIN : (float)scale;
+}
+
+/* amax of each index of `axis`; the data is [outer][channels][inner]. */
+static void
+channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
+{
+    size_t inner = 1, outer = 1;
+    for (size_t i = (size_t)axis + 1; i < w->rank; i++)
+        inner *= (size_t)w->dims[i];
+    for (int i = 0; i < axis; i++)
+        outer *= (size_t)w->dims[i];
+    if (inner == 1) {
+        qdqi_amax_columns(w->bytes, outer, channels, amax);
+        return;
+    }
+    const uint8_t *data = w->bytes;
+    for (size_t o = 0; o < outer; o++)
+        for (size_t c = 0; c < channels; c++, data += inner * sizeof(float)) {
+            float m = qdqi_amax(data, inner);
+            if (!(m <= amax[c])) /* also when m is NaN */
+                amax[c] = m;
+        }
+}
+
+static int
+compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of the channels that are not all zeros; 0 when there is none. */
+static float
+median_amax(const float *amax, size_t n, float *scratch)
+{
+    size_t alive = 0;
+    for (size_t i = 0; i < n; i++)
+        if (amax[i] > 0)
+            scratch[alive++] = amax[i];
+    qsort(scratch, alive, sizeof *scratch, compare_floats);
+    return alive ? scratch[alive / 2] : 0;
+}
+
+enum qdq_code
+qdqi_weight_scales(const struct qdqi_constant *w, int axis, const char *name,
+                   struct qdqi_arena *arena, float **ret, size_t *ret_n,
+                   struct qdq_error *err)
+{
+    size_t n = axis >= 0 ? (size_t)w->dims[axis] : 1;
+    float *scales = qdqi_arena_array(arena, n, sizeof *scales);
+    float *scratch = qdqi_arena_array(arena, n, sizeof *scratch);
+    if (!scales || !scratch)
+        return qdqi_no_memory(err);
+    if (axis >= 0 && w->n > 0)
+        channel_amax(w, axis, scales, n);
+    else if (w->n > 0)
+        scales[0] = qdqi_amax(w->bytes, w->n);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(scales[i]))
+            return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, name,
+                                 "weight '%s' holds a NaN or an infinity (channel %zu)",
+                                 name, i);
+    float dead = median_amax(scales, n, scratch);
+    for (size_t i = 0; i < n; i++)
+        scales[i] = qdqi_symmetric_scale((double)(scales[i] > 0 ? scales[i] : dead));
+    *ret = scales;
+    *ret_n = n;
+    return QDQ_OK;
+}

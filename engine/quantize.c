@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of the data, stage by stage. */
+#include "config.h"
+#include "engine.h"
+
+#include "model/write.h"
+#include "rewrite/insert.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static const char *const stage_names[QDQ_N_STAGES] = {
+#define QDQ_STAGE(name, text) [QDQ_STAGE_##name] = text,
+#include "qdq/stages.h"
+#undef QDQ_STAGE
+};
+
+const char *
+qdq_stage_name(enum qdq_stage stage)
+{
+    return (unsigned)stage < QDQ_N_STAGES ? stage_names[stage] : "";
+}
+
+const char *
+qdq_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+/* --- the engine ----------------------------------------------------------------------
+ */
+
+enum qdq_code
+qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **ret,
+                struct qdq_error *err)
+{
+    struct qdq_engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return qdqi_no_memory(err);
+    engine->threads = options->threads > 1 ? options->threads : 1;
+    enum qdq_code code =
+        options->runtime ? qdqi_runtime_open(options->runtime, &engine->runtime, err)
+                         : QDQ_OK;
+    if (code)
+        qdq_engine_close(&engine);
+    else
+        *ret = engine;
+    return code;
+}
+
+void
+qdq_engine_close(struct qdq_engine **engine)
+{
+    if (!engine || !*engine)
+        return;
+    qdqi_runtime_close(&(*engine)->runtime);
+    free(*engine);
+    *engine = NULL;
+}
+
+const char *
+qdq_engine_runtime_version(const struct qdq_engine *engine)
+{
+    return engine->runtime ? qdqi_runtime_version(engine->runtime) : "";
+}
+
+/* --- what the stages share -----------------------------------------------------------
+ */
+
+enum qdq_code
+qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
+                  uint64_t total, struct qdq_error *err)
+{
+    const struct qdq_work *work = job->work;
+    if (work->progress && work->progress(work->progress_arg, stage, done, total))
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
+                       struct qdq_error *err)
+{
+    const struct qdq_warning *rows;
+    size_t n = qdqi_feed_warnings(feed, &rows);
+    for (size_t i = 0; i < n; i++) {
+        enum qdq_code code = qdqi_warn(&job->warnings, job->arena, err, rows[i].code,
+                                       rows[i].node, "%s", rows[i].detail);
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
+
+/* --- stages --------------------------------------------------------------------------
+ */
+
+static enum qdq_code
+stage_load(struct qdqi_job *job, struct qdq_error *err)
+{
+    enum qdq_code code = qdq_model_open(job->work->model, &job->report->model, err);
+    job->model = job->report->model;
+    if (!code && job->work->dataset >= 0)
+        code = qdq_dataset_open(job->work->dataset, &job->dataset, err);
+    return code;
+}
+
+static enum qdq_code
+stage_plan(struct qdqi_job *job, struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdq_plan_make(job->model, job->work->spec, &job->report->plan, err);
+    job->plan = job->report->plan;
+    for (size_t i = 0; !code && i < job->plan->view.n_warnings; i++) {
+        const struct qdq_warning *w = &job->plan->view.warnings[i];
+        code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
+                         w->detail);
+    }
+    return code;
+}
+
+static enum qdq_code
+stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    const struct qdqi_pair_scales pair_scales = {scales->activations, scales->weights,
+                                                 scales->n_weights};
+    const struct qdqi_metadata metadata[] = {
+        {"qdqd.version", qdq_version()},
+        {"qdqd.source_model", job->work->model_id},
+        {"qdqd.calibration", job->work->dataset_id},
+        {"qdqd.spec", job->work->spec_digest},
+    };
+    const Onnx__ModelProto *edited;
+    struct qdq_report *report = &job->report->view;
+    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, &pair_scales,
+                                           metadata, sizeof metadata / sizeof *metadata,
+                                           job->scratch, &edited, err);
+    if (code)
+        return code;
+    report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
+    return qdqi_model_write(job->model, edited, job->work->output, &report->size_after,
+                            err);
+}
+
+/* Evaluates where that was asked for, or can be done and was not declined. */
+static enum qdq_code
+stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
+{
+    enum qdq_tristate wanted = job->work->spec->evaluate;
+    if (wanted == QDQ_NO)
+        return QDQ_OK;
+    const char *lacking = !job->dataset           ? "there is no data"
+                          : !job->engine->runtime ? "ONNX Runtime is not configured"
+                                                  : NULL;
+    if (!lacking)
+        return qdqi_evaluate(job, err);
+    if (wanted == QDQ_DEFAULT && !job->dataset)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
+                     "float and quantized were not compared: %s", lacking);
+}
+
+/* --- the walk ------------------------------------------------------------------------
+ */
+
+static double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static enum qdq_code
+run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales,
+          struct qdq_error *err)
+{
+    switch (stage) {
+    case QDQ_STAGE_LOAD:
+        return stage_load(job, err);
+    case QDQ_STAGE_PLAN:
+        return stage_plan(job, err);
+    case QDQ_STAGE_CALIBRATE:
+        return qdqi_calibrate(job, err);
+    case QDQ_STAGE_QUANTIZE:
+        return qdqi_choose_scales(job, scales, err);
+    case QDQ_STAGE_WRITE:
+        return stage_write(job, scales, err);
+    case QDQ_STAGE_EVALUATE:
+        return stage_evaluate(job, err);
+    default:
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
+    }
+}
+
+static enum qdq_code
+run_stages(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdqi_scales scales = {0};
+    struct qdq_timing *timings =
+        qdqi_arena_array(job->arena, QDQ_N_STAGES, sizeof *timings);
+    if (!timings)
+        return qdqi_no_memory(err);
+    for (int i = 0; i < QDQ_N_STAGES; i++) {
+        enum qdq_stage stage = (enum qdq_stage)i;
+        double start = now();
+        enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
+        if (!code)
+            code = run_stage(job, stage, &scales, err);
+        if (code)
+            return code;
+        timings[i] = (struct qdq_timing){qdq_stage_name(stage), now() - start};
+    }
+    job->report->view.timings = timings;
+    job->report->view.n_timings = QDQ_N_STAGES;
+    return QDQ_OK;
+}
+
+/* --- the report ----------------------------------------------------------------------
+ */
+
+/* The report outlives its caller's spec: a copy of all that it says. */
+static const struct qdq_spec *
+copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec)
+{
+    struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
+    size_t n = spec->calibration.n_ranges;
+    struct qdq_given_range *ranges = qdqi_arena_array(arena, n, sizeof *ranges);
+    if (!copy || !ranges)
+        return NULL;
+    *copy = *spec;
+    copy->calibration.ranges = ranges;
+    copy->calibration.method = qdqi_arena_strdup(arena, spec->calibration.method);
+    for (size_t i = 0; i < n; i++) {
+        ranges[i] = spec->calibration.ranges[i];
+        ranges[i].tensor = qdqi_arena_strdup(arena, ranges[i].tensor);
+        if (!ranges[i].tensor)
+            return NULL;
+    }
+    return copy->calibration.method ? copy : NULL;
+}
+
+static enum qdq_code
+fill_report(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    const struct qdq_work *work = job->work;
+    r->model = &job->model->info;
+    r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
+    r->dataset_id =
+        work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
+    r->calibration_samples = job->calibrated_samples;
+    r->spec = copy_spec(job->arena, work->spec);
+    r->device = "cpu";
+    r->plan = &job->plan->view;
+    r->size_before = job->model->size;
+    r->warnings = job->warnings.rows;
+    r->n_warnings = job->warnings.n;
+    if (!r->spec || (work->model_id && !r->model_id) ||
+        (work->dataset_id && !r->dataset_id))
+        return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+static struct qdqi_report *
+report_new(void)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_report *report = arena ? qdqi_arena_alloc(arena, sizeof *report) : NULL;
+    if (report)
+        report->arena = arena;
+    else
+        qdqi_arena_free(&arena);
+    return report;
+}
+
+void
+qdq_report_free(struct qdq_report **report)
+{
+    if (!report || !*report)
+        return;
+    struct qdqi_report *r = (struct qdqi_report *)*report;
+    qdq_plan_free(&r->plan);
+    qdq_model_free(&r->model);
+    struct qdqi_arena *arena = r->arena; /* the report itself lies in it */
+    qdqi_arena_free(&arena);
+    *report = NULL;
+}
+
+enum qdq_code
+qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
+             struct qdq_report **ret, struct qdq_error *err)
+{
+    struct qdqi_job job = {.engine = engine,
+                           .work = work,
+                           .report = report_new(),
+                           .scratch = qdqi_arena_new()};
+    enum qdq_code code;
+    struct qdq_report *report = job.report ? &job.report->view : NULL;
+    if (!report || !job.scratch) {
+        code = qdqi_no_memory(err);
+        goto out;
+    }
+    job.arena = job.report->arena;
+    if ((code = run_stages(&job, err)) || (code = fill_report(&job, err)))
+        goto out;
+    *ret = report;
+    report = NULL;
+out:
+    qdq_report_free(&report);
+    qdq_dataset_free(&job.dataset);
+    qdqi_arena_free(&job.scratch);
+    return code;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only way to change a model: a copy of its messages, made where they change, in an
+ * arena of the caller's. The source model is never touched and must outlive the copy.
+ *
+ * Every function that returns a pointer returns NULL when out of memory; callers may
+ * pass such a NULL on to the next one, so that qdqi_edit_finish() alone need be
+ * checked.
+ */
+#ifndef QDQI_EDIT_H
+#define QDQI_EDIT_H
+
+#include "model/model.h"
+
+struct qdqi_edit;
+
+struct qdqi_edit *qdqi_edit_new(const struct qdq_model *source,
+                                struct qdqi_arena *arena);
+
+/* A tensor name that nothing in the model bears: base + suffix, or with a number. */
+const char *qdqi_edit_name(struct qdqi_edit *edit, const char *base,
+                           const char *suffix);
+
+/* Where a new node goes: before node `at` of the source (at = n_nodes: at the end). New
+   nodes of one place keep the order in which they were added. */
+Onnx__NodeProto *qdqi_edit_add_node(struct qdqi_edit *edit, size_t at, const char *op,
+                                    const char *name, const char *const *inputs,
+                                    size_t n_inputs, const char *output);
+void qdqi_edit_set_domain(Onnx__NodeProto *node, char *domain);
+void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char *name,
+                       int64_t value);
+
+/* Makes input `i` of node `node` of the source read another tensor. */
+void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
+                         const char *tensor);
+
+/* An initializer of raw bytes, which are borrowed: n elements, rank 0 when `scalar`. */
+void qdqi_edit_add_initializer(struct qdqi_edit *edit, const char *name,
+                               enum qdqi_dtype dtype, size_t n, bool scalar,
+                               const void *data);
+
+void qdqi_edit_import(struct qdqi_edit *edit, const char *domain, int64_t version);
+/* Adds or replaces an entry of metadata_props. */
+void qdqi_edit_metadata(struct qdqi_edit *edit, const char *key, const char *value);
+
+/* The edited model, in the arena. NO_MEMORY when any step ran out. */
+enum qdq_code qdqi_edit_finish(struct qdqi_edit *edit, const Onnx__ModelProto **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

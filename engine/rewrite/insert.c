@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "rewrite/insert.h"
+
+#include "rewrite/edit.h"
+
+#include <string.h>
+
+struct pairs {
+    const struct qdq_model *source;
+    const struct qdq_plan *plan;
+    const struct qdqi_pair_scales *scales;
+    struct qdqi_edit *edit;
+    struct qdqi_arena *arena;
+    struct qdqi_map *made; /* key of a pair -> name of its output */
+};
+
+/*
+ * Adds scale, zero point, QuantizeLinear and DequantizeLinear of `tensor` before node
+ * `at`. Returns the name of the dequantized tensor, NULL when out of memory.
+ */
+static const char *
+add_pair(struct pairs *p, size_t at, const char *tensor, const float *scales, size_t n,
+         int axis)
+{
+    struct qdqi_edit *e = p->edit;
+    const char *scale = qdqi_edit_name(e, tensor, "_scale");
+    const char *zero = qdqi_edit_name(e, tensor, "_zero_point");
+    const char *q_out = qdqi_edit_name(e, tensor, "_QuantizeLinear_Output");
+    const char *dq_out = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
+    const char *q_name = qdqi_edit_name(e, tensor, "_QuantizeLinear");
+    const char *dq_name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
+    const void *zeros = qdqi_arena_alloc(p->arena, n);
+    if (!scale || !zero || !q_out || !dq_out || !q_name || !dq_name || !zeros)
+        return NULL;
+    qdqi_edit_add_initializer(e, scale, QDQI_FLOAT32, n, axis < 0, scales);
+    qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, axis < 0, zeros);
+    const char *q_in[] = {tensor, scale, zero}, *dq_in[] = {q_out, scale, zero};
+    Onnx__NodeProto *q =
+        qdqi_edit_add_node(e, at, "QuantizeLinear", q_name, q_in, 3, q_out);
+    Onnx__NodeProto *dq =
+        qdqi_edit_add_node(e, at, "DequantizeLinear", dq_name, dq_in, 3, dq_out);
+    if (axis >= 0) {
+        qdqi_edit_add_int(e, q, "axis", axis);
+        qdqi_edit_add_int(e, dq, "axis", axis);
+    }
+    return dq_out;
+}
+
+static enum qdq_code
+pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_tensor *t = p->plan->activations[i];
+    const char *output =
+        add_pair(p, t->uses->node, t->name, &p->scales->activations[i], 1, -1);
+    if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
+        return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+static const char *
+weight_key(struct pairs *p, const char *name, int axis)
+{
+    return qdqi_arena_printf(p->arena, "%s/%d", name, axis);
+}
+
+static enum qdq_code
+pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_planned_weight *w = &p->plan->weights[i];
+    const char *output =
+        add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
+                 p->scales->n_weights[i], w->axis);
+    const char *key = weight_key(p, w->tensor->name, w->axis);
+    if (!output || !key || !qdqi_map_put(p->made, key, (void *)(uintptr_t)output))
+        return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+/* Makes the layer's planned edges read the dequantized tensors. */
+static enum qdq_code
+connect_layer(struct pairs *p, const struct qdq_layer *layer, struct qdq_error *err)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[layer->node];
+    for (size_t i = 0; i < layer->n_inputs; i++) {
+        int input = layer->quantized_inputs[i];
+        qdqi_edit_set_input(p->edit, layer->node, (size_t)input,
+                            qdqi_map_get(p->made, node->inputs[input]->name));
+    }
+    if (layer->weight_input < 0)
+        return QDQ_OK;
+    const char *key = weight_key(p, layer->weight, layer->weight_axis);
+    if (!key)
+        return qdqi_no_memory(err);
+    qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
+                        qdqi_map_get(p->made, key));
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
+                  const struct qdqi_pair_scales *scales,
+                  const struct qdqi_metadata *metadata, size_t n_metadata,
+                  struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                  struct qdq_error *err)
+{
+    struct pairs p = {.source = source,
+                      .plan = plan,
+                      .scales = scales,
+                      .edit = qdqi_edit_new(source, arena),
+                      .arena = arena,
+                      .made = qdqi_map_new(arena)};
+    enum qdq_code code = QDQ_OK;
+    if (!p.edit || !p.made)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if ((code = pair_activation(&p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if ((code = pair_weight(&p, i, err)))
+            return code;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        if ((code = connect_layer(&p, &plan->view.layers[i], err)))
+            return code;
+    for (size_t i = 0; i < n_metadata; i++)
+        if (metadata[i].value)
+            qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
+    return qdqi_edit_finish(p.edit, ret, err);
+}
+
+enum qdq_code
+qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
+                      const bool *wanted, struct qdqi_arena *arena,
+                      const Onnx__ModelProto **ret, struct qdq_error *err)
+{
+    struct qdqi_edit *e = qdqi_edit_new(source, arena);
+    for (size_t i = 0; i < plan->view.n_tensors; i++) {
+        if (!wanted[i])
+            continue;
+        const struct qdqi_tensor *t = plan->activations[i];
+        const char *name = qdqi_edit_name(e, t->name, "_Observe");
+        Onnx__NodeProto *node = qdqi_edit_add_node(
+            e, (size_t)(t->producer + 1), QDQI_OBSERVE, name, &t->name, 1, NULL);
+        qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
+        qdqi_edit_add_int(e, node, "slot", (int64_t)i);
+    }
+    qdqi_edit_import(e, QDQI_DOMAIN, 1);
+    return qdqi_edit_finish(e, ret, err);
+}

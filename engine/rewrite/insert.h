@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two edits that the engine makes: Q/DQ pairs for the result, observers for
+   calibration. Both carry out a plan and nothing else. */
+#ifndef QDQI_INSERT_H
+#define QDQI_INSERT_H
+
+#include "plan/plan.h"
+
+/* Domain and operator of the observer: one input, no output, attribute "slot". */
+#define QDQI_DOMAIN "qdqd"
+#define QDQI_OBSERVE "Observe"
+
+struct qdqi_pair_scales {
+    const float *activations; /* scale of plan->activations[i], one each */
+    float *const *weights;    /* scales of plan->weights[i] */
+    const size_t *n_weights;  /* how many each has: 1, or the channels */
+};
+
+struct qdqi_metadata {
+    const char *key, *value;
+};
+
+/*
+ * The source with one Q/DQ pair for each planned tensor, shared by all planned edges;
+ * weights stay float, behind Q and DQ (storage "qdq"). Symmetric int8, zero point 0.
+ */
+enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
+                                const struct qdq_plan *plan,
+                                const struct qdqi_pair_scales *scales,
+                                const struct qdqi_metadata *metadata, size_t n_metadata,
+                                struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The source with one observer for each planned activation i where wanted[i]; its slot
+   is i. */
+enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
+                                    const struct qdq_plan *plan, const bool *wanted,
+                                    struct qdqi_arena *arena,
+                                    const Onnx__ModelProto **ret,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/session.h"
+
+#include "model/write.h"
+#include "rewrite/insert.h"
+#include "run/observe.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct qdqi_runtime {
+    void *library;
+    const OrtApi *api;
+    const char *version;
+    OrtEnv *env;
+    OrtMemoryInfo *memory;
+};
+
+struct qdqi_session {
+    struct qdqi_runtime *runtime;
+    struct qdqi_observe_op observe;
+    OrtCustomOpDomain *domain;
+    OrtSession *session;
+    size_t n_outputs;
+    char **output_names;
+    OrtValue **values;           /* of the last run */
+    struct qdqi_output *outputs; /* views of them */
+    struct qdqi_arena *shapes;   /* of the last run */
+};
+
+/* Turns the runtime's status into an error and releases it; QDQ_OK for none. */
+static enum qdq_code
+check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
+      struct qdq_error *err)
+{
+    if (!status)
+        return QDQ_OK;
+    enum qdq_code code = qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
+                                       "%s: %s", what, r->api->GetErrorMessage(status));
+    r->api->ReleaseStatus(status);
+    return code;
+}
+
+/* --- the library ---------------------------------------------------------------------
+ */
+
+/* A library does not log: errors come back as statuses. */
+static void ORT_API_CALL
+drop_log(void *arg, OrtLoggingLevel severity, const char *category, const char *logid,
+         const char *location, const char *message)
+{
+    (void)arg;
+    (void)severity;
+    (void)category;
+    (void)logid;
+    (void)location;
+    (void)message;
+}
+
+static enum qdq_code
+load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
+{
+    r->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!r->library)
+        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                             "ONNX Runtime cannot be loaded: %s", dlerror());
+    const OrtApiBase *(*get_base)(void);
+    *(void **)&get_base = dlsym(r->library, "OrtGetApiBase");
+    const OrtApiBase *base = get_base ? get_base() : NULL;
+    r->api = base ? base->GetApi(ORT_API_VERSION) : NULL;
+    if (!r->api)
+        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                             "%s is no ONNX Runtime of version 1.%d or later", library,
+                             ORT_API_VERSION);
+    r->version = base->GetVersionString();
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_runtime_open(const char *library, struct qdqi_runtime **ret, struct qdq_error *err)
+{
+    struct qdqi_runtime *r = calloc(1, sizeof *r);
+    if (!r)
+        return qdqi_no_memory(err);
+    enum qdq_code code = load_api(r, library, err);
+    if (!code)
+        code = check(r,
+                     r->api->CreateEnvWithCustomLogger(
+                         drop_log, NULL, ORT_LOGGING_LEVEL_FATAL, "qdq", &r->env),
+                     "starting ONNX Runtime", err);
+    if (!code)
+        code = check(r,
+                     r->api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
+                                                 &r->memory),
+                     "starting ONNX Runtime", err);
+    if (code)
+        qdqi_runtime_close(&r);
+    else
+        *ret = r;
+    return code;
+}
+
+void
+qdqi_runtime_close(struct qdqi_runtime **runtime)
+{
+    if (!runtime || !*runtime)
+        return;
+    struct qdqi_runtime *r = *runtime;
+    if (r->memory)
+        r->api->ReleaseMemoryInfo(r->memory);
+    if (r->env)
+        r->api->ReleaseEnv(r->env);
+    /* Not dlclose()d: the library leaves thread-local data behind. */
+    free(r);
+    *runtime = NULL;
+}
+
+const char *
+qdqi_runtime_version(const struct qdqi_runtime *r)
+{
+    return r->version;
+}
+
+/* --- opening -------------------------------------------------------------------------
+ */
+
+static OrtStatus *
+set_options(const struct qdqi_runtime *r, const struct qdq_model *source,
+            const struct qdqi_session_options *options, OrtSessionOptions *o)
+{
+    const OrtApi *api = r->api;
+    OrtStatus *status;
+    const char *names[] = {QDQI_MAPPED_FILE};
+    char *files[] = {(char *)(uintptr_t)source->map};
+    size_t sizes[] = {source->size};
+    if ((status = api->SetIntraOpNumThreads(o, options->threads)) ||
+        (status = api->SetInterOpNumThreads(o, 1)) ||
+        (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
+        (status = api->SetSessionGraphOptimizationLevel(o, ORT_ENABLE_ALL)) ||
+        (status = api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")) ||
+        (status =
+             api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, 1)))
+        return status;
+    return NULL;
+}
+
+static OrtStatus *
+add_observe(struct qdqi_session *s, struct qdqi_observers *observers,
+            OrtSessionOptions *o)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtStatus *status;
+    qdqi_observe_op_init(&s->observe, api, observers);
+    if ((status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain)) ||
+        (status = api->CustomOpDomain_Add(s->domain, &s->observe.op)))
+        return status;
+    return api->AddCustomOpDomain(o, s->domain);
+}
+
+static enum qdq_code
+take_output_names(struct qdqi_session *s, struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtAllocator *allocator;
+    enum qdq_code code =
+        check(s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    if (!code)
+        code = check(s->runtime, api->SessionGetOutputCount(s->session, &s->n_outputs),
+                     "", err);
+    if (code)
+        return code;
+    s->output_names = calloc(s->n_outputs + 1, sizeof *s->output_names);
+    s->values = calloc(s->n_outputs + 1, sizeof(OrtValue *));
+    s->outputs = calloc(s->n_outputs + 1, sizeof *s->outputs);
+    if (!s->output_names || !s->values || !s->outputs)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < s->n_outputs; i++) {
+        char *name;
+        code =
+            check(s->runtime,
+                  api->SessionGetOutputName(s->session, i, allocator, &name), "", err);
+        if (code)
+            return code;
+        s->output_names[i] = strdup(name);
+        allocator->Free(allocator, name);
+        if (!s->output_names[i])
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+create(struct qdqi_session *s, const struct qdq_model *source,
+       const Onnx__ModelProto *proto, const struct qdqi_session_options *options,
+       struct qdq_error *err)
+{
+    struct qdqi_runtime *r = s->runtime;
+    struct qdqi_bytes bytes = {0};
+    OrtSessionOptions *o = NULL;
+    enum qdq_code code = qdqi_model_to_memory(source, proto, &bytes, err);
+    if (code)
+        return code;
+    if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
+        (code = check(r, set_options(r, source, options, o), "session options", err)))
+        goto out;
+    if (options->observers &&
+        (code = check(r, add_observe(s, options->observers, o), "observers", err)))
+        goto out;
+    code = check(
+        r,
+        r->api->CreateSessionFromArray(r->env, bytes.data, bytes.size, o, &s->session),
+        "ONNX Runtime cannot load the model", err);
+    if (!code)
+        code = take_output_names(s, err);
+out:
+    if (o)
+        r->api->ReleaseSessionOptions(o);
+    free(bytes.data);
+    return code;
+}
+
+enum qdq_code
+qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
+                  const Onnx__ModelProto *proto,
+                  const struct qdqi_session_options *options, struct qdqi_session **ret,
+                  struct qdq_error *err)
+{
+    struct qdqi_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return qdqi_no_memory(err);
+    s->runtime = runtime;
+    enum qdq_code code = create(s, source, proto, options, err);
+    if (code)
+        qdqi_session_close(&s);
+    else
+        *ret = s;
+    return code;
+}
+
+/* --- running -------------------------------------------------------------------------
+ */
+
+static void
+release_values(struct qdqi_session *s)
+{
+    for (size_t i = 0; s->values && i < s->n_outputs; i++) {
+        if (s->values[i])
+            s->runtime->api->ReleaseValue(s->values[i]);
+        s->values[i] = NULL;
+    }
+    qdqi_arena_free(&s->shapes);
+}
+
+void
+qdqi_session_close(struct qdqi_session **session)
+{
+    if (!session || !*session)
+        return;
+    struct qdqi_session *s = *session;
+    const OrtApi *api = s->runtime->api;
+    release_values(s);
+    if (s->session)
+        api->ReleaseSession(s->session);
+    if (s->domain)
+        api->ReleaseCustomOpDomain(s->domain);
+    for (size_t i = 0; s->output_names && i < s->n_outputs; i++)
+        free(s->output_names[i]);
+    free(s->output_names);
+    free(s->values);
+    free(s->outputs);
+    free(s);
+    *session = NULL;
+}
+
+static OrtStatus *
+view_shape(struct qdqi_session *s, const OrtTensorTypeAndShapeInfo *info,
+           struct qdqi_output *ret)
+{
+    const OrtApi *api = s->runtime->api;
+    ONNXTensorElementDataType type;
+    OrtStatus *status;
+    if ((status = api->GetTensorElementType(info, &type)) ||
+        (status = api->GetTensorShapeElementCount(info, &ret->n)) ||
+        (status = api->GetDimensionsCount(info, &ret->rank)))
+        return status;
+    int64_t *shape = qdqi_arena_array(s->shapes, ret->rank, sizeof *shape);
+    if (!shape)
+        return api->CreateStatus(ORT_FAIL, "out of memory");
+    ret->dtype = (enum qdqi_dtype)type; /* ONNX Runtime's values are ONNX's */
+    ret->shape = shape;
+    return api->GetDimensions(info, shape, ret->rank);
+}
+
+static OrtStatus *
+view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *ret)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtTensorTypeAndShapeInfo *info;
+    OrtStatus *status;
+    int is_tensor = 0;
+    *ret = (struct qdqi_output){0};
+    if ((status = api->IsTensor(value, &is_tensor)) || !is_tensor)
+        return status;
+    if ((status = api->GetTensorTypeAndShape(value, &info)))
+        return status;
+    status = view_shape(s, info, ret);
+    api->ReleaseTensorTypeAndShapeInfo(info);
+    if (status || ret->dtype == QDQI_STRING)
+        return status;
+    void *data;
+    status = api->GetTensorMutableData((OrtValue *)(uintptr_t)value, &data);
+    if (!status)
+        ret->data = data;
+    return status;
+}
+
+static enum qdq_code
+run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
+    const char **names, const OrtValue **values, struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    for (size_t i = 0; i < n; i++) {
+        OrtValue *value = NULL;
+        enum qdq_code code =
+            check(s->runtime,
+                  api->CreateTensorWithDataAsOrtValue(
+                      s->runtime->memory, (void *)(uintptr_t)inputs[i].data,
+                      inputs[i].size, inputs[i].shape, inputs[i].rank,
+                      (ONNXTensorElementDataType)inputs[i].dtype, &value),
+                  "an input", err);
+        if (code)
+            return code;
+        names[i] = inputs[i].name;
+        values[i] = value;
+    }
+    return check(s->runtime,
+                 api->Run(s->session, NULL, names, values, n,
+                          (const char *const *)s->output_names, s->n_outputs,
+                          s->values),
+                 "running the model failed", err);
+}
+
+enum qdq_code
+qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
+                 size_t n_inputs, const struct qdqi_output **ret, size_t *ret_n,
+                 struct qdq_error *err)
+{
+    release_values(s);
+    const char **names = calloc(n_inputs + 1, sizeof *names);
+    const OrtValue **values = calloc(n_inputs + 1, sizeof *values);
+    s->shapes = qdqi_arena_new();
+    enum qdq_code code = names && values && s->shapes
+                             ? run(s, inputs, n_inputs, names, values, err)
+                             : qdqi_no_memory(err);
+    for (size_t i = 0; !code && i < s->n_outputs; i++)
+        code = check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
+                     "reading an output", err);
+    for (size_t i = 0; values && i < n_inputs; i++)
+        if (values[i])
+            s->runtime->api->ReleaseValue((OrtValue *)(uintptr_t)values[i]);
+    free(names);
+    free(values);
+    if (!code) {
+        *ret = s->outputs;
+        *ret_n = s->n_outputs;
+    }
+    return code;
+}

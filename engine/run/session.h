@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running a model with ONNX Runtime. The only door to it: its library is loaded with
+ * dlopen(), so the engine works (and plans, and inserts given ranges) without it.
+ */
+#ifndef QDQI_SESSION_H
+#define QDQI_SESSION_H
+
+#include "data/feed.h"
+#include "model/model.h"
+#include "range/observer.h"
+
+struct qdqi_runtime;
+struct qdqi_session;
+
+/* RUNTIME_MISSING when the library cannot be loaded or is too old. */
+enum qdq_code qdqi_runtime_open(const char *library, struct qdqi_runtime **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_runtime_close(struct qdqi_runtime **runtime);
+const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
+
+struct qdqi_session_options {
+    int threads;                      /* >= 1 */
+    struct qdqi_observers *observers; /* what Observe nodes feed; NULL: none */
+};
+
+/*
+ * Loads `proto`, an edited copy of source->proto (or that itself). Weights are read
+ * from the source's mapping, which must outlive the session. Q/DQ pairs are computed as
+ * the operators say, in floating point, never fused into integer kernels: what is
+ * measured then is the quantization, not a backend. RUN_FAILED with the runtime's
+ * message.
+ */
+enum qdq_code qdqi_session_open(struct qdqi_runtime *runtime,
+                                const struct qdq_model *source,
+                                const Onnx__ModelProto *proto,
+                                const struct qdqi_session_options *options,
+                                struct qdqi_session **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_session_close(struct qdqi_session **session);
+
+/* A result of the last run. dtype is QDQI_UNKNOWN for what is no tensor. */
+struct qdqi_output {
+    enum qdqi_dtype dtype;
+    size_t rank;
+    const int64_t *shape;
+    size_t n; /* elements */
+    const void *data;
+};
+
+/*
+ * Runs the model once. *ret: results in the order of the graph's outputs, valid until
+ * the next run or the closing. RUN_FAILED; or what an observer met.
+ */
+enum qdq_code qdqi_session_run(struct qdqi_session *session,
+                               const struct qdqi_input *inputs, size_t n_inputs,
+                               const struct qdqi_output **ret, size_t *ret_n,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
