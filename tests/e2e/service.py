@@ -145,6 +145,17 @@ class Service:
         self._workers_seen.update(found)
         return found
 
+    def busy_workers(self):
+        """Those that work: they hold a file of the state folder open."""
+        return [pid for pid in self.workers() if self._has_files_of_ours(pid)]
+
+    def _has_files_of_ours(self, pid):
+        try:
+            links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+        except (FileNotFoundError, PermissionError):
+            return False
+        return any(link.startswith(str(self.state)) for link in links)
+
     def temporary_files(self):
         return [str(p) for p in self.state.rglob("*")
                 if p.is_file() and (".tmp" in p.name or p.parent.name == "tmp")]
@@ -192,9 +203,9 @@ class Service:
         return answer.json()
 
     def running(self, job):
-        """Waits until a worker has the job; returns the workers."""
+        """Waits until a worker has the job; returns the busy workers."""
         eventually(lambda: self.job(job)["state"] == "running")
-        return eventually(self.workers)
+        return eventually(self.busy_workers)
 
     def ended(self, job):
         document = self.job(job, wait=100)

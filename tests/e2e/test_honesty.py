@@ -33,8 +33,7 @@ def test_a_worker_is_a_process_of_its_own(held, service):
 def test_the_daemon_never_loads_a_model_runner(daemon):
     answer = daemon.quantize(DATA / "glyph_resnet.onnx", CALIBRATION)
     assert answer.status_code == 200, answer.text
-    (worker,) = daemon.workers()
-    assert "libonnxruntime" in maps(worker)
+    assert any("libonnxruntime" in maps(worker) for worker in daemon.workers())
     daemon.post("/v1/plan", files={
         "model": ("m", (DATA / "glyph_vit.onnx").read_bytes())}).raise_for_status()
     assert "libonnxruntime" not in maps(daemon.process.pid)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sessions in README.md work when pasted."""
+
+import json
+import re
+import socket
+import subprocess
+
+import judge
+from service import ROOT
+
+
+def blocks():
+    return re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(),
+                      re.MULTILINE | re.DOTALL)
+
+
+def paste(block, tmp_path):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    script = block.replace("8383", str(port)).replace("/tmp/", f"{tmp_path}/")
+    return subprocess.run(["bash", "-euc", "set -m\n" + script], cwd=ROOT,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+
+
+def test_curl_session(tmp_path):
+    (block,) = [b for b in blocks() if "curl" in b]
+    done = paste(block, tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    judge.load((tmp_path / "int8.onnx").read_bytes())
+    decoder, documents, text = json.JSONDecoder(), [], done.stdout.strip()
+    while text:
+        document, end = decoder.raw_decode(text)
+        documents.append(document)
+        text = text[end:].lstrip()
+    model, dataset, plan, job, report, problem = documents
+    assert model["id"].startswith("sha256:") and dataset["samples"] == 256
+    assert plan["layers"] == report["layers"]
+    assert job["state"] == "succeeded"
+    assert problem["code"] == "invalid_spec"
+    assert problem["errors"][0]["pointer"] == "/mod"
+
+
+def test_qdq_session(tmp_path):
+    (block,) = [b for b in blocks() if "bin/qdq quantize" in b]
+    done = paste(block, tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    judge.load((tmp_path / "int8.onnx").read_bytes())
+    assert json.loads((tmp_path / "report.json").read_text())["schema"] == 1
