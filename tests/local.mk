@@ -20,4 +20,5 @@ include tests/unit/api.mk
 include tests/unit/daemon.mk
 endif
 
-dist_check_SCRIPTS = tests/check-format.sh tests/check-source.sh
+AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC;
+dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh tests/check-source.sh

@@ -10,13 +10,13 @@ import pytest
 import judge
 from service import CALIBRATION, DATA, Service
 
-# model, least SQNR in dB over the logits of the test images (None: what it may be is
-# not settled, but it has to run), float top-1
+# model, least SQNR in dB over the logits of the test images: what onnxruntime's own
+# minmax quantizer with symmetric int8 and weights per channel reaches there
 GLYPHS = [
     ("glyph_resnet", 30.7),
     ("glyph_mobilenet", 27.0),
-    ("glyph_vit", 20.0),
-    ("glyph_se", 17.0),
+    ("glyph_vit", 23.9),
+    ("glyph_se", 19.6),
 ]
 
 
@@ -149,7 +149,7 @@ def test_weights_are_scaled_exactly(glyph):
         np.testing.assert_array_equal(pairs.constant(row["name"]), weight)
 
 
-@pytest.mark.parametrize("name", ["glyph_resnet", "glyph_mobilenet"])
+@pytest.mark.parametrize("name", [name for name, _ in GLYPHS])
 def test_activations_are_scaled_exactly(quantized, name):
     """The scales are those of a plain minmax over extra graph outputs."""
     data, report = quantized(name)
