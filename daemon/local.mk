@@ -1,1 +1,39 @@
 # qdqd: sees the public headers of engine and api.
+sbin_PROGRAMS += daemon/qdqd
+noinst_LTLIBRARIES += daemon/libqdqdi.la
+
+DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
+	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
+	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
+	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"'
+
+# All but main(), for the unit tests too.
+daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) \
+	$(SQLITE_CFLAGS) $(CRYPTO_CFLAGS) $(INIH_CFLAGS)
+daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
+daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) \
+	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) -lpthread
+daemon_libqdqdi_la_SOURCES = \
+	daemon/blob.c daemon/blob.h \
+	daemon/clock.h \
+	daemon/digest.c daemon/digest.h \
+	daemon/handlers.c daemon/handlers.h \
+	daemon/handlers_files.c daemon/handlers_jobs.c \
+	daemon/http.c daemon/http.h \
+	daemon/http_body.c daemon/body.h daemon/parts.h \
+	daemon/job.c daemon/job.h \
+	daemon/library.c daemon/library.h \
+	daemon/listen.c daemon/listen.h \
+	daemon/log.c daemon/log.h \
+	daemon/message.c daemon/message.h daemon/messages.h \
+	daemon/notify.c daemon/notify.h \
+	daemon/pool.c daemon/pool.h \
+	daemon/process.c daemon/process.h \
+	daemon/request.c daemon/request.h \
+	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
+	daemon/store.c daemon/store.h daemon/store_sql.h \
+	daemon/worker.c daemon/worker.h
+
+daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)
+daemon_qdqd_SOURCES = daemon/main.c
+daemon_qdqd_LDADD = daemon/libqdqdi.la

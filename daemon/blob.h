@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Content-addressed files: STATE/blobs/ab/abcd…, named by the SHA-256 of their bytes.
+ * Bytes come in through a spool, a file in STATE/tmp that is hashed while it is written
+ * and either becomes a blob (spool_commit) or disappears (spool_drop). What a crash
+ * leaves in tmp/ is swept away by blobs_open().
+ *
+ * A blob never changes and is either there as a whole or not at all. Any thread may
+ * call; one spool belongs to one thread at a time. Whoever makes blobs and rows of the
+ * store agree does so under library.h's lock.
+ */
+#ifndef QDQD_BLOB_H
+#define QDQD_BLOB_H
+
+#include "digest.h"
+#include "api/problem.h"
+
+struct blobs;
+struct spool;
+
+/* `dir` is the state folder's descriptor and stays the caller's. */
+bool blobs_open(int dir, struct blobs **ret, struct api_problem *p);
+void blobs_close(struct blobs **blobs);
+
+/* A read-only descriptor of a blob (O_CLOEXEC), which the caller closes. NOT_FOUND. */
+bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
+/* Absent is fine. */
+void blob_remove(struct blobs *blobs, const char *id);
+/* Calls `fn` with the id of every blob. */
+bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
+                struct api_problem *p);
+
+/* DISK_FULL, IO. The problem of a write is the spool's end: it can only be dropped. */
+bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
+bool spool_write(struct spool *spool, const void *data, size_t len,
+                 struct api_problem *p);
+/* No more bytes will come: makes the id. */
+bool spool_finish(struct spool *spool, struct api_problem *p);
+/* The same for a file that a worker wrote through spool_fd(): hashes it from there. */
+bool spool_finish_file(struct spool *spool, struct api_problem *p);
+
+/* Bytes written, or, once finished, bytes in the file. */
+uint64_t spool_size(const struct spool *spool);
+/* The id of a finished spool. */
+const char *spool_id(const struct spool *spool);
+/* The spool's own descriptor, readable and writable; borrowed. */
+int spool_fd(const struct spool *spool);
+/* A read-only descriptor of the same file, which the caller closes. */
+bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
+
+/* Flushes a finished spool to the disk, so that the commit has little left to do. */
+bool spool_sync(struct spool *spool, struct api_problem *p);
+/*
+ * Makes a finished and synced spool a blob that survives a power loss. A blob with the
+ * same bytes is replaced by it, which nobody can notice. Frees the spool on success.
+ */
+bool spool_commit(struct spool **spool, struct api_problem *p);
+void spool_drop(struct spool **spool);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each route does. A handler runs on its connection's thread, may block, and
+ * leaves exactly one reply.
+ */
+#ifndef QDQD_HANDLERS_H
+#define QDQD_HANDLERS_H
+
+#include "request.h"
+
+typedef void (*handler_fn)(struct request *request);
+
+/* NULL when this version has no such route. */
+handler_fn handler_of(enum api_route route);
+
+/* handlers_files.c */
+void handle_models_post(struct request *request);
+void handle_model_get(struct request *request);
+void handle_model_info(struct request *request);
+void handle_model_delete(struct request *request);
+void handle_datasets_post(struct request *request);
+void handle_dataset_get(struct request *request);
+void handle_dataset_delete(struct request *request);
+/* Answers with the bytes of a stored model. */
+void reply_model(struct request *request, const char *id);
+/* Has an upload checked; *ret is what the worker says of it, which the caller frees. */
+bool check_upload(struct request *request, enum store_kind kind, struct spool *file,
+                  char **ret, struct api_problem *p);
+
+/* handlers_jobs.c */
+void handle_plan_post(struct request *request);
+void handle_quantize_post(struct request *request);
+void handle_jobs_post(struct request *request);
+void handle_jobs_get(struct request *request);
+void handle_job_get(struct request *request);
+void handle_job_cancel(struct request *request);
+void handle_job_delete(struct request *request);
+void handle_job_model(struct request *request);
+void handle_job_report(struct request *request);
+
+#endif

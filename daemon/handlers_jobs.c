@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs, plans and the one-shot call. */
+#include "config.h"
+#include "handlers.h"
+#include "settings.h"
+#include "api/spec.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_PAGE 50
+#define MAX_PAGE 500
+#define QUANTIZE_WAIT 55 /* seconds: below the minute at which proxies give up */
+
+/* --- what a job is made of ----------------------------------------------------------
+ */
+
+/* The kind of file behind each place in a body, and the member that names it. */
+static const struct {
+    enum store_kind kind;
+    const char *member;
+} inputs[BODY_N_FILES] = {
+    [BODY_MODEL] = {STORE_MODEL, "/model"},
+    [BODY_DATASET] = {STORE_DATASET, "/calibration"},
+};
+
+/* The body's member for an input's id. */
+static char **
+id_of(struct body *body, int i)
+{
+    return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
+}
+
+/* Is the spec one, as far as can be told without the model? */
+static bool
+check_spec(const struct body *body, struct api_problem *p)
+{
+    struct api_spec *spec;
+    const char *text = body->job.spec;
+    size_t len = text ? strlen(text) : 0;
+    if (len > MESSAGE_MAX_SPEC)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
+                               "the spec is over the limit of %u bytes",
+                               MESSAGE_MAX_SPEC);
+    if (!api_spec_decode(text, len, &spec, p))
+        return false;
+    api_spec_free(&spec);
+    return true;
+}
+
+static bool
+check_stored(struct request *request, int i, const char *id, struct api_problem *p)
+{
+    struct store_file file;
+    struct api_problem problem = {0};
+    if (store_file_get(library_store(request->service->library), inputs[i].kind, id,
+                       &file, &problem)) {
+        store_file_fini(&file);
+        return true;
+    }
+    if (problem.code == API_NOT_FOUND)
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_POINTER, inputs[i].member,
+                               "nothing is stored under %.80s", id);
+    *p = problem;
+    return false;
+}
+
+/*
+ * Checks all that can be checked before the job runs, and stores nothing: the spec, the
+ * ids, the files (whose descriptions go to `infos`, which the caller frees).
+ */
+static bool
+check_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_problem *p)
+{
+    struct body *body = &request->body;
+    if (!body->files[BODY_MODEL] && !body->job.model)
+        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
+                               "the request has no model");
+    if (!check_spec(body, p))
+        return false;
+    for (int i = 0; i < BODY_N_FILES; i++) {
+        const char *id = *id_of(body, i);
+        if (id && !check_stored(request, i, id, p))
+            return false;
+        if (body->files[i] &&
+            !check_upload(request, inputs[i].kind, body->files[i], &infos[i], p))
+            return false;
+    }
+    return true;
+}
+
+/* Stores the files that came with the job; their ids take their places. */
+static bool
+store_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_problem *p)
+{
+    struct body *body = &request->body;
+    for (int i = 0; i < BODY_N_FILES; i++) {
+        struct store_file file = {0};
+        bool is_new;
+        if (!body->files[i])
+            continue;
+        if (!library_add(request->service->library, inputs[i].kind, &body->files[i],
+                         inputs[i].kind == STORE_DATASET ? infos[i] : NULL, &file,
+                         &is_new, p))
+            return false;
+        *id_of(body, i) = strdup(file.id);
+        store_file_fini(&file);
+        if (!*id_of(body, i))
+            return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                                   "out of memory");
+    }
+    return true;
+}
+
+static bool
+submit(struct request *request, char id[JOB_ID_SIZE], struct api_problem *p)
+{
+    struct body *body = &request->body;
+    char *infos[BODY_N_FILES] = {0};
+    bool ok = check_inputs(request, infos, p) && store_inputs(request, infos, p);
+    if (ok) {
+        const struct store_job job = {.model = body->job.model,
+                                      .calibration = body->job.calibration,
+                                      .spec = body->job.spec,
+                                      .labels = body->job.labels,
+                                      .priority = body->job.priority};
+        ok = jobs_submit(request->service->jobs, &job, id, p);
+    }
+    for (int i = 0; i < BODY_N_FILES; i++)
+        free(infos[i]);
+    return ok;
+}
+
+/* --- showing jobs -------------------------------------------------------------------
+ */
+
+/* Borrows from the view. */
+static struct api_job
+show(const struct job_view *view)
+{
+    const struct store_job *row = &view->row;
+    return (struct api_job){.id = row->id,
+                            .state = row->state,
+                            .stage = view->stage,
+                            .done = view->done,
+                            .total = view->total,
+                            .position = view->position,
+                            .created_at = row->created_at,
+                            .started_at = row->started_at,
+                            .ended_at = row->ended_at,
+                            .model = row->model,
+                            .calibration = row->calibration,
+                            .spec = row->spec,
+                            .labels = row->labels,
+                            .result_model = row->result_model,
+                            .result_size = row->result_size,
+                            .summary = row->summary,
+                            .error = row->error.set ? &row->error : NULL};
+}
+
+static void
+reply_job(struct request *request, int status, const struct job_view *view)
+{
+    const struct api_job job = show(view);
+    reply_json(request, status, api_job_encode(&job));
+}
+
+static void
+locate(struct request *request, const char *id)
+{
+    reply_header(request, "Location", "/v1/jobs/%s", id);
+}
+
+/* Reads the job that the path names, after the wait that the request asks for. */
+static bool
+wait_for_job(struct request *request, struct job_view *ret, struct api_problem *p)
+{
+    int seconds;
+    return request_wait(request, 0, &seconds, p) &&
+           jobs_wait(request->service->jobs, request->match.id, seconds, ret, p);
+}
+
+/* --- POST ---------------------------------------------------------------------------
+ */
+
+void
+handle_plan_post(struct request *request)
+{
+    struct body *body = &request->body;
+    struct message question = {
+        .type = MESSAGE_PLAN, .n_fds = 1, .text = body->job.spec};
+    struct api_problem problem = {0};
+    char *infos[BODY_N_FILES] = {0}, *plan;
+    int model = -1;
+    bool ok = check_inputs(request, infos, &problem) &&
+              (body->job.model ? blob_read(library_blobs(request->service->library),
+                                           body->job.model, &model, &problem)
+                               : spool_read(body->files[BODY_MODEL], &model, &problem));
+    question.fds[0] = model;
+    question.text_len = body->job.spec ? strlen(body->job.spec) : 0;
+    if (ok && pool_ask(request->service->pool, &question, &plan, &problem))
+        reply_json(request, 200, plan);
+    else
+        reply_problem(request, &problem);
+    if (model >= 0)
+        close(model);
+    for (int i = 0; i < BODY_N_FILES; i++)
+        free(infos[i]);
+}
+
+void
+handle_jobs_post(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    char id[JOB_ID_SIZE];
+    int seconds;
+    if (!request_wait(request, 0, &seconds, &problem) ||
+        !submit(request, id, &problem) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, seconds && api_job_state_ended(view.row.state) ? 200 : 202,
+              &view);
+    locate(request, id);
+    job_view_fini(&view);
+}
+
+/* Answers with the model of a job that has ended, or with why there is none. */
+static void
+reply_outcome(struct request *request, const struct job_view *view)
+{
+    struct api_problem problem = {0};
+    switch (view->row.state) {
+    case API_JOB_SUCCEEDED:
+        reply_model(request, view->row.result_model);
+        return;
+    case API_JOB_FAILED:
+        problem = view->row.error;
+        break;
+    case API_JOB_CANCELLED:
+        api_problem_set(&problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                        "the job was cancelled");
+        break;
+    default:
+        api_problem_set(&problem, API_STILL_RUNNING, QDQ_AT_NOTHING, NULL,
+                        "the job %s has not ended; ask for it at its Location",
+                        view->row.id);
+    }
+    reply_problem(request, &problem);
+}
+
+void
+handle_quantize_post(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    char id[JOB_ID_SIZE];
+    int seconds;
+    if (!request_wait(request, QUANTIZE_WAIT, &seconds, &problem) ||
+        !submit(request, id, &problem) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_outcome(request, &view);
+    locate(request, id);
+    job_view_fini(&view);
+}
+
+/* --- one job ------------------------------------------------------------------------
+ */
+
+void
+handle_job_get(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    if (!wait_for_job(request, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, 200, &view);
+    job_view_fini(&view);
+}
+
+void
+handle_job_cancel(struct request *request)
+{
+    struct jobs *jobs = request->service->jobs;
+    struct api_problem problem = {0};
+    struct job_view view;
+    if (!jobs_cancel(jobs, request->match.id, &problem) ||
+        !jobs_get(jobs, request->match.id, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, 202, &view);
+    job_view_fini(&view);
+}
+
+void
+handle_job_delete(struct request *request)
+{
+    struct api_problem problem = {0};
+    if (library_job_remove(request->service->library, request->match.id, &problem))
+        reply_empty(request, 204);
+    else
+        reply_problem(request, &problem);
+}
+
+/* 409 with the reason, for what only a job that succeeded has. */
+static bool
+check_succeeded(const struct job_view *view, struct api_problem *p)
+{
+    const struct api_problem *error = &view->row.error;
+    switch (view->row.state) {
+    case API_JOB_SUCCEEDED:
+        return true;
+    case API_JOB_FAILED:
+        return api_problem_set(p,
+                               error->code == API_ACCURACY ? API_ACCURACY : API_FAILED,
+                               error->kind, error->where, "%s", error->detail);
+    case API_JOB_CANCELLED:
+        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                               "the job was cancelled");
+    default:
+        return api_problem_set(p, API_NOT_FINISHED, QDQ_AT_NOTHING, NULL,
+                               "the job is %s", api_job_state_name(view->row.state));
+    }
+}
+
+void
+handle_job_model(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view = {0};
+    if (wait_for_job(request, &view, &problem) && check_succeeded(&view, &problem))
+        reply_model(request, view.row.result_model);
+    else
+        reply_problem(request, &problem);
+    job_view_fini(&view);
+}
+
+void
+handle_job_report(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view = {0};
+    struct stat st;
+    int fd = -1;
+    if (!wait_for_job(request, &view, &problem) || !check_succeeded(&view, &problem) ||
+        !blob_read(library_blobs(request->service->library), view.row.report, &fd,
+                   &problem)) {
+        reply_problem(request, &problem);
+    } else if (fstat(fd, &st)) {
+        close(fd);
+        api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
+        reply_problem(request, &problem);
+    } else {
+        reply_file(request, "application/json", fd, (uint64_t)st.st_size);
+    }
+    job_view_fini(&view);
+}
+
+/* --- the list -----------------------------------------------------------------------
+ */
+
+static bool
+read_filter(const struct request *request, struct store_filter *filter, char **ret_key,
+            struct api_problem *p)
+{
+    const char *state = request_query(request, "state");
+    const char *label = request_query(request, "label");
+    const char *colon = label ? strchr(label, ':') : NULL;
+    int64_t limit;
+    *filter = (struct store_filter){.state = API_N_JOB_STATES};
+    if (!request_number(request, "limit", 1, MAX_PAGE, DEFAULT_PAGE, &limit, p) ||
+        !request_number(request, "cursor", 1, INT64_MAX, INT64_MAX, &filter->before, p))
+        return false;
+    filter->limit = (int)limit + 1; /* one more tells whether there is a next page */
+    if (state)
+        filter->state = api_job_state_parse(state);
+    if (state && filter->state == API_N_JOB_STATES)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the query's state is not a state of jobs");
+    if (!label)
+        return true;
+    if (!colon)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the query's label is not KEY:VALUE");
+    *ret_key = strndup(label, (size_t)(colon - label));
+    filter->label_key = *ret_key;
+    filter->label_value = colon + 1;
+    return *ret_key ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+static void
+reply_page(struct request *request, struct store_job *rows, size_t n,
+           const char *cursor)
+{
+    struct api_problem problem = {0};
+    struct job_view *views = calloc(n + 1, sizeof *views);
+    struct api_job *shown = calloc(n + 1, sizeof *shown);
+    bool ok =
+        (views && shown) ||
+        api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = jobs_view(request->service->jobs, &rows[i], &views[i], &problem);
+        if (ok)
+            shown[i] = show(&views[i]);
+    }
+    if (ok)
+        reply_json(request, 200, api_jobs_encode(shown, n, cursor));
+    else
+        reply_problem(request, &problem);
+    for (size_t i = 0; views && i < n; i++)
+        job_view_fini(&views[i]);
+    free(views);
+    free(shown);
+}
+
+void
+handle_jobs_get(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct store_filter filter;
+    struct store_job *rows = NULL;
+    size_t n = 0;
+    char *key = NULL, cursor[24];
+    if (!read_filter(request, &filter, &key, &problem) ||
+        !store_job_list(library_store(request->service->library), &filter, &rows, &n,
+                        &problem)) {
+        reply_problem(request, &problem);
+    } else {
+        bool more = n == (size_t)filter.limit;
+        size_t page = more ? n - 1 : n;
+        if (more)
+            snprintf(cursor, sizeof cursor, "%lld", (long long)rows[page - 1].seq);
+        reply_page(request, rows, page, more ? cursor : NULL);
+    }
+    for (size_t i = 0; i < n; i++)
+        store_job_fini(&rows[i]);
+    free(rows);
+    free(key);
+}

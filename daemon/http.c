@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "http.h"
+#include "clock.h"
+#include "handlers.h"
+#include "log.h"
+#include "settings.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAGIC 0x72657131u
+#define STACK_SIZE (512u << 10)
+#define MEMORY_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
+
+/* What is read of a body that nobody wants, so that the client sees the answer. */
+#define DROP_BYTES (8u << 20)
+#define DROP_MS 2000
+
+struct http {
+    const struct service *service;
+    struct MHD_Daemon *daemon;
+    char host[128]; /* of http.listen; "" for a unix socket */
+};
+
+/* --- reading ---------------------------------------------------------------------- */
+
+const char *
+request_header(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+const char *
+request_query(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND,
+                                       name);
+}
+
+struct counter {
+    const char *name;
+    int n;
+};
+
+static enum MHD_Result
+count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct counter *counter = arg;
+    (void)kind;
+    (void)value;
+    counter->n += !strcasecmp(name, counter->name);
+    return MHD_YES;
+}
+
+static int
+count_headers(const struct request *request, const char *name)
+{
+    struct counter counter = {.name = name};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_header,
+                              &counter);
+    return counter.n;
+}
+
+/* --- what can be refused before the body is read -----------------------------------
+ */
+
+/* Is the host of "HOST:PORT" or "[HOST]:PORT" one of ours? The port does not matter. */
+static bool
+is_our_host(const struct http *http, const char *host)
+{
+    const char *const ours[] = {"localhost", "127.0.0.1", "::1", http->host};
+    bool bracket = *host == '[';
+    host += bracket;
+    size_t len = strcspn(host, bracket ? "]" : ":");
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (len && strlen(ours[i]) == len && !strncasecmp(ours[i], host, len))
+            return true;
+    return false;
+}
+
+/*
+ * A page of a foreign site that a browser shows on this machine names that site in
+ * Origin, and in Host when it had its name resolved to this machine.
+ */
+static bool
+check_host(const struct http *http, const struct request *request,
+           struct api_problem *p)
+{
+    const char *host = request_header(request, "Host");
+    const char *origin = request_header(request, "Origin");
+    const char *scheme_end = origin ? strstr(origin, "://") : NULL;
+    if (host && !is_our_host(http, host))
+        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
+                               "the Host header names a foreign host");
+    if (origin && !(scheme_end && is_our_host(http, scheme_end + 3)))
+        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
+                               "the Origin header names a foreign host");
+    return true;
+}
+
+static uint64_t
+body_limit(const struct request *request)
+{
+    return (uint64_t)request->service->settings->http_max_body;
+}
+
+/* Two lengths are two readings of one message: a proxy may have taken the other. */
+static bool
+check_length(const struct request *request, uint64_t limit, struct api_problem *p)
+{
+    const char *length = request_header(request, "Content-Length");
+    if (count_headers(request, "Content-Length") +
+            count_headers(request, "Transfer-Encoding") >
+        1)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the request says its length more than once");
+    if (length && strtoull(length, NULL, 10) > limit)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                               "the body is over the limit of %llu bytes",
+                               (unsigned long long)limit);
+    return true;
+}
+
+static bool
+check_head(const struct http *http, struct request *request, const char *method,
+           const char *url, struct api_problem *p)
+{
+    if (!check_host(http, request, p) ||
+        !check_length(request, body_limit(request), p) ||
+        !api_route_match(method, url, &request->match, request->allow,
+                         sizeof request->allow, p))
+        return false;
+    if (!handler_of(request->match.route))
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "this version has no such resource");
+    enum api_route route = request->match.route;
+    if ((route == API_ROUTE_JOBS_POST || route == API_ROUTE_QUANTIZE_POST) &&
+        !jobs_check_room(request->service->jobs, p))
+        return false;
+    return body_begin(&request->body, request->match.body,
+                      library_blobs(request->service->library), body_limit(request),
+                      request->connection, request_header(request, "Content-Type"),
+                      p) &&
+           check_length(request, request->body.limit, p);
+}
+
+/* --- answering -------------------------------------------------------------------- */
+
+static struct MHD_Response *
+make_response(struct reply *reply)
+{
+    struct MHD_Response *response;
+    static char nothing[1];
+    if (reply->fd >= 0) {
+        response = MHD_create_response_from_fd64(reply->size, reply->fd);
+        if (response)
+            reply->fd = -1;
+    } else if (reply->text) {
+        response = MHD_create_response_from_buffer(strlen(reply->text), reply->text,
+                                                   MHD_RESPMEM_MUST_FREE);
+        if (response)
+            reply->text = NULL;
+    } else {
+        response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    }
+    if (response && reply->type)
+        MHD_add_response_header(response, "Content-Type", reply->type);
+    for (size_t i = 0; response && i < reply->n_headers; i++)
+        MHD_add_response_header(response, reply->headers[i].name,
+                                reply->headers[i].value);
+    return response;
+}
+
+static enum MHD_Result
+send_reply(struct request *request)
+{
+    struct MHD_Response *response = make_response(&request->reply);
+    if (!response)
+        return MHD_NO;
+    enum MHD_Result result = MHD_queue_response(
+        request->connection, (unsigned)request->reply.status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/*
+ * Runs the handler. It may block for longer than the connection's timeout, which is
+ * about the client's silence, not ours: so it is off meanwhile.
+ */
+static enum MHD_Result
+answer(struct request *request)
+{
+    const struct settings *settings = request->service->settings;
+    MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+    if (!request->problem.set)
+        (void)body_finish(&request->body, &request->problem);
+    if (request->problem.set)
+        reply_problem(request, &request->problem);
+    else
+        handler_of(request->match.route)(request);
+    MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                              (unsigned)settings->http_timeout);
+    return send_reply(request);
+}
+
+/* --- the way of a request -----------------------------------------------------------
+ */
+
+static bool
+has_body(const struct request *request)
+{
+    const char *length = request_header(request, "Content-Length");
+    return request_header(request, "Transfer-Encoding") ||
+           (length && strtoull(length, NULL, 10) > 0);
+}
+
+/*
+ * The head has come. What is wrong already is answered before the body is sent (or,
+ * from clients that do not wait for "100 Continue", while it is).
+ */
+static enum MHD_Result
+begin(const struct http *http, struct MHD_Connection *connection, const char *method,
+      const char *url, void **ret)
+{
+    struct request *request = calloc(1, sizeof *request);
+    if (!request)
+        return MHD_NO;
+    *request = (struct request){.magic = MAGIC,
+                                .service = http->service,
+                                .connection = connection,
+                                .reply.fd = -1};
+    *ret = request;
+    if (check_head(http, request, method, url, &request->problem) || !has_body(request))
+        return MHD_YES;
+    request->linger = true;
+    reply_problem(request, &request->problem);
+    return send_reply(request);
+}
+
+/* After a mistake in it the rest of a body is dropped, but not without end. */
+static enum MHD_Result
+take(struct request *request, const char *data, size_t len)
+{
+    if (!request->problem.set) {
+        if (!body_take(&request->body, data, len, &request->problem))
+            request->body.received = 0;
+        return MHD_YES;
+    }
+    request->body.received += len;
+    return request->body.received <= DROP_BYTES ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result
+on_request(void *arg, struct MHD_Connection *connection, const char *url,
+           const char *method, const char *version, const char *data, size_t *len,
+           void **state)
+{
+    struct request *request = *state;
+    (void)version;
+    if (!request)
+        return begin(arg, connection, method, url, state);
+    if (request->magic != MAGIC)
+        abort();
+    if (!*len)
+        return request->reply.status ? MHD_YES : answer(request);
+    size_t taken = *len;
+    *len = 0;
+    return take(request, data, taken);
+}
+
+/*
+ * Closing a socket with unread bytes in it makes the kernel reset the connection, and
+ * the client may never see the answer. So the rest of the body is read for a while.
+ */
+static void
+linger(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int64_t deadline = clock_steady_ms() + DROP_MS, left;
+    size_t dropped = 0;
+    char chunk[8192];
+    if (!info)
+        return;
+    shutdown(info->connect_fd, SHUT_WR);
+    while (dropped < DROP_BYTES && (left = deadline - clock_steady_ms()) > 0) {
+        struct pollfd poll_fd = {.fd = info->connect_fd, .events = POLLIN};
+        if (poll(&poll_fd, 1, (int)left) <= 0)
+            return;
+        ssize_t n = recv(info->connect_fd, chunk, sizeof chunk, MSG_DONTWAIT);
+        if (n <= 0)
+            return;
+        dropped += (size_t)n;
+    }
+}
+
+/* However the request ended: its temporary files end here. */
+static void
+on_completed(void *arg, struct MHD_Connection *connection, void **state,
+             enum MHD_RequestTerminationCode code)
+{
+    struct request *request = *state;
+    (void)arg;
+    if (!request)
+        return;
+    if (request->linger && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        linger(connection);
+    body_fini(&request->body);
+    reply_fini(&request->reply);
+    free(request);
+    *state = NULL;
+}
+
+bool
+http_open(const struct service *service, const struct listener *listener,
+          struct http **ret, struct api_problem *p)
+{
+    const struct settings *settings = service->settings;
+    struct http *http = calloc(1, sizeof *http);
+    if (!http) {
+        close(listener->fd);
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    }
+    http->service = service;
+    memcpy(http->host, listener->host, sizeof http->host);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL,
+        0, NULL, NULL, on_request, http,
+        /* clang-format off */
+        MHD_OPTION_LISTEN_SOCKET, listener->fd,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->http_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)settings->http_timeout,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_POOL,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_SIZE,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_END);
+    /* clang-format on */
+    if (!http->daemon) {
+        close(listener->fd);
+        free(http);
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "the HTTP server cannot be started");
+    }
+    *ret = http;
+    return true;
+}
+
+void
+http_close(struct http **http)
+{
+    if (!*http)
+        return;
+    MHD_stop_daemon((*http)->daemon);
+    free(*http);
+    *http = NULL;
+}

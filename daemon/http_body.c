@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "body.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define FORM_BUFFER (64u << 10)
+
+enum part_kind { MODEL, DATASET, TEXT, REFUSED };
+
+static const struct {
+    const char *name;
+    enum part_kind kind;
+} parts[BODY_N_PARTS] = {
+#define PART(part, text, kind) [BODY_PART_##part] = {text, kind},
+#include "parts.h"
+#undef PART
+};
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* --- pieces ----------------------------------------------------------------------- */
+
+static bool
+append_text(struct body_text *text, const char *data, size_t len, struct api_problem *p)
+{
+    if (len > BODY_MAX_TEXT - text->len)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                               "JSON and text are at most %u bytes", BODY_MAX_TEXT);
+    if (text->len + len + 1 > text->capacity) {
+        size_t capacity = 2 * (text->len + len) + 64;
+        char *grown = realloc(text->data, capacity);
+        if (!grown)
+            return fail_memory(p);
+        text->data = grown;
+        text->capacity = capacity;
+    }
+    memcpy(text->data + text->len, data, len);
+    text->len += len;
+    text->data[text->len] = '\0';
+    return true;
+}
+
+static bool
+append_file(struct body *body, enum body_file file, const char *data, size_t len,
+            struct api_problem *p)
+{
+    if (!body->files[file] && !spool_open(body->blobs, &body->files[file], p))
+        return false;
+    return spool_write(body->files[file], data, len, p);
+}
+
+/* --- forms ------------------------------------------------------------------------ */
+
+static int
+find_part(const char *name)
+{
+    int i = BODY_N_PARTS;
+    while (i-- > 0)
+        if (!strcmp(parts[i].name, name))
+            return i;
+    return -1;
+}
+
+static bool
+refuse(struct api_problem *p, enum api_code code, const char *name, const char *what)
+{
+    char pointer[128];
+    snprintf(pointer, sizeof pointer, "/%.100s", name);
+    return api_problem_set(p, code, QDQ_AT_POINTER, pointer, "the part \"%.100s\" %s",
+                           name, what);
+}
+
+/* May this part stand in this body? */
+static bool
+begin_part(struct body *body, const char *name, struct api_problem *p)
+{
+    int part = find_part(name);
+    bool one_file = body->kind == API_BODY_FILE;
+    if (part < 0 || (part == BODY_PART_DATASET && !one_file))
+        return refuse(p, API_BAD_REQUEST, name, "is not known");
+    if (parts[part].kind == REFUSED)
+        return refuse(p, API_UNSUPPORTED, name, "is beyond this version");
+    if (one_file && parts[part].kind == TEXT)
+        return refuse(p, API_BAD_REQUEST, name, "does not belong to an upload");
+    if (body->seen[part] || (one_file && body->part >= 0))
+        return refuse(p, API_BAD_REQUEST, name, "is one file too many");
+    body->seen[part] = true;
+    body->part = part;
+    body->part_size = 0;
+    return true;
+}
+
+/* A part comes in pieces; a piece without bytes may stand before the first. */
+static enum MHD_Result
+take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
+           const char *filename, const char *content_type, const char *encoding,
+           const char *data, uint64_t offset, size_t len)
+{
+    struct body *body = arg;
+    (void)value_kind;
+    (void)filename;
+    (void)content_type;
+    (void)encoding;
+    bool goes_on = body->part >= 0 && !strcmp(parts[body->part].name, name) &&
+                   (offset > 0 || body->part_size == 0);
+    if (!goes_on && !begin_part(body, name, body->problem))
+        return MHD_NO;
+    body->part_size += len;
+    enum part_kind kind = parts[body->part].kind;
+    bool second = kind == DATASET && body->kind == API_BODY_JOB;
+    bool ok = kind == TEXT
+                  ? append_text(&body->texts[body->part], data, len, body->problem)
+                  : append_file(body, second ? BODY_DATASET : BODY_MODEL, data, len,
+                                body->problem);
+    return ok ? MHD_YES : MHD_NO;
+}
+
+static bool
+fail_form(struct api_problem *p)
+{
+    return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "the multipart form cannot be read");
+}
+
+/* --- the way of a body ------------------------------------------------------------ */
+
+static bool
+has_type(const char *content_type, const char *wanted)
+{
+    size_t len = strlen(wanted);
+    return content_type && !strncasecmp(content_type, wanted, len) &&
+           (content_type[len] == '\0' || strchr("; \t", content_type[len]));
+}
+
+bool
+body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t limit,
+           struct MHD_Connection *connection, const char *content_type,
+           struct api_problem *p)
+{
+    *body = (struct body){.kind = kind, .blobs = blobs, .limit = limit, .part = -1};
+    if (has_type(content_type, "multipart/form-data")) {
+        body->post =
+            MHD_create_post_processor(connection, FORM_BUFFER, take_piece, body);
+        return body->post || fail_form(p);
+    }
+    body->is_json = kind == API_BODY_JOB;
+    /* What curl calls a body by default is a form of no use here; it holds the JSON. */
+    if (body->is_json && content_type && !has_type(content_type, "application/json") &&
+        !has_type(content_type, "application/x-www-form-urlencoded"))
+        return api_problem_set(p, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING, NULL,
+                               "a job is application/json or multipart/form-data");
+    if (body->is_json && body->limit > BODY_MAX_TEXT)
+        body->limit = BODY_MAX_TEXT;
+    return true;
+}
+
+bool
+body_take(struct body *body, const char *data, size_t len, struct api_problem *p)
+{
+    body->received += len;
+    if (body->received > body->limit)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                               "the body is over the limit of %llu bytes",
+                               (unsigned long long)body->limit);
+    if (body->kind == API_BODY_NONE)
+        return true;
+    if (body->is_json)
+        return append_text(&body->json, data, len, p);
+    if (!body->post)
+        return append_file(body, BODY_MODEL, data, len, p);
+    body->problem = p;
+    return MHD_post_process(body->post, data, len) == MHD_YES || fail_form(p);
+}
+
+/* --- what it comes to --------------------------------------------------------------
+ */
+
+/* A small file part of a job may be the text of a stored id. */
+static bool
+read_id(struct spool **file, char **ret, struct api_problem *p)
+{
+    char text[DIGEST_SIZE + 8];
+    uint64_t size = spool_size(*file);
+    if (size >= sizeof text || pread(spool_fd(*file), text, size, 0) != (ssize_t)size)
+        return true;
+    text[size] = '\0';
+    text[strcspn(text, " \r\n")] = '\0';
+    if (strncmp(text, "sha256:", 7) != 0)
+        return true;
+    spool_drop(file);
+    *ret = strdup(text);
+    return *ret || fail_memory(p);
+}
+
+static bool
+finish_files(struct body *body, struct api_problem *p)
+{
+    char **const ids[BODY_N_FILES] = {&body->job.model, &body->job.calibration};
+    for (int i = 0; i < BODY_N_FILES; i++) {
+        struct spool **file = &body->files[i];
+        if (!*file)
+            continue;
+        if (spool_size(*file) == 0)
+            return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
+                                   "the file is empty");
+        if (body->kind == API_BODY_JOB && !read_id(file, ids[i], p))
+            return false;
+        if (*file && !spool_finish(*file, p))
+            return false;
+    }
+    return true;
+}
+
+/* The text becomes `ret`'s. */
+static void
+take_text(struct body_text *text, char **ret)
+{
+    *ret = text->data;
+    *text = (struct body_text){0};
+}
+
+static bool
+read_priority(const struct body_text *text, int64_t *ret, struct api_problem *p)
+{
+    char *end;
+    if (!text->data)
+        return true;
+    long n = strtol(text->data, &end, 10);
+    if (end == text->data || *end || text->len > 10)
+        return refuse(p, API_BAD_REQUEST, "priority", "is not a whole number");
+    *ret = n;
+    return true;
+}
+
+/* Nothing is answered from a cache yet, so every job runs afresh. */
+static bool
+check_fresh(const struct body_text *text, struct api_problem *p)
+{
+    return !text->data || !strcmp(text->data, "true") || !strcmp(text->data, "false") ||
+           refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
+}
+
+static bool
+finish_form(struct body *body, struct api_problem *p)
+{
+    struct body_text *labels = &body->texts[BODY_PART_LABELS];
+    body->problem = p;
+    bool whole = MHD_destroy_post_processor(body->post) == MHD_YES;
+    body->post = NULL;
+    if (!whole || body->part < 0)
+        return fail_form(p);
+    if (!finish_files(body, p) ||
+        !read_priority(&body->texts[BODY_PART_PRIORITY], &body->job.priority, p) ||
+        !check_fresh(&body->texts[BODY_PART_FRESH], p) ||
+        (labels->data && !api_labels_check(labels->data, p)))
+        return false;
+    take_text(&body->texts[BODY_PART_SPEC], &body->job.spec);
+    take_text(labels, &body->job.labels);
+    return true;
+}
+
+bool
+body_finish(struct body *body, struct api_problem *p)
+{
+    if (body->kind == API_BODY_NONE)
+        return true;
+    if (body->received == 0)
+        return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
+                               "the request has no body");
+    if (body->post)
+        return finish_form(body, p);
+    if (body->is_json)
+        return api_job_request_decode(body->json.data, body->json.len, &body->job, p);
+    return finish_files(body, p);
+}
+
+void
+body_fini(struct body *body)
+{
+    if (body->post)
+        MHD_destroy_post_processor(body->post);
+    body->post = NULL;
+    for (int i = 0; i < BODY_N_PARTS; i++)
+        free(body->texts[i].data);
+    memset(body->texts, 0, sizeof body->texts);
+    free(body->json.data);
+    body->json = (struct body_text){0};
+    for (int i = 0; i < BODY_N_FILES; i++)
+        spool_drop(&body->files[i]);
+    api_job_request_fini(&body->job);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "job.h"
+#include "clock.h"
+#include "log.h"
+#include "process.h"
+#include "settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* One who waits for a job's end; lives on that thread's stack. */
+struct waiter {
+    const char *id;
+    pthread_cond_t cond;
+    bool woken;
+    struct waiter *next;
+};
+
+struct jobs {
+    struct library *library;
+    struct store *store;
+    const struct settings *settings;
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* a job was queued, or draining began */
+    /* guarded by lock: */
+    struct job_slot *slots;
+    struct waiter *waiters;
+    bool draining, stopping;
+};
+
+bool
+jobs_open(struct library *library, const struct settings *settings, struct jobs **ret,
+          struct api_problem *p)
+{
+    int64_t recovered;
+    if (!store_recover(library_store(library), &recovered, p))
+        return false;
+    struct jobs *jobs = calloc(1, sizeof *jobs);
+    if (!jobs)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    jobs->library = library;
+    jobs->store = library_store(library);
+    jobs->settings = settings;
+    pthread_mutex_init(&jobs->lock, NULL);
+    pthread_cond_init(&jobs->work, NULL);
+    if (recovered)
+        log_info("jobs_recovered", "n=%lld", (long long)recovered);
+    *ret = jobs;
+    return true;
+}
+
+void
+jobs_close(struct jobs **jobs)
+{
+    if (!*jobs)
+        return;
+    pthread_cond_destroy(&(*jobs)->work);
+    pthread_mutex_destroy(&(*jobs)->lock);
+    free(*jobs);
+    *jobs = NULL;
+}
+
+/* --- helpers with the lock held ----------------------------------------------------
+ */
+
+static struct job_slot *
+find_slot(struct jobs *jobs, const char *id)
+{
+    struct job_slot *slot = jobs->slots;
+    while (slot && strcmp(slot->id, id) != 0)
+        slot = slot->next;
+    return slot;
+}
+
+/* Wakes those who wait for `id`; NULL: all. */
+static void
+wake(struct jobs *jobs, const char *id)
+{
+    for (struct waiter *w = jobs->waiters; w; w = w->next) {
+        if (id && strcmp(w->id, id) != 0)
+            continue;
+        w->woken = true;
+        pthread_cond_signal(&w->cond);
+    }
+}
+
+static void
+give_up(struct job_slot *slot)
+{
+    slot->unwanted = true;
+    process_kill(slot->process);
+}
+
+static bool
+check_room(struct jobs *jobs, struct api_problem *p)
+{
+    int64_t length;
+    if (jobs->draining)
+        return api_problem_set(p, API_DRAINING, QDQ_AT_NOTHING, NULL,
+                               "the daemon is stopping and takes no jobs");
+    if (!store_queue_length(jobs->store, &length, p))
+        return false;
+    return length < jobs->settings->queue_max ||
+           api_problem_set(p, API_QUEUE_FULL, QDQ_AT_NOTHING, NULL,
+                           "%lld jobs wait already", (long long)length);
+}
+
+/* --- for those who ask -------------------------------------------------------------
+ */
+
+bool
+jobs_check_room(struct jobs *jobs, struct api_problem *p)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool ok = check_room(jobs, p);
+    pthread_mutex_unlock(&jobs->lock);
+    return ok;
+}
+
+bool
+jobs_is_draining(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool draining = jobs->draining;
+    pthread_mutex_unlock(&jobs->lock);
+    return draining;
+}
+
+/* Not to be guessed, and short enough for a URL. */
+static bool
+make_id(char id[JOB_ID_SIZE], struct api_problem *p)
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "no random bytes: %s", strerror(errno));
+    id[0] = 'j';
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(id + 1 + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+bool
+jobs_submit(struct jobs *jobs, const struct store_job *request, char id[JOB_ID_SIZE],
+            struct api_problem *p)
+{
+    struct store_job job = *request;
+    job.created_at = clock_wall_ms();
+    if (!make_id(job.id, p))
+        return false;
+    pthread_mutex_lock(&jobs->lock);
+    bool ok = check_room(jobs, p) && store_job_add(jobs->store, &job, p);
+    if (ok)
+        pthread_cond_signal(&jobs->work);
+    pthread_mutex_unlock(&jobs->lock);
+    if (!ok)
+        return false;
+    memcpy(id, job.id, sizeof job.id);
+    log_info("job_queued", "job=%s", id);
+    return true;
+}
+
+bool
+jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
+          struct api_problem *p)
+{
+    struct job_view view = {.row = *row};
+    if (row->state == API_JOB_QUEUED &&
+        !store_job_position(jobs->store, row->id, &view.position, p))
+        return false;
+    pthread_mutex_lock(&jobs->lock);
+    const struct job_slot *slot = find_slot(jobs, row->id);
+    if (slot && row->state == API_JOB_RUNNING) {
+        view.stage = slot->stage;
+        view.done = slot->done;
+        view.total = slot->total;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    memset(row, 0, sizeof *row);
+    *ret = view;
+    return true;
+}
+
+bool
+jobs_get(struct jobs *jobs, const char *id, struct job_view *ret, struct api_problem *p)
+{
+    struct store_job row;
+    if (!store_job_get(jobs->store, id, &row, p))
+        return false;
+    if (jobs_view(jobs, &row, ret, p))
+        return true;
+    store_job_fini(&row);
+    return false;
+}
+
+static void
+remove_waiter(struct jobs *jobs, struct waiter *waiter)
+{
+    struct waiter **at = &jobs->waiters;
+    while (*at != waiter)
+        at = &(*at)->next;
+    *at = waiter->next;
+}
+
+/* Waits until somebody wakes this waiter. False: there is no use in waiting longer. */
+static bool
+wait_for_wake(struct jobs *jobs, struct waiter *waiter, int64_t deadline)
+{
+    bool useful = true;
+    pthread_mutex_lock(&jobs->lock);
+    while (useful && !waiter->woken)
+        useful = (!jobs->draining || find_slot(jobs, waiter->id)) &&
+                 clock_cond_wait(&waiter->cond, &jobs->lock, deadline) == 0;
+    waiter->woken = false;
+    pthread_mutex_unlock(&jobs->lock);
+    return useful;
+}
+
+/*
+ * The waiter is in the list before the store is asked, so an end that comes in between
+ * is not missed.
+ */
+bool
+jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
+          struct api_problem *p)
+{
+    if (seconds <= 0)
+        return jobs_get(jobs, id, ret, p);
+    int64_t deadline = clock_steady_ms() + (int64_t)seconds * 1000;
+    struct waiter waiter = {.id = id};
+    clock_cond_init(&waiter.cond);
+    pthread_mutex_lock(&jobs->lock);
+    waiter.next = jobs->waiters;
+    jobs->waiters = &waiter;
+    pthread_mutex_unlock(&jobs->lock);
+    bool ok, useful = true;
+    while ((ok = jobs_get(jobs, id, ret, p)) && useful &&
+           !api_job_state_ended(ret->row.state)) {
+        job_view_fini(ret);
+        useful = wait_for_wake(jobs, &waiter, deadline);
+    }
+    pthread_mutex_lock(&jobs->lock);
+    remove_waiter(jobs, &waiter);
+    pthread_mutex_unlock(&jobs->lock);
+    pthread_cond_destroy(&waiter.cond);
+    return ok;
+}
+
+/*
+ * First the record, then the process: a lane that takes the job in between has put it
+ * into its slot under the lock, so it is found here.
+ */
+bool
+jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
+{
+    const struct store_end end = {.state = API_JOB_CANCELLED};
+    struct store_job row;
+    bool was = false;
+    if (!store_job_get(jobs->store, id, &row, p))
+        return false;
+    enum api_job_state state = row.state;
+    store_job_fini(&row);
+    pthread_mutex_lock(&jobs->lock);
+    bool ok =
+        store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(), &was, p);
+    if (ok && !was)
+        ok = store_job_end(jobs->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                           &was, p);
+    struct job_slot *slot = find_slot(jobs, id);
+    if (ok && was && slot)
+        give_up(slot);
+    if (ok && was)
+        wake(jobs, id);
+    pthread_mutex_unlock(&jobs->lock);
+    if (ok && was)
+        log_info("job_cancelled", "job=%s", id);
+    if (!ok || was || state == API_JOB_CANCELLED)
+        return ok;
+    return api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
+                           "the job has ended already");
+}
+
+void
+job_view_fini(struct job_view *view)
+{
+    store_job_fini(&view->row);
+}
+
+/* --- for the lanes ------------------------------------------------------------------
+ */
+
+void
+jobs_add_slot(struct jobs *jobs, struct job_slot *slot)
+{
+    pthread_mutex_lock(&jobs->lock);
+    slot->next = jobs->slots;
+    jobs->slots = slot;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* A store that cannot be read is tried again after a while. */
+static void
+rest(struct jobs *jobs, const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    struct timespec until;
+    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&jobs->work, &jobs->lock, &until);
+}
+
+bool
+jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret)
+{
+    bool any = false;
+    pthread_mutex_lock(&jobs->lock);
+    while (!any && !jobs->draining) {
+        struct api_problem problem = {0};
+        if (!store_job_claim(jobs->store, clock_wall_ms(), ret, &any, &problem)) {
+            any = false;
+            rest(jobs, &problem);
+        } else if (!any) {
+            pthread_cond_wait(&jobs->work, &jobs->lock);
+        }
+    }
+    if (any)
+        memcpy(slot->id, ret->id, sizeof slot->id);
+    pthread_mutex_unlock(&jobs->lock);
+    if (any)
+        log_info("job_started", "job=%s attempt=%lld", ret->id,
+                 (long long)ret->attempts + 1);
+    return any;
+}
+
+void
+jobs_progress(struct jobs *jobs, struct job_slot *slot, const char *stage,
+              uint64_t done, uint64_t total)
+{
+    pthread_mutex_lock(&jobs->lock);
+    slot->stage = stage;
+    slot->done = done;
+    slot->total = total;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+bool
+jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool unwanted = slot->unwanted;
+    pthread_mutex_unlock(&jobs->lock);
+    return unwanted;
+}
+
+/* The slot's job has left it: tells who waits, and the other lanes. */
+static void
+leave(struct jobs *jobs, struct job_slot *slot)
+{
+    char id[JOB_ID_SIZE];
+    pthread_mutex_lock(&jobs->lock);
+    memcpy(id, slot->id, sizeof id);
+    slot->id[0] = '\0';
+    slot->unwanted = false;
+    slot->stage = NULL;
+    slot->done = slot->total = 0;
+    wake(jobs, id);
+    pthread_cond_signal(&jobs->work);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+void
+jobs_succeed(struct jobs *jobs, struct job_slot *slot, struct spool **model,
+             struct spool **report, const char *summary)
+{
+    bool was;
+    struct api_problem problem = {0};
+    if (!library_job_succeed(jobs->library, slot->id, model, report, summary, &was,
+                             &problem)) {
+        jobs_fail(jobs, slot, &problem);
+        return;
+    }
+    if (was)
+        log_info("job_succeeded", "job=%s", slot->id);
+    leave(jobs, slot);
+}
+
+void
+jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
+{
+    const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
+    struct api_problem ignored = {0};
+    bool was = true;
+    char quoted[LOG_QUOTED], second[LOG_QUOTED];
+    if (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                       &was, &ignored))
+        log_error("store_failed", "job=%s detail=%s", slot->id,
+                  log_quote(second, ignored.detail));
+    if (was)
+        log_info("job_failed", "job=%s code=%s detail=%s", slot->id,
+                 api_problem_slug(problem->code), log_quote(quoted, problem->detail));
+    leave(jobs, slot);
+}
+
+/* Back to the queue, unless it was cancelled meanwhile. */
+static void
+requeue(struct jobs *jobs, struct job_slot *slot, int charge)
+{
+    bool was = false;
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    if (!store_job_requeue(jobs->store, slot->id, charge, &was, &problem))
+        log_error("store_failed", "job=%s detail=%s", slot->id,
+                  log_quote(quoted, problem.detail));
+    if (was)
+        log_info("job_requeued", "job=%s", slot->id);
+    leave(jobs, slot);
+}
+
+void
+jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+          const char *how)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool stopping = jobs->stopping;
+    pthread_mutex_unlock(&jobs->lock);
+    if (stopping) {
+        requeue(jobs, slot, 0);
+    } else if (job->attempts + 1 < jobs->settings->workers_attempts) {
+        requeue(jobs, slot, 1);
+    } else {
+        struct api_problem problem = {0};
+        api_problem_set(&problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                        "the worker process %s, in attempt %lld of %lld", how,
+                        (long long)job->attempts + 1,
+                        (long long)jobs->settings->workers_attempts);
+        jobs_fail(jobs, slot, &problem);
+    }
+}
+
+/* --- the end -------------------------------------------------------------------------
+ */
+
+void
+jobs_drain(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->draining = true;
+    wake(jobs, NULL);
+    pthread_cond_broadcast(&jobs->work);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+bool
+jobs_are_idle(struct jobs *jobs)
+{
+    bool idle = true;
+    pthread_mutex_lock(&jobs->lock);
+    for (const struct job_slot *slot = jobs->slots; slot; slot = slot->next)
+        idle = idle && !slot->id[0];
+    pthread_mutex_unlock(&jobs->lock);
+    return idle;
+}
+
+void
+jobs_stop(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->stopping = true;
+    for (struct job_slot *slot = jobs->slots; slot; slot = slot->next)
+        if (slot->id[0])
+            give_up(slot);
+    pthread_mutex_unlock(&jobs->lock);
+}

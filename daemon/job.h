@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of jobs. Every change of a job's state is made here, by these functions:
+ *
+ *                 jobs_claim                 jobs_succeed
+ *   jobs_submit       |        +-----------------------------> succeeded
+ *       |             v        |
+ *       +--> queued ----> running ---------------------------> failed
+ *            |    ^        | | |      jobs_fail, and jobs_lost after the last attempt
+ *            |    |        | | |
+ *            |    +--------+ | +----> (the daemon dies: queued again at jobs_open)
+ *            |    jobs_lost  |
+ *            |               |
+ *            +---------------+------------------------------> cancelled
+ *                               jobs_cancel
+ *
+ * The record is the store: a state is true when it is committed, and whoever comes too
+ * late (a lane whose job was cancelled meanwhile) is told that nothing was changed.
+ * Beside it stands what need not survive: progress, and who waits for what.
+ *
+ * Any thread may call. Order of locks: jobs before library before store.
+ */
+#ifndef QDQD_JOB_H
+#define QDQD_JOB_H
+
+#include "library.h"
+
+#include <pthread.h>
+
+struct jobs;
+struct process;
+struct settings;
+
+/* A job as it can be shown. */
+struct job_view {
+    struct store_job row;
+    const char *stage; /* NULL when it is not running or has not said anything */
+    uint64_t done, total;
+    int64_t position; /* in the queue; 0: not queued */
+};
+
+/* A lane's place in the list of running jobs. Guarded by the lock of jobs. */
+struct job_slot {
+    struct process *process; /* what runs the job; set by the lane before its start */
+    char id[JOB_ID_SIZE];    /* "" when idle */
+    bool unwanted;           /* the job was cancelled, or the daemon stops */
+    const char *stage;
+    uint64_t done, total;
+    struct job_slot *next;
+};
+
+/* Puts running jobs of an earlier life back into the queue. */
+bool jobs_open(struct library *library, const struct settings *settings,
+               struct jobs **ret, struct api_problem *p);
+void jobs_close(struct jobs **jobs);
+
+/* --- for those who ask ----------------------------------------------------------- */
+
+/* Would a job be taken now? DRAINING, QUEUE_FULL. */
+bool jobs_check_room(struct jobs *jobs, struct api_problem *p);
+bool jobs_is_draining(struct jobs *jobs);
+/*
+ * Queues a job of `request`'s model, calibration, spec, labels and priority; the id is
+ * written to `id`. It is durable when this returns.
+ */
+bool jobs_submit(struct jobs *jobs, const struct store_job *request,
+                 char id[JOB_ID_SIZE], struct api_problem *p);
+bool jobs_get(struct jobs *jobs, const char *id, struct job_view *ret,
+              struct api_problem *p);
+/*
+ * The same, but waits for the job's end, at most `seconds`; while the daemon drains
+ * only for a job that runs.
+ */
+bool jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
+               struct api_problem *p);
+/* Adds what the store does not know to a row, which is taken over. */
+bool jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
+               struct api_problem *p);
+/* ENDED when it is too late, NOT_FOUND. */
+bool jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p);
+void job_view_fini(struct job_view *view);
+
+/* --- for the lanes that run jobs -------------------------------------------------- */
+
+/* Registers a lane for life. */
+void jobs_add_slot(struct jobs *jobs, struct job_slot *slot);
+/* Waits for a job and takes it into the slot; false: there will be no more. */
+bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret);
+void jobs_progress(struct jobs *jobs, struct job_slot *slot, const char *stage,
+                   uint64_t done, uint64_t total);
+/*
+ * Is the slot's job to be given up? To be asked when its process is there: from then on
+ * the process is killed as well.
+ */
+bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);
+/* Each ends the slot's job one way, or finds it cancelled, and leaves the slot idle. */
+void jobs_succeed(struct jobs *jobs, struct job_slot *slot, struct spool **model,
+                  struct spool **report, const char *summary);
+void jobs_fail(struct jobs *jobs, struct job_slot *slot,
+               const struct api_problem *problem);
+/* The worker died; `how` says in what way. */
+void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+               const char *how);
+
+/* --- the end ---------------------------------------------------------------------- */
+
+/* From now on no job is taken or started. */
+void jobs_drain(struct jobs *jobs);
+/* Do no jobs run? */
+bool jobs_are_idle(struct jobs *jobs);
+/* After jobs_drain(): ends the workers of running jobs, which go back to the queue. */
+void jobs_stop(struct jobs *jobs);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "library.h"
+#include "clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct library {
+    int dir, lock_file;
+    struct blobs *blobs;
+    struct store *store;
+    pthread_mutex_t lock; /* held while rows and blobs change together */
+};
+
+static bool
+fail(struct api_problem *p, const char *path, const char *what)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s: %s", path, what,
+                           strerror(errno));
+}
+
+/* Opens the folder and takes its lock, which ends with this process. */
+static bool
+take_folder(struct library *library, const char *path, struct api_problem *p)
+{
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return fail(p, path, "making the state folder");
+    library->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (library->dir < 0)
+        return fail(p, path, "opening the state folder");
+    library->lock_file =
+        openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (library->lock_file < 0)
+        return fail(p, path, "making its lock file");
+    if (flock(library->lock_file, LOCK_EX | LOCK_NB))
+        return errno == EWOULDBLOCK
+                   ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                     "%s: another daemon uses this state folder", path)
+                   : fail(p, path, "locking the state folder");
+    return true;
+}
+
+static void
+drop_unneeded(void *arg, const char *id)
+{
+    struct library *library = arg;
+    if (!store_needs_blob(library->store, id))
+        blob_remove(library->blobs, id);
+}
+
+bool
+library_open(const char *path, struct library **ret, struct api_problem *p)
+{
+    char database[PATH_MAX];
+    struct library *library = calloc(1, sizeof *library);
+    if (!library)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    library->dir = library->lock_file = -1;
+    pthread_mutex_init(&library->lock, NULL);
+    snprintf(database, sizeof database, "%s/qdqd.sqlite3", path);
+    if (!take_folder(library, path, p) ||
+        !blobs_open(library->dir, &library->blobs, p) ||
+        !store_open(database, &library->store, p) ||
+        !blobs_each(library->blobs, drop_unneeded, library, p)) {
+        library_close(&library);
+        return false;
+    }
+    *ret = library;
+    return true;
+}
+
+void
+library_close(struct library **library)
+{
+    if (!*library)
+        return;
+    store_close(&(*library)->store);
+    blobs_close(&(*library)->blobs);
+    if ((*library)->lock_file >= 0)
+        close((*library)->lock_file);
+    if ((*library)->dir >= 0)
+        close((*library)->dir);
+    pthread_mutex_destroy(&(*library)->lock);
+    free(*library);
+    *library = NULL;
+}
+
+struct store *
+library_store(struct library *library)
+{
+    return library->store;
+}
+
+struct blobs *
+library_blobs(struct library *library)
+{
+    return library->blobs;
+}
+
+bool
+library_add(struct library *library, enum store_kind kind, struct spool **spool,
+            const char *info, struct store_file *ret, bool *ret_new,
+            struct api_problem *p)
+{
+    struct store_file file = {.size = spool_size(*spool),
+                              .created_at = clock_wall_ms()};
+    memcpy(file.id, spool_id(*spool), sizeof file.id);
+    if (info && !(file.info = strdup(info)))
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    bool is_new = false;
+    bool ok = spool_sync(*spool, p);
+    if (ok) {
+        pthread_mutex_lock(&library->lock);
+        ok = spool_commit(spool, p) &&
+             store_file_add(library->store, kind, &file, &is_new, p);
+        if (!ok)
+            drop_unneeded(library, file.id);
+        pthread_mutex_unlock(&library->lock);
+    }
+    store_file_fini(&file);
+    if (!ok || !store_file_get(library->store, kind, file.id, ret, p))
+        return false;
+    *ret_new = is_new;
+    return true;
+}
+
+bool
+library_remove(struct library *library, enum store_kind kind, const char *id,
+               struct api_problem *p)
+{
+    pthread_mutex_lock(&library->lock);
+    bool ok = store_file_remove(library->store, kind, id, p);
+    if (ok)
+        drop_unneeded(library, id);
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}
+
+bool
+library_job_succeed(struct library *library, const char *id, struct spool **model,
+                    struct spool **report, const char *summary, bool *ret_was,
+                    struct api_problem *p)
+{
+    char model_id[DIGEST_SIZE], report_id[DIGEST_SIZE];
+    memcpy(model_id, spool_id(*model), sizeof model_id);
+    memcpy(report_id, spool_id(*report), sizeof report_id);
+    struct store_end end = {.state = API_JOB_SUCCEEDED,
+                            .result_model = model_id,
+                            .report = report_id,
+                            .summary = summary,
+                            .result_size = spool_size(*model)};
+    bool was = false;
+    if (!spool_sync(*model, p) || !spool_sync(*report, p))
+        return false;
+    pthread_mutex_lock(&library->lock);
+    bool ok = spool_commit(model, p) && spool_commit(report, p) &&
+              store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                            &was, p);
+    if (!ok || !was) {
+        drop_unneeded(library, model_id);
+        drop_unneeded(library, report_id);
+    }
+    pthread_mutex_unlock(&library->lock);
+    if (ok)
+        *ret_was = was;
+    return ok;
+}
+
+bool
+library_job_remove(struct library *library, const char *id, struct api_problem *p)
+{
+    struct store_job job;
+    pthread_mutex_lock(&library->lock);
+    bool ok = store_job_remove(library->store, id, &job, p);
+    if (ok) {
+        if (job.result_model)
+            drop_unneeded(library, job.result_model);
+        if (job.report)
+            drop_unneeded(library, job.report);
+        store_job_fini(&job);
+    }
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}

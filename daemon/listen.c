@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 256
+
+static bool
+fail(struct api_problem *p, const char *text, const char *what)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "http.listen %s: %s", text,
+                           what);
+}
+
+static bool
+is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        return ntohl(in.sin_addr.s_addr) >> 24 == 127;
+    }
+    struct sockaddr_in6 in6;
+    memcpy(&in6, address, sizeof in6);
+    return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+static int
+bind_socket(const struct sockaddr *address, socklen_t len)
+{
+    int one = 1;
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, address, len) || listen(fd, BACKLOG)) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+/* A socket file that nobody listens at is what a killed daemon left behind. */
+static bool
+is_stale(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool stale = connect(fd, (const struct sockaddr *)address, sizeof *address) &&
+                 errno == ECONNREFUSED;
+    close(fd);
+    return stale;
+}
+
+static bool
+listen_unix(const char *text, const char *path, struct listener *l,
+            struct api_problem *p)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!*path || strlen(path) >= sizeof address.sun_path)
+        return fail(p, text, "the path is empty or too long");
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (is_stale(&address))
+        unlink(path);
+    l->fd = bind_socket((const struct sockaddr *)&address, sizeof address);
+    if (l->fd < 0)
+        return fail(p, text, strerror(errno));
+    snprintf(l->unlink_path, sizeof l->unlink_path, "%s", path);
+    snprintf(l->address, sizeof l->address, "unix:%s", path);
+    return true;
+}
+
+/* Cuts "HOST:PORT" or "[HOST]:PORT" in two; the port is what stands behind the last
+   colon. */
+static bool
+split(const char *text, char *host, size_t size, const char **ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    if (!colon || colon == text)
+        return false;
+    size_t len = (size_t)(colon - text);
+    if (*text == '[' && text[len - 1] == ']') {
+        text++;
+        len -= 2;
+    }
+    if (len == 0 || len >= size || (*text != '[' && memchr(text, ']', len)))
+        return false;
+    memcpy(host, text, len);
+    host[len] = '\0';
+    *ret_port = colon + 1;
+    return strspn(colon + 1, "0123456789") == strlen(colon + 1) && colon[1];
+}
+
+static void
+show_address(struct listener *l)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    char port[16] = "";
+    if (getsockname(l->fd, (struct sockaddr *)&address, &len) == 0)
+        getnameinfo((struct sockaddr *)&address, len, NULL, 0, port, sizeof port,
+                    NI_NUMERICSERV);
+    snprintf(l->address, sizeof l->address, strchr(l->host, ':') ? "[%s]:%s" : "%s:%s",
+             l->host, port);
+}
+
+static bool
+listen_tcp(const char *text, struct listener *l, struct api_problem *p)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
+                    *found;
+    const char *port;
+    if (!split(text, l->host, sizeof l->host, &port))
+        return fail(p, text, "not HOST:PORT, [HOST]:PORT or unix:PATH");
+    int rc = getaddrinfo(l->host, port, &hints, &found);
+    if (rc)
+        return fail(p, text, gai_strerror(rc));
+    bool loopback = is_loopback(found->ai_addr);
+    if (loopback)
+        l->fd = bind_socket(found->ai_addr, found->ai_addrlen);
+    int saved = errno;
+    freeaddrinfo(found);
+    if (!loopback)
+        return fail(p, text,
+                    "not a loopback address; without access tokens, which this version "
+                    "has not, only this machine may reach the daemon");
+    if (l->fd < 0)
+        return fail(p, text, strerror(saved));
+    show_address(l);
+    return true;
+}
+
+bool
+listen_open(const char *text, struct listener *ret, struct api_problem *p)
+{
+    struct listener l = {.fd = -1};
+    bool ok = strncmp(text, "unix:", 5) == 0 ? listen_unix(text, text + 5, &l, p)
+                                             : listen_tcp(text, &l, p);
+    if (ok)
+        *ret = l;
+    return ok;
+}
+
+void
+listen_forget(struct listener *listener)
+{
+    if (listener->unlink_path[0])
+        unlink(listener->unlink_path);
+    listener->unlink_path[0] = '\0';
+}

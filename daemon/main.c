@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qdqd: the start as a list, and the same list backwards. */
+#include "config.h"
+#include "clock.h"
+#include "http.h"
+#include "log.h"
+#include "notify.h"
+#include "settings.h"
+#include "worker.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define USAGE 2 /* exit status of a wrong command line or configuration */
+#define MAX_FLAGS 16
+
+struct arguments {
+    const char *config;
+    bool check_only;
+    size_t n_flags;
+    struct setting_flag flags[MAX_FLAGS];
+};
+
+/* Flags that stand for a setting. */
+static const struct {
+    const char *flag, *setting, *value, *text;
+} setting_flags[] = {
+    {"listen", "http.listen", "HOST:PORT|unix:PATH", "where to listen"},
+    {"state-dir", "state.dir", "DIR", "folder of all that is kept"},
+    {"workers", "workers.count", "N", "jobs that run at the same time"},
+};
+
+#define N_SETTING_FLAGS (sizeof setting_flags / sizeof *setting_flags)
+
+enum { OPTION_CONFIG = N_SETTING_FLAGS, OPTION_CHECK, OPTION_VERSION, OPTION_HELP };
+
+static void
+print_help(void)
+{
+    printf("Usage: qdqd [OPTION]...\n"
+           "Quantizes ONNX models over HTTP.\n\n"
+           "  --config FILE       read settings from FILE (%s, when it is there)\n"
+           "  --check-config      check the settings and exit\n"
+           "  --version, --help\n",
+           QDQD_DEFAULT_CONFIG);
+    for (size_t i = 0; i < N_SETTING_FLAGS; i++)
+        printf("  --%s %s\n                      %s (%s)\n", setting_flags[i].flag,
+               setting_flags[i].value, setting_flags[i].text, setting_flags[i].setting);
+    printf("\nA flag comes before the environment (QDQD_SECTION_KEY), that before the "
+           "file, that\nbefore the default. Settings and their defaults:\n\n");
+    settings_help(stdout);
+}
+
+/* Returns false when the process is to exit with *ret_status. */
+static bool
+parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
+{
+    struct option options[N_SETTING_FLAGS + 5] = {0};
+    for (size_t i = 0; i < N_SETTING_FLAGS; i++)
+        options[i] =
+            (struct option){setting_flags[i].flag, required_argument, NULL, (int)i};
+    options[OPTION_CONFIG] =
+        (struct option){"config", required_argument, NULL, OPTION_CONFIG};
+    options[OPTION_CHECK] =
+        (struct option){"check-config", no_argument, NULL, OPTION_CHECK};
+    options[OPTION_VERSION] =
+        (struct option){"version", no_argument, NULL, OPTION_VERSION};
+    options[OPTION_HELP] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+    int option;
+    *ret_status = USAGE;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case OPTION_CONFIG:
+            ret->config = optarg;
+            break;
+        case OPTION_CHECK:
+            ret->check_only = true;
+            break;
+        case OPTION_VERSION:
+            printf("qdqd %s\n", PACKAGE_VERSION);
+            *ret_status = EXIT_SUCCESS;
+            return false;
+        case OPTION_HELP:
+            print_help();
+            *ret_status = EXIT_SUCCESS;
+            return false;
+        case '?':
+            return false;
+        default:
+            if (ret->n_flags == MAX_FLAGS) {
+                fprintf(stderr, "qdqd: too many options\n");
+                return false;
+            }
+            ret->flags[ret->n_flags++] =
+                (struct setting_flag){setting_flags[option].setting, optarg};
+        }
+    }
+    if (optind < argc)
+        fprintf(stderr, "qdqd: unexpected argument: %s\n", argv[optind]);
+    return optind == argc;
+}
+
+/* All that runs; what is NULL has not been started. */
+struct daemon {
+    struct settings settings;
+    struct listener listener;
+    struct library *library;
+    struct jobs *jobs;
+    struct pool *pool;
+    struct service service;
+    struct http *http;
+};
+
+static bool
+start(struct daemon *d, struct api_problem *p)
+{
+    if (!library_open(d->settings.state_dir, &d->library, p) ||
+        !listen_open(d->settings.http_listen, &d->listener, p))
+        return false;
+    if (!jobs_open(d->library, &d->settings, &d->jobs, p) ||
+        !pool_open(d->jobs, d->library, &d->settings, &d->pool, p)) {
+        close(d->listener.fd);
+        return false;
+    }
+    d->service = (struct service){.settings = &d->settings,
+                                  .library = d->library,
+                                  .jobs = d->jobs,
+                                  .pool = d->pool};
+    return http_open(&d->service, &d->listener, &d->http, p);
+}
+
+/*
+ * Running jobs get workers.drain_timeout to end, or until a second signal comes. Lanes
+ * come to rest before connections do, because those wait for them.
+ */
+static void
+drain(struct daemon *d, const sigset_t *signals)
+{
+    const struct timespec a_moment = {0, 50 * 1000000};
+    int64_t deadline = clock_steady_ms() + d->settings.workers_drain_timeout * 1000;
+    jobs_drain(d->jobs);
+    while (!jobs_are_idle(d->jobs) && clock_steady_ms() < deadline)
+        if (sigtimedwait(signals, NULL, &a_moment) > 0)
+            break;
+    jobs_stop(d->jobs);
+    pool_join(d->pool);
+}
+
+static void
+stop(struct daemon *d)
+{
+    http_close(&d->http);
+    pool_close(&d->pool);
+    jobs_close(&d->jobs);
+    listen_forget(&d->listener);
+    library_close(&d->library);
+}
+
+/* Threads inherit the mask, so only sigwait() below sees these signals. */
+static void
+set_signals(sigset_t *signals)
+{
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(signals);
+    sigaddset(signals, SIGTERM);
+    sigaddset(signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+static int
+serve(struct daemon *d)
+{
+    struct api_problem problem = {0};
+    sigset_t signals;
+    int got;
+    umask(077);
+    set_signals(&signals);
+    bool started = start(d, &problem);
+    if (started) {
+        log_info("started", "version=%s", PACKAGE_VERSION);
+        fprintf(stderr, "listening on %s\n", d->listener.address);
+        notify_send("READY=1");
+        sigwait(&signals, &got);
+        notify_send("STOPPING=1");
+        log_info("stopping", "signal=%d", got);
+        drain(d, &signals);
+    } else {
+        fprintf(stderr, "qdqd: %s\n", problem.detail);
+    }
+    stop(d);
+    return started ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    struct daemon daemon = {0};
+    char error[SETTINGS_ERROR];
+    int status;
+    if (argc > 1 && !strcmp(argv[1], "--worker"))
+        return worker_main(argc - 2, argv + 2);
+    if (!parse_arguments(argc, argv, &arguments, &status))
+        return status;
+    if (!arguments.config && !access(QDQD_DEFAULT_CONFIG, F_OK))
+        arguments.config = QDQD_DEFAULT_CONFIG;
+    if (!settings_load(arguments.config, arguments.flags, arguments.n_flags,
+                       &daemon.settings, error)) {
+        fprintf(stderr, "qdqd: %s\n", error);
+        return USAGE;
+    }
+    status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon);
+    settings_fini(&daemon.settings);
+    return status;
+}

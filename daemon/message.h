@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Typed messages over a socketpair between the daemon and one worker process.
+ *
+ * Both ends are the same program, so the bodies are plain structs. All the same neither
+ * end trusts the other: type, sizes and number of descriptors are checked against
+ * messages.h before a byte of the message is read, the values in a body before it is
+ * handed over.
+ *
+ * A socket is used by one thread at a time.
+ */
+#ifndef QDQD_MESSAGE_H
+#define QDQD_MESSAGE_H
+
+#include "digest.h"
+#include "api/problem.h"
+
+#define MESSAGE_MAX_FDS 4
+#define MESSAGE_MAX_SPEC (8u << 20) /* a spec of a body's size, numbers written out */
+#define MESSAGE_MAX_RESULT (64u << 20)
+
+/* Order of the descriptors of QUANTIZE. */
+enum message_quantize_fd {
+    MESSAGE_FD_MODEL,
+    MESSAGE_FD_OUTPUT,
+    MESSAGE_FD_REPORT,
+    MESSAGE_FD_DATASET
+};
+
+struct message_quantize {
+    char model_id[DIGEST_SIZE];
+    char dataset_id[DIGEST_SIZE]; /* "" when there is no dataset */
+};
+
+struct message_progress {
+    uint32_t stage; /* enum qdq_stage */
+    uint64_t done, total;
+};
+
+enum message_type {
+#define MESSAGE(name, body, text, min_fds, max_fds) MESSAGE_##name,
+#include "messages.h"
+#undef MESSAGE
+    MESSAGE_N_TYPES
+};
+
+struct message {
+    enum message_type type;
+    union {
+        struct message_quantize quantize;
+        struct message_progress progress;
+        struct api_problem failed;
+    } body;
+    char *text; /* NULL or ends in '\0', which text_len does not count */
+    size_t text_len;
+    int fds[MESSAGE_MAX_FDS];
+    size_t n_fds;
+};
+
+/* Sends; everything is borrowed. False with errno when the other side is gone. */
+bool message_send(int socket, const struct message *message);
+
+enum message_got {
+    MESSAGE_GOT,     /* *ret is filled */
+    MESSAGE_EOF,     /* the other side is gone */
+    MESSAGE_TIMEOUT, /* nothing came in time */
+    MESSAGE_BROKEN,  /* not by messages.h, or no memory: the socket is of no more use */
+};
+
+/*
+ * Receives one message; the text and the descriptors (O_CLOEXEC) become the caller's.
+ * Waits `timeout_ms` for it to begin, -1: without end.
+ */
+enum message_got message_receive(int socket, int timeout_ms, struct message *ret);
+/* Frees the text and closes the descriptors of a received message. */
+void message_fini(struct message *message);
+
+#endif

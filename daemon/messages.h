@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every message between daemon and worker, one row each:
+ *   MESSAGE(NAME, body bytes, most bytes of text, fewest and most descriptors)
+ * The text follows the body. Requests go to the worker, answers come back; a request is
+ * answered by any number of PROGRESS and then one RESULT or FAILED.
+ *
+ *   CHECK_MODEL    is this a model?       model                   RESULT: empty
+ *   CHECK_DATASET  is this a dataset?     dataset                 RESULT: its info
+ *   INFO           what is in the model?  model                   RESULT: its info
+ *   PLAN           dry run; text: spec    model                   RESULT: the plan
+ *   QUANTIZE       do it; text: spec      model, output, report, [dataset]
+ *                                                                 RESULT: the summary
+ *   RUNTIME        which ONNX Runtime?                            RESULT: its version
+ */
+MESSAGE(CHECK_MODEL, 0, 0, 1, 1)
+MESSAGE(CHECK_DATASET, 0, 0, 1, 1)
+MESSAGE(INFO, 0, 0, 1, 1)
+MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1)
+MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 3, 4)
+MESSAGE(RUNTIME, 0, 0, 0, 0)
+MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0)
+MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0)
+MESSAGE(FAILED, sizeof(struct api_problem), 0, 0, 0)

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "pool.h"
+#include "process.h"
+#include "settings.h"
+#include "qdq/quantize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct lane {
+    struct pool *pool;
+    pthread_t thread;
+    bool started;
+    struct process process;
+    struct job_slot slot; /* of a lane that runs jobs */
+};
+
+/* Short work that waits or is done; lives on the asker's stack. */
+struct task {
+    const struct message *request;
+    bool done, ok;
+    char *text;
+    struct api_problem problem;
+    struct task *next;
+};
+
+struct pool {
+    struct jobs *jobs;
+    struct library *library;
+    const struct settings *settings;
+    struct lane short_lane;
+    size_t n_lanes;
+    struct lane *lanes;
+    pthread_mutex_t lock;
+    pthread_cond_t asked, answered;
+    /* guarded by lock: */
+    struct task *first, **last; /* the short work that waits */
+    bool closing;
+};
+
+/* --- one request and its answers ---------------------------------------------------
+ */
+
+enum outcome { DONE, FAILED, DIED };
+
+typedef void (*told_fn)(struct lane *lane, const struct message_progress *progress);
+
+/*
+ * Sends the request to the lane's process and follows it to its end: DONE with the text
+ * in *ret (the caller frees it), FAILED with the problem set, or DIED.
+ */
+static enum outcome
+follow(struct lane *lane, const struct message *request, int timeout_ms, told_fn told,
+       char **ret, struct api_problem *p)
+{
+    lane->process.jobs++;
+    if (!message_send(lane->process.socket, request))
+        return DIED;
+    for (;;) {
+        struct message answer;
+        enum message_got got =
+            message_receive(lane->process.socket, timeout_ms, &answer);
+        if (got == MESSAGE_TIMEOUT) {
+            api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                            "this took longer than %d s", timeout_ms / 1000);
+            process_end(&lane->process, true, NULL);
+            return FAILED;
+        }
+        if (got != MESSAGE_GOT)
+            return DIED;
+        switch (answer.type) {
+        case MESSAGE_PROGRESS:
+            told(lane, &answer.body.progress);
+            break;
+        case MESSAGE_RESULT:
+            *ret = answer.text ? answer.text : strdup("");
+            return *ret ? DONE : DIED;
+        case MESSAGE_FAILED:
+            *p = answer.body.failed;
+            return FAILED;
+        default:
+            message_fini(&answer);
+            return DIED;
+        }
+    }
+}
+
+/* --- jobs ----------------------------------------------------------------------------
+ */
+
+static void
+tell(struct lane *lane, const struct message_progress *progress)
+{
+    jobs_progress(lane->pool->jobs, &lane->slot,
+                  qdq_stage_name((enum qdq_stage)progress->stage), progress->done,
+                  progress->total);
+}
+
+/* The files of one job while it runs. */
+struct work {
+    struct message request;
+    struct spool *output, *report;
+};
+
+static bool
+open_work(struct lane *lane, const struct store_job *job, struct work *work,
+          struct api_problem *p)
+{
+    struct blobs *blobs = library_blobs(lane->pool->library);
+    struct message *request = &work->request;
+    int model = -1, dataset = -1;
+    request->type = MESSAGE_QUANTIZE;
+    if (!blob_read(blobs, job->model, &model, p))
+        return false;
+    request->fds[MESSAGE_FD_MODEL] = model;
+    if (job->calibration && !blob_read(blobs, job->calibration, &dataset, p))
+        goto fail;
+    if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p))
+        goto fail;
+    request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
+    request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
+    request->fds[MESSAGE_FD_DATASET] = dataset;
+    request->n_fds = dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
+    snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
+    snprintf(request->body.quantize.dataset_id, DIGEST_SIZE, "%s",
+             job->calibration ? job->calibration : "");
+    request->text = job->spec;
+    request->text_len = job->spec ? strlen(job->spec) : 0;
+    return true;
+fail:
+    if (dataset >= 0)
+        close(dataset);
+    close(model);
+    return false;
+}
+
+/* The spools own two of the descriptors. */
+static void
+close_work(struct work *work)
+{
+    if (work->request.n_fds) {
+        close(work->request.fds[MESSAGE_FD_MODEL]);
+        if (work->request.n_fds > MESSAGE_FD_DATASET)
+            close(work->request.fds[MESSAGE_FD_DATASET]);
+    }
+    spool_drop(&work->output);
+    spool_drop(&work->report);
+}
+
+static enum outcome
+run_worker(struct lane *lane, const struct message *request, char **ret,
+           struct api_problem *p)
+{
+    if (!process_start(&lane->process, p))
+        return FAILED;
+    if (jobs_is_unwanted(lane->pool->jobs, &lane->slot))
+        return DIED;
+    return follow(lane, request, -1, tell, ret, p);
+}
+
+static void
+run_job(struct lane *lane, const struct store_job *job)
+{
+    struct jobs *jobs = lane->pool->jobs;
+    struct work work = {0};
+    struct api_problem problem = {0};
+    char *summary = NULL, how[64] = "";
+    enum outcome outcome = FAILED;
+    if (open_work(lane, job, &work, &problem))
+        outcome = run_worker(lane, &work.request, &summary, &problem);
+    if (outcome == DIED)
+        process_end(&lane->process, true, how);
+    if (outcome == DONE && !(spool_finish_file(work.output, &problem) &&
+                             spool_finish_file(work.report, &problem)))
+        outcome = FAILED;
+    if (outcome == DONE)
+        jobs_succeed(jobs, &lane->slot, &work.output, &work.report, summary);
+    close_work(&work);
+    if (outcome == FAILED)
+        jobs_fail(jobs, &lane->slot, &problem);
+    if (outcome == DIED)
+        jobs_lost(jobs, &lane->slot, job, how);
+    free(summary);
+}
+
+static void *
+job_lane(void *arg)
+{
+    struct lane *lane = arg;
+    struct store_job job;
+    while (jobs_claim(lane->pool->jobs, &lane->slot, &job)) {
+        run_job(lane, &job);
+        store_job_fini(&job);
+    }
+    process_end(&lane->process, false, NULL);
+    return NULL;
+}
+
+/* --- short work
+ * ------------------------------------------------------------------------ */
+
+static void
+ignore(struct lane *lane, const struct message_progress *progress)
+{
+    (void)lane;
+    (void)progress;
+}
+
+static bool
+run_task(struct lane *lane, struct task *task)
+{
+    const struct settings *settings = lane->pool->settings;
+    char how[64] = "";
+    for (int64_t attempt = 1; attempt <= settings->workers_attempts; attempt++) {
+        if (!process_start(&lane->process, &task->problem))
+            return false;
+        enum outcome outcome =
+            follow(lane, task->request, (int)settings->workers_short_timeout * 1000,
+                   ignore, &task->text, &task->problem);
+        if (outcome != DIED)
+            return outcome == DONE;
+        process_end(&lane->process, true, how);
+    }
+    return api_problem_set(&task->problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                           "the worker process %s, in attempt %lld of %lld", how,
+                           (long long)settings->workers_attempts,
+                           (long long)settings->workers_attempts);
+}
+
+/* Waits for a task and takes it off the list; NULL when the pool closes. */
+static struct task *
+next_task(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->first && !pool->closing)
+        pthread_cond_wait(&pool->asked, &pool->lock);
+    struct task *task = pool->first;
+    if (task && !(pool->first = task->next))
+        pool->last = &pool->first;
+    pthread_mutex_unlock(&pool->lock);
+    return task;
+}
+
+static void *
+short_lane(void *arg)
+{
+    struct lane *lane = arg;
+    struct pool *pool = lane->pool;
+    for (struct task *task; (task = next_task(pool));) {
+        bool ok = run_task(lane, task);
+        pthread_mutex_lock(&pool->lock);
+        task->ok = ok;
+        task->done = true;
+        pthread_cond_broadcast(&pool->answered);
+        pthread_mutex_unlock(&pool->lock);
+    }
+    process_end(&lane->process, false, NULL);
+    return NULL;
+}
+
+bool
+pool_ask(struct pool *pool, const struct message *request, char **ret,
+         struct api_problem *p)
+{
+    struct task task = {.request = request};
+    pthread_mutex_lock(&pool->lock);
+    *pool->last = &task;
+    pool->last = &task.next;
+    pthread_cond_signal(&pool->asked);
+    while (!task.done)
+        pthread_cond_wait(&pool->answered, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    if (task.ok)
+        *ret = task.text;
+    else if (!p->set)
+        *p = task.problem;
+    return task.ok;
+}
+
+/* --- opening and closing
+ * ----------------------------------------------------------------- */
+
+static bool
+start_lane(struct pool *pool, struct lane *lane, void *(*run)(void *),
+           struct api_problem *p)
+{
+    lane->pool = pool;
+    process_init(&lane->process, pool->settings);
+    int rc = pthread_create(&lane->thread, NULL, run, lane);
+    lane->started = rc == 0;
+    if (rc)
+        process_fini(&lane->process);
+    return !rc || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                  "starting a thread: %s", strerror(rc));
+}
+
+static void
+join_lane(struct lane *lane)
+{
+    if (!lane->started)
+        return;
+    pthread_join(lane->thread, NULL);
+    process_fini(&lane->process);
+    lane->started = false;
+}
+
+bool
+pool_open(struct jobs *jobs, struct library *library, const struct settings *settings,
+          struct pool **ret, struct api_problem *p)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool)
+        pool->lanes = calloc((size_t)settings->workers_count, sizeof *pool->lanes);
+    if (!pool || !pool->lanes) {
+        free(pool);
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    }
+    pool->jobs = jobs;
+    pool->library = library;
+    pool->settings = settings;
+    pool->n_lanes = (size_t)settings->workers_count;
+    pool->last = &pool->first;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->asked, NULL);
+    pthread_cond_init(&pool->answered, NULL);
+    bool ok = start_lane(pool, &pool->short_lane, short_lane, p);
+    for (size_t i = 0; ok && i < pool->n_lanes; i++) {
+        pool->lanes[i].slot.process = &pool->lanes[i].process;
+        jobs_add_slot(jobs, &pool->lanes[i].slot);
+        ok = start_lane(pool, &pool->lanes[i], job_lane, p);
+    }
+    if (ok) {
+        *ret = pool;
+        return true;
+    }
+    jobs_drain(jobs);
+    jobs_stop(jobs);
+    pool_close(&pool);
+    return false;
+}
+
+void
+pool_join(struct pool *pool)
+{
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        join_lane(&pool->lanes[i]);
+}
+
+void
+pool_close(struct pool **pool)
+{
+    struct pool *old = *pool;
+    if (!old)
+        return;
+    pool_join(old);
+    pthread_mutex_lock(&old->lock);
+    old->closing = true;
+    pthread_cond_signal(&old->asked);
+    pthread_mutex_unlock(&old->lock);
+    join_lane(&old->short_lane);
+    pthread_cond_destroy(&old->asked);
+    pthread_cond_destroy(&old->answered);
+    pthread_mutex_destroy(&old->lock);
+    free(old->lanes);
+    free(old);
+    *pool = NULL;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "request.h"
+#include "log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define MAX_WAIT 300 /* seconds */
+
+/* --- reading ---------------------------------------------------------------------- */
+
+static bool
+parse_number(const char *text, size_t len, int64_t *ret)
+{
+    int64_t n = 0;
+    if (len == 0 || len > 18)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return false;
+        n = n * 10 + (text[i] - '0');
+    }
+    *ret = n;
+    return true;
+}
+
+bool
+request_number(const struct request *request, const char *name, int64_t min,
+               int64_t max, int64_t absent, int64_t *ret, struct api_problem *p)
+{
+    int64_t n = absent;
+    const char *text = request_query(request, name);
+    if (text && (!parse_number(text, strlen(text), &n) || n < min || n > max))
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the query's %s is not a whole number from %lld to %lld",
+                               name, (long long)min, (long long)max);
+    *ret = n;
+    return true;
+}
+
+/* Finds wait=N in a Prefer header; what cannot be read is ignored (RFC 7240). */
+static bool
+preferred_wait(const char *prefer, int64_t *ret)
+{
+    while (prefer && *prefer) {
+        size_t len = strcspn(prefer, ",;");
+        const char *word = prefer + strspn(prefer, " \t");
+        if (!strncasecmp(word, "wait=", 5))
+            return parse_number(word + 5, strspn(word + 5, "0123456789"), ret);
+        prefer += len;
+        prefer += *prefer != '\0';
+    }
+    return false;
+}
+
+bool
+request_wait(const struct request *request, int absent, int *ret, struct api_problem *p)
+{
+    int64_t seconds = absent, preferred;
+    if (!request_number(request, "wait", 0, MAX_WAIT, absent, &seconds, p))
+        return false;
+    if (!request_query(request, "wait") &&
+        preferred_wait(request_header(request, "Prefer"), &preferred))
+        seconds = preferred < MAX_WAIT ? preferred : MAX_WAIT;
+    *ret = (int)seconds;
+    return true;
+}
+
+/* --- answering -------------------------------------------------------------------- */
+
+static void
+set_reply(struct request *request, int status, const char *type, char *text)
+{
+    struct reply *reply = &request->reply;
+    free(reply->text);
+    if (reply->fd >= 0)
+        close(reply->fd);
+    reply->fd = -1;
+    reply->status = status;
+    reply->type = type;
+    reply->text = text;
+}
+
+void
+reply_json(struct request *request, int status, char *text)
+{
+    struct api_problem problem = {0};
+    if (text) {
+        set_reply(request, status, "application/json", text);
+        return;
+    }
+    api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    reply_problem(request, &problem);
+}
+
+void
+reply_problem(struct request *request, const struct api_problem *problem)
+{
+    int status = api_problem_status(problem->code);
+    char quoted[LOG_QUOTED];
+    if (status == 500)
+        log_error("request_failed", "code=%s detail=%s",
+                  api_problem_slug(problem->code), log_quote(quoted, problem->detail));
+    set_reply(request, status, "application/problem+json", api_problem_encode(problem));
+    if (problem->code == API_METHOD_NOT_ALLOWED)
+        reply_header(request, "Allow", "%s", request->allow);
+    if (status == 429 || status == 503 || problem->code == API_NOT_FINISHED)
+        reply_header(request, "Retry-After", "1");
+}
+
+void
+reply_empty(struct request *request, int status)
+{
+    set_reply(request, status, NULL, NULL);
+}
+
+void
+reply_file(struct request *request, const char *type, int fd, uint64_t size)
+{
+    set_reply(request, 200, type, NULL);
+    request->reply.fd = fd;
+    request->reply.size = size;
+}
+
+void
+reply_header(struct request *request, const char *name, const char *fmt, ...)
+{
+    struct reply *reply = &request->reply;
+    va_list args;
+    if (reply->n_headers == REPLY_HEADERS)
+        return;
+    va_start(args, fmt);
+    vsnprintf(reply->headers[reply->n_headers].value,
+              sizeof reply->headers[reply->n_headers].value, fmt, args);
+    va_end(args);
+    reply->headers[reply->n_headers++].name = name;
+}
+
+void
+reply_fini(struct reply *reply)
+{
+    free(reply->text);
+    reply->text = NULL;
+    if (reply->fd >= 0)
+        close(reply->fd);
+    reply->fd = -1;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One HTTP request and its answer, as the handlers see them: no word of the HTTP
+ * library. A request belongs to its connection's thread.
+ */
+#ifndef QDQD_REQUEST_H
+#define QDQD_REQUEST_H
+
+#include "body.h"
+#include "pool.h"
+#include "api/route.h"
+
+#include <stdarg.h>
+
+#define REPLY_HEADERS 6
+
+/* What the handlers work with; all of it lives longer than any request. */
+struct service {
+    const struct settings *settings;
+    struct library *library;
+    struct jobs *jobs;
+    struct pool *pool;
+};
+
+struct reply {
+    int status; /* 0: none yet */
+    const char *type;
+    char *text; /* owned; NULL: no body, or a file */
+    int fd;     /* owned; -1: no file */
+    uint64_t size;
+    size_t n_headers;
+    struct {
+        const char *name;
+        char value[256];
+    } headers[REPLY_HEADERS];
+};
+
+struct MHD_Connection;
+
+struct request {
+    unsigned magic;
+    const struct service *service;
+    struct MHD_Connection *connection;
+    struct api_match match;
+    char allow[64];
+    struct body body;
+    struct api_problem problem; /* what is wrong with the request, found so far */
+    bool linger;                /* answered before the body was read */
+    struct reply reply;
+};
+
+/* A header or query value, NULL when absent. Borrowed from the request. */
+const char *request_header(const struct request *request, const char *name);
+const char *request_query(const struct request *request, const char *name);
+
+/* A query value that is a whole number between min and max; `absent` without one. */
+bool request_number(const struct request *request, const char *name, int64_t min,
+                    int64_t max, int64_t absent, int64_t *ret, struct api_problem *p);
+/* The seconds of `?wait=` or of the header Prefer; `absent` without either. */
+bool request_wait(const struct request *request, int absent, int *ret,
+                  struct api_problem *p);
+
+/* --- answers: exactly one of these for each request ----------------------------------
+ */
+
+/* Takes `text`; NULL, as encoders return it, becomes the problem NO_MEMORY. */
+void reply_json(struct request *request, int status, char *text);
+void reply_problem(struct request *request, const struct api_problem *problem);
+void reply_empty(struct request *request, int status);
+/* Takes the descriptor. */
+void reply_file(struct request *request, const char *type, int fd, uint64_t size);
+/* Adds a header; `name` must be a literal. */
+void reply_header(struct request *request, const char *name, const char *fmt, ...)
+    QDQ_PRINTF(3, 4);
+void reply_fini(struct reply *reply);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every setting of the daemon, one row each.
+ *   SETTING_TEXT(section, key, default, text)
+ *   SETTING_NUMBER(section, key, default, min, max, UNIT, text)
+ * UNIT is COUNT, SECONDS, or BYTES (which takes the suffixes K, M and G).
+ *
+ * The struct's members, the file's keys, the environment's names (QDQD_SECTION_KEY),
+ * --help and the tests expand these rows. A default that depends on the installation
+ * comes from daemon/local.mk.
+ */
+SETTING_TEXT(http, listen, "127.0.0.1:8383",
+             "HOST:PORT or unix:PATH; only loopback and unix, port 0 takes a free one")
+SETTING_NUMBER(http, max_body, INT64_C(4) << 30, 1, INT64_MAX, BYTES,
+               "largest request body")
+SETTING_NUMBER(http, connections, 256, 8, 4096, COUNT,
+               "connections at the same time; each has a thread")
+SETTING_NUMBER(http, timeout, 60, 1, 3600, SECONDS,
+               "a connection that sends and takes nothing for so long is closed")
+SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR,
+             "folder of the database and of models, datasets and reports")
+SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, "jobs that may wait in the queue")
+SETTING_NUMBER(workers, count, 1, 1, 256, COUNT, "jobs that run at the same time")
+SETTING_NUMBER(workers, threads, 0, 0, 1024, COUNT,
+               "threads that run one model; 0: the processors divided by workers.count")
+SETTING_NUMBER(workers, max_jobs, 1000, 1, 1000000, COUNT,
+               "a worker process is replaced after so many jobs")
+SETTING_NUMBER(workers, attempts, 2, 1, 10, COUNT,
+               "worker processes that one job may bring down before it fails")
+SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES,
+               "data memory of one worker process (RLIMIT_DATA); 0: no limit")
+SETTING_NUMBER(workers, short_timeout, 120, 1, 3600, SECONDS,
+               "time to check an upload, to describe a model or to make a plan")
+SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS,
+               "time that running jobs get to end after SIGTERM")
+SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME,
+             "path of ONNX Runtime's library; empty: models are never run")

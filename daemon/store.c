@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCHEMA_VERSION 1
+
+#define JOB_COLUMNS                                                                 \
+    "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
+    "calibration, spec, labels, result_model, result_size, report, summary, "       \
+    "error_code, error_kind, error_where, error_detail"
+
+/* kind: enum store_kind. The error's code is its slug, which is stable. */
+static const char schema[] =
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE files("
+    "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
+    "  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;"
+    "CREATE TABLE jobs("
+    "  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
+    "  state TEXT NOT NULL, priority INTEGER NOT NULL, attempts INTEGER NOT NULL,"
+    "  created_at INTEGER NOT NULL, started_at INTEGER NOT NULL DEFAULT 0,"
+    "  ended_at INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL, calibration TEXT,"
+    "  spec TEXT, labels TEXT, result_model TEXT, result_size INTEGER, report TEXT,"
+    "  summary TEXT, error_code TEXT, error_kind INTEGER, error_where TEXT,"
+    "  error_detail TEXT);"
+    "CREATE INDEX jobs_queue ON jobs(state, priority DESC, seq);"
+    "CREATE INDEX jobs_result ON jobs(result_model);"
+    "CREATE INDEX jobs_report ON jobs(report);"
+    "PRAGMA user_version = 1;"
+    "COMMIT;";
+
+enum statement {
+#define STATEMENT(name, sql) name,
+#include "store_sql.h"
+#undef STATEMENT
+    N_STATEMENTS
+};
+
+static const char *const sql_of[N_STATEMENTS] = {
+#define STATEMENT(name, sql) [name] = sql,
+#include "store_sql.h"
+#undef STATEMENT
+};
+
+struct store {
+    sqlite3 *db;
+    pthread_mutex_t lock; /* guards db and its statements */
+    sqlite3_stmt *statements[N_STATEMENTS];
+};
+
+static bool
+fail(struct store *store, struct api_problem *p)
+{
+    int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
+    enum api_code problem = code == SQLITE_FULL    ? API_DISK_FULL
+                            : code == SQLITE_NOMEM ? API_NO_MEMORY
+                                                   : API_IO;
+    return api_problem_set(p, problem, QDQ_AT_NOTHING, NULL, "the database: %s",
+                           store->db ? sqlite3_errmsg(store->db) : "out of memory");
+}
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* --- opening -------------------------------------------------------------------- */
+
+static bool
+make_schema(struct store *store, struct api_problem *p)
+{
+    sqlite3_stmt *stmt;
+    if (sqlite3_prepare_v2(store->db, "PRAGMA user_version", -1, &stmt, NULL))
+        return fail(store, p);
+    int version = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
+    sqlite3_finalize(stmt);
+    if (version == SCHEMA_VERSION)
+        return true;
+    if (version != 0)
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "the database has schema %d, this version knows %d",
+                               version, SCHEMA_VERSION);
+    return sqlite3_exec(store->db, schema, NULL, NULL, NULL) == SQLITE_OK ||
+           fail(store, p);
+}
+
+static bool
+open_database(struct store *store, const char *path, struct api_problem *p)
+{
+    if (sqlite3_open_v2(
+            path, &store->db,
+            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
+        sqlite3_exec(store->db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF",
+                     NULL, NULL, NULL))
+        return fail(store, p);
+    if (!make_schema(store, p))
+        return false;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        if (sqlite3_prepare_v3(store->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &store->statements[i], NULL))
+            return fail(store, p);
+    return true;
+}
+
+bool
+store_open(const char *path, struct store **ret, struct api_problem *p)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return fail_memory(p);
+    pthread_mutex_init(&store->lock, NULL);
+    if (!open_database(store, path, p)) {
+        store_close(&store);
+        return false;
+    }
+    *ret = store;
+    return true;
+}
+
+void
+store_close(struct store **store)
+{
+    if (!*store)
+        return;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        sqlite3_finalize((*store)->statements[i]);
+    sqlite3_close((*store)->db);
+    pthread_mutex_destroy(&(*store)->lock);
+    free(*store);
+    *store = NULL;
+}
+
+/* --- statements (all with the lock held) ---------------------------------------- */
+
+static void
+bind_text(sqlite3_stmt *stmt, int i, const char *text)
+{
+    sqlite3_bind_text(stmt, i, text, -1, SQLITE_STATIC);
+}
+
+/* Ends the use of a statement; its bindings borrow from the caller. */
+static void
+done(sqlite3_stmt *stmt)
+{
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+}
+
+/* Runs a bound statement whose rows do not matter. */
+static bool
+run(struct store *store, enum statement s, struct api_problem *p)
+{
+    int rc = sqlite3_step(store->statements[s]);
+    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
+    done(store->statements[s]);
+    return ok;
+}
+
+/* The same; *ret_any: was there a row? Its first column goes to *ret, if not NULL. */
+static bool
+ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
+    struct api_problem *p)
+{
+    int rc = sqlite3_step(store->statements[s]);
+    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
+    if (ok && ret_any)
+        *ret_any = rc == SQLITE_ROW;
+    if (rc == SQLITE_ROW && ret)
+        *ret = sqlite3_column_int64(store->statements[s], 0);
+    done(store->statements[s]);
+    return ok;
+}
+
+/* Ends a transaction one way or the other. */
+static bool
+finish(struct store *store, bool ok, struct api_problem *p)
+{
+    if (ok && run(store, COMMIT, p))
+        return true;
+    struct api_problem ignored = {0};
+    (void)run(store, ROLLBACK, &ignored);
+    return false;
+}
+
+/* Copies a column's text; *ok is cleared when there is no memory for it. */
+static char *
+column_text(sqlite3_stmt *stmt, int i, bool *ok)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, i);
+    char *copy = text ? strdup(text) : NULL;
+    if (!copy && sqlite3_column_type(stmt, i) != SQLITE_NULL)
+        *ok = false;
+    return copy;
+}
+
+static void
+column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, i);
+    snprintf(ret, size, "%s", text ? text : "");
+}
+
+/* --- files ----------------------------------------------------------------------- */
+
+bool
+store_file_add(struct store *store, enum store_kind kind, const struct store_file *file,
+               bool *ret_new, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[FILE_ADD];
+    sqlite3_bind_int(stmt, 1, (int)kind);
+    bind_text(stmt, 2, file->id);
+    sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
+    sqlite3_bind_int64(stmt, 4, file->created_at);
+    bind_text(stmt, 5, file->info);
+    bool ok = run(store, FILE_ADD, p);
+    if (ok)
+        *ret_new = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+static bool
+read_file(struct store *store, struct store_file *ret, struct api_problem *p)
+{
+    struct store_file file = {0};
+    sqlite3_stmt *stmt = store->statements[FILE_GET];
+    bool ok = true;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        column_chars(stmt, 0, file.id, sizeof file.id);
+        file.size = (uint64_t)sqlite3_column_int64(stmt, 1);
+        file.created_at = sqlite3_column_int64(stmt, 2);
+        file.info = column_text(stmt, 3, &ok);
+        ok = ok || fail_memory(p);
+    } else {
+        ok = rc == SQLITE_DONE ? api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                                 "there is no such file")
+                               : fail(store, p);
+    }
+    done(stmt);
+    if (ok)
+        *ret = file;
+    return ok;
+}
+
+static void
+bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
+{
+    sqlite3_bind_int(store->statements[s], 1, (int)kind);
+    bind_text(store->statements[s], 2, id);
+}
+
+bool
+store_file_get(struct store *store, enum store_kind kind, const char *id,
+               struct store_file *ret, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, FILE_GET, kind, id);
+    bool ok = read_file(store, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_file_remove(struct store *store, enum store_kind kind, const char *id,
+                  struct api_problem *p)
+{
+    bool used = false;
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, FILE_USED, kind, id);
+    bool ok = ask(store, FILE_USED, &used, NULL, p);
+    if (ok && used)
+        ok = api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                             "a job that has not ended needs %s", id);
+    if (ok) {
+        bind_file(store, FILE_REMOVE, kind, id);
+        ok = run(store, FILE_REMOVE, p);
+    }
+    if (ok && sqlite3_changes(store->db) == 0)
+        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                             "there is no such file");
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+void
+store_file_fini(struct store_file *file)
+{
+    free(file->info);
+    file->info = NULL;
+}
+
+bool
+store_needs_blob(struct store *store, const char *id)
+{
+    bool needed = true;
+    struct api_problem ignored = {0};
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[BLOB_NEEDED], 1, id);
+    (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
+    pthread_mutex_unlock(&store->lock);
+    return needed;
+}
+
+/* --- jobs --------------------------------------------------------------------------
+ */
+
+/* An error whose slug this version does not know stays an error: INTERNAL. */
+static void
+column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
+{
+    const char *slug = (const char *)sqlite3_column_text(stmt, i);
+    if (!slug)
+        return;
+    enum api_code code = api_problem_code(slug);
+    ret->code = code == API_N_CODES ? API_INTERNAL : code;
+    ret->set = true;
+    int kind = sqlite3_column_int(stmt, i + 1);
+    ret->kind =
+        kind >= 0 && kind < QDQ_N_WHERES ? (enum qdq_where)kind : QDQ_AT_NOTHING;
+    column_chars(stmt, i + 2, ret->where, sizeof ret->where);
+    column_chars(stmt, i + 3, ret->detail, sizeof ret->detail);
+}
+
+/* From a row of JOB_COLUMNS, in their order. */
+static bool
+column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
+{
+    struct store_job job = {0};
+    bool ok = true;
+    int i = 0;
+    column_chars(stmt, i++, job.id, sizeof job.id);
+    job.seq = sqlite3_column_int64(stmt, i++);
+    job.state = api_job_state_parse((const char *)sqlite3_column_text(stmt, i++));
+    job.priority = sqlite3_column_int64(stmt, i++);
+    job.attempts = sqlite3_column_int64(stmt, i++);
+    job.created_at = sqlite3_column_int64(stmt, i++);
+    job.started_at = sqlite3_column_int64(stmt, i++);
+    job.ended_at = sqlite3_column_int64(stmt, i++);
+    job.model = column_text(stmt, i++, &ok);
+    job.calibration = column_text(stmt, i++, &ok);
+    job.spec = column_text(stmt, i++, &ok);
+    job.labels = column_text(stmt, i++, &ok);
+    job.result_model = column_text(stmt, i++, &ok);
+    job.result_size = (uint64_t)sqlite3_column_int64(stmt, i++);
+    job.report = column_text(stmt, i++, &ok);
+    job.summary = column_text(stmt, i++, &ok);
+    column_problem(stmt, i, &job.error);
+    if (!ok) {
+        store_job_fini(&job);
+        return fail_memory(p);
+    }
+    *ret = job;
+    return true;
+}
+
+/* Steps a statement of JOB_COLUMNS once. *ret_any: was there a row? */
+static bool
+read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret_any,
+         struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[s];
+    int rc = sqlite3_step(stmt);
+    bool ok = rc == SQLITE_ROW    ? column_job(stmt, ret, p)
+              : rc == SQLITE_DONE ? true
+                                  : fail(store, p);
+    *ret_any = ok && rc == SQLITE_ROW;
+    /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
+    if (*ret_any && sqlite3_step(stmt) != SQLITE_DONE) {
+        store_job_fini(ret);
+        ok = fail(store, p);
+    }
+    done(stmt);
+    return ok;
+}
+
+static bool
+find_job(struct store *store, const char *id, struct store_job *ret,
+         struct api_problem *p)
+{
+    bool any;
+    bind_text(store->statements[JOB_GET], 1, id);
+    if (!read_job(store, JOB_GET, ret, &any, p))
+        return false;
+    return any || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                  "there is no such job");
+}
+
+bool
+store_job_add(struct store *store, const struct store_job *job, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_ADD];
+    bind_text(stmt, 1, job->id);
+    sqlite3_bind_int64(stmt, 2, job->priority);
+    sqlite3_bind_int64(stmt, 3, job->attempts);
+    sqlite3_bind_int64(stmt, 4, job->created_at);
+    bind_text(stmt, 5, job->model);
+    bind_text(stmt, 6, job->calibration);
+    bind_text(stmt, 7, job->spec);
+    bind_text(stmt, 8, job->labels);
+    bool ok = run(store, JOB_ADD, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_get(struct store *store, const char *id, struct store_job *ret,
+              struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = find_job(store, id, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_claim(struct store *store, int64_t now, struct store_job *ret, bool *ret_any,
+                struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
+    bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
+                  struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[JOB_REQUEUE], 1, id);
+    sqlite3_bind_int(store->statements[JOB_REQUEUE], 2, charge);
+    bool ok = run(store, JOB_REQUEUE, p);
+    if (ok)
+        *ret_was = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_end(struct store *store, const char *id, enum api_job_state from,
+              const struct store_end *end, int64_t now, bool *ret_was,
+              struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_END];
+    bind_text(stmt, 1, id);
+    bind_text(stmt, 2, api_job_state_name(from));
+    bind_text(stmt, 3, api_job_state_name(end->state));
+    sqlite3_bind_int64(stmt, 4, now);
+    bind_text(stmt, 5, end->result_model);
+    sqlite3_bind_int64(stmt, 6, (int64_t)end->result_size);
+    bind_text(stmt, 7, end->report);
+    bind_text(stmt, 8, end->summary);
+    if (end->error) {
+        bind_text(stmt, 9, api_problem_slug(end->error->code));
+        sqlite3_bind_int(stmt, 10, (int)end->error->kind);
+        bind_text(stmt, 11, end->error->where);
+        bind_text(stmt, 12, end->error->detail);
+    }
+    bool ok = run(store, JOB_END, p);
+    if (ok)
+        *ret_was = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_remove(struct store *store, const char *id, struct store_job *ret,
+                 struct api_problem *p)
+{
+    struct store_job job = {0};
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        ok = find_job(store, id, &job, p);
+        if (ok && !api_job_state_ended(job.state))
+            ok = api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                                 "the job has not ended; cancel it first");
+        bind_text(store->statements[JOB_REMOVE], 1, id);
+        ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret = job;
+    else
+        store_job_fini(&job);
+    return ok;
+}
+
+bool
+store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, JOB_RECOVER, p);
+    if (ok)
+        *ret_n = sqlite3_changes(store->db);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = ask(store, JOB_COUNT, NULL, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_position(struct store *store, const char *id, int64_t *ret,
+                   struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[JOB_POSITION], 1, id);
+    bool ok = ask(store, JOB_POSITION, NULL, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_list(struct store *store, const struct store_filter *filter,
+               struct store_job **ret, size_t *ret_n, struct api_problem *p)
+{
+    size_t n = 0;
+    bool any_state = filter->state == API_N_JOB_STATES;
+    struct store_job *jobs = calloc((size_t)filter->limit, sizeof *jobs);
+    if (!jobs)
+        return fail_memory(p);
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_LIST];
+    sqlite3_bind_int64(stmt, 1, filter->before);
+    bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
+    bind_text(stmt, 3, filter->label_key);
+    bind_text(stmt, 4, filter->label_value);
+    sqlite3_bind_int(stmt, 5, filter->limit);
+    bool ok = true;
+    int rc = SQLITE_ROW;
+    while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        if ((ok = column_job(stmt, &jobs[n], p)))
+            n++;
+    ok = ok && (rc == SQLITE_DONE || fail(store, p));
+    done(stmt);
+    pthread_mutex_unlock(&store->lock);
+    if (ok) {
+        *ret = jobs;
+        *ret_n = n;
+        return true;
+    }
+    while (n)
+        store_job_fini(&jobs[--n]);
+    free(jobs);
+    return false;
+}
+
+void
+store_job_fini(struct store_job *job)
+{
+    char **const texts[] = {&job->model,       &job->calibration, &job->spec,
+                            &job->labels,      &job->report,      &job->summary,
+                            &job->result_model};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+}

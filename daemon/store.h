@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The record: models, datasets and jobs in SQLite (WAL, synchronous=FULL), so what was
+ * committed survives a power loss. The only door to sqlite3.h.
+ *
+ * Any thread may call; one lock inside makes each call one step. Every string of a row
+ * that a call returns is owned by the row. Times are milliseconds since 1970 UTC.
+ *
+ * Who may change a job's state, and when, is job.h's business: the calls here carry the
+ * state that they expect and say whether it was so.
+ */
+#ifndef QDQD_STORE_H
+#define QDQD_STORE_H
+
+#include "digest.h"
+#include "api/job.h"
+
+#define JOB_ID_SIZE 40
+
+enum store_kind { STORE_MODEL, STORE_DATASET };
+
+struct store;
+
+/* A stored model or dataset. */
+struct store_file {
+    char id[DIGEST_SIZE];
+    uint64_t size;
+    int64_t created_at;
+    char *info; /* of a dataset: JSON; else NULL */
+};
+
+struct store_job {
+    char id[JOB_ID_SIZE];
+    int64_t seq; /* in order of arrival, unique */
+    enum api_job_state state;
+    int64_t priority, attempts; /* attempts: workers that it brought down */
+    int64_t created_at, started_at, ended_at;
+    char *model, *calibration;             /* ids; calibration may be NULL */
+    char *spec, *labels;                   /* JSON or NULL */
+    char *result_model, *report, *summary; /* ids and JSON; NULL until succeeded */
+    uint64_t result_size;
+    struct api_problem error; /* set when failed */
+};
+
+/* What ends a job. Borrowed strings; those that do not apply are NULL. */
+struct store_end {
+    enum api_job_state state;
+    const char *result_model, *report, *summary;
+    uint64_t result_size;
+    const struct api_problem *error;
+};
+
+/* `path` of the database file, made when absent. */
+bool store_open(const char *path, struct store **ret, struct api_problem *p);
+void store_close(struct store **store);
+
+/* ret_new: false when it was there already (then nothing changed). */
+bool store_file_add(struct store *store, enum store_kind kind,
+                    const struct store_file *file, bool *ret_new,
+                    struct api_problem *p);
+/* NOT_FOUND. A model that a job made counts as a model. */
+bool store_file_get(struct store *store, enum store_kind kind, const char *id,
+                    struct store_file *ret, struct api_problem *p);
+/* NOT_FOUND; IN_USE when a job that has not ended needs it. */
+bool store_file_remove(struct store *store, enum store_kind kind, const char *id,
+                       struct api_problem *p);
+void store_file_fini(struct store_file *file);
+
+/* Does any row need this blob? True also when that cannot be found out. */
+bool store_needs_blob(struct store *store, const char *id);
+
+/* Adds a queued job; seq, state and the end's members are not read. */
+bool store_job_add(struct store *store, const struct store_job *job,
+                   struct api_problem *p);
+bool store_job_get(struct store *store, const char *id, struct store_job *ret,
+                   struct api_problem *p);
+/*
+ * The queued job that is next (highest priority, then oldest) becomes running.
+ * *ret_any is false when none is queued.
+ */
+bool store_job_claim(struct store *store, int64_t now, struct store_job *ret,
+                     bool *ret_any, struct api_problem *p);
+/* running -> queued, attempts + `charge`. *ret_was: was it running? */
+bool store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
+                       struct api_problem *p);
+/* from -> end->state. *ret_was: was it in state `from`? */
+bool store_job_end(struct store *store, const char *id, enum api_job_state from,
+                   const struct store_end *end, int64_t now, bool *ret_was,
+                   struct api_problem *p);
+/* Removes a job that has ended; fills *ret with what it was. NOT_FOUND, IN_USE. */
+bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
+                      struct api_problem *p);
+/* All running jobs -> queued: for the start after a crash. */
+bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
+bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p);
+/* Place of a queued job in the queue, from 1; 0 when it is not queued. */
+bool store_job_position(struct store *store, const char *id, int64_t *ret,
+                        struct api_problem *p);
+
+struct store_filter {
+    enum api_job_state state;            /* API_N_JOB_STATES: any */
+    const char *label_key, *label_value; /* NULL: any */
+    int64_t before; /* only jobs with a lower seq; INT64_MAX: from the newest */
+    int limit;
+};
+/* Newest first; the caller ends each job and frees the array. */
+bool store_job_list(struct store *store, const struct store_filter *filter,
+                    struct store_job **ret, size_t *ret_n, struct api_problem *p);
+
+void store_job_fini(struct store_job *job);
+
+#endif

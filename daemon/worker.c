@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "worker.h"
+#include "clock.h"
+#include "log.h"
+#include "message.h"
+#include "api/report.h"
+#include "api/spec.h"
+#include "qdq.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_EVERY_MS 50
+
+/*
+ * For tests only: milliseconds to sleep before a QUANTIZE and at each of its stages, so
+ * that a test can end the process, or the daemon, in the middle of a job.
+ */
+#define PAUSE_VARIABLE "QDQD_TEST_WORKER_PAUSE_MS"
+
+struct worker {
+    struct qdq_engine_options options;
+    struct qdq_engine *engine; /* NULL until it is needed */
+    long pause_ms;
+    bool gone; /* the daemon does not take messages any more */
+    /* Of the job that runs: */
+    int64_t told_at; /* when progress was last told, in ms */
+    int told_stage;  /* -1 before the first */
+};
+
+/* --- answers --------------------------------------------------------------------- */
+
+static void
+send_message(struct worker *w, const struct message *message)
+{
+    if (!message_send(WORKER_SOCKET, message))
+        w->gone = true;
+}
+
+static void
+answer_failed(struct worker *w, const struct api_problem *problem)
+{
+    struct message message = {.type = MESSAGE_FAILED, .body.failed = *problem};
+    send_message(w, &message);
+}
+
+/* Answers with `text`, which it takes; NULL stands for an encoder without memory. */
+static void
+answer_result(struct worker *w, char *text)
+{
+    struct message message = {.type = MESSAGE_RESULT, .text = text};
+    struct api_problem problem = {0};
+    if (!text)
+        api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    else if ((message.text_len = strlen(text)) > MESSAGE_MAX_RESULT)
+        api_problem_set(&problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                        "the answer is longer than %u bytes", MESSAGE_MAX_RESULT);
+    if (problem.set)
+        answer_failed(w, &problem);
+    else
+        send_message(w, &message);
+    free(text);
+}
+
+static void
+answer_error(struct worker *w, const struct qdq_error *err)
+{
+    struct api_problem problem = {0};
+    api_problem_set_engine(&problem, err);
+    answer_failed(w, &problem);
+}
+
+/* --- the engine ------------------------------------------------------------------ */
+
+/*
+ * Opens the engine at its first use and keeps it warm. Without ONNX Runtime it still
+ * quantizes what needs no run; what does need one fails with RUNTIME_MISSING.
+ */
+static bool
+need_engine(struct worker *w, struct api_problem *problem)
+{
+    struct qdq_error err = {0};
+    if (w->engine || qdq_engine_open(&w->options, &w->engine, &err) == QDQ_OK)
+        return true;
+    if (err.code != QDQ_RUNTIME_MISSING)
+        return api_problem_set_engine(problem, &err);
+    char quoted[LOG_QUOTED];
+    log_error("runtime_missing", "detail=%s", log_quote(quoted, err.text));
+    struct qdq_engine_options without = w->options;
+    without.runtime = NULL;
+    err = (struct qdq_error){0};
+    return qdq_engine_open(&without, &w->engine, &err) == QDQ_OK ||
+           api_problem_set_engine(problem, &err);
+}
+
+static void
+nap(long ms)
+{
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) && errno == EINTR)
+        continue;
+}
+
+/* Tells of every new stage, and within a stage not more often than is of use. */
+static bool
+tell_progress(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total)
+{
+    struct worker *w = arg;
+    int64_t now = clock_steady_ms();
+    bool new_stage = (int)stage != w->told_stage;
+    if (!new_stage && now - w->told_at < PROGRESS_EVERY_MS)
+        return w->gone;
+    struct message message = {.type = MESSAGE_PROGRESS,
+                              .body.progress = {stage, done, total}};
+    send_message(w, &message);
+    w->told_at = now;
+    w->told_stage = (int)stage;
+    if (new_stage)
+        nap(w->pause_ms);
+    return w->gone;
+}
+
+/* --- requests -------------------------------------------------------------------- */
+
+static void
+check_model(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct qdq_model *model = NULL;
+    if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK)
+        answer_result(w, strdup(""));
+    else
+        answer_error(w, &err);
+    qdq_model_free(&model);
+}
+
+static void
+check_dataset(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct qdq_dataset *dataset = NULL;
+    if (qdq_dataset_open(request->fds[0], &dataset, &err) == QDQ_OK)
+        answer_result(w, api_dataset_info_encode(qdq_dataset_info(dataset)));
+    else
+        answer_error(w, &err);
+    qdq_dataset_free(&dataset);
+}
+
+static void
+runtime(struct worker *w, const struct message *request)
+{
+    struct api_problem problem = {0};
+    (void)request;
+    if (need_engine(w, &problem))
+        answer_result(w, strdup(qdq_engine_runtime_version(w->engine)));
+    else
+        answer_failed(w, &problem);
+}
+
+static void
+plan(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    struct qdq_model *model = NULL;
+    struct qdq_plan *made = NULL;
+    if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
+        answer_failed(w, &problem);
+    else if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK &&
+             qdq_plan_make(model, api_spec_get(spec), &made, &err) == QDQ_OK)
+        answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
+    else
+        answer_error(w, &err);
+    qdq_plan_free(&made);
+    qdq_model_free(&model);
+    api_spec_free(&spec);
+}
+
+/* A model that cannot be quantized as it is can be described all the same. */
+static void
+info(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    struct qdq_model *model = NULL;
+    struct qdq_plan *made = NULL;
+    qdq_spec_init(&spec);
+    if (qdq_model_open(request->fds[0], &model, &err) != QDQ_OK) {
+        answer_error(w, &err);
+        return;
+    }
+    bool planned = qdq_plan_make(model, &spec, &made, NULL) == QDQ_OK;
+    answer_result(w, api_model_info_encode(qdq_model_info(model),
+                                           planned ? qdq_plan_view(made) : NULL));
+    qdq_plan_free(&made);
+    qdq_model_free(&model);
+}
+
+static bool
+write_all(int fd, const char *text, struct api_problem *problem)
+{
+    for (size_t left = strlen(text); left;) {
+        ssize_t n = write(fd, text, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return api_problem_set(problem, errno == ENOSPC ? API_DISK_FULL : API_IO,
+                                   QDQ_AT_NOTHING, NULL, "writing the report: %s",
+                                   strerror(errno));
+        text += n;
+        left -= (size_t)n;
+    }
+    return true;
+}
+
+/* The digest of the frozen spec, for the model's metadata. */
+static bool
+digest_spec(const struct api_spec *spec, char ret[DIGEST_SIZE],
+            struct api_problem *problem)
+{
+    char *text = api_spec_encode(api_spec_get(spec));
+    bool ok =
+        (text && digest_of(text, strlen(text), ret)) ||
+        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    free(text);
+    return ok;
+}
+
+static bool
+run_engine(struct worker *w, const struct message *request, const struct api_spec *spec,
+           struct qdq_report **ret, struct api_problem *problem)
+{
+    const struct message_quantize *ids = &request->body.quantize;
+    char spec_digest[DIGEST_SIZE];
+    struct qdq_error err = {0};
+    if (!need_engine(w, problem) || !digest_spec(spec, spec_digest, problem))
+        return false;
+    bool data = request->n_fds > MESSAGE_FD_DATASET;
+    struct qdq_work work = {
+        .model = request->fds[MESSAGE_FD_MODEL],
+        .model_id = ids->model_id,
+        .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
+        .dataset_id = data ? ids->dataset_id : NULL,
+        .spec = api_spec_get(spec),
+        .spec_digest = spec_digest,
+        .output = request->fds[MESSAGE_FD_OUTPUT],
+        .progress = tell_progress,
+        .progress_arg = w,
+    };
+    w->told_stage = -1;
+    nap(w->pause_ms);
+    return qdq_quantize(w->engine, &work, ret, &err) == QDQ_OK ||
+           api_problem_set_engine(problem, &err);
+}
+
+static void
+quantize(struct worker *w, const struct message *request)
+{
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    struct qdq_report *report = NULL;
+    char *text = NULL;
+    bool ok = api_spec_decode(request->text, request->text_len, &spec, &problem) &&
+              run_engine(w, request, spec, &report, &problem);
+    if (ok && !(text = api_report_encode(report)))
+        ok = api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                             "out of memory");
+    if (ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem))
+        answer_result(w, api_summary_encode(report));
+    else
+        answer_failed(w, &problem);
+    free(text);
+    qdq_report_free(&report);
+    api_spec_free(&spec);
+}
+
+/* What is no request has no row here and ends the worker. */
+static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
+                                               const struct message *) = {
+    [MESSAGE_CHECK_MODEL] = check_model,
+    [MESSAGE_CHECK_DATASET] = check_dataset,
+    [MESSAGE_INFO] = info,
+    [MESSAGE_PLAN] = plan,
+    [MESSAGE_QUANTIZE] = quantize,
+    [MESSAGE_RUNTIME] = runtime,
+};
+
+static int
+serve(struct worker *w)
+{
+    for (;;) {
+        struct message request;
+        enum message_got got = message_receive(WORKER_SOCKET, -1, &request);
+        if (got == MESSAGE_EOF)
+            return EXIT_SUCCESS;
+        if (got != MESSAGE_GOT)
+            return EXIT_FAILURE;
+        void (*handler)(struct worker *, const struct message *) =
+            handlers[request.type];
+        if (handler)
+            handler(w, &request);
+        message_fini(&request);
+        if (!handler)
+            return EXIT_FAILURE;
+    }
+}
+
+/* --- start ----------------------------------------------------------------------- */
+
+/* In need of memory the kernel ends a worker, which costs one job, not the daemon. */
+static void
+offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = write(fd, "500", 3);
+    (void)n; /* a matter of politeness */
+    close(fd);
+}
+
+/* Ends with the daemon, whenever that ends: also between its fork and our prctl(). */
+static bool
+confine(pid_t parent, rlim_t memory)
+{
+    const struct rlimit no_core = {0, 0}, data = {memory, memory};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || setrlimit(RLIMIT_CORE, &no_core) ||
+        (memory && setrlimit(RLIMIT_DATA, &data)))
+        return false;
+    offer_to_oom_killer();
+    return true;
+}
+
+int
+worker_main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
+        return 2;
+    }
+    struct worker w = {.options = {.threads = (int)strtol(argv[1], NULL, 10),
+                                   .runtime = *argv[3] ? argv[3] : NULL}};
+    if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)))
+        return EXIT_FAILURE;
+    signal(SIGPIPE, SIG_IGN);
+    fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+    const char *pause = getenv(PAUSE_VARIABLE);
+    w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;
+    int status = serve(&w);
+    qdq_engine_close(&w.engine);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The worker's side: `qdqd --worker PARENT THREADS MEMORY RUNTIME`, started by
+ * process.c with the socket at WORKER_SOCKET. It is handed open descriptors and never a
+ * path of the state folder, answers one request after the other and leaves at the end
+ * of file.
+ */
+#ifndef QDQD_WORKER_H
+#define QDQD_WORKER_H
+
+#define WORKER_SOCKET 3
+
+/* `argv` from behind --worker. Returns the exit status. */
+int worker_main(int argc, char **argv);
+
+#endif
