@@ -161,11 +161,15 @@ stop(struct daemon *d)
     library_close(&d->library);
 }
 
-/* Threads inherit the mask, so only sigwait() below sees these signals. */
+/*
+ * Threads inherit the mask, so only sigwait() below sees these signals. Workers inherit
+ * that SIGPIPE is ignored.
+ */
 static void
 set_signals(sigset_t *signals)
 {
-    signal(SIGPIPE, SIG_IGN);
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);

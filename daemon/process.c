@@ -47,18 +47,14 @@ spawn(const struct settings *s, int socket, pid_t *ret)
     char *argv[] = {name, word, parent, threads, memory, s->engine_runtime, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
-    sigset_t none, ignored;
+    sigset_t none;
     sigemptyset(&none);
-    sigemptyset(&ignored);
-    sigaddset(&ignored, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attr);
     int rc = posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
     posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &ignored);
     posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                        POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     if (!rc)
         rc = posix_spawn(ret, "/proc/self/exe", &actions, &attr, argv, environ);
     posix_spawnattr_destroy(&attr);

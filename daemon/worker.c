@@ -338,6 +338,7 @@ confine(pid_t parent, rlim_t memory)
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || setrlimit(RLIMIT_CORE, &no_core) ||
         (memory && setrlimit(RLIMIT_DATA, &data)))
         return false;
+    prctl(PR_SET_NAME, "qdqd-worker");
     offer_to_oom_killer();
     return true;
 }
@@ -353,7 +354,6 @@ worker_main(int argc, char **argv)
                                    .runtime = *argv[3] ? argv[3] : NULL}};
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)))
         return EXIT_FAILURE;
-    signal(SIGPIPE, SIG_IGN);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);
     w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;

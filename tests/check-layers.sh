@@ -25,7 +25,7 @@ while read -r header allowed; do
 done <<'TABLE'
 microhttpd\.h daemon/http*.c
 sqlite3\.h daemon/store*.c
-ini\.h daemon/config*.c
+ini\.h daemon/settings.c
 jansson\.h api/*
 zip\.h engine/data/*
 onnxruntime_c_api\.h engine/run/*
