@@ -21,6 +21,7 @@ struct chunk {
 
 struct qdqi_arena {
     struct chunk *first; /* the one that small allocations come from */
+    bool exhausted;
 };
 
 struct qdqi_arena *
@@ -52,19 +53,29 @@ chunk_new(size_t size)
     return c;
 }
 
+bool
+qdqi_arena_exhausted(const struct qdqi_arena *arena)
+{
+    return arena->exhausted;
+}
+
 void *
 qdqi_arena_alloc(struct qdqi_arena *arena, size_t size)
 {
     const size_t align = alignof(max_align_t);
-    if (size > SIZE_MAX / 2)
+    if (size > SIZE_MAX / 2) {
+        arena->exhausted = true;
         return NULL;
+    }
     size = size ? (size + align - 1) / align * align : align;
     struct chunk *c = arena->first;
     if (!c || c->size - c->used < size) {
         bool own = size > CHUNK / 4; /* a large one gets a chunk of its own, behind */
         c = chunk_new(own ? size : CHUNK);
-        if (!c)
+        if (!c) {
+            arena->exhausted = true;
             return NULL;
+        }
         if (own && arena->first) {
             c->next = arena->first->next;
             arena->first->next = c;

@@ -21,6 +21,8 @@ void qdqi_arena_free(struct qdqi_arena **arena);
 void *qdqi_arena_alloc(struct qdqi_arena *arena, size_t size);
 /* The same for n elements; NULL also when the product overflows. */
 void *qdqi_arena_array(struct qdqi_arena *arena, size_t n, size_t size);
+/* Whether an allocation has failed; for callers of code that does not tell. */
+bool qdqi_arena_exhausted(const struct qdqi_arena *arena);
 char *qdqi_arena_strdup(struct qdqi_arena *arena, const char *text);
 char *qdqi_arena_strndup(struct qdqi_arena *arena, const char *text, size_t len);
 char *qdqi_arena_printf(struct qdqi_arena *arena, const char *fmt, ...)

@@ -101,6 +101,8 @@ parse(struct qdq_model *model, struct qdq_error *err)
         return code;
     ProtobufCAllocator allocator = qdqi_arena_allocator(model->arena);
     model->proto = onnx__model_proto__unpack(&allocator, skeleton.size, skeleton.data);
+    if (!model->proto && qdqi_arena_exhausted(model->arena))
+        return qdqi_no_memory(err);
     if (!model->proto)
         return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
                              "not an ONNX model: a field has the wrong type");

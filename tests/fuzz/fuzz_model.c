@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a model, on the whole way that needs no ONNX Runtime: open, plan, insert
+ * with a given range for every activation, write, open again. What is accepted has to
+ * give a model that opens and has as many pairs as the report says.
+ *
+ *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_model.c engine/…
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "qdq.h"
+
+static size_t
+count_ops(const struct qdq_model *model, const char *op)
+{
+    const struct qdq_model_info *info = qdq_model_info(model);
+    for (size_t i = 0; i < info->n_ops; i++)
+        if (strcmp(info->ops[i].op, op) == 0)
+            return info->ops[i].count;
+    return 0;
+}
+
+static void
+expect_result(const struct qdq_work *work, const struct qdq_report *report)
+{
+    struct qdq_model *result = NULL;
+    struct qdq_error err = {0};
+    enum qdq_code code = qdq_model_open(work->output, &result, &err);
+    assert(code == QDQ_OK);
+    assert(count_ops(result, "QuantizeLinear") == report->qdq_pairs);
+    assert(count_ops(result, "DequantizeLinear") == report->qdq_pairs);
+    qdq_model_free(&result);
+}
+
+/* Carries out the plan with the range [-1, 1] everywhere. */
+static void
+quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
+{
+    const struct qdq_engine_options options = {.threads = 1};
+    struct qdq_given_range *ranges = calloc(plan->n_tensors + 1, sizeof *ranges);
+    struct qdq_engine *engine = NULL;
+    struct qdq_report *report = NULL;
+    struct qdq_error err = {0};
+    assert(ranges);
+    for (size_t i = 0; i < plan->n_tensors; i++)
+        ranges[i] = (struct qdq_given_range){plan->tensors[i], -1, 1};
+    spec->calibration.ranges = ranges;
+    spec->calibration.n_ranges = plan->n_tensors;
+    spec->evaluate = QDQ_NO;
+    const struct qdq_work work = {.model = model,
+                                  .dataset = -1,
+                                  .spec = spec,
+                                  .output = memfd_create("result", MFD_CLOEXEC)};
+    if (qdq_engine_open(&options, &engine, &err) == QDQ_OK &&
+        qdq_quantize(engine, &work, &report, &err) == QDQ_OK)
+        expect_result(&work, report);
+    else
+        assert(err.code != QDQ_OK && err.code != QDQ_INTERNAL && *err.text);
+    qdq_report_free(&report);
+    qdq_engine_close(&engine);
+    close(work.output);
+    free(ranges);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("model", MFD_CLOEXEC);
+    struct qdq_model *model = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    qdq_spec_init(&spec);
+    if (qdq_model_open(fd, &model, &err) == QDQ_OK &&
+        qdq_plan_make(model, &spec, &plan, &err) == QDQ_OK)
+        quantize(fd, qdq_plan_view(plan), &spec);
+    else
+        assert(err.code != QDQ_OK && err.code != QDQ_INTERNAL && *err.text);
+    qdq_plan_free(&plan);
+    qdq_model_free(&model);
+    close(fd);
+    return 0;
+}
+
+#define CORPUS "tests/fuzz/corpus/model"
+#include "replay.h"

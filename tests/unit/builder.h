@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Small ONNX models for unit tests, built in memory. One builder, one model; all sizes
+ * are fixed, a test that needs more fails loudly. Strings are borrowed.
+ */
+#ifndef BUILDER_H
+#define BUILDER_H
+
+#include "model/model.h"
+#include "unit.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { BUILDER_MAX = 64 };
+
+struct builder {
+    struct qdqi_arena *arena;
+    Onnx__ModelProto model;
+    Onnx__GraphProto graph;
+    Onnx__OperatorSetIdProto opset;
+    Onnx__OperatorSetIdProto *opsets[1];
+    Onnx__NodeProto *nodes[BUILDER_MAX];
+    Onnx__TensorProto *weights[BUILDER_MAX];
+    Onnx__ValueInfoProto *inputs[BUILDER_MAX], *outputs[BUILDER_MAX];
+};
+
+static inline void
+builder_init(struct builder *b, int64_t opset)
+{
+    b->arena = qdqi_arena_new();
+    onnx__model_proto__init(&b->model);
+    onnx__graph_proto__init(&b->graph);
+    onnx__operator_set_id_proto__init(&b->opset);
+    b->model.has_ir_version = 1;
+    b->model.ir_version = 8;
+    b->opset.has_version = 1;
+    b->opset.version = opset;
+    b->opsets[0] = &b->opset;
+    b->model.opset_import = b->opsets;
+    b->model.n_opset_import = 1;
+    b->model.graph = &b->graph;
+    b->graph.name = qdqi_arena_strdup(b->arena, "test");
+    b->graph.node = b->nodes;
+    b->graph.initializer = b->weights;
+    b->graph.input = b->inputs;
+    b->graph.output = b->outputs;
+}
+
+static inline void
+builder_fini(struct builder *b)
+{
+    qdqi_arena_free(&b->arena);
+}
+
+static inline Onnx__ValueInfoProto *
+builder_value(struct builder *b, const char *name, enum qdqi_dtype dtype)
+{
+    Onnx__ValueInfoProto *v = qdqi_arena_alloc(b->arena, sizeof *v);
+    Onnx__TypeProto *type = qdqi_arena_alloc(b->arena, sizeof *type);
+    Onnx__TypeProto__Tensor *tensor = qdqi_arena_alloc(b->arena, sizeof *tensor);
+    onnx__value_info_proto__init(v);
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(tensor);
+    v->name = qdqi_arena_strdup(b->arena, name);
+    v->type = type;
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = tensor;
+    tensor->has_elem_type = 1;
+    tensor->elem_type = (int32_t)dtype;
+    return v;
+}
+
+static inline void
+builder_input(struct builder *b, const char *name, enum qdqi_dtype dtype)
+{
+    ck_assert_uint_lt(b->graph.n_input, BUILDER_MAX);
+    b->inputs[b->graph.n_input++] = builder_value(b, name, dtype);
+}
+
+static inline void
+builder_output(struct builder *b, const char *name, enum qdqi_dtype dtype)
+{
+    ck_assert_uint_lt(b->graph.n_output, BUILDER_MAX);
+    b->outputs[b->graph.n_output++] = builder_value(b, name, dtype);
+}
+
+/* A float32 initializer whose element i is i + 1; its shape is n sizes. */
+static inline Onnx__TensorProto *
+builder_weight(struct builder *b, const char *name, size_t n, const int64_t *dims)
+{
+    ck_assert_uint_lt(b->graph.n_initializer, BUILDER_MAX);
+    Onnx__TensorProto *t = qdqi_arena_alloc(b->arena, sizeof *t);
+    onnx__tensor_proto__init(t);
+    size_t count = 1;
+    t->dims = qdqi_arena_array(b->arena, n, sizeof *t->dims);
+    for (size_t i = 0; i < n; i++) {
+        t->dims[i] = dims[i];
+        count *= (size_t)dims[i];
+    }
+    t->n_dims = n;
+    float *data = qdqi_arena_array(b->arena, count, sizeof *data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)(i + 1);
+    t->name = qdqi_arena_strdup(b->arena, name);
+    t->has_data_type = 1;
+    t->data_type = QDQI_FLOAT32;
+    t->has_raw_data = 1;
+    t->raw_data.data = (uint8_t *)data;
+    t->raw_data.len = count * sizeof *data;
+    b->weights[b->graph.n_initializer++] = t;
+    return t;
+}
+
+/* Splits "a,b,,c" at its commas: the third name is empty. */
+static inline char **
+builder_names(struct builder *b, const char *list, size_t *ret_n)
+{
+    char *copy = qdqi_arena_strdup(b->arena, list);
+    char **names = qdqi_arena_array(b->arena, strlen(list) + 1, sizeof *names);
+    size_t n = 0;
+    while (*list && copy)
+        names[n++] = strsep(&copy, ",");
+    *ret_n = n;
+    return names;
+}
+
+static inline Onnx__NodeProto *
+builder_node(struct builder *b, const char *op, const char *name, const char *inputs,
+             const char *outputs)
+{
+    ck_assert_uint_lt(b->graph.n_node, BUILDER_MAX);
+    Onnx__NodeProto *node = qdqi_arena_alloc(b->arena, sizeof *node);
+    onnx__node_proto__init(node);
+    node->op_type = qdqi_arena_strdup(b->arena, op);
+    node->name = qdqi_arena_strdup(b->arena, name);
+    node->input = builder_names(b, inputs, &node->n_input);
+    node->output = builder_names(b, outputs, &node->n_output);
+    b->nodes[b->graph.n_node++] = node;
+    return node;
+}
+
+static inline Onnx__AttributeProto *
+builder_attribute(struct builder *b, Onnx__NodeProto *node, const char *name)
+{
+    Onnx__AttributeProto *a = qdqi_arena_alloc(b->arena, sizeof *a);
+    onnx__attribute_proto__init(a);
+    a->name = qdqi_arena_strdup(b->arena, name);
+    Onnx__AttributeProto **all =
+        qdqi_arena_array(b->arena, node->n_attribute + 1, sizeof *all);
+    if (node->n_attribute)
+        memcpy(all, node->attribute, node->n_attribute * sizeof *all);
+    all[node->n_attribute++] = a;
+    node->attribute = all;
+    return a;
+}
+
+static inline void
+builder_int(struct builder *b, Onnx__NodeProto *node, const char *name, int64_t value)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, node, name);
+    a->has_i = 1;
+    a->i = value;
+}
+
+/* A file in memory with these bytes; the caller closes it. */
+static inline int
+memory_file(const void *data, size_t size)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, data, size), (ssize_t)size);
+    return fd;
+}
+
+static inline int
+builder_file(const struct builder *b)
+{
+    size_t size = onnx__model_proto__get_packed_size(&b->model);
+    uint8_t *data = malloc(size);
+    onnx__model_proto__pack(&b->model, data);
+    int fd = memory_file(data, size);
+    free(data);
+    return fd;
+}
+
+static inline enum qdq_code
+builder_open(const struct builder *b, struct qdq_model **ret, struct qdq_error *err)
+{
+    int fd = builder_file(b);
+    enum qdq_code code = qdq_model_open(fd, ret, err);
+    close(fd);
+    return code;
+}
+
+/* x -> Conv(w, bias) -> Relu -> Conv(w2) -> y, the usual small network. */
+static inline void
+builder_two_convs(struct builder *b, int64_t opset)
+{
+    builder_init(b, opset);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_weight(b, "w", 4, (const int64_t[]){4, 3, 3, 3});
+    builder_weight(b, "bias", 1, (const int64_t[]){4});
+    builder_weight(b, "w2", 4, (const int64_t[]){2, 4, 1, 1});
+    builder_node(b, "Conv", "conv1", "x,w,bias", "a");
+    builder_node(b, "Relu", "relu", "a", "r");
+    builder_node(b, "Conv", "conv2", "r,w2", "y");
+    builder_output(b, "y", QDQI_FLOAT32);
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening models: what is indexed, how nodes are named, what is refused. */
+#include "config.h"
+
+#include "builder.h"
+
+START_TEST(index_knows_makers_and_users)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_two_convs(&b, 13);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    const struct qdqi_tensor *r = qdqi_map_get(m->graph.tensors, "r");
+    ck_assert_int_eq(r->producer, 1);
+    ck_assert_uint_eq(r->uses->node, 2);
+    ck_assert_int_eq(r->uses->input, 0);
+    ck_assert_ptr_null(r->uses->next);
+    ck_assert_int_eq(r->dtype, QDQI_FLOAT32);
+    const struct qdqi_tensor *w = qdqi_map_get(m->graph.tensors, "w");
+    ck_assert_ptr_nonnull(w->constant);
+    ck_assert(!w->is_input);
+    const struct qdq_model_info *info = qdq_model_info(m);
+    ck_assert_int_eq(info->opset, 13);
+    ck_assert_uint_eq(info->n_nodes, 3);
+    ck_assert_uint_eq(info->n_inputs, 1);
+    ck_assert_uint_eq(info->n_ops, 2);
+    ck_assert_str_eq(info->ops[0].op, "Conv");
+    ck_assert_uint_eq(info->ops[0].count, 2);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(names_are_unique)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_node(&b, "Relu", "n", "x", "a");
+    builder_node(&b, "Relu", "n", "a", "b");
+    builder_node(&b, "Relu", "n_1", "b", "c");
+    builder_node(&b, "Relu", "", "c", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    static const char *const names[] = {"n", "n_1", "n_1_1", "@y"};
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_str_eq(m->graph.nodes[i].name, names[i]);
+    ck_assert_ptr_null(m->graph.nodes[0].rename);
+    ck_assert_ptr_nonnull(m->graph.nodes[1].rename);
+    ck_assert_ptr_null(m->graph.nodes[3].rename);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* Each spoils the small network; the error has this code and names this place. */
+static void
+without_graph(struct builder *b)
+{
+    b->model.graph = NULL;
+}
+static void
+without_opset(struct builder *b)
+{
+    b->model.n_opset_import = 0;
+}
+static void
+without_ir_version(struct builder *b)
+{
+    b->model.has_ir_version = 0;
+}
+static void
+without_operator(struct builder *b)
+{
+    b->nodes[1]->op_type = NULL;
+}
+static void
+made_twice(struct builder *b)
+{
+    builder_node(b, "Relu", "again", "x", "r");
+}
+static void
+made_by_nobody(struct builder *b)
+{
+    b->nodes[2]->input[0] = qdqi_arena_strdup(b->arena, "ghost");
+}
+static void
+same_initializer(struct builder *b)
+{
+    builder_weight(b, "w", 1, (const int64_t[]){1});
+}
+static void
+external_weight(struct builder *b)
+{
+    static Onnx__StringStringEntryProto entry;
+    static Onnx__StringStringEntryProto *entries[] = {&entry};
+    onnx__string_string_entry_proto__init(&entry);
+    entry.key = qdqi_arena_strdup(b->arena, "location");
+    entry.value = qdqi_arena_strdup(b->arena, "weights.bin");
+    b->weights[0]->has_data_location = 1;
+    b->weights[0]->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    b->weights[0]->external_data = entries;
+    b->weights[0]->n_external_data = 1;
+    b->weights[0]->has_raw_data = 0;
+}
+
+static const struct {
+    void (*spoil)(struct builder *b);
+    enum qdq_code code;
+    const char *where, *text;
+} spoilt[] = {
+    {without_graph, QDQ_INVALID_MODEL, "", "no graph"},
+    {without_opset, QDQ_INVALID_MODEL, "", "no opset_import"},
+    {without_ir_version, QDQ_INVALID_MODEL, "", "no ir_version"},
+    {without_operator, QDQ_INVALID_MODEL, "", "node 1 has no operator"},
+    {made_twice, QDQ_INVALID_MODEL, "r", "made twice"},
+    {made_by_nobody, QDQ_INVALID_MODEL, "conv2", "'ghost', which nothing makes"},
+    {same_initializer, QDQ_INVALID_MODEL, "w", "two initializers"},
+    {external_weight, QDQ_EXTERNAL_MISSING, "w", "'weights.bin'"},
+};
+
+START_TEST(spoilt_models_are_refused)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_two_convs(&b, 13);
+    spoilt[_i].spoil(&b);
+    enum qdq_code code = builder_open(&b, &m, &err);
+    ck_assert_msg(code == spoilt[_i].code, "row %d: %s", _i, err.text);
+    ck_assert_msg(strstr(err.text, spoilt[_i].text) != NULL, "row %d: %s", _i,
+                  err.text);
+    ck_assert_str_eq(err.where, spoilt[_i].where);
+    ck_assert_ptr_null(m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(old_files_list_initializers_as_inputs)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_two_convs(&b, 13);
+    b.model.ir_version = 3;
+    builder_input(&b, "w", QDQI_FLOAT32);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    ck_assert_uint_eq(qdq_model_info(m)->n_inputs, 1);
+    ck_assert_str_eq(qdq_model_info(m)->inputs[0].name, "x");
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* Element types by the operators' schemas: from x (float32) and i (int64). */
+static const struct {
+    const char *op, *inputs;
+    enum qdqi_dtype dtype;
+} typed[] = {
+    {"Relu", "x", QDQI_FLOAT32},    {"Shape", "x", QDQI_INT64},
+    {"Add", "i,i", QDQI_INT64},     {"Greater", "x,x", QDQI_BOOL},
+    {"Where", "c,i,i", QDQI_INT64}, {"Concat", "i,i", QDQI_INT64},
+    {"Foo", "x", QDQI_UNKNOWN},     {"ArgMax", "x", QDQI_INT64},
+};
+
+START_TEST(types_follow_the_schema)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_input(&b, "i", QDQI_INT64);
+    builder_input(&b, "c", QDQI_BOOL);
+    builder_node(&b, typed[_i].op, "n", typed[_i].inputs, "y");
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    const struct qdqi_tensor *y = qdqi_map_get(m->graph.tensors, "y");
+    ck_assert_msg(y->dtype == typed[_i].dtype, "%s: %d", typed[_i].op, y->dtype);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("model");
+    TCase *t = tcase_create("model");
+    tcase_add_test(t, index_knows_makers_and_users);
+    tcase_add_test(t, names_are_unique);
+    tcase_add_loop_test(t, spoilt_models_are_refused, 0,
+                        sizeof spoilt / sizeof *spoilt);
+    tcase_add_test(t, old_files_list_initializers_as_inputs);
+    tcase_add_loop_test(t, types_follow_the_schema, 0, sizeof typed / sizeof *typed);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

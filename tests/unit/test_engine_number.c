@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one arithmetic: extremes, scales, figures of the evaluation. */
+#include "config.h"
+
+#include "evaluate/metrics.h"
+#include "number/minmax.h"
+#include "number/quantize.h"
+#include "range/method.h"
+#include "unit.h"
+
+#include <float.h>
+#include <math.h>
+
+/* --- extremes ------------------------------------------------------------------------
+ */
+
+static const struct {
+    float data[4];
+    float min, max;
+    bool finite;
+} rows[] = {
+    {{1, 2, 3, 4}, 1, 4, true},
+    {{-1, -2, -3, -4}, -4, -1, true},
+    {{0, -0.0f, 0, -0.0f}, 0, 0, true},
+    {{-FLT_MAX, FLT_MAX, 0, 1}, -FLT_MAX, FLT_MAX, true},
+    {{1e-45f, -1e-45f, 0, 0}, -1e-45f, 1e-45f, true},
+    {{1, NAN, 2, 3}, 0, 0, false},
+    {{1, -NAN, 2, 3}, 0, 0, false},
+    {{1, INFINITY, 2, 3}, 0, 0, false},
+    {{1, -INFINITY, 2, 3}, 0, 0, false},
+};
+
+START_TEST(extremes_are_exact)
+{
+    struct qdqi_extremes e = QDQI_NO_EXTREMES;
+    ck_assert(qdqi_extremes_empty(&e));
+    /* At an odd address: tensors in a mapped file lie anywhere. */
+    unsigned char bytes[sizeof rows[0].data + 1];
+    memcpy(bytes + 1, rows[_i].data, sizeof rows[0].data);
+    qdqi_extremes_update(&e, bytes + 1, 4);
+    ck_assert(!qdqi_extremes_empty(&e));
+    ck_assert_int_eq(qdqi_extremes_finite(&e), rows[_i].finite);
+    ck_assert_int_eq(isfinite(qdqi_amax(bytes + 1, 4)) != 0, rows[_i].finite);
+    if (!rows[_i].finite)
+        return;
+    ck_assert_float_eq(qdqi_float_of_key(e.min), rows[_i].min);
+    ck_assert_float_eq(qdqi_float_of_key(e.max), rows[_i].max);
+    ck_assert_float_eq(qdqi_amax(bytes + 1, 4),
+                       fmaxf(fabsf(rows[_i].min), fabsf(rows[_i].max)));
+}
+END_TEST
+
+START_TEST(extremes_do_not_depend_on_grouping)
+{
+    float data[1000];
+    unsigned state = 7;
+    for (size_t i = 0; i < 1000; i++) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = (float)((int32_t)state) / 65536.0f;
+    }
+    struct qdqi_extremes whole = QDQI_NO_EXTREMES, parts = QDQI_NO_EXTREMES;
+    float min = data[0], max = data[0];
+    for (size_t i = 0; i < 1000; i++) {
+        min = data[i] < min ? data[i] : min;
+        max = data[i] > max ? data[i] : max;
+    }
+    qdqi_extremes_update(&whole, data, 1000);
+    for (size_t i = 0; i < 1000; i += 7)
+        qdqi_extremes_update(&parts, data + i, i + 7 <= 1000 ? 7 : 1000 - i);
+    ck_assert_int_eq(whole.min, parts.min);
+    ck_assert_int_eq(whole.max, parts.max);
+    ck_assert_float_eq(qdqi_float_of_key(whole.min), min);
+    ck_assert_float_eq(qdqi_float_of_key(whole.max), max);
+}
+END_TEST
+
+START_TEST(minmax_is_the_range_seen)
+{
+    struct qdqi_observer o;
+    const float a[] = {-1.5f, 2}, b[] = {0.25f, 3.75f};
+    qdqi_observer_init(&o, "t");
+    qdqi_observer_update(&o, a, 2);
+    qdqi_observer_update(&o, b, 2);
+    const struct qdqi_method *method = qdqi_method_find("minmax");
+    ck_assert_ptr_nonnull(method);
+    struct qdqi_range range = method->range(&o);
+    ck_assert_double_eq(range.min, -1.5);
+    ck_assert_double_eq(range.max, 3.75);
+    ck_assert_int_eq(o.runs, 2);
+    ck_assert_ptr_null(qdqi_method_find("no such method"));
+}
+END_TEST
+
+/* --- scales --------------------------------------------------------------------------
+ */
+
+static const struct {
+    double amax;
+    float scale;
+} scales[] = {
+    {127, 1}, {1, 1.0f / 127.0f}, {6, 6.0f / 127.0f},
+    {0, 1},   {1e-45, FLT_MIN},   {(double)FLT_MAX, FLT_MAX / 127.0f},
+};
+
+START_TEST(scale_is_amax_over_127)
+{
+    ck_assert_float_eq(qdqi_symmetric_scale(scales[_i].amax), scales[_i].scale);
+}
+END_TEST
+
+/* A weight of shape [2][3][2], its axis, and the amax that each scale comes from. */
+static const struct {
+    int axis;
+    size_t n;
+    float amax[3];
+} axes[] = {
+    {-1, 1, {12}},
+    {0, 2, {6, 12}},
+    {1, 3, {8, 10, 12}},
+    {2, 2, {11, 12}},
+};
+
+START_TEST(channels_lie_along_the_axis)
+{
+    const float data[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
+    const int64_t dims[] = {2, 3, 2};
+    const struct qdqi_constant w = {QDQI_FLOAT32, 3, dims, 12, (const uint8_t *)data};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_error err = {0};
+    float *got;
+    size_t n;
+    ck_assert_int_eq(qdqi_weight_scales(&w, axes[_i].axis, "w", arena, &got, &n, &err),
+                     0);
+    ck_assert_uint_eq(n, axes[_i].n);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_float_eq(got[i], axes[_i].amax[i] / 127.0f);
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(dead_channels_get_the_median)
+{
+    const float data[] = {1, 0, 4, 0, 2};
+    const int64_t dims[] = {5};
+    const struct qdqi_constant w = {QDQI_FLOAT32, 1, dims, 5, (const uint8_t *)data};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_error err = {0};
+    float *got;
+    size_t n;
+    ck_assert_int_eq(qdqi_weight_scales(&w, 0, "w", arena, &got, &n, &err), 0);
+    ck_assert_float_eq(got[1], 2 / 127.0f);
+    ck_assert_float_eq(got[3], 2 / 127.0f);
+    ck_assert_float_eq(got[2], 4 / 127.0f);
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(a_weight_that_is_not_finite_is_named)
+{
+    const float data[] = {1, NAN, 2};
+    const int64_t dims[] = {3};
+    const struct qdqi_constant w = {QDQI_FLOAT32, 1, dims, 3, (const uint8_t *)data};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    float *got;
+    size_t n;
+    for (int axis = -1; axis <= 0; axis++) {
+        struct qdq_error err = {0};
+        ck_assert_int_eq(qdqi_weight_scales(&w, axis, "w", arena, &got, &n, &err),
+                         QDQ_NONFINITE);
+        ck_assert_str_eq(err.where, "w");
+    }
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+/* --- evaluation ----------------------------------------------------------------------
+ */
+
+START_TEST(figures_of_two_samples)
+{
+    const float f[] = {3, 4, 0, 1}, q[] = {3, 3, 0, 1};
+    struct qdqi_metrics m = {0};
+    struct qdq_output_report r;
+    qdqi_metrics_update(&m, f, q, 4, 2, 2);
+    qdqi_metrics_finish(&m, "y", &r);
+    ck_assert_double_eq_tol(r.sqnr_db, 10 * log10(26.0 / 1.0), 1e-12);
+    ck_assert_double_eq_tol(r.cosine, (21 / (5 * sqrt(18)) + 1) / 2, 1e-12);
+    ck_assert_double_eq(r.max_abs_error, 1);
+    ck_assert_double_eq(r.top1_agreement, 0.5);
+}
+END_TEST
+
+START_TEST(equal_outputs_have_no_noise)
+{
+    const float f[] = {0, 0, 0};
+    struct qdqi_metrics m = {0};
+    struct qdq_output_report r;
+    qdqi_metrics_update(&m, f, f, 3, 1, 1);
+    qdqi_metrics_finish(&m, "y", &r);
+    ck_assert(isinf(r.sqnr_db) && r.sqnr_db > 0);
+    ck_assert_double_eq(r.cosine, 1);
+    ck_assert(isnan(r.top1_agreement));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("number");
+    TCase *t = tcase_create("number");
+    tcase_add_loop_test(t, extremes_are_exact, 0, sizeof rows / sizeof *rows);
+    tcase_add_test(t, extremes_do_not_depend_on_grouping);
+    tcase_add_test(t, minmax_is_the_range_seen);
+    tcase_add_loop_test(t, scale_is_amax_over_127, 0, sizeof scales / sizeof *scales);
+    tcase_add_loop_test(t, channels_lie_along_the_axis, 0, sizeof axes / sizeof *axes);
+    tcase_add_test(t, dead_channels_get_the_median);
+    tcase_add_test(t, a_weight_that_is_not_finite_is_named);
+    tcase_add_test(t, figures_of_two_samples);
+    tcase_add_test(t, equal_outputs_have_no_noise);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

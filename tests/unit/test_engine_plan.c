@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as a function: what is decided for a node, and the reason. */
+#include "config.h"
+
+#include "builder.h"
+#include "plan/plan.h"
+
+/* One node over x, y (float32), h (float16), i (int64) and the weights below. */
+static const struct {
+    const char *op, *inputs;
+    const char *attribute; /* an integer attribute, NULL for none */
+    int64_t value;
+    const char *cls; /* NULL: of no known class */
+    int input;       /* the quantized input, -1 for none */
+    int weight, axis;
+    const char *reason;
+} nodes[] = {
+    {"Conv", "x,w4,b", NULL, 0, "Conv2D", 0, 1, 0, "default"},
+    {"Conv", "x,w4", "group", 2, "Conv2D", 0, 1, 0, "default"},
+    {"Conv", "x,wd", "group", 4, "DepthwiseConv2D", 0, 1, 0, "default"},
+    {"Conv", "x,w3", NULL, 0, "Conv", 0, 1, 0, "default"},
+    {"Conv", "x,w5", NULL, 0, "Conv", 0, 1, 0, "default"},
+    {"Conv", "x,y", NULL, 0, "Conv", -1, -1, -1, "weight is not constant"},
+    {"Conv", "w4,w4", NULL, 0, "Conv2D", -1, -1, -1, "input is constant"},
+    {"Gemm", "x,w2,b", NULL, 0, "Dense", 0, 1, 1, "default"},
+    {"Gemm", "x,w2", "transB", 1, "Dense", 0, 1, 0, "default"},
+    {"Gemm", "w2,x", NULL, 0, "Dense", -1, -1, -1, "weight is not constant"},
+    {"MatMul", "x,w2", NULL, 0, "Dense", 0, 1, 1, "default"},
+    {"MatMul", "w2,x", NULL, 0, "Dense", 1, 0, 0, "default"},
+    {"MatMul", "x,w3", NULL, 0, "Dense", 0, 1, 2, "default"},
+    {"MatMul", "x,b", NULL, 0, "Dense", 0, 1, -1, "default"},
+    {"MatMul", "x,y", NULL, 0, "MatMul", -1, -1, -1, "off by default"},
+    {"MatMul", "i,wi", NULL, 0, "Dense", -1, -1, -1, "integer tensor"},
+    {"Conv", "h,wh", NULL, 0, "Conv2D", -1, -1, -1, "element type is not float32"},
+    {"AveragePool", "x", NULL, 0, "AveragePooling2D", 0, -1, -1, "default"},
+    {"AveragePool", "h", NULL, 0, "AveragePooling2D", -1, -1, -1,
+     "element type is not float32"},
+    {"GlobalAveragePool", "x", NULL, 0, "GlobalAveragePooling2D", 0, -1, -1, "default"},
+    {"ReduceMean", "x,spatial", NULL, 0, "GlobalAveragePooling2D", 0, -1, -1,
+     "default"},
+    {"ReduceMean", "x,lastaxis", NULL, 0, NULL, -1, -1, -1, NULL},
+    {"MaxPool", "x", NULL, 0, "MaxPooling2D", -1, -1, -1, "off by default"},
+    {"BatchNormalization", "x,b,b,b,b", NULL, 0, "BatchNormalization", -1, -1, -1,
+     "off by default"},
+    {"Concat", "x,y", "axis", 1, "Concatenate", -1, -1, -1, "off by default"},
+    {"Concat", "x,w4", "axis", 1, NULL, -1, -1, -1, NULL},
+    {"Add", "x,y", NULL, 0, "Add", -1, -1, -1, "off by default"},
+    {"Add", "x,b", NULL, 0, NULL, -1, -1, -1, NULL},
+    {"Mul", "x,y", NULL, 0, "Multiply", -1, -1, -1, "off by default"},
+    {"Relu", "x", NULL, 0, NULL, -1, -1, -1, NULL},
+    {"Softmax", "x", NULL, 0, NULL, -1, -1, -1, NULL},
+};
+
+static void
+add_tensors(struct builder *b)
+{
+    static int64_t spatial[] = {2, 3}, last[] = {-1};
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_input(b, "y", QDQI_FLOAT32);
+    builder_input(b, "h", QDQI_FLOAT16);
+    builder_input(b, "i", QDQI_INT64);
+    builder_weight(b, "w5", 5, (const int64_t[]){4, 3, 1, 1, 1});
+    builder_weight(b, "w4", 4, (const int64_t[]){4, 3, 1, 1});
+    builder_weight(b, "wd", 4, (const int64_t[]){4, 1, 3, 3});
+    builder_weight(b, "w3", 3, (const int64_t[]){4, 3, 3});
+    builder_weight(b, "w2", 2, (const int64_t[]){4, 4});
+    builder_weight(b, "b", 1, (const int64_t[]){4});
+    builder_weight(b, "wh", 4, (const int64_t[]){1, 1, 1, 1})->data_type = QDQI_FLOAT16;
+    builder_weight(b, "wi", 2, (const int64_t[]){1, 1})->data_type = QDQI_INT64;
+    Onnx__TensorProto *t = builder_weight(b, "spatial", 1, (const int64_t[]){2});
+    t->data_type = QDQI_INT64;
+    t->raw_data.data = (uint8_t *)spatial;
+    t->raw_data.len = sizeof spatial;
+    t = builder_weight(b, "lastaxis", 1, (const int64_t[]){1});
+    t->data_type = QDQI_INT64;
+    t->has_raw_data = 0;
+    t->int64_data = last;
+    t->n_int64_data = 1;
+}
+
+START_TEST(each_node_is_decided)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    builder_init(&b, 18);
+    add_tensors(&b);
+    Onnx__NodeProto *node =
+        builder_node(&b, nodes[_i].op, "node", nodes[_i].inputs, "out");
+    if (nodes[_i].attribute)
+        builder_int(&b, node, nodes[_i].attribute, nodes[_i].value);
+    ck_assert_msg(builder_open(&b, &m, &err) == 0, "%s", err.text);
+    ck_assert_msg(qdq_plan_make(m, &spec, &plan, &err) == 0, "%s", err.text);
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    if (!nodes[_i].cls) {
+        ck_assert_msg(view->n_layers == 0, "row %d is a %s", _i, view->layers[0].cls);
+    } else {
+        const struct qdq_layer *l = &view->layers[0];
+        ck_assert_uint_eq(view->n_layers, 1);
+        ck_assert_str_eq(l->cls, nodes[_i].cls);
+        ck_assert_msg(strcmp(l->reason, nodes[_i].reason) == 0, "row %d: %s", _i,
+                      l->reason);
+        ck_assert_uint_eq(l->n_inputs, nodes[_i].input >= 0);
+        if (nodes[_i].input >= 0)
+            ck_assert_int_eq(l->quantized_inputs[0], nodes[_i].input);
+        ck_assert_int_eq(l->weight_input, nodes[_i].weight);
+        ck_assert_int_eq(l->weight_axis, nodes[_i].axis);
+    }
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(shared_tensors_count_once)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    builder_init(&b, 13);
+    add_tensors(&b);
+    builder_node(&b, "Conv", "c1", "x,w4", "a");
+    builder_node(&b, "Conv", "c2", "x,w4", "b2");
+    builder_node(&b, "Gemm", "g1", "x,w2", "c");
+    builder_int(&b, builder_node(&b, "Gemm", "g2", "x,w2", "d"), "transB", 1);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), 0);
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    ck_assert_uint_eq(view->n_quantized, 4);
+    ck_assert_uint_eq(view->n_tensors, 1);
+    ck_assert_uint_eq(view->n_weights, 3); /* w4; w2 along axis 1 and along axis 0 */
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static const struct {
+    int64_t opset;
+    enum qdq_code code;
+    int axis;            /* of the first weight */
+    const char *warning; /* the only one, or NULL */
+} opsets[] = {
+    {9, QDQ_UNSUPPORTED, 0, NULL},
+    {10, QDQ_OK, -1, "opset_per_tensor"},
+    {12, QDQ_OK, -1, "opset_per_tensor"},
+    {13, QDQ_OK, 0, NULL},
+    {21, QDQ_OK, 0, NULL},
+};
+
+START_TEST(opset_decides_what_can_be_said)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    builder_two_convs(&b, opsets[_i].opset);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), opsets[_i].code);
+    if (!opsets[_i].code) {
+        const struct qdq_plan_view *view = qdq_plan_view(plan);
+        ck_assert_int_eq(view->layers[0].weight_axis, opsets[_i].axis);
+        ck_assert_uint_eq(view->n_warnings, opsets[_i].warning != NULL);
+        if (opsets[_i].warning)
+            ck_assert_str_eq(view->warnings[0].code, opsets[_i].warning);
+    }
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(a_quantized_model_is_named_as_such)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    builder_two_convs(&b, 13);
+    builder_node(&b, "QuantizeLinear", "q", "y,bias", "z");
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), QDQ_EXISTING_QDQ);
+    ck_assert_str_eq(err.where, "q");
+    ck_assert_ptr_null(plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(a_range_for_no_tensor_is_unmatched)
+{
+    const struct qdq_given_range ranges[] = {{"r", -1, 1}, {"ghost", -1, 1}};
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.calibration.ranges = ranges;
+    spec.calibration.n_ranges = 2;
+    builder_two_convs(&b, 13);
+    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
+    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), QDQ_UNMATCHED);
+    ck_assert_str_eq(err.where, "ghost");
+    spec.unmatched_is_error = false;
+    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, NULL), QDQ_OK);
+    ck_assert_str_eq(qdq_plan_view(plan)->warnings[0].code, "unmatched");
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("plan");
+    TCase *t = tcase_create("plan");
+    tcase_add_loop_test(t, each_node_is_decided, 0, sizeof nodes / sizeof *nodes);
+    tcase_add_test(t, shared_tensors_count_once);
+    tcase_add_loop_test(t, opset_decides_what_can_be_said, 0,
+                        sizeof opsets / sizeof *opsets);
+    tcase_add_test(t, a_quantized_model_is_named_as_such);
+    tcase_add_test(t, a_range_for_no_tensor_is_unmatched);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

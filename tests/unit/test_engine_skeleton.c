@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cutting bulk out of a model and putting it back; damaged and hostile bytes. */
+#include "config.h"
+
+#include "builder.h"
+#include "model/skeleton.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+struct collected {
+    struct qdqi_sink sink;
+    const uint8_t *file;
+    uint8_t *data;
+    size_t size;
+};
+
+static enum qdq_code
+collect_bytes(struct qdqi_sink *sink, const void *data, size_t size,
+              struct qdq_error *err)
+{
+    struct collected *c = (struct collected *)sink;
+    (void)err;
+    memcpy(c->data + c->size, data, size);
+    c->size += size;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+collect_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk,
+             struct qdq_error *err)
+{
+    struct collected *c = (struct collected *)sink;
+    return collect_bytes(sink, c->file + bulk->offset, bulk->size, err);
+}
+
+static const char *const files[] = {
+    "tests/data/glyph_resnet.onnx",
+    "tests/data/glyph_mobilenet.onnx",
+    "tests/data/glyph_vit.onnx",
+    "tests/data/glyph_se.onnx",
+};
+
+START_TEST(expanding_gives_the_file_back)
+{
+    int fd = open(unit_path(files[_i]), O_RDONLY);
+    struct stat st;
+    ck_assert_msg(fd >= 0 && fstat(fd, &st) == 0, "%s", files[_i]);
+    size_t size = (size_t)st.st_size;
+    const uint8_t *file = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_bytes skeleton;
+    struct qdqi_bulks bulks;
+    struct qdq_error err = {0};
+    ck_assert_int_eq(qdqi_skeleton_cut(file, size, arena, &skeleton, &bulks, &err), 0);
+    size_t cut = 0;
+    for (size_t i = 0; i < bulks.n; i++)
+        cut += bulks.rows[i].size;
+    ck_assert_msg(skeleton.size < size / 10, "%zu of %zu bytes", skeleton.size, size);
+    ck_assert_uint_gt(cut, size / 10 * 9);
+    struct collected c = {{collect_bytes, collect_bulk}, file, malloc(size), 0};
+    ck_assert_int_eq(
+        qdqi_skeleton_expand(&skeleton, &bulks, QDQI_INLINE, &c.sink, &err), 0);
+    ck_assert_uint_eq(c.size, size);
+    ck_assert_int_eq(memcmp(c.data, file, size), 0);
+    free(c.data);
+    qdqi_arena_free(&arena);
+    munmap((void *)(uintptr_t)file, size);
+    close(fd);
+}
+END_TEST
+
+/* Bytes, and a part of the error's text; the offset must be named. */
+static const struct {
+    const char *name, *bytes;
+    size_t size;
+    const char *error, *offset;
+} damages[] = {
+    {"a text", "hello world", 11, "unknown wire type", "2"},
+    {"field 0", "\x00\x01", 2, "bad field tag", "0"},
+    {"a tag without end", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11,
+     "bad field tag", "0"},
+    {"a number without end", "\x08\xff", 2, "does not end", "1"},
+    {"a length without end", "\x3a\xff", 2, "does not end", "1"},
+    {"a field past the end", "\x3a\x05\x01", 3, "longer than what is left", "0"},
+    {"a 64-bit field past the end", "\x09\x01\x02", 3, "longer than what is left", "0"},
+    {"a node past its graph", "\x3a\x02\x0a\x05", 4, "longer than what is left", "2"},
+    {"a group", "\x0b\x0c", 2, "unknown wire type", "0"},
+    {"two graphs", "\x3a\x00\x3a\x00", 4, "a second graph", "2"},
+    {"our own field", "\x3a\x08\x2a\x06\x88\xc8\xff\xff\x0f\x00", 10,
+     "keeps for itself", "4"},
+};
+
+START_TEST(damaged_bytes_are_named_by_offset)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_bytes skeleton;
+    struct qdqi_bulks bulks;
+    struct qdq_error err = {0};
+    enum qdq_code code =
+        qdqi_skeleton_cut((const uint8_t *)damages[_i].bytes, damages[_i].size, arena,
+                          &skeleton, &bulks, &err);
+    ck_assert_msg(code == QDQ_INVALID_MODEL, "%s: code %d", damages[_i].name, code);
+    ck_assert_msg(strstr(err.text, damages[_i].error) != NULL, "%s: %s",
+                  damages[_i].name, err.text);
+    ck_assert_int_eq(err.kind, QDQ_AT_OFFSET);
+    ck_assert_str_eq(err.where, damages[_i].offset);
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+/* Graphs in attributes in nodes, `depth` messages deep, the innermost empty. */
+static size_t
+write_nested(uint8_t *to, unsigned depth)
+{
+    static const uint8_t tags[] = {0x0a, 0x2a, 0x32}; /* node, attribute, graph */
+    uint8_t *p = to + 4000;                           /* written from the end */
+    size_t size = 0;
+    for (unsigned i = depth; i-- > 0;) {
+        uint8_t head[4];
+        size_t n = 0;
+        head[n++] = i == 0 ? 0x3a : tags[(i - 1) % 3];
+        for (size_t left = size; n == 1 || left; left >>= 7)
+            head[n++] = (uint8_t)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
+        p -= n;
+        memcpy(p, head, n);
+        size += n;
+    }
+    memmove(to, p, size);
+    return size;
+}
+
+START_TEST(nesting_is_bounded)
+{
+    uint8_t bytes[4096];
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_bytes skeleton;
+    struct qdqi_bulks bulks;
+    struct qdq_error err = {0};
+    size_t size = write_nested(bytes, 100);
+    ck_assert_int_eq(qdqi_skeleton_cut(bytes, size, arena, &skeleton, &bulks, &err), 0);
+    size = write_nested(bytes, 101);
+    ck_assert_int_eq(qdqi_skeleton_cut(bytes, size, arena, &skeleton, &bulks, &err),
+                     QDQ_INVALID_MODEL);
+    ck_assert_ptr_nonnull(strstr(err.text, "more than 100 deep"));
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused_or_reads)
+{
+    struct builder b;
+    builder_two_convs(&b, 13);
+    size_t size = onnx__model_proto__get_packed_size(&b.model);
+    uint8_t *data = malloc(size);
+    onnx__model_proto__pack(&b.model, data);
+    size_t refused = 0;
+    for (size_t n = 0; n < size; n++) {
+        struct qdq_model *model = NULL;
+        struct qdq_error err = {0};
+        int fd = memory_file(data, n);
+        enum qdq_code code = qdq_model_open(fd, &model, &err);
+        ck_assert_msg(code == QDQ_OK || (code == QDQ_INVALID_MODEL && *err.text),
+                      "cut at %zu: code %d", n, code);
+        refused += code != QDQ_OK;
+        qdq_model_free(&model);
+        close(fd);
+    }
+    ck_assert_uint_gt(refused, size - 30); /* all but those inside the last field */
+    free(data);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(no_weight_goes_through_the_parser)
+{
+    struct qdq_model *model = NULL;
+    struct qdq_error err = {0};
+    int fd = open(unit_path(files[_i]), O_RDONLY);
+    ck_assert_int_eq(qdq_model_open(fd, &model, &err), 0);
+    const Onnx__GraphProto *g = model->proto->graph;
+    size_t parsed = 0;
+    for (size_t i = 0; i < g->n_initializer; i++) {
+        parsed += g->initializer[i]->raw_data.len;
+        ck_assert_uint_lt(g->initializer[i]->raw_data.len, 128);
+    }
+    ck_assert_uint_lt(parsed, 8192);
+    qdq_model_free(&model);
+    close(fd);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    enum { N_FILES = sizeof files / sizeof *files };
+    Suite *s = suite_create("skeleton");
+    TCase *t = tcase_create("skeleton");
+    tcase_add_loop_test(t, expanding_gives_the_file_back, 0, N_FILES);
+    tcase_add_loop_test(t, no_weight_goes_through_the_parser, 0, N_FILES);
+    tcase_add_loop_test(t, damaged_bytes_are_named_by_offset, 0,
+                        sizeof damages / sizeof *damages);
+    tcase_add_test(t, nesting_is_bounded);
+    tcase_add_test(t, every_truncation_is_refused_or_reads);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
