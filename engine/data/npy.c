@@ -265,7 +265,7 @@ qdqi_npy_read(struct qdqi_stream *stream, struct qdqi_npy *ret, struct qdq_error
     unsigned char start[12];
     char *text = NULL;
     struct qdqi_npy npy = {0};
-    enum qdq_code code = qdqi_stream_read(stream, start, 10, err);
+    enum qdq_code code = qdqi_stream_read(stream, start, QDQI_NPY_MAGIC_SIZE, err);
     if (code != QDQ_OK)
         goto out;
     if (memcmp(start, QDQI_NPY_MAGIC, QDQI_NPY_MAGIC_SIZE) != 0) {
@@ -273,6 +273,9 @@ qdqi_npy_read(struct qdqi_stream *stream, struct qdqi_npy *ret, struct qdq_error
                                   "it does not start with NumPy's magic");
         goto out;
     }
+    code = qdqi_stream_read(stream, start + 6, 4, err);
+    if (code != QDQ_OK)
+        goto out;
     if (start[6] < 1 || start[6] > 3 || start[7] != 0) {
         code = qdqi_array_invalid(stream->name, err, "NumPy format version %d.%d",
                                   start[6], start[7]);

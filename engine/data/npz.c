@@ -133,7 +133,8 @@ zip_failed(const struct qdqi_npz *npz, const char *name, zip_error_t *error,
                              "array '%s' is damaged: %s", name,
                              zip_error_strerror(error));
     return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_NOTHING, NULL,
-                         "the zip archive is damaged: %s", zip_error_strerror(error));
+                         "the zip archive is damaged or cut short: %s",
+                         zip_error_strerror(error));
 }
 
 /* --- the end of the file -----------------------------------------------------------
@@ -163,7 +164,7 @@ claimed_entries(const struct qdqi_npz *npz, const unsigned char *p, size_t befor
         got < EOCD64)
         return entries;
     uint64_t entries64 = little(end64 + 32, 8);
-    return entries64 > entries ? entries64 : entries;
+    return entries == 0xffff || entries64 > entries ? entries64 : entries;
 }
 
 /*

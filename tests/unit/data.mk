@@ -12,3 +12,9 @@ check_PROGRAMS += tests/unit/test_data_feed
 tests_unit_test_data_feed_SOURCES = tests/unit/test_data_feed.c
 tests_unit_test_data_feed_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_unit_test_data_feed_LDADD = $(UNIT_LDADD)
+
+# Replays the corpus of the dataset's fuzz target.
+check_PROGRAMS += tests/fuzz/fuzz_dataset
+tests_fuzz_fuzz_dataset_SOURCES = tests/fuzz/fuzz_dataset.c
+tests_fuzz_fuzz_dataset_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_fuzz_fuzz_dataset_LDADD = engine/libqdqi.la

@@ -16,15 +16,19 @@
 
 struct bytes {
     unsigned char *p;
-    size_t n;
+    size_t n, capacity;
 };
 
 static inline void
 put(struct bytes *b, const void *from, size_t n)
 {
-    b->p = realloc(b->p, b->n + n + 1);
-    ck_assert_ptr_nonnull(b->p);
-    memcpy(b->p + b->n, from, n);
+    if (b->n + n + 1 > b->capacity) {
+        b->capacity = 2 * (b->n + n + 1);
+        b->p = realloc(b->p, b->capacity);
+        ck_assert_ptr_nonnull(b->p);
+    }
+    if (n > 0)
+        memcpy(b->p + b->n, from, n);
     b->n += n;
 }
 
@@ -33,7 +37,7 @@ static inline void
 put_number(struct bytes *b, uint64_t value, int size)
 {
     for (int i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)(value >> (8 * i));
+        unsigned char byte = (unsigned char)(i < 8 ? value >> (8 * i) : 0);
         put(b, &byte, 1);
     }
 }
