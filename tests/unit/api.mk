@@ -3,8 +3,8 @@ API_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/api $(JANSSO
 API_UNIT_LDADD = api/libapi.la $(UNIT_LDADD) $(JANSSON_LIBS)
 EXTRA_DIST += tests/unit/api.h
 
-EXTRA_PROGRAMS = tests/unit/test_api_job tests/unit/test_api_report
-check_PROGRAMS += tests/unit/test_api_json tests/unit/test_api_problem \
+check_PROGRAMS += tests/unit/test_api_job tests/unit/test_api_json \
+	tests/unit/test_api_problem tests/unit/test_api_report \
 	tests/unit/test_api_route tests/unit/test_api_spec
 
 tests_unit_test_api_job_SOURCES = tests/unit/test_api_job.c
@@ -32,7 +32,7 @@ tests_unit_test_api_spec_CPPFLAGS = $(API_UNIT_CPPFLAGS)
 tests_unit_test_api_spec_LDADD = $(API_UNIT_LDADD)
 
 # Replays the corpus of the spec's fuzz target.
-EXTRA_PROGRAMS += tests/fuzz/fuzz_spec
+check_PROGRAMS += tests/fuzz/fuzz_spec
 tests_fuzz_fuzz_spec_SOURCES = tests/fuzz/fuzz_spec.c
 tests_fuzz_fuzz_spec_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/tests/fuzz
 tests_fuzz_fuzz_spec_LDADD = api/libapi.la engine/libqdqi.la

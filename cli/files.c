@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_SPEC = 16 * 1024 * 1024 };
+
+static bool
+io_problem(struct api_problem *problem, const char *path, int error)
+{
+    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
+                           strerror(error));
+}
+
+static bool
+no_memory(struct api_problem *problem)
+{
+    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                           "out of memory");
+}
+
+bool
+file_open(const char *path, int *ret, struct api_problem *problem)
+{
+    struct stat st;
+    /* Without O_NONBLOCK a pipe would wait here for somebody to write. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return io_problem(problem, path, errno);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s: not a regular file", path);
+    }
+    *ret = fd;
+    return true;
+}
+
+/* --- digests ---------------------------------------------------------------------- */
+
+/* Feeds `fd` from its beginning to the digest; errno is set when that fails. */
+static bool
+digest_feed(EVP_MD_CTX *context, int fd)
+{
+    enum { CHUNK = 1 << 18 };
+    unsigned char *chunk = malloc(CHUNK);
+    off_t at = 0;
+    ssize_t n = -1;
+    while (chunk && (n = pread(fd, chunk, CHUNK, at)) > 0) {
+        at += n;
+        if (!EVP_DigestUpdate(context, chunk, (size_t)n)) {
+            errno = ENOMEM;
+            n = -1;
+            break;
+        }
+    }
+    free(chunk);
+    return n == 0;
+}
+
+static bool
+digest_finish(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
+{
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned n;
+    if (!EVP_DigestFinal_ex(context, bytes, &n))
+        return false;
+    int len = snprintf(ret, DIGEST_SIZE, "sha256:");
+    for (unsigned i = 0; i < n; i++)
+        len += snprintf(ret + len, (size_t)(DIGEST_SIZE - len), "%02x", bytes[i]);
+    return true;
+}
+
+bool
+digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
+            struct api_problem *problem)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+    if (!ok)
+        no_memory(problem);
+    else if (!digest_feed(context, fd))
+        ok = io_problem(problem, path, errno);
+    else if (!digest_finish(context, ret))
+        ok = no_memory(problem);
+    EVP_MD_CTX_free(context);
+    return ok;
+}
+
+bool
+digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
+             struct api_problem *problem)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
+              EVP_DigestUpdate(context, data, len) && digest_finish(context, ret);
+    EVP_MD_CTX_free(context);
+    return ok || no_memory(problem);
+}
+
+/* --- specs ------------------------------------------------------------------------ */
+
+/* The whole of a small file; the caller frees it. */
+static bool
+file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
+{
+    int fd = -1;
+    char *text = NULL;
+    struct stat st;
+    bool ok = false;
+    if (!file_open(path, &fd, problem))
+        return false;
+    if (fstat(fd, &st) != 0) {
+        io_problem(problem, path, errno);
+        goto out;
+    }
+    if (st.st_size > MAX_SPEC) {
+        api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                        "%s: a spec of more than %d bytes", path, MAX_SPEC);
+        goto out;
+    }
+    text = malloc((size_t)st.st_size + 1);
+    if (!text) {
+        no_memory(problem);
+        goto out;
+    }
+    ssize_t n = pread(fd, text, (size_t)st.st_size, 0);
+    if (n < 0) {
+        io_problem(problem, path, errno);
+        goto out;
+    }
+    *ret = text;
+    *ret_len = (size_t)n;
+    text = NULL;
+    ok = true;
+out:
+    free(text);
+    close(fd);
+    return ok;
+}
+
+bool
+spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
+{
+    char *text = NULL;
+    size_t len = 0;
+    if (path && !file_read(path, &text, &len, problem))
+        return false;
+    bool ok = api_spec_decode(text, len, ret, problem);
+    free(text);
+    return ok;
+}
+
+/* --- output ----------------------------------------------------------------------- */
+
+enum { MAX_OUTPUTS = 4 };
+
+/* Temporary names that exist now; the signal handler reads it. */
+static char *volatile temporaries[MAX_OUTPUTS];
+
+static void
+remove_temporaries(int number)
+{
+    for (int i = 0; i < MAX_OUTPUTS; i++)
+        if (temporaries[i])
+            unlink(temporaries[i]);
+    raise(number); /* the default action, by SA_RESETHAND */
+}
+
+static void
+watch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = remove_temporaries,
+                               .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+static void
+remember(char *temporary)
+{
+    for (int i = 0; i < MAX_OUTPUTS; i++)
+        if (!temporaries[i]) {
+            temporaries[i] = temporary;
+            return;
+        }
+}
+
+static void
+forget(const char *temporary)
+{
+    for (int i = 0; i < MAX_OUTPUTS; i++)
+        if (temporaries[i] == temporary)
+            temporaries[i] = NULL;
+}
+
+/* The permissions that a new file gets by default; mkstemp() gives fewer. */
+static mode_t
+default_mode(void)
+{
+    mode_t mask = umask(077);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+bool
+output_open(const char *path, struct output *ret, struct api_problem *problem)
+{
+    struct stat st;
+    struct output output = OUTPUT_NONE;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s: not a regular file, so it is not overwritten",
+                               path);
+    output.path = strdup(path);
+    if (!output.path || asprintf(&output.temporary, "%s.tmp.XXXXXX", path) < 0) {
+        output.temporary = NULL;
+        output_close(&output);
+        return no_memory(problem);
+    }
+    watch_signals();
+    output.fd = mkostemp(output.temporary, O_CLOEXEC);
+    if (output.fd < 0) {
+        io_problem(problem, path, errno);
+        free(output.temporary);
+        output.temporary = NULL;
+        output_close(&output);
+        return false;
+    }
+    remember(output.temporary);
+    *ret = output;
+    return true;
+}
+
+bool
+output_write(struct output *output, const char *text, struct api_problem *problem)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t n = write(output->fd, text, left);
+        if (n < 0 && errno != EINTR)
+            return io_problem(problem, output->path, errno);
+        if (n > 0) {
+            text += n;
+            left -= (size_t)n;
+        }
+    }
+    return true;
+}
+
+bool
+output_commit(struct output *output, struct api_problem *problem)
+{
+    if (fchmod(output->fd, default_mode()) != 0 || fsync(output->fd) != 0 ||
+        rename(output->temporary, output->path) != 0)
+        return io_problem(problem, output->path, errno);
+    forget(output->temporary);
+    free(output->temporary);
+    output->temporary = NULL;
+    return true;
+}
+
+void
+output_close(struct output *output)
+{
+    if (output->temporary) {
+        unlink(output->temporary);
+        forget(output->temporary);
+    }
+    if (output->fd >= 0)
+        close(output->fd);
+    free(output->temporary);
+    free(output->path);
+    *output = OUTPUT_NONE;
+}

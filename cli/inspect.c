@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands that only look: plan and info. */
+#include "config.h"
+#include "commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "api/report.h"
+#include "files.h"
+#include "print.h"
+
+static bool
+open_model(const char *path, struct qdq_model **ret, struct api_problem *problem)
+{
+    int fd;
+    struct qdq_error err = {0};
+    if (!file_open(path, &fd, problem))
+        return false;
+    enum qdq_code code = qdq_model_open(fd, ret, &err);
+    close(fd);
+    return code == QDQ_OK || api_problem_set_engine(problem, &err);
+}
+
+/* Takes `text`; NULL means that it could not be made. */
+static bool
+print_json(char *text, struct api_problem *problem)
+{
+    if (!text)
+        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                               "out of memory");
+    puts(text);
+    free(text);
+    return true;
+}
+
+bool
+command_plan(const struct options *options, struct api_problem *problem)
+{
+    struct api_spec *spec = NULL;
+    struct qdq_model *model = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_error err = {0};
+    bool ok = false;
+    if (!spec_read(options->spec, &spec, problem) ||
+        !open_model(options->model, &model, problem))
+        goto out;
+    if (qdq_plan_make(model, api_spec_get(spec), &plan, &err) != QDQ_OK) {
+        api_problem_set_engine(problem, &err);
+        goto out;
+    }
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    if (options->json) {
+        ok = print_json(api_plan_encode(view, qdq_model_info(model)), problem);
+    } else {
+        print_plan(view);
+        print_warnings(view->warnings, view->n_warnings);
+        ok = true;
+    }
+out:
+    qdq_plan_free(&plan);
+    qdq_model_free(&model);
+    api_spec_free(&spec);
+    return ok;
+}
+
+bool
+command_info(const struct options *options, struct api_problem *problem)
+{
+    struct qdq_model *model = NULL;
+    struct qdq_plan *plan = NULL;
+    struct qdq_spec spec;
+    bool ok = true;
+    if (!open_model(options->model, &model, problem))
+        return false;
+    /* A model that cannot be planned (one with Q/DQ nodes, say) has its facts too. */
+    qdq_spec_init(&spec);
+    const struct qdq_plan_view *view =
+        qdq_plan_make(model, &spec, &plan, NULL) == QDQ_OK ? qdq_plan_view(plan) : NULL;
+    if (options->json)
+        ok = print_json(api_model_info_encode(qdq_model_info(model), view), problem);
+    else
+        print_info(qdq_model_info(model), view);
+    qdq_plan_free(&plan);
+    qdq_model_free(&model);
+    return ok;
+}

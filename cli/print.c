@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_COLUMN = 60 };
+
+/* Prints at least `width` bytes. */
+static void
+put_text(FILE *to, const char *text, int width)
+{
+    for (; *text; text++, width--)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
+    fprintf(to, "%*s", width > 0 ? width : 0, "");
+}
+
+/* The place, unless there is none or the text names it. */
+static bool
+is_worth_saying(const struct api_problem *problem)
+{
+    bool number = problem->kind == QDQ_AT_OFFSET || problem->kind == QDQ_AT_SAMPLE;
+    return *qdq_where_name(problem->kind) && *problem->where &&
+           (number || !strstr(problem->detail, problem->where));
+}
+
+void
+print_problem(const struct api_problem *problem)
+{
+    fprintf(stderr, "qdq: %s: ", api_problem_slug(problem->code));
+    put_text(stderr, problem->detail, 0);
+    if (is_worth_saying(problem)) {
+        const char *kind = qdq_where_name(problem->kind);
+        bool named = problem->kind != QDQ_AT_POINTER; /* a pointer speaks for itself */
+        fprintf(stderr, " (%s%s", named ? kind : "", named ? " " : "");
+        put_text(stderr, problem->where, 0);
+        fputc(')', stderr);
+    }
+    fputc('\n', stderr);
+}
+
+void
+print_warnings(const struct qdq_warning *warnings, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        fprintf(stderr, "qdq: warning: %s: ", warnings[i].code);
+        put_text(stderr, warnings[i].detail, 0);
+        if (warnings[i].node) {
+            fputs(" (", stderr);
+            put_text(stderr, warnings[i].node, 0);
+            fputc(')', stderr);
+        }
+        fputc('\n', stderr);
+    }
+}
+
+/* --- plan ------------------------------------------------------------------------- */
+
+static void
+widen(int *width, const char *text)
+{
+    size_t len = strlen(text);
+    if (len > MAX_COLUMN)
+        len = MAX_COLUMN;
+    if ((int)len > *width)
+        *width = (int)len;
+}
+
+static void
+put_indices(const struct qdq_layer *layer, int width)
+{
+    if (layer->n_inputs == 0)
+        width -= printf("-");
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        width -= printf("%s%d", i ? "," : "", layer->quantized_inputs[i]);
+    printf("%*s", width > 0 ? width : 0, "");
+}
+
+static void
+put_weight(const struct qdq_layer *layer, int width)
+{
+    if (layer->weight_input < 0)
+        width -= printf("-");
+    else if (layer->weight_axis < 0)
+        width -= printf("per tensor");
+    else
+        width -= printf("per channel, axis %d", layer->weight_axis);
+    printf("%*s", width > 0 ? width : 0, "");
+}
+
+void
+print_plan(const struct qdq_plan_view *plan)
+{
+    enum { INPUTS = 8, WEIGHT = 21 };
+    int name = sizeof "LAYER" - 1, cls = sizeof "CLASS" - 1;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        widen(&name, plan->layers[i].name);
+        widen(&cls, plan->layers[i].cls);
+    }
+    printf("%-*s  %-*s  %-*s%-*s%s\n", name, "LAYER", cls, "CLASS", INPUTS, "INPUTS",
+           WEIGHT, "WEIGHT", "REASON");
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        put_text(stdout, layer->name, name + 2);
+        put_text(stdout, layer->cls, cls + 2);
+        put_indices(layer, INPUTS);
+        put_weight(layer, WEIGHT);
+        put_text(stdout, layer->reason, 0);
+        putchar('\n');
+    }
+    printf("\n%zu of %zu layers are quantized: %zu activations and %zu weights get a "
+           "Q/DQ pair\n",
+           plan->n_quantized, plan->n_layers, plan->n_tensors, plan->n_weights);
+}
+
+/* --- info ------------------------------------------------------------------------- */
+
+static void
+put_size(uint64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KB", "MB", "GB", "TB"};
+    double size = (double)bytes;
+    size_t unit = 0;
+    for (; size >= 1000 && unit + 1 < sizeof units / sizeof *units; unit++)
+        size /= 1000;
+    printf(unit ? "%.2f %s" : "%.0f %s", size, units[unit]);
+}
+
+static void
+put_value(const char *what, const struct qdq_value *value)
+{
+    printf("%-10s", what);
+    put_text(stdout, value->name, 0);
+    printf("  %s", *value->dtype ? value->dtype : "?");
+    for (size_t i = 0; value->has_shape && i < value->rank; i++) {
+        const struct qdq_dim *dim = &value->dims[i];
+        fputs(i ? ", " : " [", stdout);
+        if (dim->value >= 0)
+            printf("%lld", (long long)dim->value);
+        else
+            put_text(stdout, dim->symbol ? dim->symbol : "?", 0);
+    }
+    puts(!value->has_shape ? "" : value->rank ? "]" : " []");
+}
+
+void
+print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan)
+{
+    printf("%-10s", "graph");
+    put_text(stdout, *model->name ? model->name : "(unnamed)", 0);
+    if (*model->producer) {
+        fputs(", by ", stdout);
+        put_text(stdout, model->producer, 0);
+    }
+    printf("\n%-10s%lld (IR version %lld)\n", "opset", (long long)model->opset,
+           (long long)model->ir_version);
+    printf("%-10s", "size");
+    put_size(model->size);
+    printf(", %zu nodes, %zu initializers\n", model->n_nodes, model->n_initializers);
+    for (size_t i = 0; i < model->n_inputs; i++)
+        put_value("input", &model->inputs[i]);
+    for (size_t i = 0; i < model->n_outputs; i++)
+        put_value("output", &model->outputs[i]);
+    for (size_t i = 0; i < model->n_ops; i++) {
+        printf("%-10s", i ? "" : "nodes");
+        put_text(stdout, model->ops[i].op, 24);
+        printf("%8zu\n", model->ops[i].count);
+    }
+    if (plan)
+        printf("%-10s%zu of %zu layers by default\n", "quantizes", plan->n_quantized,
+               plan->n_layers);
+}
+
+/* --- after the work --------------------------------------------------------------- */
+
+static void
+put_output(const struct qdq_output_report *output)
+{
+    fputs("    ", stdout);
+    put_text(stdout, output->name, 0);
+    if (isinf(output->sqnr_db))
+        fputs(": equal", stdout);
+    else
+        printf(": SQNR %.2f dB", output->sqnr_db);
+    printf(", cosine %.5f", output->cosine);
+    if (isfinite(output->top1_agreement))
+        printf(", top-1 agreement %.1f %%", 100 * output->top1_agreement);
+    printf(", largest error %.3g\n", output->max_abs_error);
+}
+
+void
+print_summary(const struct qdq_report *report, const char *out)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < report->n_timings; i++)
+        seconds += report->timings[i].seconds;
+    put_text(stdout, out, 0);
+    printf("\n  %zu of %zu layers quantized with %zu Q/DQ pairs, ",
+           report->plan->n_quantized, report->plan->n_layers, report->qdq_pairs);
+    put_size(report->size_before);
+    fputs(" became ", stdout);
+    put_size(report->size_after);
+    printf(", in %.1f s\n", seconds);
+    if (report->evaluated_samples > 0)
+        printf("  float against quantized, %lld samples:\n",
+               (long long)report->evaluated_samples);
+    for (size_t i = 0; i < report->n_outputs; i++)
+        put_output(&report->outputs[i]);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One line on the terminal that says how far the work is; nothing where there is none.
+ */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "qdq/quantize.h"
+
+struct progress {
+    bool shown; /* standard error is a terminal */
+    enum qdq_stage stage;
+    double stage_began, drawn; /* seconds on the monotonic clock */
+};
+
+void progress_start(struct progress *progress);
+/* A qdq_progress_fn; `arg` is the struct progress. Never cancels. */
+bool progress_tell(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total);
+/* Clears the line. */
+void progress_end(struct progress *progress);
+
+#endif

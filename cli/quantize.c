@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command that works: quantize. */
+#include "config.h"
+#include "commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/report.h"
+#include "files.h"
+#include "print.h"
+#include "progress.h"
+
+/* What the command holds while it works. */
+struct quantization {
+    struct api_spec *spec;
+    int model, dataset;
+    char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
+    struct output out, report_out;
+    struct qdq_engine *engine;
+    struct qdq_error without_runtime; /* why there is no ONNX Runtime, if so */
+    struct qdq_report *report;
+};
+
+/* MODEL with its ending .onnx, if it has that, replaced by .int8.onnx. */
+static char *
+default_out(const char *model)
+{
+    static const char ending[] = ".onnx";
+    size_t len = strlen(model);
+    if (len >= sizeof ending && strcmp(model + len - (sizeof ending - 1), ending) == 0)
+        len -= sizeof ending - 1;
+    char *out;
+    return asprintf(&out, "%.*s.int8.onnx", (int)len, model) < 0 ? NULL : out;
+}
+
+static bool
+is_same_file(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static bool
+open_inputs(struct quantization *q, const struct options *options,
+            struct api_problem *problem)
+{
+    if (!spec_read(options->spec, &q->spec, problem) ||
+        !file_open(options->model, &q->model, problem) ||
+        !digest_file(q->model, options->model, q->model_id, problem))
+        return false;
+    if (options->calibration &&
+        (!file_open(options->calibration, &q->dataset, problem) ||
+         !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
+        return false;
+    char *frozen = api_spec_encode(api_spec_get(q->spec));
+    bool ok = frozen && digest_bytes(frozen, strlen(frozen), q->spec_digest, problem);
+    if (!frozen)
+        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    free(frozen);
+    return ok;
+}
+
+/* Before the work, so that it is not done in vain. */
+static bool
+open_outputs(struct quantization *q, const struct options *options, const char *out,
+             struct api_problem *problem)
+{
+    if (is_same_file(q->model, out))
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s is the model itself, so it is not overwritten", out);
+    return output_open(out, &q->out, problem) &&
+           (!options->report || output_open(options->report, &q->report_out, problem));
+}
+
+/*
+ * Without ONNX Runtime the engine still does what needs no run of the model; whether
+ * that is enough, it says itself.
+ */
+static bool
+open_engine(struct quantization *q, int threads, struct api_problem *problem)
+{
+    const char *runtime = getenv("QDQD_ENGINE_RUNTIME");
+    if (!runtime)
+        runtime = QDQ_ORT_LIBRARY;
+    struct qdq_engine_options options = {*runtime ? runtime : NULL, threads};
+    struct qdq_error err = {0};
+    enum qdq_code code = qdq_engine_open(&options, &q->engine, &err);
+    if (code == QDQ_RUNTIME_MISSING) {
+        q->without_runtime = err;
+        err = (struct qdq_error){0};
+        options.runtime = NULL;
+        code = qdq_engine_open(&options, &q->engine, &err);
+    }
+    return code == QDQ_OK || api_problem_set_engine(problem, &err);
+}
+
+static bool
+run(struct quantization *q, struct api_problem *problem)
+{
+    struct progress progress;
+    struct qdq_error err = {0};
+    struct qdq_work work = {
+        .model = q->model,
+        .model_id = q->model_id,
+        .dataset = q->dataset,
+        .dataset_id = q->dataset >= 0 ? q->dataset_id : NULL,
+        .spec = api_spec_get(q->spec),
+        .spec_digest = q->spec_digest,
+        .output = q->out.fd,
+        .progress = progress_tell,
+        .progress_arg = &progress,
+    };
+    progress_start(&progress);
+    enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
+    progress_end(&progress);
+    if (code == QDQ_RUNTIME_MISSING && q->without_runtime.code != QDQ_OK)
+        err = q->without_runtime;
+    return code == QDQ_OK || api_problem_set_engine(problem, &err);
+}
+
+static bool
+write_report(struct quantization *q, struct api_problem *problem)
+{
+    if (q->report_out.fd < 0)
+        return true;
+    char *text = api_report_encode(q->report);
+    if (!text)
+        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                               "out of memory");
+    bool ok = output_write(&q->report_out, text, problem) &&
+              output_write(&q->report_out, "\n", problem) &&
+              output_commit(&q->report_out, problem);
+    free(text);
+    return ok;
+}
+
+static void
+close_all(struct quantization *q)
+{
+    qdq_report_free(&q->report);
+    qdq_engine_close(&q->engine);
+    output_close(&q->out);
+    output_close(&q->report_out);
+    if (q->model >= 0)
+        close(q->model);
+    if (q->dataset >= 0)
+        close(q->dataset);
+    api_spec_free(&q->spec);
+}
+
+bool
+command_quantize(const struct options *options, struct api_problem *problem)
+{
+    struct quantization q = {
+        .model = -1, .dataset = -1, .out = OUTPUT_NONE, .report_out = OUTPUT_NONE};
+    char *own_out = options->out ? NULL : default_out(options->model);
+    const char *out = options->out ? options->out : own_out;
+    bool ok = out != NULL;
+    if (!ok)
+        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    ok = ok && open_inputs(&q, options, problem) &&
+         open_outputs(&q, options, out, problem) &&
+         open_engine(&q, options->threads, problem) && run(&q, problem) &&
+         write_report(&q, problem) && output_commit(&q.out, problem);
+    if (ok) {
+        print_warnings(q.report->warnings, q.report->n_warnings);
+        print_summary(q.report, out);
+    }
+    close_all(&q);
+    free(own_out);
+    return ok;
+}
