@@ -12,7 +12,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .weight_granularity = QDQ_PER_CHANNEL,
         .calibration = {.method = "minmax", .max_samples = 0, .batch = 1},
         .evaluate = QDQ_DEFAULT,
-        .evaluate_samples = 256,
+        .evaluate_samples = 128,
         .unmatched_is_error = true,
     };
 }
