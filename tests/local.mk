@@ -20,5 +20,11 @@ include tests/unit/api.mk
 include tests/unit/daemon.mk
 endif
 
-AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC;
-dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh tests/check-source.sh
+# The flags of each room, as the build uses them, for check-layers.sh.
+AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
+	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \
+	API_FLAGS="$(api_libapi_la_CPPFLAGS)"; export API_FLAGS; \
+	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
+	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS;
+dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh \
+	tests/check-layers.sh tests/check-source.sh

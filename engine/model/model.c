@@ -2,6 +2,8 @@
 #include "config.h"
 #include "model/model.h"
 
+#include "model/constant.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -117,6 +119,22 @@ parse(struct qdq_model *model, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Data and shape of every initializer agree, as far as their form is read at all. */
+static enum qdq_code
+check_initializers(const struct qdq_model *model, struct qdq_error *err)
+{
+    const Onnx__GraphProto *graph = model->proto->graph;
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        struct qdqi_constant ignored;
+        struct qdq_error why = {0};
+        const Onnx__TensorProto *t = graph->initializer[i];
+        if (qdqi_constant_read(model, t, t->name ? t->name : "", &ignored, &why) ==
+            QDQ_INVALID_MODEL)
+            return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
+    }
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
 {
@@ -131,6 +149,7 @@ qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
     enum qdq_code code;
     if ((code = map_file(fd, model, err)) || (code = parse(model, err)) ||
         (code = qdqi_graph_index(model, err)) ||
+        (code = check_initializers(model, err)) ||
         (code = qdqi_graph_infer_types(model, err)) ||
         (code = qdqi_model_fill_info(model, err))) {
         qdq_model_free(&model);

@@ -41,7 +41,7 @@ def test_killed_daemon_leaves_no_half_uploads(service):
         for i in range(1000):
             yield bytes(1 << 16)
             if i == 20:
-                assert one.temporary_files() != []
+                eventually(one.temporary_files)
                 one.process.kill()
 
     try:

@@ -65,8 +65,10 @@ add_tensors(struct builder *b)
     builder_weight(b, "w3", 3, (const int64_t[]){4, 3, 3});
     builder_weight(b, "w2", 2, (const int64_t[]){4, 4});
     builder_weight(b, "b", 1, (const int64_t[]){4});
-    builder_weight(b, "wh", 4, (const int64_t[]){1, 1, 1, 1})->data_type = QDQI_FLOAT16;
-    builder_weight(b, "wi", 2, (const int64_t[]){1, 1})->data_type = QDQI_INT64;
+    Onnx__TensorProto *half = builder_weight(b, "wh", 4, (const int64_t[]){1, 1, 1, 1});
+    half->data_type = QDQI_FLOAT16;
+    half->raw_data.len = 2;
+    builder_weight(b, "wi", 2, (const int64_t[]){1, 1})->data_type = QDQI_INT32;
     Onnx__TensorProto *t = builder_weight(b, "spatial", 1, (const int64_t[]){2});
     t->data_type = QDQI_INT64;
     t->raw_data.data = (uint8_t *)spatial;
