@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -82,6 +83,15 @@ listen_unix(const char *text, const char *path, struct listener *l,
     return true;
 }
 
+/* getaddrinfo() would take the lower 16 bits of any number. */
+static bool
+is_port(const char *text)
+{
+    size_t len = strlen(text);
+    return len > 0 && len <= 5 && strspn(text, "0123456789") == len &&
+           strtol(text, NULL, 10) <= UINT16_MAX;
+}
+
 /* Cuts "HOST:PORT" or "[HOST]:PORT" in two; the port is what stands behind the last
    colon. */
 static bool
@@ -100,7 +110,7 @@ split(const char *text, char *host, size_t size, const char **ret_port)
     memcpy(host, text, len);
     host[len] = '\0';
     *ret_port = colon + 1;
-    return strspn(colon + 1, "0123456789") == strlen(colon + 1) && colon[1];
+    return is_port(colon + 1);
 }
 
 static void

@@ -175,7 +175,8 @@ load_file(struct settings *s, const char *name, char error[SETTINGS_ERROR])
     int line = ini_parse_stream(read_line, &reader, take_key, &reader);
     bool broken = ferror(reader.file);
     fclose(reader.file);
-    if (!*error && line)
+    /* The parser goes on behind a line that it cannot read; that one is the cause. */
+    if (line && (!*error || line < reader.line))
         snprintf(error, SETTINGS_ERROR,
                  "%.200s:%d: not a section, key = value or comment", name, line);
     if (!*error && broken)

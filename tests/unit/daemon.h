@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon's unit programs share: a folder that lives as long as one test. */
+#ifndef DAEMON_UNIT_H
+#define DAEMON_UNIT_H
+
+#include "unit.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char scratch[64];
+
+static inline void
+scratch_make(void)
+{
+    snprintf(scratch, sizeof scratch, "/tmp/qdqd-unit-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(scratch));
+}
+
+static inline int
+scratch_remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static inline void
+scratch_remove(void)
+{
+    nftw(scratch, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A path in the folder; a static buffer, one at a time. */
+static inline const char *
+scratch_path(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    return path;
+}
+
+static inline void
+scratch_write(const char *name, const char *text)
+{
+    FILE *file = fopen(scratch_path(name), "w");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* Files directly in a folder below the scratch folder. */
+static inline int
+scratch_count(const char *name)
+{
+    int n = 0;
+    DIR *dir = opendir(scratch_path(name));
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "blob.h"
+#include "daemon.h"
+
+#define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#define NOTHING \
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static int dir;
+static struct blobs *blobs;
+static struct api_problem problem;
+
+static void
+set_up(void)
+{
+    scratch_make();
+    problem = (struct api_problem){0};
+    dir = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert_msg(blobs_open(dir, &blobs, &problem), "%s", problem.detail);
+}
+
+static void
+tear_down(void)
+{
+    blobs_close(&blobs);
+    close(dir);
+    scratch_remove();
+}
+
+static struct spool *
+spool_of(const char *text)
+{
+    struct spool *spool;
+    ck_assert(spool_open(blobs, &spool, &problem));
+    for (; *text; text++) /* in pieces, as from a socket */
+        ck_assert(spool_write(spool, text, 1, &problem));
+    ck_assert(spool_finish(spool, &problem));
+    return spool;
+}
+
+static const struct {
+    const char *text, *id;
+} digests[] = {{"", NOTHING}, {"abc", ABC}};
+
+START_TEST(commits)
+{
+    char text[16] = "";
+    int fd;
+    struct spool *spool = spool_of(digests[_i].text);
+    ck_assert_str_eq(spool_id(spool), digests[_i].id);
+    ck_assert_uint_eq(spool_size(spool), strlen(digests[_i].text));
+    ck_assert_int_eq(scratch_count("tmp"), 1);
+    ck_assert(!blob_read(blobs, digests[_i].id, &fd, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+    ck_assert(spool_sync(spool, NULL) && spool_commit(&spool, NULL));
+    ck_assert_ptr_null(spool);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+    ck_assert(blob_read(blobs, digests[_i].id, &fd, NULL));
+    ck_assert_int_eq(read(fd, text, sizeof text), (ssize_t)strlen(digests[_i].text));
+    ck_assert_str_eq(text, digests[_i].text);
+    ck_assert_int_lt(write(fd, "x", 1), 0);
+    close(fd);
+}
+END_TEST
+
+/* The same bytes twice are one blob; removing it twice is fine. */
+START_TEST(same_bytes)
+{
+    int fd;
+    for (int i = 0; i < 2; i++) {
+        struct spool *spool = spool_of("abc");
+        ck_assert(spool_commit(&spool, &problem));
+    }
+    ck_assert_int_eq(scratch_count("blobs/ba"), 1);
+    blob_remove(blobs, ABC);
+    blob_remove(blobs, ABC);
+    ck_assert(!blob_read(blobs, ABC, &fd, &problem));
+}
+END_TEST
+
+/* What a worker writes through the descriptor is hashed from the file. */
+START_TEST(file_of_a_worker)
+{
+    struct spool *spool;
+    int fd;
+    ck_assert(spool_open(blobs, &spool, &problem));
+    ck_assert_int_eq(write(spool_fd(spool), "abcd", 4), 4);
+    ck_assert_int_eq(ftruncate(spool_fd(spool), 3), 0);
+    ck_assert(spool_finish_file(spool, &problem));
+    ck_assert_str_eq(spool_id(spool), ABC);
+    ck_assert_uint_eq(spool_size(spool), 3);
+    ck_assert(spool_read(spool, &fd, &problem));
+    ck_assert_int_lt(write(fd, "x", 1), 0);
+    close(fd);
+    spool_drop(&spool);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+}
+END_TEST
+
+/* A daemon that was killed leaves temporary files; the next one does not. */
+START_TEST(sweep)
+{
+    struct spool *spool = spool_of("left behind");
+    struct blobs *next;
+    ck_assert_int_eq(scratch_count("tmp"), 1);
+    ck_assert(blobs_open(dir, &next, &problem));
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+    blobs_close(&next);
+    spool_drop(&spool);
+}
+END_TEST
+
+static void
+collect(void *arg, const char *id)
+{
+    int *n = arg;
+    ck_assert(!strcmp(id, ABC) || !strcmp(id, NOTHING));
+    ++*n;
+}
+
+START_TEST(each)
+{
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        struct spool *spool = spool_of(digests[i].text);
+        ck_assert(spool_commit(&spool, &problem));
+    }
+    scratch_write("blobs/00/not-a-blob", "");
+    ck_assert(blobs_each(blobs, collect, &n, &problem));
+    ck_assert_int_eq(n, 2);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    bool is_id;
+} ids[] = {
+    {ABC, true},
+    {"", false},
+    {"sha256:", false},
+    {"sha256:abc", false},
+    {"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", false},
+    {ABC "0", false},
+    {"sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD", false},
+    {"sha256:../../../../../../../../../../../../../../../../../../etc/passwd", false},
+};
+
+/* Only an id is ever made part of a path. */
+START_TEST(id_form)
+{
+    int fd;
+    ck_assert_int_eq(digest_is_id(ids[_i].text), ids[_i].is_id);
+    ck_assert(!blob_read(blobs, ids[_i].text, &fd, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/blob");
+    TCase *t = tcase_create("blob");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, commits, 0, (int)(sizeof digests / sizeof *digests));
+    tcase_add_test(t, same_bytes);
+    tcase_add_test(t, file_of_a_worker);
+    tcase_add_test(t, sweep);
+    tcase_add_test(t, each);
+    tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of jobs, with the lanes and their workers played by the test. */
+#include "config.h"
+#include "job.h"
+#include "process.h"
+#include "settings.h"
+#include "daemon.h"
+
+static struct library *library;
+static struct jobs *jobs;
+static struct settings settings;
+static struct process process;
+static struct job_slot slot;
+static struct api_problem problem;
+static char id[JOB_ID_SIZE];
+
+static void
+open_jobs(void)
+{
+    ck_assert_msg(library_open(scratch_path("state"), &library, &problem), "%s",
+                  problem.detail);
+    ck_assert(jobs_open(library, &settings, &jobs, &problem));
+    slot = (struct job_slot){.process = &process};
+    jobs_add_slot(jobs, &slot);
+}
+
+static void
+set_up(void)
+{
+    const struct setting_flag flag = {"queue.max", "2"};
+    char error[SETTINGS_ERROR];
+    scratch_make();
+    problem = (struct api_problem){0};
+    ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
+    process_init(&process, &settings);
+    open_jobs();
+}
+
+static void
+tear_down(void)
+{
+    jobs_close(&jobs);
+    library_close(&library);
+    process_fini(&process);
+    settings_fini(&settings);
+    scratch_remove();
+}
+
+static bool
+submit(void)
+{
+    char model[] = "sha256:m";
+    const struct store_job request = {.model = model};
+    return jobs_submit(jobs, &request, id, &problem);
+}
+
+static enum api_job_state
+state(void)
+{
+    struct job_view view;
+    ck_assert(jobs_get(jobs, id, &view, &problem));
+    job_view_fini(&view);
+    return view.row.state;
+}
+
+static struct store_job
+claim(void)
+{
+    struct store_job job;
+    ck_assert(jobs_claim(jobs, &slot, &job));
+    ck_assert_str_eq(slot.id, job.id);
+    return job;
+}
+
+static struct spool *
+spool_of(const char *text)
+{
+    struct spool *spool;
+    ck_assert(spool_open(library_blobs(library), &spool, &problem));
+    ck_assert(spool_write(spool, text, strlen(text), &problem));
+    ck_assert(spool_finish(spool, &problem));
+    return spool;
+}
+
+static void
+succeed(void)
+{
+    struct spool *model = spool_of("model"), *report = spool_of("report");
+    jobs_succeed(jobs, &slot, &model, &report, "{}");
+    spool_drop(&model);
+    spool_drop(&report);
+}
+
+static bool
+has_result(const char *text)
+{
+    char digest[DIGEST_SIZE];
+    int fd;
+    ck_assert(digest_of(text, strlen(text), digest));
+    if (!blob_read(library_blobs(library), digest, &fd, NULL))
+        return false;
+    close(fd);
+    return true;
+}
+
+START_TEST(succeeds)
+{
+    struct job_view view;
+    ck_assert(submit());
+    struct store_job job = claim();
+    jobs_progress(jobs, &slot, "calibrate", 3, 7);
+    ck_assert(jobs_get(jobs, id, &view, &problem));
+    ck_assert_str_eq(view.stage, "calibrate");
+    ck_assert_uint_eq(view.done, 3);
+    job_view_fini(&view);
+    succeed();
+    ck_assert_str_eq(slot.id, "");
+    ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
+    ck_assert(has_result("model") && has_result("report"));
+    ck_assert_int_eq(scratch_count("state/tmp"), 0);
+    ck_assert(library_job_remove(library, id, &problem));
+    ck_assert(!has_result("model") && !has_result("report"));
+    store_job_fini(&job);
+}
+END_TEST
+
+/* The first death is forgiven, the second is the job's error. */
+START_TEST(worker_dies)
+{
+    struct job_view view;
+    ck_assert(submit());
+    struct store_job job = claim();
+    jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    ck_assert_int_eq(state(), API_JOB_QUEUED);
+    store_job_fini(&job);
+    job = claim();
+    ck_assert_int_eq(job.attempts, 1);
+    jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    store_job_fini(&job);
+    ck_assert(jobs_get(jobs, id, &view, &problem));
+    ck_assert_int_eq(view.row.state, API_JOB_FAILED);
+    ck_assert_int_eq(view.row.error.code, API_WORKER_DIED);
+    ck_assert_ptr_nonnull(strstr(view.row.error.detail, "signal 9"));
+    job_view_fini(&view);
+}
+END_TEST
+
+/* Whatever the lane says of a job that was cancelled meanwhile, it stays cancelled. */
+START_TEST(cancelled_while_running)
+{
+    const struct api_problem failed = {.code = API_INTERNAL, .set = true};
+    ck_assert(submit());
+    struct store_job job = claim();
+    ck_assert(!jobs_is_unwanted(jobs, &slot));
+    ck_assert(jobs_cancel(jobs, id, &problem));
+    ck_assert(jobs_is_unwanted(jobs, &slot));
+    if (_i == 0)
+        succeed();
+    else if (_i == 1)
+        jobs_fail(jobs, &slot, &failed);
+    else
+        jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    ck_assert_int_eq(state(), API_JOB_CANCELLED);
+    ck_assert(!has_result("model"));
+    ck_assert_int_eq(scratch_count("state/tmp"), 0);
+    ck_assert(!jobs_is_unwanted(jobs, &slot));
+    ck_assert(jobs_cancel(jobs, id, &problem)); /* idempotent */
+    store_job_fini(&job);
+}
+END_TEST
+
+START_TEST(cancel_too_late)
+{
+    ck_assert(submit());
+    struct store_job job = claim();
+    succeed();
+    ck_assert(!jobs_cancel(jobs, id, &problem));
+    ck_assert_int_eq(problem.code, API_ENDED);
+    store_job_fini(&job);
+}
+END_TEST
+
+START_TEST(queue_full)
+{
+    ck_assert(submit() && submit());
+    ck_assert(!submit());
+    ck_assert_int_eq(problem.code, API_QUEUE_FULL);
+    problem = (struct api_problem){0};
+    struct store_job job = claim();
+    ck_assert(submit());
+    store_job_fini(&job);
+}
+END_TEST
+
+static void *
+end_job(void *arg)
+{
+    (void)arg;
+    struct store_job job = claim();
+    usleep(50000);
+    succeed();
+    store_job_fini(&job);
+    return NULL;
+}
+
+START_TEST(waits)
+{
+    pthread_t thread;
+    struct job_view view;
+    ck_assert(submit());
+    ck_assert(jobs_wait(jobs, id, 1, &view, &problem)); /* nobody takes it */
+    ck_assert_int_eq(view.row.state, API_JOB_QUEUED);
+    ck_assert_int_eq(view.position, 1);
+    job_view_fini(&view);
+    pthread_create(&thread, NULL, end_job, NULL);
+    ck_assert(jobs_wait(jobs, id, 60, &view, &problem));
+    ck_assert_int_eq(view.row.state, API_JOB_SUCCEEDED);
+    job_view_fini(&view);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+static void *
+drain(void *arg)
+{
+    (void)arg;
+    usleep(50000);
+    jobs_drain(jobs);
+    return NULL;
+}
+
+/* The daemon stops: no new jobs, nobody waits for what will not run, the running one
+   goes back to the queue without being charged for it. */
+START_TEST(drains)
+{
+    pthread_t thread;
+    struct job_view view;
+    struct store_job none;
+    ck_assert(submit());
+    struct store_job job = claim();
+    ck_assert(submit());
+    pthread_create(&thread, NULL, drain, NULL);
+    ck_assert(jobs_wait(jobs, id, 60, &view, &problem));
+    ck_assert_int_eq(view.row.state, API_JOB_QUEUED);
+    job_view_fini(&view);
+    pthread_join(thread, NULL);
+    ck_assert(!submit());
+    ck_assert_int_eq(problem.code, API_DRAINING);
+    ck_assert(!jobs_are_idle(jobs));
+    jobs_stop(jobs);
+    ck_assert(jobs_is_unwanted(jobs, &slot));
+    jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    ck_assert(jobs_are_idle(jobs));
+    ck_assert(!jobs_claim(jobs, &slot, &none));
+    memcpy(id, job.id, sizeof id);
+    ck_assert_int_eq(state(), API_JOB_QUEUED);
+    store_job_fini(&job);
+    /* and the next daemon has it */
+    jobs_close(&jobs);
+    library_close(&library);
+    open_jobs();
+    job = claim();
+    ck_assert_str_eq(job.id, id);
+    ck_assert_int_eq(job.attempts, 0);
+    store_job_fini(&job);
+}
+END_TEST
+
+/* Blobs that no row needs are gone after a start; a second daemon is kept out. */
+START_TEST(state_folder)
+{
+    struct library *second = NULL;
+    struct store_file file;
+    bool is_new;
+    struct spool *lost = spool_of("lost"), *kept = spool_of("kept");
+    ck_assert(spool_commit(&lost, &problem));
+    ck_assert(library_add(library, STORE_MODEL, &kept, NULL, &file, &is_new, &problem));
+    store_file_fini(&file);
+    ck_assert(!library_open(scratch_path("state"), &second, &problem));
+    ck_assert_ptr_nonnull(strstr(problem.detail, "another daemon"));
+    ck_assert(has_result("lost"));
+    jobs_close(&jobs);
+    library_close(&library);
+    problem = (struct api_problem){0};
+    open_jobs();
+    ck_assert(!has_result("lost") && has_result("kept"));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/job");
+    TCase *t = tcase_create("job");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, succeeds);
+    tcase_add_test(t, worker_dies);
+    tcase_add_loop_test(t, cancelled_while_running, 0, 3);
+    tcase_add_test(t, cancel_too_late);
+    tcase_add_test(t, queue_full);
+    tcase_add_test(t, waits);
+    tcase_add_test(t, drains);
+    tcase_add_test(t, state_folder);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "listen.h"
+#include "daemon.h"
+
+static struct api_problem problem;
+
+static const struct {
+    const char *text, *host, *address; /* address without its port */
+} good[] = {
+    {"127.0.0.1:0", "127.0.0.1", "127.0.0.1:"},
+    {"127.9.9.9:0", "127.9.9.9", "127.9.9.9:"},
+    {"localhost:0", "localhost", "localhost:"},
+};
+
+START_TEST(listens)
+{
+    struct listener l;
+    ck_assert_msg(listen_open(good[_i].text, &l, &problem), "%s", problem.detail);
+    ck_assert_str_eq(l.host, good[_i].host);
+    size_t len = strlen(good[_i].address);
+    ck_assert_int_eq(strncmp(l.address, good[_i].address, len), 0);
+    ck_assert_int_gt(strtol(l.address + len, NULL, 10), 0);
+    ck_assert_int_eq(fcntl(l.fd, F_GETFD), FD_CLOEXEC);
+    listen_forget(&l);
+    close(l.fd);
+}
+END_TEST
+
+static const char *const bad[] = {
+    "",          "127.0.0.1", ":8383",       "127.0.0.1:",         "127.0.0.1:http",
+    "[::1:8383", "[]:0",      "unix:",       "127.0.0.1:0x50",     "127.0.0.1:99999",
+    "0.0.0.0:0", "[::]:0",    "192.0.2.1:0", "[2001:db8::1]:8383",
+};
+
+START_TEST(refuses)
+{
+    struct listener l = {.fd = -7};
+    ck_assert_msg(!listen_open(bad[_i], &l, &problem), "%s", bad[_i]);
+    ck_assert_msg(strstr(problem.detail, "http.listen"), "%s", problem.detail);
+    ck_assert_int_eq(l.fd, -7);
+}
+END_TEST
+
+/* Whoever opens the daemon to others is told what is missing. */
+START_TEST(says_why)
+{
+    struct listener l;
+    ck_assert(!listen_open("0.0.0.0:0", &l, &problem));
+    ck_assert_ptr_nonnull(strstr(problem.detail, "tokens"));
+}
+END_TEST
+
+START_TEST(unix_socket)
+{
+    struct listener first, second;
+    char text[160];
+    struct stat st;
+    scratch_make();
+    snprintf(text, sizeof text, "unix:%s", scratch_path("socket"));
+    ck_assert_msg(listen_open(text, &first, &problem), "%s", problem.detail);
+    ck_assert_str_eq(first.host, "");
+    /* One that is alive is not taken over, one that was left behind is. */
+    ck_assert(!listen_open(text, &second, &problem));
+    close(first.fd);
+    ck_assert(listen_open(text, &second, &problem));
+    listen_forget(&second);
+    ck_assert_int_ne(stat(scratch_path("socket"), &st), 0);
+    close(second.fd);
+    scratch_remove();
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/listen");
+    TCase *t = tcase_create("listen");
+    tcase_add_loop_test(t, listens, 0, (int)(sizeof good / sizeof *good));
+    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(t, says_why);
+    tcase_add_test(t, unix_socket);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "log.h"
+#include "unit.h"
+
+#include <string.h>
+
+static const struct {
+    const char *text, *quoted;
+} rows[] = {
+    {"", "\"\""},
+    {"plain", "\"plain\""},
+    {"a \"b\" \\", "\"a \\\"b\\\" \\\\\""},
+    {"two\nlines\r\x1b[0m\x7f", "\"two\\x0alines\\x0d\\x1b[0m\\x7f\""},
+    {"gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
+};
+
+START_TEST(quotes)
+{
+    char buf[LOG_QUOTED];
+    ck_assert_str_eq(log_quote(buf, rows[_i].text), rows[_i].quoted);
+}
+END_TEST
+
+/* Whatever is quoted, and however long it is, stays in the buffer and is closed. */
+START_TEST(caps)
+{
+    char text[1000], buf[LOG_QUOTED];
+    memset(text, "a\n\"\\"[_i], sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    for (size_t start = 0; start < sizeof text; start++) {
+        log_quote(buf, text + start);
+        size_t len = strnlen(buf, sizeof buf);
+        ck_assert_uint_lt(len, sizeof buf);
+        ck_assert_int_eq(buf[len - 1], '"');
+    }
+    ck_assert_ptr_nonnull(strstr(log_quote(buf, text), "...\""));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/log");
+    TCase *t = tcase_create("quote");
+    tcase_add_loop_test(t, quotes, 0, (int)(sizeof rows / sizeof *rows));
+    tcase_add_loop_test(t, caps, 0, 4);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

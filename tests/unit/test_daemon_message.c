@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "message.h"
+#include "qdq/quantize.h"
+#include "daemon.h"
+
+#include <pthread.h>
+#include <sys/socket.h>
+
+static int ends[2];
+
+static void
+set_up(void)
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+static void
+tear_down(void)
+{
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* --- what is sent arrives
+ * -------------------------------------------------------------- */
+
+START_TEST(request_with_files)
+{
+    char text[] = "{\"mode\":\"full\"}", read_back[4] = "";
+    FILE *files[4];
+    struct message sent = {.type = MESSAGE_QUANTIZE,
+                           .text = text,
+                           .text_len = strlen(text),
+                           .n_fds = (size_t)(3 + _i)},
+                   got;
+    snprintf(sent.body.quantize.model_id, DIGEST_SIZE, "sha256:m");
+    for (size_t i = 0; i < 4; i++) {
+        files[i] = tmpfile();
+        sent.fds[i] = fileno(files[i]);
+        ck_assert_int_eq(pwrite(sent.fds[i], "0123" + i, 1, 0), 1);
+    }
+    ck_assert(message_send(ends[0], &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert_int_eq(got.type, MESSAGE_QUANTIZE);
+    ck_assert_str_eq(got.text, text);
+    ck_assert_str_eq(got.body.quantize.model_id, "sha256:m");
+    ck_assert_uint_eq(got.n_fds, sent.n_fds);
+    for (size_t i = 0; i < got.n_fds; i++) {
+        ck_assert_int_eq(pread(got.fds[i], read_back, 1, 0), 1);
+        ck_assert_int_eq(read_back[0], '0' + (int)i);
+        ck_assert_int_eq(fcntl(got.fds[i], F_GETFD), FD_CLOEXEC);
+    }
+    int fd = got.fds[0];
+    message_fini(&got);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+    for (size_t i = 0; i < 4; i++)
+        fclose(files[i]);
+}
+END_TEST
+
+static void *
+send_in_thread(void *arg)
+{
+    return message_send(ends[0], arg) ? arg : NULL;
+}
+
+/* Longer than any socket's buffer. */
+START_TEST(long_answer)
+{
+    void *ok;
+    pthread_t thread;
+    size_t len = 8 << 20;
+    struct message sent = {
+        .type = MESSAGE_RESULT, .text = malloc(len), .text_len = len};
+    struct message got;
+    for (size_t i = 0; i < len; i++)
+        sent.text[i] = (char)('a' + i % 23);
+    pthread_create(&thread, NULL, send_in_thread, &sent);
+    ck_assert_int_eq(message_receive(ends[1], 5000, &got), MESSAGE_GOT);
+    pthread_join(thread, &ok);
+    ck_assert_ptr_nonnull(ok);
+    ck_assert_uint_eq(got.text_len, len);
+    ck_assert_mem_eq(got.text, sent.text, len);
+    message_fini(&got);
+    free(sent.text);
+}
+END_TEST
+
+/* Several in a row keep their borders. */
+START_TEST(row_of_answers)
+{
+    struct message sent = {.type = MESSAGE_PROGRESS}, got;
+    for (unsigned i = 0; i < 100; i++) {
+        sent.body.progress = (struct message_progress){i % QDQ_N_STAGES, i, 100};
+        ck_assert(message_send(ends[0], &sent));
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+        ck_assert_uint_eq(got.body.progress.done, i);
+        ck_assert_ptr_null(got.text);
+    }
+    ck_assert_int_eq(message_receive(ends[1], 10, &got), MESSAGE_TIMEOUT);
+    close(ends[0]);
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_EOF);
+    ends[0] = -1;
+}
+END_TEST
+
+START_TEST(nobody_there)
+{
+    struct message sent = {.type = MESSAGE_RUNTIME};
+    close(ends[1]);
+    ck_assert(!message_send(ends[0], &sent));
+    ends[1] = -1;
+}
+END_TEST
+
+/* --- what is not by the table is refused
+ * ----------------------------------------------- */
+
+START_TEST(not_sent)
+{
+    static char text[] = "text";
+    const struct message wrong[] = {
+        {.type = MESSAGE_N_TYPES},
+        {.type = MESSAGE_CHECK_MODEL},                                /* no file */
+        {.type = MESSAGE_PROGRESS, .text = text, .text_len = 4},      /* text */
+        {.type = MESSAGE_RESULT, .text = text, .text_len = SIZE_MAX}, /* too long */
+        {.type = MESSAGE_RESULT, .n_fds = 1},                         /* a file */
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!message_send(ends[0], &wrong[i]), "row %zu", i);
+}
+END_TEST
+
+#define MAGIC 0x51445121u
+
+/* A header as message.c lays it out, and what follows of a body. */
+static const struct {
+    const char *what;
+    uint32_t header[4]; /* magic, type, length of the text, number of descriptors */
+    size_t body;        /* zero bytes behind it; then the end of file */
+    enum message_got wanted;
+} raw[] = {
+    {"wrong magic", {MAGIC + 1, MESSAGE_RUNTIME, 0, 0}, 0, MESSAGE_BROKEN},
+    {"unknown type", {MAGIC, MESSAGE_N_TYPES, 0, 0}, 0, MESSAGE_BROKEN},
+    {"negative type", {MAGIC, UINT32_MAX, 0, 0}, 0, MESSAGE_BROKEN},
+    {"text where none may be", {MAGIC, MESSAGE_RUNTIME, 1, 0}, 1, MESSAGE_BROKEN},
+    {"text too long", {MAGIC, MESSAGE_RESULT, UINT32_MAX, 0}, 9, MESSAGE_BROKEN},
+    {"descriptor missing", {MAGIC, MESSAGE_INFO, 0, 1}, 0, MESSAGE_BROKEN},
+    {"descriptor not named", {MAGIC, MESSAGE_INFO, 0, 0}, 0, MESSAGE_BROKEN},
+    {"body cut", {MAGIC, MESSAGE_PROGRESS, 0, 0}, 3, MESSAGE_EOF},
+    {"text cut", {MAGIC, MESSAGE_RESULT, 10, 0}, 9, MESSAGE_EOF},
+    {"good", {MAGIC, MESSAGE_RESULT, 10, 0}, 10, MESSAGE_GOT},
+};
+
+START_TEST(raw_bytes)
+{
+    struct message got = {0};
+    char zeros[64] = {0};
+    ck_assert_int_eq(write(ends[0], raw[_i].header, sizeof raw[_i].header), 16);
+    ck_assert_int_eq(write(ends[0], zeros, raw[_i].body), (ssize_t)raw[_i].body);
+    shutdown(ends[0], SHUT_WR);
+    ck_assert_msg(message_receive(ends[1], 1000, &got) == raw[_i].wanted, "%s",
+                  raw[_i].what);
+    message_fini(&got);
+}
+END_TEST
+
+START_TEST(header_cut)
+{
+    struct message got;
+    ck_assert_int_eq(write(ends[0], raw[0].header, (size_t)_i), _i);
+    shutdown(ends[0], SHUT_WR);
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_EOF);
+}
+END_TEST
+
+/* Values in a body that would lead out of a table or a string. */
+START_TEST(bad_body)
+{
+    struct message sent[4] = {{.type = MESSAGE_PROGRESS},
+                              {.type = MESSAGE_FAILED},
+                              {.type = MESSAGE_FAILED},
+                              {.type = MESSAGE_FAILED}};
+    struct message got;
+    sent[0].body.progress.stage = QDQ_N_STAGES;
+    sent[1].body.failed.code = API_N_CODES;
+    sent[2].body.failed.kind = QDQ_N_WHERES;
+    memset(sent[3].body.failed.detail, 'x', sizeof sent[3].body.failed.detail);
+    ck_assert(message_send(ends[0], &sent[_i]));
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_BROKEN);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/message");
+    TCase *t = tcase_create("message");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, request_with_files, 0, 2);
+    tcase_add_test(t, long_answer);
+    tcase_add_test(t, row_of_answers);
+    tcase_add_test(t, nobody_there);
+    tcase_add_test(t, not_sent);
+    tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
+    tcase_add_loop_test(t, header_cut, 0, 16);
+    tcase_add_loop_test(t, bad_body, 0, 4);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store.h"
+#include "daemon.h"
+
+static struct store *store;
+static struct api_problem problem;
+
+static char model[] = "sha256:m", data[] = "sha256:d", spec[] = "{}";
+
+static void
+reopen(void)
+{
+    store_close(&store);
+    ck_assert_msg(store_open(scratch_path("db"), &store, &problem), "%s",
+                  problem.detail);
+}
+
+static void
+set_up(void)
+{
+    scratch_make();
+    problem = (struct api_problem){0};
+    reopen();
+}
+
+static void
+tear_down(void)
+{
+    store_close(&store);
+    scratch_remove();
+}
+
+static void
+add(const char *id, int64_t priority, const char *labels)
+{
+    struct store_job job = {.priority = priority,
+                            .created_at = 1000,
+                            .model = model,
+                            .calibration = data,
+                            .spec = spec};
+    snprintf(job.id, sizeof job.id, "%s", id);
+    job.labels = labels ? strdup(labels) : NULL;
+    ck_assert_msg(store_job_add(store, &job, &problem), "%s", problem.detail);
+    free(job.labels);
+}
+
+static enum api_job_state
+state_of(const char *id)
+{
+    struct store_job job;
+    ck_assert_msg(store_job_get(store, id, &job, &problem), "%s", problem.detail);
+    store_job_fini(&job);
+    return job.state;
+}
+
+/* Claims the next job and checks which it is; NULL: none. */
+static void
+claim(const char *id)
+{
+    struct store_job job;
+    bool any;
+    ck_assert(store_job_claim(store, 2000, &job, &any, &problem));
+    ck_assert_int_eq(any, id != NULL);
+    if (!any)
+        return;
+    ck_assert_str_eq(job.id, id);
+    ck_assert_int_eq(job.state, API_JOB_RUNNING);
+    ck_assert_int_eq(job.started_at, 2000);
+    store_job_fini(&job);
+}
+
+static bool
+end(const char *id, enum api_job_state from, enum api_job_state to)
+{
+    bool was;
+    const struct store_end how = {.state = to};
+    ck_assert(store_job_end(store, id, from, &how, 3000, &was, &problem));
+    return was;
+}
+
+/* --- files
+ * ----------------------------------------------------------------------------- */
+
+START_TEST(files)
+{
+    struct store_file file = {.id = "sha256:m", .size = 7, .created_at = 5}, got;
+    bool is_new;
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem) && is_new);
+    file.created_at = 9;
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem) && !is_new);
+    reopen();
+    ck_assert(store_file_get(store, STORE_MODEL, model, &got, &problem));
+    ck_assert_int_eq(got.created_at, 5);
+    ck_assert_uint_eq(got.size, 7);
+    ck_assert(store_needs_blob(store, model));
+    ck_assert(!store_file_get(store, STORE_DATASET, model, &got, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+    ck_assert(store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert(!store_needs_blob(store, model));
+    problem = (struct api_problem){0};
+    ck_assert(!store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(in_use)
+{
+    struct store_file file = {.id = "sha256:m"}, other = {.id = "sha256:d"};
+    bool is_new;
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem));
+    ck_assert(store_file_add(store, STORE_DATASET, &other, &is_new, &problem));
+    add("a", 0, NULL);
+    ck_assert(!store_file_remove(store, STORE_MODEL, model, &problem));
+    ck_assert_int_eq(problem.code, API_IN_USE);
+    problem = (struct api_problem){0};
+    ck_assert(!store_file_remove(store, STORE_DATASET, data, &problem));
+    ck_assert_int_eq(problem.code, API_IN_USE);
+    ck_assert(end("a", API_JOB_QUEUED, API_JOB_CANCELLED));
+    ck_assert(store_file_remove(store, STORE_MODEL, model, NULL));
+    ck_assert(store_file_remove(store, STORE_DATASET, data, NULL));
+}
+END_TEST
+
+/* --- the queue
+ * ------------------------------------------------------------------------- */
+
+START_TEST(order)
+{
+    int64_t n;
+    add("first", 0, NULL);
+    add("second", 0, NULL);
+    add("urgent", 5, NULL);
+    add("last", -1, NULL);
+    ck_assert(store_queue_length(store, &n, &problem));
+    ck_assert_int_eq(n, 4);
+    ck_assert(store_job_position(store, "second", &n, &problem));
+    ck_assert_int_eq(n, 3);
+    claim("urgent");
+    claim("first");
+    ck_assert(store_job_position(store, "second", &n, &problem));
+    ck_assert_int_eq(n, 1);
+    ck_assert(store_job_position(store, "first", &n, &problem));
+    ck_assert_int_eq(n, 0);
+    claim("second");
+    claim("last");
+    claim(NULL);
+}
+END_TEST
+
+START_TEST(requeue)
+{
+    bool was;
+    struct store_job job;
+    add("a", 0, NULL);
+    ck_assert(store_job_requeue(store, "a", 1, &was, &problem) && !was);
+    claim("a");
+    ck_assert(store_job_requeue(store, "a", 1, &was, &problem) && was);
+    claim("a");
+    ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
+    ck_assert(store_job_get(store, "a", &job, &problem));
+    ck_assert_int_eq(job.attempts, 1);
+    ck_assert_int_eq(job.started_at, 0);
+    store_job_fini(&job);
+}
+END_TEST
+
+/* After a crash what ran is queued again, and nothing else has changed. */
+START_TEST(recover)
+{
+    int64_t n;
+    add("ended", 2, NULL);
+    add("ran", 1, NULL);
+    add("waited", 0, NULL);
+    claim("ended");
+    ck_assert(end("ended", API_JOB_RUNNING, API_JOB_FAILED));
+    claim("ran");
+    reopen();
+    ck_assert_int_eq(state_of("ran"), API_JOB_RUNNING);
+    ck_assert(store_recover(store, &n, &problem));
+    ck_assert_int_eq(n, 1);
+    ck_assert_int_eq(state_of("ended"), API_JOB_FAILED);
+    claim("ran");
+    claim("waited");
+    claim(NULL);
+}
+END_TEST
+
+/* A job ends once, from the state that was expected. */
+static const struct {
+    bool claimed;
+    enum api_job_state from;
+    bool was;
+} ends[] = {
+    {false, API_JOB_QUEUED, true},
+    {false, API_JOB_RUNNING, false},
+    {true, API_JOB_QUEUED, false},
+    {true, API_JOB_RUNNING, true},
+};
+
+START_TEST(ends_once)
+{
+    add("a", 0, NULL);
+    if (ends[_i].claimed)
+        claim("a");
+    ck_assert_int_eq(end("a", ends[_i].from, API_JOB_CANCELLED), ends[_i].was);
+    if (!ends[_i].was)
+        return;
+    ck_assert(!end("a", ends[_i].from, API_JOB_SUCCEEDED));
+    ck_assert_int_eq(state_of("a"), API_JOB_CANCELLED);
+}
+END_TEST
+
+START_TEST(result_and_error)
+{
+    struct store_job job;
+    struct store_file file;
+    bool was;
+    struct api_problem error = {0};
+    const struct store_end good = {.state = API_JOB_SUCCEEDED,
+                                   .result_model = "sha256:r",
+                                   .report = "sha256:p",
+                                   .summary = "{\"layers\":1}",
+                                   .result_size = 42};
+    const struct store_end bad = {.state = API_JOB_FAILED, .error = &error};
+    api_problem_set(&error, API_NONFINITE, QDQ_AT_SAMPLE, "3", "sample 3 has a NaN");
+    add("good", 0, NULL);
+    add("bad", 0, NULL);
+    claim("good");
+    claim("bad");
+    ck_assert(store_job_end(store, "good", API_JOB_RUNNING, &good, 1, &was, &problem));
+    ck_assert(store_job_end(store, "bad", API_JOB_RUNNING, &bad, 1, &was, &problem));
+    reopen();
+    ck_assert(store_job_get(store, "good", &job, &problem));
+    ck_assert_str_eq(job.result_model, "sha256:r");
+    ck_assert_str_eq(job.report, "sha256:p");
+    ck_assert_str_eq(job.summary, "{\"layers\":1}");
+    ck_assert_uint_eq(job.result_size, 42);
+    ck_assert(!job.error.set);
+    store_job_fini(&job);
+    ck_assert(store_job_get(store, "bad", &job, &problem));
+    ck_assert(job.error.set);
+    ck_assert_int_eq(job.error.code, API_NONFINITE);
+    ck_assert_int_eq(job.error.kind, QDQ_AT_SAMPLE);
+    ck_assert_str_eq(job.error.where, "3");
+    ck_assert_str_eq(job.error.detail, "sample 3 has a NaN");
+    store_job_fini(&job);
+    /* A result is a model that can be asked for, as long as its job is there. */
+    ck_assert(store_file_get(store, STORE_MODEL, "sha256:r", &file, &problem));
+    ck_assert_uint_eq(file.size, 42);
+    ck_assert(store_needs_blob(store, "sha256:p"));
+    ck_assert(store_job_remove(store, "good", &job, &problem));
+    ck_assert_str_eq(job.result_model, "sha256:r");
+    store_job_fini(&job);
+    ck_assert(!store_needs_blob(store, "sha256:r"));
+    ck_assert(!store_needs_blob(store, "sha256:p"));
+}
+END_TEST
+
+START_TEST(remove_live)
+{
+    struct store_job job;
+    add("a", 0, NULL);
+    ck_assert(!store_job_remove(store, "a", &job, &problem));
+    ck_assert_int_eq(problem.code, API_IN_USE);
+    problem = (struct api_problem){0};
+    ck_assert(!store_job_remove(store, "b", &job, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+    ck_assert_int_eq(state_of("a"), API_JOB_QUEUED);
+    claim("a"); /* no transaction was left open */
+}
+END_TEST
+
+/* --- the list
+ * -------------------------------------------------------------------------- */
+
+static const struct {
+    struct store_filter filter;
+    const char *wanted; /* ids, newest first */
+} lists[] = {
+    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10}, "edcba"},
+    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 2}, "ed"},
+    {{API_N_JOB_STATES, NULL, NULL, 3, 10}, "ba"},
+    {{API_JOB_RUNNING, NULL, NULL, INT64_MAX, 10}, "a"},
+    {{API_JOB_QUEUED, NULL, NULL, INT64_MAX, 10}, "edcb"},
+    {{API_JOB_FAILED, NULL, NULL, INT64_MAX, 10}, ""},
+    {{API_N_JOB_STATES, "team", "red", INT64_MAX, 10}, "ca"},
+    {{API_N_JOB_STATES, "team", "re", INT64_MAX, 10}, ""},
+    {{API_N_JOB_STATES, "a.b\"$", "1", INT64_MAX, 10}, "d"},
+    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10}, "c"},
+};
+
+START_TEST(list)
+{
+    struct store_job *jobs;
+    size_t n;
+    char got[16] = "";
+    add("a", 0, "{\"team\":\"red\"}");
+    add("b", 0, "{\"team\":\"blue\"}");
+    add("c", 0, "{\"x\":\"y\",\"team\":\"red\"}");
+    add("d", 0, "{\"a.b\\\"$\":\"1\"}");
+    add("e", 0, NULL);
+    claim("a");
+    ck_assert(store_job_list(store, &lists[_i].filter, &jobs, &n, &problem));
+    for (size_t i = 0; i < n; i++) {
+        got[i] = jobs[i].id[0];
+        store_job_fini(&jobs[i]);
+    }
+    free(jobs);
+    ck_assert_str_eq(got, lists[_i].wanted);
+}
+END_TEST
+
+/* --- the file
+ * -------------------------------------------------------------------------- */
+
+START_TEST(not_a_database)
+{
+    struct store *other = NULL;
+    scratch_write("text", "this is no database, and long enough to be seen as none\n");
+    ck_assert(!store_open(scratch_path("text"), &other, &problem));
+    ck_assert_ptr_null(other);
+    ck_assert(problem.set);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/store");
+    TCase *t = tcase_create("store");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, files);
+    tcase_add_test(t, in_use);
+    tcase_add_test(t, order);
+    tcase_add_test(t, requeue);
+    tcase_add_test(t, recover);
+    tcase_add_loop_test(t, ends_once, 0, (int)(sizeof ends / sizeof *ends));
+    tcase_add_test(t, result_and_error);
+    tcase_add_test(t, remove_live);
+    tcase_add_loop_test(t, list, 0, (int)(sizeof lists / sizeof *lists));
+    tcase_add_test(t, not_a_database);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
