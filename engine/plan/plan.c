@@ -48,6 +48,15 @@ why_not_dtype(enum qdqi_dtype dtype)
     }
 }
 
+static bool
+is_empty(const Onnx__TensorProto *weight)
+{
+    for (size_t i = 0; i < weight->n_dims; i++)
+        if (weight->dims[i] == 0)
+            return true;
+    return false;
+}
+
 /* Gives the layer its activation inputs: all data inputs but `weight_input`. */
 static const char *
 take_inputs(struct planner *p, const struct qdqi_node *node, struct qdq_layer *layer,
@@ -92,6 +101,8 @@ take_layer(struct planner *p, const struct qdqi_class *cls,
     const char *why = why_not_dtype((enum qdqi_dtype)weight->constant->data_type);
     if (why)
         return why;
+    if (is_empty(weight->constant))
+        return "weight is empty";
     /* Input 2 is the bias, which stays in floating point. */
     why = take_inputs(p, node, layer, w, 2, err);
     if (why)

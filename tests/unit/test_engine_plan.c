@@ -21,6 +21,7 @@ static const struct {
     {"Conv", "x,w3", NULL, 0, "Conv", 0, 1, 0, "default"},
     {"Conv", "x,w5", NULL, 0, "Conv", 0, 1, 0, "default"},
     {"Conv", "x,y", NULL, 0, "Conv", -1, -1, -1, "weight is not constant"},
+    {"Conv", "x,we", NULL, 0, "Conv2D", -1, -1, -1, "weight is empty"},
     {"Conv", "w4,w4", NULL, 0, "Conv2D", -1, -1, -1, "input is constant"},
     {"Gemm", "x,w2,b", NULL, 0, "Dense", 0, 1, 1, "default"},
     {"Gemm", "x,w2", "transB", 1, "Dense", 0, 1, 0, "default"},
@@ -61,6 +62,7 @@ add_tensors(struct builder *b)
     builder_input(b, "i", QDQI_INT64);
     builder_weight(b, "w5", 5, (const int64_t[]){4, 3, 1, 1, 1});
     builder_weight(b, "w4", 4, (const int64_t[]){4, 3, 1, 1});
+    builder_weight(b, "we", 4, (const int64_t[]){1 << 30, 0, 1, 1});
     builder_weight(b, "wd", 4, (const int64_t[]){4, 1, 3, 3});
     builder_weight(b, "w3", 3, (const int64_t[]){4, 3, 3});
     builder_weight(b, "w2", 2, (const int64_t[]){4, 4});
