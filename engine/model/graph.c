@@ -230,24 +230,48 @@ index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
     return index_nested(m, p, err);
 }
 
+/* A name that the file gives to one node or more. */
+struct given_name {
+    bool used;       /* by the first of them */
+    unsigned suffix; /* the last that was tried for the others */
+};
+
+static enum qdq_code
+collect_given_names(struct qdq_model *m, struct qdqi_map *given, struct qdq_error *err)
+{
+    for (size_t i = 0; i < m->graph.n_nodes; i++) {
+        const char *name = m->graph.nodes[i].proto->name;
+        if (!name || !*name || qdqi_map_get(given, name))
+            continue;
+        struct given_name *g = qdqi_arena_alloc(m->arena, sizeof *g);
+        if (!g || !qdqi_map_put(given, name, g))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
 /*
- * The reported name: the file's where it is the first of its kind, with a suffix where
- * it is not, "@OUTPUT" for an unnamed node.
+ * The reported name: the file's where it is the first of its kind, with a suffix that
+ * no other node has where it is not, "@OUTPUT" for an unnamed node.
  */
 static enum qdq_code
-name_node(struct qdq_model *m, struct qdqi_node *node, size_t i,
+name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map *given,
           struct qdqi_map *node_names, struct qdq_error *err)
 {
     const Onnx__NodeProto *p = node->proto;
     const char *name = p->name;
-    if (!name || !*name) {
+    struct given_name *g = name && *name ? qdqi_map_get(given, name) : NULL;
+    if (!g) {
         const char *output = p->n_output ? p->output[0] : "";
         name = *output ? qdqi_arena_printf(m->arena, "@%s", output)
                        : qdqi_arena_printf(m->arena, "@%zu", i);
-    } else if (qdqi_map_get(node_names, name)) {
-        for (unsigned n = 1; name && qdqi_map_get(node_names, name); n++)
-            name = qdqi_arena_printf(m->arena, "%s_%u", p->name, n);
+    } else if (g->used) {
+        do
+            name = qdqi_arena_printf(m->arena, "%s_%u", p->name, ++g->suffix);
+        while (name && (qdqi_map_get(given, name) || qdqi_map_get(node_names, name)));
         node->rename = name;
+    } else {
+        g->used = true;
     }
     if (!name || !qdqi_map_put(node_names, name, node) || !take_name(m, name))
         return qdqi_no_memory(err);
@@ -258,15 +282,14 @@ name_node(struct qdq_model *m, struct qdqi_node *node, size_t i,
 static enum qdq_code
 index_node_names(struct qdq_model *m, struct qdq_error *err)
 {
+    struct qdqi_map *given = qdqi_map_new(m->arena);
     struct qdqi_map *node_names = qdqi_map_new(m->arena);
-    if (!node_names)
+    if (!given || !node_names)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < m->graph.n_nodes; i++) {
-        enum qdq_code code = name_node(m, &m->graph.nodes[i], i, node_names, err);
-        if (code)
-            return code;
-    }
-    return QDQ_OK;
+    enum qdq_code code = collect_given_names(m, given, err);
+    for (size_t i = 0; i < m->graph.n_nodes && !code; i++)
+        code = name_node(m, &m->graph.nodes[i], i, given, node_names, err);
+    return code;
 }
 
 enum qdq_code

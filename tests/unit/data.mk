@@ -18,3 +18,6 @@ check_PROGRAMS += tests/fuzz/fuzz_dataset
 tests_fuzz_fuzz_dataset_SOURCES = tests/fuzz/fuzz_dataset.c
 tests_fuzz_fuzz_dataset_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_fuzz_fuzz_dataset_LDADD = engine/libqdqi.la
+
+# Placement cases, run by pytest against the installed qdq.
+EXTRA_DIST += tests/golden
