@@ -27,9 +27,9 @@ def session(model, optimized=True):
                                         providers=["CPUExecutionProvider"])
 
 
-def run(model, feed, batch=100):
+def run(model, feed, batch=100, optimized=True):
     """The first output over all samples of the feed (input name to array)."""
-    one = session(model)
+    one = session(model, optimized)
     n = len(next(iter(feed.values())))
     parts = [one.run(None, {k: v[i:i + batch] for k, v in feed.items()})[0]
              for i in range(0, n, batch)]

@@ -107,7 +107,7 @@ class Service:
         self.process.kill()
         self.process.wait()
         self.process = None
-        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+        eventually(lambda: not any(is_worker(pid) for pid in workers))
 
     def stop(self):
         """SIGTERM; the daemon has to be alive, to end by itself and to leave nothing."""
