@@ -45,11 +45,12 @@ START_TEST(names_are_unique)
     builder_node(&b, "Relu", "", "c", "y");
     builder_output(&b, "y", QDQI_FLOAT32);
     ck_assert_int_eq(builder_open(&b, &m, &err), 0);
-    static const char *const names[] = {"n", "n_1", "n_1_1", "@y"};
+    static const char *const names[] = {"n", "n_2", "n_1", "@y"};
     for (size_t i = 0; i < 4; i++)
         ck_assert_str_eq(m->graph.nodes[i].name, names[i]);
     ck_assert_ptr_null(m->graph.nodes[0].rename);
     ck_assert_ptr_nonnull(m->graph.nodes[1].rename);
+    ck_assert_ptr_null(m->graph.nodes[2].rename); /* its name is its own */
     ck_assert_ptr_null(m->graph.nodes[3].rename);
     qdq_model_free(&m);
     builder_fini(&b);
