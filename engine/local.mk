@@ -28,13 +28,15 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
 	engine/base/warnings.c engine/base/warnings.h \
-	engine/engine.h \
+	engine/engine.c \
 	engine/evaluate/evaluate.c \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
+	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/graph.c \
 	engine/model/info.c \
 	engine/model/model.c engine/model/model.h \
+	engine/model/open.c \
 	engine/model/skeleton.c engine/model/skeleton.h \
 	engine/model/types.c \
 	engine/model/write.c engine/model/write.h \
@@ -49,6 +51,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/method.c engine/range/method.h \
 	engine/range/minmax.c \
 	engine/range/observer.c engine/range/observer.h \
+	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/run/observe.c engine/run/observe.h \

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of the data, stage by stage. */
 #include "config.h"
-#include "engine.h"
+#include "stages.h"
 
 #include "model/write.h"
 #include "rewrite/insert.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 static const char *const stage_names[QDQ_N_STAGES] = {
@@ -21,79 +20,7 @@ qdq_stage_name(enum qdq_stage stage)
     return (unsigned)stage < QDQ_N_STAGES ? stage_names[stage] : "";
 }
 
-const char *
-qdq_version(void)
-{
-    return PACKAGE_VERSION;
-}
-
-/* --- the engine ----------------------------------------------------------------------
- */
-
-enum qdq_code
-qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **ret,
-                struct qdq_error *err)
-{
-    struct qdq_engine *engine = calloc(1, sizeof *engine);
-    if (!engine)
-        return qdqi_no_memory(err);
-    engine->threads = options->threads > 1 ? options->threads : 1;
-    enum qdq_code code =
-        options->runtime ? qdqi_runtime_open(options->runtime, &engine->runtime, err)
-                         : QDQ_OK;
-    if (code)
-        qdq_engine_close(&engine);
-    else
-        *ret = engine;
-    return code;
-}
-
-void
-qdq_engine_close(struct qdq_engine **engine)
-{
-    if (!engine || !*engine)
-        return;
-    qdqi_runtime_close(&(*engine)->runtime);
-    free(*engine);
-    *engine = NULL;
-}
-
-const char *
-qdq_engine_runtime_version(const struct qdq_engine *engine)
-{
-    return engine->runtime ? qdqi_runtime_version(engine->runtime) : "";
-}
-
-/* --- what the stages share -----------------------------------------------------------
- */
-
-enum qdq_code
-qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
-                  uint64_t total, struct qdq_error *err)
-{
-    const struct qdq_work *work = job->work;
-    if (work->progress && work->progress(work->progress_arg, stage, done, total))
-        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
-    return QDQ_OK;
-}
-
-enum qdq_code
-qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
-                       struct qdq_error *err)
-{
-    const struct qdq_warning *rows;
-    size_t n = qdqi_feed_warnings(feed, &rows);
-    for (size_t i = 0; i < n; i++) {
-        enum qdq_code code = qdqi_warn(&job->warnings, job->arena, err, rows[i].code,
-                                       rows[i].node, "%s", rows[i].detail);
-        if (code)
-            return code;
-    }
-    return QDQ_OK;
-}
-
-/* --- stages --------------------------------------------------------------------------
- */
+/* --- stages --------------------------------------------------------------- */
 
 static enum qdq_code
 stage_load(struct qdqi_job *job, struct qdq_error *err)
@@ -161,8 +88,7 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
                      "float and quantized were not compared: %s", lacking);
 }
 
-/* --- the walk ------------------------------------------------------------------------
- */
+/* --- the walk ------------------------------------------------------------- */
 
 static double
 now(void)
@@ -217,84 +143,13 @@ run_stages(struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- the report ----------------------------------------------------------------------
- */
-
-/* The report outlives its caller's spec: a copy of all that it says. */
-static const struct qdq_spec *
-copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec)
-{
-    struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
-    size_t n = spec->calibration.n_ranges;
-    struct qdq_given_range *ranges = qdqi_arena_array(arena, n, sizeof *ranges);
-    if (!copy || !ranges)
-        return NULL;
-    *copy = *spec;
-    copy->calibration.ranges = ranges;
-    copy->calibration.method = qdqi_arena_strdup(arena, spec->calibration.method);
-    for (size_t i = 0; i < n; i++) {
-        ranges[i] = spec->calibration.ranges[i];
-        ranges[i].tensor = qdqi_arena_strdup(arena, ranges[i].tensor);
-        if (!ranges[i].tensor)
-            return NULL;
-    }
-    return copy->calibration.method ? copy : NULL;
-}
-
-static enum qdq_code
-fill_report(struct qdqi_job *job, struct qdq_error *err)
-{
-    struct qdq_report *r = &job->report->view;
-    const struct qdq_work *work = job->work;
-    r->model = &job->model->info;
-    r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
-    r->dataset_id =
-        work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
-    r->calibration_samples = job->calibrated_samples;
-    r->spec = copy_spec(job->arena, work->spec);
-    r->device = "cpu";
-    r->plan = &job->plan->view;
-    r->size_before = job->model->size;
-    r->warnings = job->warnings.rows;
-    r->n_warnings = job->warnings.n;
-    if (!r->spec || (work->model_id && !r->model_id) ||
-        (work->dataset_id && !r->dataset_id))
-        return qdqi_no_memory(err);
-    return QDQ_OK;
-}
-
-static struct qdqi_report *
-report_new(void)
-{
-    struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdqi_report *report = arena ? qdqi_arena_alloc(arena, sizeof *report) : NULL;
-    if (report)
-        report->arena = arena;
-    else
-        qdqi_arena_free(&arena);
-    return report;
-}
-
-void
-qdq_report_free(struct qdq_report **report)
-{
-    if (!report || !*report)
-        return;
-    struct qdqi_report *r = (struct qdqi_report *)*report;
-    qdq_plan_free(&r->plan);
-    qdq_model_free(&r->model);
-    struct qdqi_arena *arena = r->arena; /* the report itself lies in it */
-    qdqi_arena_free(&arena);
-    *report = NULL;
-}
-
 enum qdq_code
 qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
              struct qdq_report **ret, struct qdq_error *err)
 {
     struct qdqi_job job = {.engine = engine,
                            .work = work,
-                           .report = report_new(),
+                           .report = qdqi_report_new(),
                            .scratch = qdqi_arena_new()};
     enum qdq_code code;
     struct qdq_report *report = job.report ? &job.report->view : NULL;
@@ -303,7 +158,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
         goto out;
     }
     job.arena = job.report->arena;
-    if ((code = run_stages(&job, err)) || (code = fill_report(&job, err)))
+    if ((code = run_stages(&job, err)) || (code = qdqi_report_fill(&job, err)))
         goto out;
     *ret = report;
     report = NULL;

@@ -39,8 +39,7 @@ struct qdqi_feed {
     alignas(max_align_t) unsigned char piece[PIECE];
 };
 
-/* --- opening: what fits what -------------------------------------------------------
- */
+/* --- opening: what fits what ---------------------------------------------- */
 
 /* What the model wants of an input, or what the data gives, as "float32 [N,3,32]". */
 struct shape_text {
@@ -260,8 +259,7 @@ warn_ignored(struct qdqi_feed *feed)
                                    info->arrays[i].name));
 }
 
-/* --- opening: samples and memory ---------------------------------------------------
- */
+/* --- opening: samples and memory ------------------------------------------ */
 
 /* Which samples the runs take, and the readers moved to the first of them. */
 static enum qdq_code
@@ -407,8 +405,7 @@ qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret)
     return feed->n_warnings;
 }
 
-/* --- running -----------------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 static enum qdq_code
 fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_error *err)

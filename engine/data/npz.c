@@ -25,8 +25,7 @@ struct qdqi_member {
     char name[QDQI_NPZ_MAX_NAME + 1];
 };
 
-/* --- libzip's view of the descriptor -----------------------------------------------
- */
+/* --- libzip's view of the descriptor -------------------------------------- */
 
 static zip_int64_t
 source_read(struct qdqi_npz *npz, void *to, uint64_t size)
@@ -103,8 +102,7 @@ source(void *arg, void *data, zip_uint64_t size, zip_source_cmd_t command)
     }
 }
 
-/* --- errors ------------------------------------------------------------------------
- */
+/* --- errors --------------------------------------------------------------- */
 
 static enum qdq_code
 directory_limit(struct qdq_error *err)
@@ -137,8 +135,7 @@ zip_failed(const struct qdqi_npz *npz, const char *name, zip_error_t *error,
                          zip_error_strerror(error));
 }
 
-/* --- the end of the file -----------------------------------------------------------
- */
+/* --- the end of the file -------------------------------------------------- */
 
 /* Sizes of the records that end a zip archive (APPNOTE.TXT 4.3.14 to 4.3.16). */
 enum { EOCD = 22, LOCATOR = 20, EOCD64 = 56, COMMENT = 65535 };
@@ -198,8 +195,7 @@ out:
     return code;
 }
 
-/* --- archive -----------------------------------------------------------------------
- */
+/* --- archive -------------------------------------------------------------- */
 
 static enum qdq_code
 open_zip(struct qdqi_npz *npz, struct qdq_error *err)
@@ -310,8 +306,7 @@ qdqi_npz_entry(struct qdqi_npz *npz, size_t i, struct qdqi_npz_entry *ret,
     return QDQ_OK;
 }
 
-/* --- members -----------------------------------------------------------------------
- */
+/* --- members -------------------------------------------------------------- */
 
 enum qdq_code
 qdqi_member_open(struct qdqi_npz *npz, size_t i, struct qdqi_member **ret,

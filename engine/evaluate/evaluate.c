@@ -4,7 +4,7 @@
  * dropped. The result is opened from the very bytes that were written.
  */
 #include "config.h"
-#include "engine.h"
+#include "stages.h"
 
 #include "evaluate/metrics.h"
 

@@ -50,8 +50,7 @@ check_not_external(const Onnx__TensorProto *t, const char *name, struct qdq_erro
                          name, location);
 }
 
-/* --- values that nodes do not make ---------------------------------------------------
- */
+/* --- values that nodes do not make ---------------------------------------- */
 
 static enum qdq_code
 index_initializers(struct qdq_model *m, struct qdq_error *err)
@@ -105,8 +104,7 @@ index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
     return QDQ_OK;
 }
 
-/* --- nested graphs -------------------------------------------------------------------
- */
+/* --- nested graphs -------------------------------------------------------- */
 
 static enum qdq_code index_nested(struct qdq_model *m, const Onnx__NodeProto *node,
                                   struct qdq_error *err);
@@ -162,8 +160,7 @@ index_nested(struct qdq_model *m, const Onnx__NodeProto *node, struct qdq_error 
     return QDQ_OK;
 }
 
-/* --- nodes ---------------------------------------------------------------------------
- */
+/* --- nodes ---------------------------------------------------------------- */
 
 static enum qdq_code
 index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)

@@ -84,7 +84,4 @@ enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,
 enum qdq_code qdqi_model_fill_info(struct qdq_model *model,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* A protobuf-c allocator over an arena: freeing does nothing. */
-ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
-
 #endif

@@ -108,8 +108,7 @@ damaged(const struct walk *w, const uint8_t *at, const char *what,
                          "not an ONNX model: %s at byte %s", what, offset);
 }
 
-/* --- wire format ---------------------------------------------------------------------
- */
+/* --- wire format ---------------------------------------------------------- */
 
 static bool
 read_varint(const uint8_t **p, const uint8_t *end, uint64_t *ret)
@@ -186,8 +185,7 @@ read_field(const struct walk *w, const uint8_t *p, const uint8_t *end,
     return QDQ_OK;
 }
 
-/* --- the walk ------------------------------------------------------------------------
- */
+/* --- the walk ------------------------------------------------------------- */
 
 static enum message
 child_of(enum message message, const struct field *field, unsigned depth)
@@ -318,8 +316,7 @@ walk_model(struct walk *w, struct qdqi_sink *sink, uint64_t *ret_size,
     return walk_message(w, MODEL, w->base, w->base + w->size, 0, ret_size, err);
 }
 
-/* --- cutting -------------------------------------------------------------------------
- */
+/* --- cutting -------------------------------------------------------------- */
 
 static bool
 is_data_field(uint32_t number)
@@ -416,8 +413,7 @@ out:
     return code;
 }
 
-/* --- expanding -----------------------------------------------------------------------
- */
+/* --- expanding ------------------------------------------------------------ */
 
 int64_t
 qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ranges and weights to scales, and the part of the report that lists them. */
 #include "config.h"
-#include "engine.h"
+#include "stages.h"
 
 #include "number/quantize.h"
 

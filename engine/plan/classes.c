@@ -20,8 +20,7 @@ qdqi_input_is_computed(const struct qdqi_node *node, int i)
            !node->inputs[i]->constant;
 }
 
-/* --- predicates of the table ---------------------------------------------------------
- */
+/* --- predicates of the table ---------------------------------------------- */
 
 static bool
 any_node(const struct qdq_model *model, const struct qdqi_node *node)
@@ -127,8 +126,7 @@ reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *
     return from_front == all || from_end == all;
 }
 
-/* --- where channels lie --------------------------------------------------------------
- */
+/* --- where channels lie --------------------------------------------------- */
 
 static int
 axis_NONE(const struct qdqi_node *node, int weight_input, size_t rank)
@@ -166,8 +164,7 @@ axis_MATMUL(const struct qdqi_node *node, int weight_input, size_t rank)
     return (int)rank - (weight_input == 1 ? 1 : 2);
 }
 
-/* --- the table -----------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------ */
 
 enum { OFF, ON };
 

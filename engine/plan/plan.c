@@ -27,8 +27,7 @@ struct planner {
     bool per_channel;
 };
 
-/* --- one decision per node -----------------------------------------------------------
- */
+/* --- one decision per node ------------------------------------------------ */
 
 /* NULL when a tensor of this element type can be quantized, else why not. */
 static const char *
@@ -147,8 +146,7 @@ is_quantized(const struct qdq_layer *layer)
     return layer->n_inputs > 0 || layer->weight_input >= 0;
 }
 
-/* --- each tensor once ----------------------------------------------------------------
- */
+/* --- each tensor once ----------------------------------------------------- */
 
 static enum qdq_code
 collect_layer(struct planner *p, const struct qdq_layer *layer, struct qdqi_map *seen,
@@ -204,8 +202,7 @@ collect(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- what the model as a whole allows ------------------------------------------------
- */
+/* --- what the model as a whole allows ------------------------------------- */
 
 /* Operators that say a model is quantized already, or partly. */
 static const char *const quantized_ops[] = {

@@ -5,7 +5,7 @@
  * memory does not grow with samples.
  */
 #include "config.h"
-#include "engine.h"
+#include "stages.h"
 
 #include "rewrite/insert.h"
 

@@ -80,8 +80,7 @@ qdqi_edit_new(const struct qdq_model *source, struct qdqi_arena *arena)
     return e->names && !e->out_of_memory ? e : NULL;
 }
 
-/* --- names ---------------------------------------------------------------------------
- */
+/* --- names ---------------------------------------------------------------- */
 
 const char *
 qdqi_edit_name(struct qdqi_edit *e, const char *base, const char *suffix)
@@ -100,8 +99,7 @@ qdqi_edit_name(struct qdqi_edit *e, const char *base, const char *suffix)
     return name;
 }
 
-/* --- nodes ---------------------------------------------------------------------------
- */
+/* --- nodes ---------------------------------------------------------------- */
 
 static bool
 fill_node(struct qdqi_edit *e, Onnx__NodeProto *node, const char *op, const char *name,
@@ -199,8 +197,7 @@ qdqi_edit_set_input(struct qdqi_edit *e, size_t node, size_t i, const char *tens
         copy->input[i] = copy_text(e, tensor);
 }
 
-/* --- initializers, imports, metadata -------------------------------------------------
- */
+/* --- initializers, imports, metadata -------------------------------------- */
 
 void
 qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
@@ -250,8 +247,7 @@ qdqi_edit_metadata(struct qdqi_edit *e, const char *key, const char *value)
     append(e, &e->metadata, entry);
 }
 
-/* --- putting it together -------------------------------------------------------------
- */
+/* --- putting it together -------------------------------------------------- */
 
 /* A source's rows followed by those added here. */
 static void *

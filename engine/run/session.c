@@ -43,8 +43,7 @@ check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
     return code;
 }
 
-/* --- the library ---------------------------------------------------------------------
- */
+/* --- the library ---------------------------------------------------------- */
 
 /* A library does not log: errors come back as statuses. */
 static void ORT_API_CALL
@@ -123,8 +122,7 @@ qdqi_runtime_version(const struct qdqi_runtime *r)
     return r->version;
 }
 
-/* --- opening -------------------------------------------------------------------------
- */
+/* --- opening -------------------------------------------------------------- */
 
 static OrtStatus *
 set_options(const struct qdqi_runtime *r, const struct qdq_model *source,
@@ -239,8 +237,7 @@ qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
     return code;
 }
 
-/* --- running -------------------------------------------------------------------------
- */
+/* --- running -------------------------------------------------------------- */
 
 static void
 release_values(struct qdqi_session *s)

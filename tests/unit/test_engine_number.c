@@ -11,8 +11,7 @@
 #include <float.h>
 #include <math.h>
 
-/* --- extremes ------------------------------------------------------------------------
- */
+/* --- extremes ------------------------------------------------------------- */
 
 static const struct {
     float data[4];
@@ -91,8 +90,7 @@ START_TEST(minmax_is_the_range_seen)
 }
 END_TEST
 
-/* --- scales --------------------------------------------------------------------------
- */
+/* --- scales --------------------------------------------------------------- */
 
 static const struct {
     double amax;
@@ -173,8 +171,7 @@ START_TEST(a_weight_that_is_not_finite_is_named)
 }
 END_TEST
 
-/* --- evaluation ----------------------------------------------------------------------
- */
+/* --- evaluation ----------------------------------------------------------- */
 
 START_TEST(figures_of_two_samples)
 {

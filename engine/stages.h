@@ -3,8 +3,8 @@
  * What the stages of one quantization share: quantize.c walks through them, each stage
  * reads what the earlier ones left and fills in its own part.
  */
-#ifndef QDQI_ENGINE_H
-#define QDQI_ENGINE_H
+#ifndef QDQI_STAGES_H
+#define QDQI_STAGES_H
 
 #include "base/warnings.h"
 #include "data/feed.h"
@@ -40,6 +40,11 @@ struct qdqi_job {
     int64_t calibrated_samples;  /* that calibration read, from the first on */
     struct qdqi_warnings warnings;
 };
+
+/* report.c: an empty report; what it says about the job as a whole. */
+struct qdqi_report *qdqi_report_new(void);
+enum qdq_code qdqi_report_fill(struct qdqi_job *job,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Tells progress; CANCELLED when the caller wants no more. */
 enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "stages.h"
+
+enum qdq_code
+qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
+                  uint64_t total, struct qdq_error *err)
+{
+    const struct qdq_work *work = job->work;
+    if (work->progress && work->progress(work->progress_arg, stage, done, total))
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
+                       struct qdq_error *err)
+{
+    const struct qdq_warning *rows;
+    size_t n = qdqi_feed_warnings(feed, &rows);
+    for (size_t i = 0; i < n; i++) {
+        enum qdq_code code = qdqi_warn(&job->warnings, job->arena, err, rows[i].code,
+                                       rows[i].node, "%s", rows[i].detail);
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
