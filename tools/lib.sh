@@ -1,5 +1,7 @@
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the tools: where things are, and how a Debian package gets installed.
+# shellcheck disable=SC2034 # used by those who source this
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
