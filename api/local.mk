@@ -1,11 +1,22 @@
 # The wire: sees the engine's public headers, jansson, nothing of the daemon.
 noinst_LTLIBRARIES += api/libapi.la
-api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api $(JANSSON_CFLAGS)
+api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api -I$(top_builddir)/api \
+	$(JANSSON_CFLAGS)
 api_libapi_la_LIBADD = $(JANSSON_LIBS) -lm
 api_libapi_la_SOURCES = \
 	api/include/api/job.h api/job.c \
+	api/include/api/openapi.h api/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/problem.c \
 	api/include/api/report.h api/report.c api/info.c \
 	api/include/api/route.h api/include/api/routes.h api/route.c \
 	api/include/api/spec.h api/spec.c api/members.h api/members.c api/ranges.c \
 	api/json.h api/json.c
+
+# The contract as a string literal: line by line, with what C would read escaped.
+EXTRA_DIST += api/openapi.yaml
+BUILT_SOURCES += api/openapi.inc
+CLEANFILES += api/openapi.inc
+api/openapi.inc: $(top_srcdir)/api/openapi.yaml
+	$(AM_V_GEN)$(MKDIR_P) api && \
+	sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $(top_srcdir)/api/openapi.yaml >$@.tmp && \
+	mv $@.tmp $@

@@ -2,6 +2,7 @@
 /* The table of handlers, and those that need no state. */
 #include "config.h"
 #include "handlers.h"
+#include "api/openapi.h"
 #include "api/report.h"
 
 #include <stdlib.h>
@@ -51,6 +52,12 @@ handle_version(struct request *request)
     free(version);
 }
 
+static void
+handle_openapi(struct request *request)
+{
+    reply_text(request, 200, "application/yaml", strdup(api_openapi()));
+}
+
 static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_MODELS_POST] = handle_models_post,
     [API_ROUTE_MODEL_GET] = handle_model_get,
@@ -73,6 +80,7 @@ static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_HEALTHZ] = handle_healthz,
     [API_ROUTE_READYZ] = handle_readyz,
     [API_ROUTE_VERSION] = handle_version,
+    [API_ROUTE_OPENAPI] = handle_openapi,
 };
 
 handler_fn

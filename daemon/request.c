@@ -88,15 +88,21 @@ set_reply(struct request *request, int status, const char *type, char *text)
 }
 
 void
-reply_json(struct request *request, int status, char *text)
+reply_text(struct request *request, int status, const char *type, char *text)
 {
     struct api_problem problem = {0};
     if (text) {
-        set_reply(request, status, "application/json", text);
+        set_reply(request, status, type, text);
         return;
     }
     api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     reply_problem(request, &problem);
+}
+
+void
+reply_json(struct request *request, int status, char *text)
+{
+    reply_text(request, status, "application/json", text);
 }
 
 void

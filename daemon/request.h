@@ -65,6 +65,8 @@ bool request_wait(const struct request *request, int absent, int *ret,
 
 /* Takes `text`; NULL, as encoders return it, becomes the problem NO_MEMORY. */
 void reply_json(struct request *request, int status, char *text);
+/* The same for text of another type. */
+void reply_text(struct request *request, int status, const char *type, char *text);
 void reply_problem(struct request *request, const struct api_problem *problem);
 void reply_empty(struct request *request, int status);
 /* Takes the descriptor. */

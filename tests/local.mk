@@ -27,4 +27,4 @@ AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
 	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS;
 dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh \
-	tests/check-layers.sh tests/check-source.sh
+	tests/check-layers.sh tests/check-openapi.sh tests/check-source.sh

@@ -4,6 +4,7 @@ API_UNIT_LDADD = api/libapi.la $(UNIT_LDADD) $(JANSSON_LIBS)
 EXTRA_DIST += tests/unit/api.h
 
 check_PROGRAMS += tests/unit/test_api_job tests/unit/test_api_json \
+	tests/unit/test_api_openapi \
 	tests/unit/test_api_problem tests/unit/test_api_report \
 	tests/unit/test_api_route tests/unit/test_api_spec
 
@@ -14,6 +15,10 @@ tests_unit_test_api_job_LDADD = $(API_UNIT_LDADD)
 tests_unit_test_api_json_SOURCES = tests/unit/test_api_json.c
 tests_unit_test_api_json_CPPFLAGS = $(API_UNIT_CPPFLAGS)
 tests_unit_test_api_json_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_openapi_SOURCES = tests/unit/test_api_openapi.c
+tests_unit_test_api_openapi_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_openapi_LDADD = $(API_UNIT_LDADD)
 
 tests_unit_test_api_problem_SOURCES = tests/unit/test_api_problem.c
 tests_unit_test_api_problem_CPPFLAGS = $(API_UNIT_CPPFLAGS)

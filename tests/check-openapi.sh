@@ -1,0 +1,76 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# api/openapi.yaml says what the tables say, no less and no more: the routes, the error
+# codes, the members of the spec, the stages, the states, and the version.
+src=${srcdir:-.}
+document=$src/api/openapi.yaml
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# same WHAT: what the table says and what the document says, both sorted.
+same() {
+    if [ ! -s "$work/table" ] || ! diff "$work/table" "$work/document"; then
+        echo "$1: < stands in the table alone, > in the document alone"
+        failed=1
+    fi
+}
+
+# enum_of SCHEMA: the values of a schema's enum, as a block or in brackets.
+enum_of() {
+    awk -v name="    $1:" '
+        $0 == name { here = 1; next }
+        here && /^    [A-Za-z]/ { exit }
+        here && /^ *enum: \[/ { gsub(/.*\[|\].*|,/, " "); for (i = 1; i <= NF; i++) print $i }
+        here && /^ *- / { print $2 }' "$document" | sort
+}
+
+# strings_of MACRO FILE N: the Nth quoted string of each row of a table.
+strings_of() {
+    grep -vE '^[ /]\*' "$2" | tr '\n' ' ' | grep -oE "\b$1\([A-Z_0-9]+, ?[^)]*" |
+        awk -F '"' -v n="$3" '{ print $(2 * n) }' | sort
+}
+
+awk -F '"' '/^ROUTE\(/ { print $2, $4 }' "$src/api/include/api/routes.h" |
+    sort >"$work/table"
+awk '/^paths:/ { here = 1; next } /^[a-z]/ { here = 0 }
+    here && /^  \// { sub(/:$/, "", $1); path = $1 }
+    here && /^    (get|post|put|delete|patch):$/ {
+        sub(/:/, "", $1); print toupper($1), path }' "$document" |
+    sort >"$work/document"
+same routes
+
+{
+    strings_of QDQ_CODE "$src/engine/include/qdq/codes.h" 1
+    strings_of PROBLEM "$src/api/include/api/problems.h" 1
+} | sort >"$work/table"
+enum_of Code >"$work/document"
+same 'error codes'
+
+strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
+enum_of Stage >"$work/document"
+same stages
+
+sed -n '/state_names\[API/,/};/p' "$src/api/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
+    sort >"$work/table"
+enum_of JobState >"$work/document"
+same 'states of a job'
+
+# The spec's members, without those that this version refuses whatever their value.
+sed -n '/^const struct member/,/^};/p' "$src/api/members.c" | tr '\n' ' ' |
+    sed 's/}, */},\n/g' |
+    grep -vE 'ONLY\(NULL\)|read_count, NULL, NO_FIELD' | grep -oE '"/[a-z0-9_/]+"' |
+    tr -d '"' | sort >"$work/table"
+# Members stand at 8 columns, those of groups at 12, of evaluate's object at 16.
+awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
+    here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
+    here && (/^            [a-z_0-9]+:/ ||
+        (group == "evaluate" && /^                [a-z_0-9]+:/)) {
+        sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
+same 'members of the spec'
+
+sed -n 's/^AC_INIT(\[qdqd\], \[\(.*\)\])/\1/p' "$src/configure.ac" >"$work/table"
+awk '/^info:/ { here = 1 } here && $1 == "version:" { print $2; exit }' "$document" \
+    >"$work/document"
+same version
+exit $failed

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api.h"
+
+#include "api/openapi.h"
+
+/* What is built in is the file, byte for byte. */
+START_TEST(test_document)
+{
+    FILE *file = fopen(unit_path("api/openapi.yaml"), "rb");
+    ck_assert_ptr_nonnull(file);
+    size_t size = strlen(api_openapi());
+    char *text = calloc(1, size + 2);
+    ck_assert_uint_eq(fread(text, 1, size + 1, file), size);
+    ck_assert_str_eq(text, api_openapi());
+    free(text);
+    fclose(file);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/openapi");
+    TCase *c = tcase_create("openapi");
+    tcase_add_test(c, test_document);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)
