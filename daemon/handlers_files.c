@@ -115,15 +115,12 @@ reply_model(struct request *request, const char *id)
     if (!open_model(request, id, &file, &fd))
         return;
     snprintf(tag, sizeof tag, "\"%s\"", file.id);
-    if (known && (strstr(known, tag) || !strcmp(known, "*"))) {
-        close(fd);
-        reply_empty(request, 304);
-    } else {
-        reply_file(request, "application/octet-stream", fd, file.size);
-        reply_header(request, "Content-Disposition",
-                     "attachment; filename=\"%.12s.onnx\"", strchr(file.id, ':') + 1);
-    }
+    reply_file(request, "application/octet-stream", fd, file.size);
+    if (known && (strstr(known, tag) || !strcmp(known, "*")))
+        request->reply.status = 304; /* goes without the body */
     reply_header(request, "ETag", "%s", tag);
+    reply_header(request, "Content-Disposition", "attachment; filename=\"%.12s.onnx\"",
+                 strchr(file.id, ':') + 1);
     store_file_fini(&file);
 }
 

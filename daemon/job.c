@@ -302,35 +302,49 @@ jobs_add_slot(struct jobs *jobs, struct job_slot *slot)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-/* A store that cannot be read is tried again after a while. */
-static void
+/*
+ * A store that cannot be written (a full disk) is tried again after a while. False: the
+ * daemon is stopping, and the next one will find the job as it stands in the store.
+ */
+static bool
 rest(struct jobs *jobs, const struct api_problem *problem)
 {
+    const struct timespec a_while = {1, 0};
     char quoted[LOG_QUOTED];
-    struct timespec until;
     log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    pthread_cond_timedwait(&jobs->work, &jobs->lock, &until);
+    nanosleep(&a_while, NULL);
+    return !jobs_is_draining(jobs);
+}
+
+/* Takes the next job into the slot. *ret_any is false when there is none to take. */
+static bool
+try_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
+          bool *ret_any, struct api_problem *p)
+{
+    bool ok = true;
+    *ret_any = false;
+    pthread_mutex_lock(&jobs->lock);
+    while (ok && !*ret_any && !jobs->draining) {
+        ok = store_job_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
+        if (ok && !*ret_any)
+            pthread_cond_wait(&jobs->work, &jobs->lock);
+    }
+    if (ok && *ret_any)
+        memcpy(slot->id, ret->id, sizeof slot->id);
+    pthread_mutex_unlock(&jobs->lock);
+    return ok;
 }
 
 bool
 jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret)
 {
-    bool any = false;
-    pthread_mutex_lock(&jobs->lock);
-    while (!any && !jobs->draining) {
-        struct api_problem problem = {0};
-        if (!store_job_claim(jobs->store, clock_wall_ms(), ret, &any, &problem)) {
-            any = false;
-            rest(jobs, &problem);
-        } else if (!any) {
-            pthread_cond_wait(&jobs->work, &jobs->lock);
-        }
+    struct api_problem problem = {0};
+    bool any;
+    while (!try_claim(jobs, slot, ret, &any, &problem)) {
+        if (!rest(jobs, &problem))
+            return false;
+        problem = (struct api_problem){0};
     }
-    if (any)
-        memcpy(slot->id, ret->id, sizeof slot->id);
-    pthread_mutex_unlock(&jobs->lock);
     if (any)
         log_info("job_started", "job=%s attempt=%lld", ret->id,
                  (long long)ret->attempts + 1);
@@ -393,13 +407,13 @@ void
 jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
 {
     const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
-    struct api_problem ignored = {0};
-    bool was = true;
-    char quoted[LOG_QUOTED], second[LOG_QUOTED];
-    if (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                       &was, &ignored))
-        log_error("store_failed", "job=%s detail=%s", slot->id,
-                  log_quote(second, ignored.detail));
+    struct api_problem store_problem = {0};
+    bool was = false;
+    char quoted[LOG_QUOTED];
+    while (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                          &was, &store_problem) &&
+           rest(jobs, &store_problem))
+        store_problem = (struct api_problem){0};
     if (was)
         log_info("job_failed", "job=%s code=%s detail=%s", slot->id,
                  api_problem_slug(problem->code), log_quote(quoted, problem->detail));
@@ -410,12 +424,11 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
 static void
 requeue(struct jobs *jobs, struct job_slot *slot, int charge)
 {
+    struct api_problem store_problem = {0};
     bool was = false;
-    struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
-    if (!store_job_requeue(jobs->store, slot->id, charge, &was, &problem))
-        log_error("store_failed", "job=%s detail=%s", slot->id,
-                  log_quote(quoted, problem.detail));
+    while (!store_job_requeue(jobs->store, slot->id, charge, &was, &store_problem) &&
+           rest(jobs, &store_problem))
+        store_problem = (struct api_problem){0};
     if (was)
         log_info("job_requeued", "job=%s", slot->id);
     leave(jobs, slot);

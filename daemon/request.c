@@ -110,7 +110,8 @@ reply_problem(struct request *request, const struct api_problem *problem)
 {
     int status = api_problem_status(problem->code);
     char quoted[LOG_QUOTED];
-    if (status == 500)
+    /* How a worker died was logged when it did. */
+    if (status == 500 && problem->code != API_WORKER_DIED)
         log_error("request_failed", "code=%s detail=%s",
                   api_problem_slug(problem->code), log_quote(quoted, problem->detail));
     set_reply(request, status, "application/problem+json", api_problem_encode(problem));
