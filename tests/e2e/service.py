@@ -12,6 +12,8 @@ from pathlib import Path
 
 import requests
 
+import contract
+
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(os.environ.get("QDQD_INSTALLED", ROOT / "_install"))
 DATA = ROOT / "tests" / "data"
@@ -168,7 +170,9 @@ class Service:
 
     def request(self, method, path, **options):
         options.setdefault("timeout", 120)
-        return self.http.request(method, self.url + path, **options)
+        answer = self.http.request(method, self.url + path, **options)
+        contract.check(method, path, answer)
+        return answer
 
     def get(self, path, **options):
         return self.request("GET", path, **options)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds what the daemon answers against api/openapi.yaml: Service.request() calls this
+for every answer of every test."""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "api" / "openapi.yaml"
+PROBLEM = "application/problem+json"
+# Statuses that any path may answer with; they are told in the document's first lines.
+ANYWHERE = {403: "host_not_allowed", 404: "not_found", 405: "method_not_allowed"}
+
+
+@lru_cache
+def document():
+    return yaml.safe_load(DOCUMENT.read_text())
+
+
+@lru_cache
+def validator(pointer):
+    registry = Registry().with_resource(
+        "urn:contract", Resource(contents=document(), specification=DRAFT202012))
+    return Draft202012Validator({"$ref": "urn:contract#" + pointer}, registry=registry)
+
+
+def follow(node):
+    """A node, or what its $ref stands for."""
+    while "$ref" in node:
+        found = document()
+        for name in node["$ref"].removeprefix("#/").split("/"):
+            found = found[name.replace("~1", "/").replace("~0", "~")]
+        node = found
+    return node
+
+
+def schema_of(media):
+    """The pointer of the named schema of a media type."""
+    return media["schema"]["$ref"].removeprefix("#")
+
+
+def operation(method, path):
+    """The document's operation for a request; None where there is none."""
+    method = "get" if method == "HEAD" else method.lower()
+    for template, item in document()["paths"].items():
+        if re.fullmatch(re.sub(r"\\?\{\w+\\?\}", "[^/]+", re.escape(template)), path):
+            return item.get(method)
+    return None
+
+
+def check_body(answer, content):
+    media_type = answer.headers.get("Content-Type", "")
+    assert media_type in content, f"{media_type} is not in the contract"
+    if media_type.endswith("json"):
+        validator(schema_of(content[media_type])).validate(answer.json())
+
+
+def check(method, path, answer):
+    status = answer.status_code
+    found = operation(method, path.split("?")[0])
+    if found is None or str(status) not in found["responses"]:
+        assert status in ANYWHERE, f"{method} {path} may not answer {status}"
+        if method != "HEAD":
+            check_body(answer, {PROBLEM: {"schema": {
+                "$ref": "#/components/schemas/Problem"}}})
+            assert answer.json()["code"] == ANYWHERE[status]
+        return
+    response = follow(found["responses"][str(status)])
+    for name in response.get("headers", {}):
+        # Retry-After is for those problems that time may mend.
+        assert name in answer.headers or name == "Retry-After", f"no {name}"
+    if "content" not in response:
+        assert not answer.content
+    elif method != "HEAD":
+        check_body(answer, response["content"])
+        if answer.headers["Content-Type"] == PROBLEM:
+            assert f"`{answer.json()['code']}`" in response["description"]
