@@ -16,8 +16,7 @@
 #define MAX_PAGE 500
 #define QUANTIZE_WAIT 55 /* seconds: below the minute at which proxies give up */
 
-/* --- what a job is made of ----------------------------------------------------------
- */
+/* --- what a job is made of ------------------------------------------------ */
 
 /* The kind of file behind each place in a body, and the member that names it. */
 static const struct {
@@ -135,8 +134,7 @@ submit(struct request *request, char id[JOB_ID_SIZE], struct api_problem *p)
     return ok;
 }
 
-/* --- showing jobs -------------------------------------------------------------------
- */
+/* --- showing jobs --------------------------------------------------------- */
 
 /* Borrows from the view. */
 static struct api_job
@@ -184,8 +182,7 @@ wait_for_job(struct request *request, struct job_view *ret, struct api_problem *
            jobs_wait(request->service->jobs, request->match.id, seconds, ret, p);
 }
 
-/* --- POST ---------------------------------------------------------------------------
- */
+/* --- POST ----------------------------------------------------------------- */
 
 void
 handle_plan_post(struct request *request)
@@ -273,8 +270,7 @@ handle_quantize_post(struct request *request)
     job_view_fini(&view);
 }
 
-/* --- one job ------------------------------------------------------------------------
- */
+/* --- one job -------------------------------------------------------------- */
 
 void
 handle_job_get(struct request *request)
@@ -368,8 +364,7 @@ handle_job_report(struct request *request)
     job_view_fini(&view);
 }
 
-/* --- the list -----------------------------------------------------------------------
- */
+/* --- the list ------------------------------------------------------------- */
 
 static bool
 read_filter(const struct request *request, struct store_filter *filter, char **ret_key,

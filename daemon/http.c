@@ -29,7 +29,7 @@ struct http {
     char host[128]; /* of http.listen; "" for a unix socket */
 };
 
-/* --- reading ---------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 const char *
 request_header(const struct request *request, const char *name)
@@ -68,8 +68,7 @@ count_headers(const struct request *request, const char *name)
     return counter.n;
 }
 
-/* --- what can be refused before the body is read -----------------------------------
- */
+/* --- what can be refused before the body is read -------------------------- */
 
 /* Is the host of "HOST:PORT" or "[HOST]:PORT" one of ours? The port does not matter. */
 static bool
@@ -154,7 +153,7 @@ check_head(const struct http *http, struct request *request, const char *method,
            check_length(request, request->body.limit, p);
 }
 
-/* --- answering -------------------------------------------------------------------- */
+/* --- answering ------------------------------------------------------------ */
 
 static struct MHD_Response *
 make_response(struct reply *reply)
@@ -213,8 +212,7 @@ answer(struct request *request)
     return send_reply(request);
 }
 
-/* --- the way of a request -----------------------------------------------------------
- */
+/* --- the way of a request ------------------------------------------------- */
 
 static bool
 has_body(const struct request *request)

@@ -28,7 +28,7 @@ fail_memory(struct api_problem *p)
     return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
 }
 
-/* --- pieces ----------------------------------------------------------------------- */
+/* --- pieces --------------------------------------------------------------- */
 
 static bool
 append_text(struct body_text *text, const char *data, size_t len, struct api_problem *p)
@@ -59,7 +59,7 @@ append_file(struct body *body, enum body_file file, const char *data, size_t len
     return spool_write(body->files[file], data, len, p);
 }
 
-/* --- forms ------------------------------------------------------------------------ */
+/* --- forms ---------------------------------------------------------------- */
 
 static int
 find_part(const char *name)
@@ -132,7 +132,7 @@ fail_form(struct api_problem *p)
                            "the multipart form cannot be read");
 }
 
-/* --- the way of a body ------------------------------------------------------------ */
+/* --- the way of a body ---------------------------------------------------- */
 
 static bool
 has_type(const char *content_type, const char *wanted)
@@ -182,8 +182,7 @@ body_take(struct body *body, const char *data, size_t len, struct api_problem *p
     return MHD_post_process(body->post, data, len) == MHD_YES || fail_form(p);
 }
 
-/* --- what it comes to --------------------------------------------------------------
- */
+/* --- what it comes to ----------------------------------------------------- */
 
 /* A small file part of a job may be the text of a stored id. */
 static bool

@@ -64,8 +64,7 @@ jobs_close(struct jobs **jobs)
     *jobs = NULL;
 }
 
-/* --- helpers with the lock held ----------------------------------------------------
- */
+/* --- helpers with the lock held ------------------------------------------- */
 
 static struct job_slot *
 find_slot(struct jobs *jobs, const char *id)
@@ -109,8 +108,7 @@ check_room(struct jobs *jobs, struct api_problem *p)
                            "%lld jobs wait already", (long long)length);
 }
 
-/* --- for those who ask -------------------------------------------------------------
- */
+/* --- for those who ask ---------------------------------------------------- */
 
 bool
 jobs_check_room(struct jobs *jobs, struct api_problem *p)
@@ -290,8 +288,7 @@ job_view_fini(struct job_view *view)
     store_job_fini(&view->row);
 }
 
-/* --- for the lanes ------------------------------------------------------------------
- */
+/* --- for the lanes -------------------------------------------------------- */
 
 void
 jobs_add_slot(struct jobs *jobs, struct job_slot *slot)
@@ -455,8 +452,7 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
     }
 }
 
-/* --- the end -------------------------------------------------------------------------
- */
+/* --- the end -------------------------------------------------------------- */
 
 void
 jobs_drain(struct jobs *jobs)

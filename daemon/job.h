@@ -54,7 +54,7 @@ bool jobs_open(struct library *library, const struct settings *settings,
                struct jobs **ret, struct api_problem *p);
 void jobs_close(struct jobs **jobs);
 
-/* --- for those who ask ----------------------------------------------------------- */
+/* --- for those who ask ---------------------------------------------------- */
 
 /* Would a job be taken now? DRAINING, QUEUE_FULL. */
 bool jobs_check_room(struct jobs *jobs, struct api_problem *p);
@@ -80,7 +80,7 @@ bool jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
 bool jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p);
 void job_view_fini(struct job_view *view);
 
-/* --- for the lanes that run jobs -------------------------------------------------- */
+/* --- for the lanes that run jobs ------------------------------------------ */
 
 /* Registers a lane for life. */
 void jobs_add_slot(struct jobs *jobs, struct job_slot *slot);
@@ -102,7 +102,7 @@ void jobs_fail(struct jobs *jobs, struct job_slot *slot,
 void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
                const char *how);
 
-/* --- the end ---------------------------------------------------------------------- */
+/* --- the end -------------------------------------------------------------- */
 
 /* From now on no job is taken or started. */
 void jobs_drain(struct jobs *jobs);

@@ -39,7 +39,7 @@ header_fits(const struct header *h)
            h->n_fds >= types[h->type].min_fds && h->n_fds <= types[h->type].max_fds;
 }
 
-/* --- sending --------------------------------------------------------------------- */
+/* --- sending -------------------------------------------------------------- */
 
 static void
 attach_fds(struct msghdr *msg, union control *control, const struct message *message)
@@ -101,7 +101,7 @@ message_send(int socket, const struct message *message)
     return true;
 }
 
-/* --- receiving ------------------------------------------------------------------- */
+/* --- receiving ------------------------------------------------------------ */
 
 static bool
 read_all(int socket, void *buf, size_t len)

@@ -41,8 +41,7 @@ struct pool {
     bool closing;
 };
 
-/* --- one request and its answers ---------------------------------------------------
- */
+/* --- one request and its answers ------------------------------------------ */
 
 enum outcome { DONE, FAILED, DIED };
 
@@ -88,8 +87,7 @@ follow(struct lane *lane, const struct message *request, int timeout_ms, told_fn
     }
 }
 
-/* --- jobs ----------------------------------------------------------------------------
- */
+/* --- jobs ----------------------------------------------------------------- */
 
 static void
 tell(struct lane *lane, const struct message_progress *progress)
@@ -199,8 +197,7 @@ job_lane(void *arg)
     return NULL;
 }
 
-/* --- short work
- * ------------------------------------------------------------------------ */
+/* --- short work ----------------------------------------------------------- */
 
 static void
 ignore(struct lane *lane, const struct message_progress *progress)
@@ -280,8 +277,7 @@ pool_ask(struct pool *pool, const struct message *request, char **ret,
     return task.ok;
 }
 
-/* --- opening and closing
- * ----------------------------------------------------------------- */
+/* --- opening and closing -------------------------------------------------- */
 
 static bool
 start_lane(struct pool *pool, struct lane *lane, void *(*run)(void *),

@@ -13,7 +13,7 @@
 
 #define MAX_WAIT 300 /* seconds */
 
-/* --- reading ---------------------------------------------------------------------- */
+/* --- reading -------------------------------------------------------------- */
 
 static bool
 parse_number(const char *text, size_t len, int64_t *ret)
@@ -72,7 +72,7 @@ request_wait(const struct request *request, int absent, int *ret, struct api_pro
     return true;
 }
 
-/* --- answering -------------------------------------------------------------------- */
+/* --- answering ------------------------------------------------------------ */
 
 static void
 set_reply(struct request *request, int status, const char *type, char *text)

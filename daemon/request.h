@@ -60,8 +60,7 @@ bool request_number(const struct request *request, const char *name, int64_t min
 bool request_wait(const struct request *request, int absent, int *ret,
                   struct api_problem *p);
 
-/* --- answers: exactly one of these for each request ----------------------------------
- */
+/* --- answers: exactly one of these for each request ----------------------- */
 
 /* Takes `text`; NULL, as encoders return it, becomes the problem NO_MEMORY. */
 void reply_json(struct request *request, int status, char *text);

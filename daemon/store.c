@@ -71,7 +71,7 @@ fail_memory(struct api_problem *p)
     return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
 }
 
-/* --- opening -------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
 static bool
 make_schema(struct store *store, struct api_problem *p)
@@ -139,7 +139,7 @@ store_close(struct store **store)
     *store = NULL;
 }
 
-/* --- statements (all with the lock held) ---------------------------------------- */
+/* --- statements (all with the lock held) ---------------------------------- */
 
 static void
 bind_text(sqlite3_stmt *stmt, int i, const char *text)
@@ -209,7 +209,7 @@ column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
     snprintf(ret, size, "%s", text ? text : "");
 }
 
-/* --- files ----------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------- */
 
 bool
 store_file_add(struct store *store, enum store_kind kind, const struct store_file *file,
@@ -312,8 +312,7 @@ store_needs_blob(struct store *store, const char *id)
     return needed;
 }
 
-/* --- jobs --------------------------------------------------------------------------
- */
+/* --- jobs ----------------------------------------------------------------- */
 
 /* An error whose slug this version does not know stays an error: INTERNAL. */
 static void

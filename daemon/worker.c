@@ -37,7 +37,7 @@ struct worker {
     int told_stage;  /* -1 before the first */
 };
 
-/* --- answers --------------------------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static void
 send_message(struct worker *w, const struct message *message)
@@ -79,7 +79,7 @@ answer_error(struct worker *w, const struct qdq_error *err)
     answer_failed(w, &problem);
 }
 
-/* --- the engine ------------------------------------------------------------------ */
+/* --- the engine ----------------------------------------------------------- */
 
 /*
  * Opens the engine at its first use and keeps it warm. Without ONNX Runtime it still
@@ -129,7 +129,7 @@ tell_progress(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total)
     return w->gone;
 }
 
-/* --- requests -------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static void
 check_model(struct worker *w, const struct message *request)
@@ -315,7 +315,7 @@ serve(struct worker *w)
     }
 }
 
-/* --- start ----------------------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 /* In need of memory the kernel ends a worker, which costs one job, not the daemon. */
 static void

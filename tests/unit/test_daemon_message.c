@@ -22,8 +22,7 @@ tear_down(void)
     close(ends[1]);
 }
 
-/* --- what is sent arrives
- * -------------------------------------------------------------- */
+/* --- what is sent arrives ------------------------------------------------- */
 
 START_TEST(request_with_files)
 {
@@ -116,8 +115,7 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* --- what is not by the table is refused
- * ----------------------------------------------- */
+/* --- what is not by the table is refused ---------------------------------- */
 
 START_TEST(not_sent)
 {

@@ -5,8 +5,7 @@
 
 #define GIB (INT64_C(1) << 30)
 
-/* --- bad values name their source, line and key -------------------------------------
- */
+/* --- bad values name their source, line and key --------------------------- */
 
 static const struct {
     const char *file, *environment, *flag, *value;
@@ -60,8 +59,7 @@ START_TEST(missing_file)
 }
 END_TEST
 
-/* --- good ones
- * ------------------------------------------------------------------------ */
+/* --- good ones ------------------------------------------------------------ */
 
 START_TEST(defaults)
 {
