@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What qdq does to the files around it, whatever happens."""
+
+import json
+import os
+import signal
+import subprocess
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import judge
+from service import CALIBRATION, DATA, INSTALLED, eventually
+from test_qdq import last_line
+
+RESNET = DATA / "glyph_resnet.onnx"
+QDQ = INSTALLED / "bin" / "qdq"
+
+
+def qdq(*arguments, cwd, **environment):
+    return subprocess.run([QDQ, *map(str, arguments)], cwd=cwd, timeout=120,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          env={**os.environ, **environment})
+
+
+def names(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing(tmp_path, number):
+    process = subprocess.Popen(
+        [QDQ, "quantize", DATA / "glyph_vit.onnx", "--calibration", CALIBRATION,
+         "-o", "out.onnx", "--report", "report.json"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+    found = eventually(lambda: names(tmp_path), every=0.001)
+    assert all(".tmp" in name for name in found)
+    process.send_signal(number)
+    assert process.wait(20) == -number
+    assert names(tmp_path) == []
+
+
+def test_ranges_need_no_runtime(tmp_path):
+    """The ranges of a report, given by hand, make the same Q/DQ pairs without ONNX
+    Runtime; what has to run the model says that it is missing."""
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "a.onnx",
+               "--report", "report.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    spec = {"calibration": {"ranges": report["tensors"]}, "evaluate": False}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    nowhere = {"QDQD_ENGINE_RUNTIME": "/nonexistent/libonnxruntime.so"}
+    done = qdq("quantize", RESNET, "--spec", "spec.json", "-o", "b.onnx", cwd=tmp_path,
+               **nowhere)
+    assert done.returncode == 0, done.stderr
+    a, b = (judge.load((tmp_path / name).read_bytes()) for name in ("a.onnx", "b.onnx"))
+    assert a.graph == b.graph
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "c.onnx",
+               cwd=tmp_path, **nowhere)
+    assert done.returncode == 1
+    assert "runtime_missing" in last_line(done)
+    assert "/nonexistent/libonnxruntime.so" in last_line(done)
+
+
+def test_outputs_that_cannot_be(tmp_path):
+    (tmp_path / "net.onnx").write_bytes(RESNET.read_bytes())
+    (tmp_path / "folder").mkdir()
+    before = names(tmp_path)
+    for arguments in (["-o", "net.onnx"], ["-o", "folder"], ["-o", "no/where.onnx"],
+                      ["-o", "/dev/null"], ["-o", "o.onnx", "--report", "folder"]):
+        done = qdq("quantize", "net.onnx", "--calibration", CALIBRATION, *arguments,
+                   cwd=tmp_path)
+        assert done.returncode == 1, arguments
+        assert arguments[-1] in last_line(done)
+        assert names(tmp_path) == before
+    assert (tmp_path / "net.onnx").read_bytes() == RESNET.read_bytes()
+
+
+def test_inputs_that_are_no_files(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", "/dev/zero"):
+        for arguments in (["info", path], ["quantize", RESNET, "-o", "o", "--spec", path],
+                          ["quantize", RESNET, "-o", "o", "--calibration",
+                           path]):
+            done = qdq(*arguments, cwd=tmp_path)
+            assert done.returncode == 1
+            assert "not a regular file" in last_line(done)
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    done = subprocess.run(
+        ["sh", "-c", 'umask 027 && exec "$@"', "sh", QDQ, "quantize", RESNET,
+         "--calibration", CALIBRATION, "-o", "out.onnx", "--report", "report.json"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for name in ("out.onnx", "report.json"):
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
+
+
+def test_standard_output_that_is_full():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([QDQ, "plan", RESNET, "--json"], stdout=full,
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              text=True, timeout=120)
+    assert done.returncode == 1
+    assert "standard output" in last_line(done)
+
+
+def test_names_cannot_steer_the_terminal(tmp_path):
+    """Control characters of a model's names reach no terminal, nor break the JSON."""
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], "evil\x1b[2J\rname")
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g\x07", [value("x", TensorProto.FLOAT, ["b\x1b", 2])],
+        [value("y", TensorProto.FLOAT, None)],
+        [helper.make_tensor("w", TensorProto.FLOAT, [2, 1], [1, 2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+    onnx.save(model, tmp_path / "m.onnx")
+    for command in ("plan", "info"):
+        done = qdq(command, "m.onnx", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert not set("\x1b\x07\r") & set(done.stdout + done.stderr)
+        as_json = qdq(command, "m.onnx", "--json", cwd=tmp_path)
+        assert not set("\x1b\x07\r") & set(as_json.stdout)
+        json.loads(as_json.stdout)
+    layers = json.loads(qdq("plan", "m.onnx", "--json", cwd=tmp_path).stdout)["layers"]
+    assert layers[0]["name"] == "evil\x1b[2J\rname"
