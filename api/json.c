@@ -188,8 +188,7 @@ api_json_pointer_add(char *to, size_t size, const char *segment)
     }
 }
 
-/* --- the pointer of a place in a text ------------------------------------------------
- */
+/* --- the pointer of a place in a text --------------------------------------------- */
 
 enum { MAX_DEPTH = 2048 }; /* jansson's own bound on nesting */
 
@@ -224,8 +223,8 @@ pointer_of(const struct level *levels, size_t depth, char *to, size_t size)
     }
 }
 
-/* The pointer of the key that ends at `len`; the text up to there is known to be JSON.
- */
+/* The pointer of the key that ends at `len`; up to there the text is known to be
+   JSON. */
 static void
 pointer_at(const char *text, size_t len, char *to, size_t size)
 {
