@@ -7,7 +7,7 @@
 
 #include "json.h"
 
-/* --- shapes ----------------------------------------------------------------------- */
+/* --- shapes --------------------------------------------------------------- */
 
 /* A size, a symbol's name, or null for a dimension that is not known. */
 static json_t *
@@ -52,7 +52,7 @@ api_dataset_info_encode(const struct qdq_dataset_info *dataset)
         0);
 }
 
-/* --- model ------------------------------------------------------------------------ */
+/* --- model ---------------------------------------------------------------- */
 
 static json_t *
 encode_op(const void *items, size_t i)
@@ -116,7 +116,7 @@ api_model_info_encode(const struct qdq_model_info *model,
         0);
 }
 
-/* --- layers ----------------------------------------------------------------------- */
+/* --- layers --------------------------------------------------------------- */
 
 static json_t *
 encode_support(const void *unused, size_t i)

@@ -38,7 +38,7 @@ api_job_state_ended(enum api_job_state state)
            state == API_JOB_CANCELLED;
 }
 
-/* --- encoding --------------------------------------------------------------------- */
+/* --- encoding ------------------------------------------------------------- */
 
 /* RFC 3339, UTC, milliseconds; null for 0. */
 static json_t *
@@ -166,7 +166,7 @@ api_status_encode(const char *status)
     return api_json_dump(json_pack("{s:o}", "status", api_json_text(status)), 0);
 }
 
-/* --- a job's body ----------------------------------------------------------------- */
+/* --- a job's body --------------------------------------------------------- */
 
 static bool
 bad_member(struct api_problem *problem, const char *name, const char *wanted,

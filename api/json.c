@@ -188,7 +188,7 @@ api_json_pointer_add(char *to, size_t size, const char *segment)
     }
 }
 
-/* --- the pointer of a place in a text --------------------------------------------- */
+/* --- the pointer of a place in a text ------------------------------------- */
 
 enum { MAX_DEPTH = 2048 }; /* jansson's own bound on nesting */
 

@@ -11,7 +11,7 @@
 
 enum { MANY = INT32_MAX }; /* bound of counts */
 
-/* --- readers and writers of one value --------------------------------------------- */
+/* --- readers and writers of one value ------------------------------------- */
 
 struct label
 api_label(const struct member *m)
@@ -234,7 +234,7 @@ write_evaluate(const struct qdq_spec *spec, const struct member *m)
     return json_boolean(spec->evaluate == QDQ_YES);
 }
 
-/* --- the table -------------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
 #define ONLY(json) ((const char *const[]){json})

@@ -3,12 +3,8 @@
 #include "api/problem.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "json.h"
 
 /* The engine's rows come first and in its order: its code n is API code n - 1. */
 #define QDQ_CODE(name, slug, meaning)                     \
@@ -57,8 +53,8 @@ api_problem_slug(enum api_code code)
     return slug ? slug : qdq_code_slug(engine_code(known(code)));
 }
 
-static const char *
-problem_meaning(enum api_code code)
+const char *
+api_problem_meaning(enum api_code code)
 {
     const char *meaning = problems[known(code)].meaning;
     return meaning ? meaning : qdq_code_meaning(engine_code(known(code)));
@@ -117,68 +113,4 @@ api_problem_set_engine(struct api_problem *p, const struct qdq_error *err)
     return api_problem_set(p, code, err->kind,
                            err->kind == QDQ_AT_NOTHING ? NULL : err->where, "%s",
                            err->text);
-}
-
-/* Samples and byte offsets are numbers, everything else is a name. */
-static json_t *
-encode_where(enum qdq_where kind, const char *where)
-{
-    if (kind == QDQ_AT_SAMPLE || kind == QDQ_AT_OFFSET) {
-        char *end;
-        errno = 0;
-        long long number = strtoll(where, &end, 10);
-        if (end != where && !*end && errno == 0)
-            return json_integer(number);
-    }
-    return api_json_text(where);
-}
-
-static json_t *
-encode_errors(const struct api_problem *p)
-{
-    return json_pack("[{s:o, s:o}]", qdq_where_name(p->kind),
-                     encode_where(p->kind, p->where), "detail",
-                     api_json_text(p->detail));
-}
-
-json_t *
-api_problem_json(const struct api_problem *p)
-{
-    enum api_code code = p->set ? known(p->code) : API_INTERNAL;
-    const char *slug = api_problem_slug(code);
-    char type[96];
-    snprintf(type, sizeof type, "/v1/errors#%s", slug);
-    json_t *json = json_pack("{s:s, s:s, s:i, s:o, s:s, s:b}", "type", type, "title",
-                             problem_meaning(code), "status", api_problem_status(code),
-                             "detail", api_json_text(p->detail), "code", slug,
-                             "retryable", api_problem_retryable(code));
-    if (json && qdq_where_name(p->kind)[0] &&
-        json_object_set_new(json, "errors", encode_errors(p)) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    return json;
-}
-
-char *
-api_problem_encode(const struct api_problem *p)
-{
-    return api_json_dump(api_problem_json(p), 0);
-}
-
-static json_t *
-encode_row(const void *unused, size_t i)
-{
-    (void)unused;
-    enum api_code code = (enum api_code)i;
-    return json_pack("{s:s, s:i, s:b, s:s}", "code", api_problem_slug(code), "status",
-                     api_problem_status(code), "retryable", api_problem_retryable(code),
-                     "meaning", problem_meaning(code));
-}
-
-char *
-api_problems_encode(void)
-{
-    return api_json_dump(
-        json_pack("{s:o}", "errors", api_json_list(NULL, API_N_CODES, encode_row)), 0);
 }

@@ -22,7 +22,7 @@ index_or_null(int value)
     return value < 0 ? json_null() : json_integer(value);
 }
 
-/* --- plan ------------------------------------------------------------------------- */
+/* --- plan ----------------------------------------------------------------- */
 
 static json_t *
 encode_int(const void *items, size_t i)
@@ -77,7 +77,7 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
         0);
 }
 
-/* --- report ----------------------------------------------------------------------- */
+/* --- report --------------------------------------------------------------- */
 
 static json_t *
 encode_tensor(const void *items, size_t i)

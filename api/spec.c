@@ -9,7 +9,7 @@
 
 #include "members.h"
 
-/* --- decoding --------------------------------------------------------------------- */
+/* --- decoding ------------------------------------------------------------- */
 
 /* The member's own name, if it stands directly in the object at `base`; else NULL. */
 static const char *
@@ -204,7 +204,7 @@ api_spec_get(const struct api_spec *spec)
     return &spec->spec;
 }
 
-/* --- encoding --------------------------------------------------------------------- */
+/* --- encoding ------------------------------------------------------------- */
 
 /* Puts `value`, which is taken, at a pointer of one or two segments. */
 static int

@@ -45,7 +45,7 @@ file_open(const char *path, int *ret, struct api_problem *problem)
     return true;
 }
 
-/* --- digests ---------------------------------------------------------------------- */
+/* --- digests -------------------------------------------------------------- */
 
 /* Feeds `fd` from its beginning to the digest; errno is set when that fails. */
 static bool
@@ -107,7 +107,7 @@ digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
     return ok || no_memory(problem);
 }
 
-/* --- specs ------------------------------------------------------------------------ */
+/* --- specs ---------------------------------------------------------------- */
 
 /* The whole of a small file; the caller frees it. */
 static bool
@@ -160,7 +160,7 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
     return ok;
 }
 
-/* --- output ----------------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 enum { MAX_OUTPUTS = 4 };
 

@@ -56,7 +56,7 @@ print_warnings(const struct qdq_warning *warnings, size_t n)
     }
 }
 
-/* --- plan ------------------------------------------------------------------------- */
+/* --- plan ----------------------------------------------------------------- */
 
 static void
 widen(int *width, const char *text)
@@ -115,7 +115,7 @@ print_plan(const struct qdq_plan_view *plan)
            plan->n_quantized, plan->n_layers, plan->n_tensors, plan->n_weights);
 }
 
-/* --- info ------------------------------------------------------------------------- */
+/* --- info ----------------------------------------------------------------- */
 
 static void
 put_size(uint64_t bytes)
@@ -173,7 +173,7 @@ print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan)
                plan->n_layers);
 }
 
-/* --- after the work --------------------------------------------------------------- */
+/* --- after the work ------------------------------------------------------- */
 
 static void
 put_output(const struct qdq_output_report *output)

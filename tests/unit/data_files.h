@@ -54,8 +54,7 @@ file_of(struct bytes *b)
     return fd;
 }
 
-/* --- .npy --------------------------------------------------------------------------
- */
+/* --- .npy ----------------------------------------------------------------- */
 
 /* An .npy file of `version` with this dict literal and these element bytes. */
 static inline struct bytes
@@ -81,8 +80,7 @@ npy_c(const char *descr, const char *shape, const void *data, size_t size)
     return npy(1, dict, data, size);
 }
 
-/* --- .npz --------------------------------------------------------------------------
- */
+/* --- .npz ----------------------------------------------------------------- */
 
 static inline uint32_t
 crc32_of(const unsigned char *p, size_t n)

@@ -7,7 +7,7 @@
 #include "api/report.h"
 #include "api/spec.h"
 
-/* --- a small model and what was done to it ---------------------------------------- */
+/* --- a small model and what was done to it -------------------------------- */
 
 static const struct qdq_dim dims[] = {{-1, "batch"}, {1, NULL}, {-1, NULL}};
 static const struct qdq_value inputs[] = {{"input", "float32", true, 3, dims}};
@@ -119,7 +119,7 @@ START_TEST(test_dataset)
 }
 END_TEST
 
-/* --- the report ------------------------------------------------------------------- */
+/* --- the report ----------------------------------------------------------- */
 
 static const struct qdq_tensor_report tensors[] = {
     {"input", -0.5, 1.0, (double)(1.0F / 127), 0, "minmax", 256},
@@ -259,7 +259,7 @@ START_TEST(test_tensors_are_ranges)
 }
 END_TEST
 
-/* --- the layer table -------------------------------------------------------------- */
+/* --- the layer table ------------------------------------------------------ */
 
 START_TEST(test_layers)
 {

@@ -37,7 +37,7 @@ expect_equal(const struct qdq_spec *a, const struct qdq_spec *b)
     }
 }
 
-/* --- accepted --------------------------------------------------------------------- */
+/* --- accepted ------------------------------------------------------------- */
 
 static const char *const accepted[] = {
     "{}",
@@ -134,7 +134,7 @@ START_TEST(test_values)
 }
 END_TEST
 
-/* --- refused ---------------------------------------------------------------------- */
+/* --- refused -------------------------------------------------------------- */
 
 /* What this version does not know, or knows to be wrong. */
 #define INVALID(json, pointer, text)          \
@@ -285,7 +285,7 @@ START_TEST(test_long_names)
 }
 END_TEST
 
-/* --- out of memory ---------------------------------------------------------------- */
+/* --- out of memory -------------------------------------------------------- */
 
 static char *
 decode_and_encode(void)

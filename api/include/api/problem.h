@@ -32,6 +32,7 @@ bool api_problem_set_engine(struct api_problem *p, const struct qdq_error *err);
 
 int api_problem_status(enum api_code code);
 const char *api_problem_slug(enum api_code code);
+const char *api_problem_meaning(enum api_code code);
 bool api_problem_retryable(enum api_code code);
 /* The code of a slug, or API_N_CODES. */
 enum api_code api_problem_code(const char *slug);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Problems as documents: application/problem+json, and the list of all codes. */
+#include "config.h"
+#include "api/problem.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "json.h"
+
+/* Samples and byte offsets are numbers, everything else is a name. */
+static json_t *
+encode_where(enum qdq_where kind, const char *where)
+{
+    if (kind == QDQ_AT_SAMPLE || kind == QDQ_AT_OFFSET) {
+        char *end;
+        errno = 0;
+        long long number = strtoll(where, &end, 10);
+        if (end != where && !*end && errno == 0)
+            return json_integer(number);
+    }
+    return api_json_text(where);
+}
+
+static json_t *
+encode_errors(const struct api_problem *p)
+{
+    return json_pack("[{s:o, s:o}]", qdq_where_name(p->kind),
+                     encode_where(p->kind, p->where), "detail",
+                     api_json_text(p->detail));
+}
+
+json_t *
+api_problem_json(const struct api_problem *p)
+{
+    enum api_code code = p->set ? p->code : API_INTERNAL;
+    const char *slug = api_problem_slug(code);
+    char type[96];
+    snprintf(type, sizeof type, "/v1/errors#%s", slug);
+    json_t *json =
+        json_pack("{s:s, s:s, s:i, s:o, s:s, s:b}", "type", type, "title",
+                  api_problem_meaning(code), "status", api_problem_status(code),
+                  "detail", api_json_text(p->detail), "code", slug, "retryable",
+                  api_problem_retryable(code));
+    if (json && qdq_where_name(p->kind)[0] &&
+        json_object_set_new(json, "errors", encode_errors(p)) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    return json;
+}
+
+char *
+api_problem_encode(const struct api_problem *p)
+{
+    return api_json_dump(api_problem_json(p), 0);
+}
+
+static json_t *
+encode_row(const void *unused, size_t i)
+{
+    (void)unused;
+    enum api_code code = (enum api_code)i;
+    return json_pack("{s:s, s:i, s:b, s:s}", "code", api_problem_slug(code), "status",
+                     api_problem_status(code), "retryable", api_problem_retryable(code),
+                     "meaning", api_problem_meaning(code));
+}
+
+char *
+api_problems_encode(void)
+{
+    return api_json_dump(
+        json_pack("{s:o}", "errors", api_json_list(NULL, API_N_CODES, encode_row)), 0);
+}
