@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement: which inputs of which node get a Q/DQ pair, one folder a case.
 
-A case holds model.txt (ONNX's text form; a value that is declared and that no node makes
-is a weight, filled here) or model.onnx.xz, spec.json and expect.json:
+A case holds model.txt (ONNX's text form; a value that is declared and that no node
+makes is a weight, filled here) or model.onnx.xz, spec.json and expect.json:
 
   layers    node name: op, class, inputs with a pair, weight (and its channel axis; null
             for one scale). No other node has a pair on any input.
@@ -155,7 +155,7 @@ class Placement:
         self.pairs = [n for n in model.graph.node if n.op_type == "DequantizeLinear"]
 
     def source(self, name):
-        """The tensor behind the pair that makes `name`, and the pair's axis, or None."""
+        """The tensor behind the pair that makes `name`, and its axis; or None."""
         dequantize = self.makers.get(name)
         if dequantize is None or dequantize.op_type != "DequantizeLinear":
             return None

@@ -19,5 +19,5 @@ tests_fuzz_fuzz_dataset_SOURCES = tests/fuzz/fuzz_dataset.c
 tests_fuzz_fuzz_dataset_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_fuzz_fuzz_dataset_LDADD = engine/libqdqi.la
 
-# Placement cases, run by pytest against the installed qdq.
-EXTRA_DIST += tests/golden
+# Placement cases, run by pytest against the installed qdq; measurements, run by hand.
+EXTRA_DIST += tests/golden bench

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the measurements share: where things lie, a process measured, a table."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+INSTALLED = Path(os.environ.get("QDQD_INSTALLED", ROOT / "_install"))
+QDQ = Path(os.environ.get("QDQ", INSTALLED / "bin" / "qdq"))
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qdqd/bench"
+MIB = 1 << 20
+
+# onnxruntime's wheels send telemetry from version 1.29 on, and keep a database for it
+# in the home folder: not while something is measured.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+
+def peak_anonymous(pid, stop, result):
+    """Samples RssAnon, memory of the process's own, as fast as it can be read."""
+    try:
+        with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
+            while not stop.is_set():
+                status.seek(0)
+                text = status.read()
+                at = text.index(b"RssAnon:")
+                result["anon"] = max(result["anon"],
+                                     int(text[at + 8:].split(None, 1)[0]))
+                time.sleep(0.0005)
+    except (ProcessLookupError, FileNotFoundError, ValueError):
+        pass  # the process has ended
+
+
+class Measured:
+    """One process: seconds, bytes of peak anonymous memory, bytes of peak RSS."""
+
+    def __init__(self, command):
+        result, stop = {"anon": 0}, threading.Event()
+        start = time.monotonic()
+        process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        sampler = threading.Thread(target=peak_anonymous,
+                                   args=(process.pid, stop, result))
+        sampler.start()
+        outputs = {}
+        readers = [threading.Thread(target=lambda n=n: outputs.update(
+            {n: getattr(process, n).read()})) for n in ("stdout", "stderr")]
+        for reader in readers:
+            reader.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        self.seconds = time.monotonic() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        stop.set()
+        for thread in [sampler, *readers]:
+            thread.join()
+        self.anonymous = result["anon"] * 1024
+        self.rss = usage.ru_maxrss * 1024
+        self.output = outputs["stdout"].decode()
+        if process.returncode != 0:
+            sys.exit(f"{command[0]} failed:\n{outputs['stderr'].decode()}")
+
+
+def best(runs, member):
+    return min(getattr(run, member) for run in runs)
+
+
+def peer(script, *arguments):
+    """Runs a function of `peers.py` in a process of its own; it prints its seconds."""
+    run = Measured([sys.executable, "-W", "ignore", Path(__file__).parent / "peers.py",
+                    script, *arguments])
+    run.inner = json.loads(run.output.strip().splitlines()[-1])["seconds"]
+    return run
+
+
+def table(title, head, rows):
+    rows = [[str(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    print(f"\n{title}\n")
+    for n, row in enumerate(rows):
+        print("| " + " | ".join(c.ljust(w) for c, w in zip(row, widths)) + " |")
+        if n == 0:
+            print("|" + "|".join("-" * (w + 2) for w in widths) + "|")
+
+
+def machine():
+    import numpy
+    import onnx
+    import onnxruntime
+    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo")
+                if line.startswith("model name")), platform.machine())
+    print(f"{cpu}, {os.cpu_count()} CPUs; onnxruntime {onnxruntime.__version__}, "
+          f"onnx {onnx.__version__}, numpy {numpy.__version__}, Python "
+          f"{platform.python_version()}")

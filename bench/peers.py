@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of onnxruntime, one function a process: peers.py FUNCTION ARGUMENTS.
+
+Each prints {"seconds": n}: its work without imports, from files to files.
+"""
+
+import json
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod,
+                                      QuantFormat, QuantType, quantize_static)
+from onnxruntime.quantization.calibrate import TensorData, TensorsData
+from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
+
+# What qdq quantizes by default and as it does: int8, symmetric, Q/DQ pairs on weights.
+OPERATORS = ["Conv", "Gemm", "MatMul", "AveragePool", "GlobalAveragePool"]
+OPTIONS = {"ActivationSymmetric": True, "WeightSymmetric": True,
+           "AddQDQPairToWeight": True}
+
+
+def session(model, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(threads)
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options,
+                                        providers=["CPUExecutionProvider"])
+
+
+def insert(model, ranges, out):
+    """QDQQuantizer with given ranges: load, insert, save."""
+    start = time.monotonic()
+    given = {name: TensorData(lowest=np.float32(low), highest=np.float32(high))
+             for name, (low, high) in json.load(open(ranges)).items()}
+    quantizer = QDQQuantizer(
+        onnx.load(model), per_channel=True, reduce_range=False,
+        weight_qType=QuantType.QInt8, activation_qType=QuantType.QInt8,
+        tensors_range=TensorsData(CalibrationMethod.MinMax, given),
+        nodes_to_quantize=[], nodes_to_exclude=[], op_types_to_quantize=OPERATORS,
+        extra_options=OPTIONS)
+    quantizer.quantize_model()
+    quantizer.model.save_model_to_file(out, False)
+    return time.monotonic() - start
+
+
+def infer(model, data, samples, threads):
+    """Plain inference of the samples, one a run, without making the session."""
+    one = session(model, threads)
+    images = np.load(data)["input"][:int(samples)]
+    one.run(None, {"input": images[:1]})  # the first run allocates
+    start = time.monotonic()
+    for i in range(len(images)):
+        one.run(None, {"input": images[i:i + 1]})
+    return time.monotonic() - start
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self, images):
+        self.images, self.at = images, 0
+
+    def get_next(self):
+        self.at += 1
+        image = self.images[self.at - 1:self.at]
+        return {"input": image} if len(image) else None
+
+
+def static(model, data, samples, out, operators="same"):
+    """quantize_static, MinMax, int8 and symmetric, per channel."""
+    start = time.monotonic()
+    quantize_static(model, out, Reader(np.load(data)["input"][:int(samples)]),
+                    quant_format=QuantFormat.QDQ, per_channel=True,
+                    activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
+                    calibrate_method=CalibrationMethod.MinMax,
+                    op_types_to_quantize=OPERATORS if operators == "same" else None,
+                    extra_options=OPTIONS)
+    return time.monotonic() - start
+
+
+if __name__ == "__main__":
+    work = {f.__name__: f for f in (insert, infer, static)}[sys.argv[1]]
+    print(json.dumps({"seconds": work(*sys.argv[2:])}))
