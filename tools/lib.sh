@@ -11,7 +11,8 @@ cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/qdqd}
 # Debian's own: it is sure to have the modules that Debian's packages bring.
 python=/usr/bin/python3
 
-export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 
 say() {
     printf '%s\n' "${0##*/}: $*" >&2
