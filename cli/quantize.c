@@ -21,7 +21,6 @@ struct quantization {
     char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
     struct output out, report_out;
     struct qdq_engine *engine;
-    struct qdq_error without_runtime; /* why there is no ONNX Runtime, if so */
     struct qdq_report *report;
 };
 
@@ -77,26 +76,16 @@ open_outputs(struct quantization *q, const struct options *options, const char *
            (!options->report || output_open(options->report, &q->report_out, problem));
 }
 
-/*
- * Without ONNX Runtime the engine still does what needs no run of the model; whether
- * that is enough, it says itself.
- */
 static bool
 open_engine(struct quantization *q, int threads, struct api_problem *problem)
 {
     const char *runtime = getenv("QDQD_ENGINE_RUNTIME");
     if (!runtime)
         runtime = QDQ_ORT_LIBRARY;
-    struct qdq_engine_options options = {*runtime ? runtime : NULL, threads};
+    const struct qdq_engine_options options = {*runtime ? runtime : NULL, threads};
     struct qdq_error err = {0};
-    enum qdq_code code = qdq_engine_open(&options, &q->engine, &err);
-    if (code == QDQ_RUNTIME_MISSING) {
-        q->without_runtime = err;
-        err = (struct qdq_error){0};
-        options.runtime = NULL;
-        code = qdq_engine_open(&options, &q->engine, &err);
-    }
-    return code == QDQ_OK || api_problem_set_engine(problem, &err);
+    return qdq_engine_open(&options, &q->engine, &err) == QDQ_OK ||
+           api_problem_set_engine(problem, &err);
 }
 
 static bool
@@ -118,8 +107,6 @@ run(struct quantization *q, struct api_problem *problem)
     progress_start(&progress);
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
-    if (code == QDQ_RUNTIME_MISSING && q->without_runtime.code != QDQ_OK)
-        err = q->without_runtime;
     return code == QDQ_OK || api_problem_set_engine(problem, &err);
 }
 

@@ -28,8 +28,7 @@
 #define PAUSE_VARIABLE "QDQD_TEST_WORKER_PAUSE_MS"
 
 struct worker {
-    struct qdq_engine_options options;
-    struct qdq_engine *engine; /* NULL until it is needed */
+    struct qdq_engine *engine;
     long pause_ms;
     bool gone; /* the daemon does not take messages any more */
     /* Of the job that runs: */
@@ -77,29 +76,6 @@ answer_error(struct worker *w, const struct qdq_error *err)
     struct api_problem problem = {0};
     api_problem_set_engine(&problem, err);
     answer_failed(w, &problem);
-}
-
-/* --- the engine ----------------------------------------------------------- */
-
-/*
- * Opens the engine at its first use and keeps it warm. Without ONNX Runtime it still
- * quantizes what needs no run; what does need one fails with RUNTIME_MISSING.
- */
-static bool
-need_engine(struct worker *w, struct api_problem *problem)
-{
-    struct qdq_error err = {0};
-    if (w->engine || qdq_engine_open(&w->options, &w->engine, &err) == QDQ_OK)
-        return true;
-    if (err.code != QDQ_RUNTIME_MISSING)
-        return api_problem_set_engine(problem, &err);
-    char quoted[LOG_QUOTED];
-    log_error("runtime_missing", "detail=%s", log_quote(quoted, err.text));
-    struct qdq_engine_options without = w->options;
-    without.runtime = NULL;
-    err = (struct qdq_error){0};
-    return qdq_engine_open(&without, &w->engine, &err) == QDQ_OK ||
-           api_problem_set_engine(problem, &err);
 }
 
 static void
@@ -158,12 +134,14 @@ check_dataset(struct worker *w, const struct message *request)
 static void
 runtime(struct worker *w, const struct message *request)
 {
-    struct api_problem problem = {0};
+    const char *version = "";
+    struct qdq_error why = {0};
     (void)request;
-    if (need_engine(w, &problem))
-        answer_result(w, strdup(qdq_engine_runtime_version(w->engine)));
-    else
-        answer_failed(w, &problem);
+    if (qdq_engine_runtime_version(w->engine, &version, &why) != QDQ_OK) {
+        char quoted[LOG_QUOTED];
+        log_error("runtime_missing", "detail=%s", log_quote(quoted, why.text));
+    }
+    answer_result(w, strdup(version));
 }
 
 static void
@@ -243,7 +221,7 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
     const struct message_quantize *ids = &request->body.quantize;
     char spec_digest[DIGEST_SIZE];
     struct qdq_error err = {0};
-    if (!need_engine(w, problem) || !digest_spec(spec, spec_digest, problem))
+    if (!digest_spec(spec, spec_digest, problem))
         return false;
     bool data = request->n_fds > MESSAGE_FD_DATASET;
     struct qdq_work work = {
@@ -350,9 +328,14 @@ worker_main(int argc, char **argv)
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
-    struct worker w = {.options = {.threads = (int)strtol(argv[1], NULL, 10),
-                                   .runtime = *argv[3] ? argv[3] : NULL}};
-    if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)))
+    const struct qdq_engine_options options = {
+        .threads = (int)strtol(argv[1], NULL, 10),
+        .runtime = *argv[3] ? argv[3] : NULL,
+    };
+    struct worker w = {.gone = false};
+    struct qdq_error err = {0};
+    if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
+        qdq_engine_open(&options, &w.engine, &err) != QDQ_OK)
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

@@ -3,6 +3,7 @@
 #include "stages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 const char *
 qdq_version(void)
@@ -18,14 +19,12 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
     if (!engine)
         return qdqi_no_memory(err);
     engine->threads = options->threads > 1 ? options->threads : 1;
-    enum qdq_code code =
-        options->runtime ? qdqi_runtime_open(options->runtime, &engine->runtime, err)
-                         : QDQ_OK;
-    if (code)
+    if (options->runtime && !(engine->library = strdup(options->runtime))) {
         qdq_engine_close(&engine);
-    else
-        *ret = engine;
-    return code;
+        return qdqi_no_memory(err);
+    }
+    *ret = engine;
+    return QDQ_OK;
 }
 
 void
@@ -34,12 +33,33 @@ qdq_engine_close(struct qdq_engine **engine)
     if (!engine || !*engine)
         return;
     qdqi_runtime_close(&(*engine)->runtime);
+    free((*engine)->library);
     free(*engine);
     *engine = NULL;
 }
 
-const char *
-qdq_engine_runtime_version(const struct qdq_engine *engine)
+enum qdq_code
+qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
+                    struct qdq_error *err)
 {
-    return engine->runtime ? qdqi_runtime_version(engine->runtime) : "";
+    enum qdq_code code = QDQ_OK;
+    if (!engine->library)
+        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                             "ONNX Runtime is not configured, so no model can be run");
+    if (!engine->runtime)
+        code = qdqi_runtime_open(engine->library, &engine->runtime, err);
+    if (!code)
+        *ret = engine->runtime;
+    return code;
+}
+
+enum qdq_code
+qdq_engine_runtime_version(struct qdq_engine *engine, const char **ret,
+                           struct qdq_error *err)
+{
+    struct qdqi_runtime *runtime = NULL;
+    enum qdq_code code = qdqi_engine_runtime(engine, &runtime, err);
+    if (!code)
+        *ret = qdqi_runtime_version(runtime);
+    return code;
 }

@@ -70,22 +70,27 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
                             err);
 }
 
-/* Evaluates where that was asked for, or can be done and was not declined. */
+/*
+ * Evaluates where that was asked for, which then has to be possible, or where nothing
+ * was said and it can be done.
+ */
 static enum qdq_code
 stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
 {
     enum qdq_tristate wanted = job->work->spec->evaluate;
-    if (wanted == QDQ_NO)
+    struct qdqi_runtime *runtime = NULL;
+    struct qdq_error why = {0};
+    if (wanted == QDQ_NO || (wanted == QDQ_DEFAULT && !job->dataset))
         return QDQ_OK;
-    const char *lacking = !job->dataset           ? "there is no data"
-                          : !job->engine->runtime ? "ONNX Runtime is not configured"
-                                                  : NULL;
-    if (!lacking)
-        return qdqi_evaluate(job, err);
-    if (wanted == QDQ_DEFAULT && !job->dataset)
-        return QDQ_OK;
+    if (!job->dataset)
+        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
+                             "there is no data to evaluate with");
+    if (!qdqi_engine_runtime(job->engine, &runtime, &why))
+        return qdqi_evaluate(job, runtime, err);
+    if (wanted == QDQ_YES)
+        return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
     return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
-                     "float and quantized were not compared: %s", lacking);
+                     "float and quantized were not compared: %s", why.text);
 }
 
 /* --- the walk ------------------------------------------------------------- */

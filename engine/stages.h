@@ -14,7 +14,8 @@
 #include "run/session.h"
 
 struct qdq_engine {
-    struct qdqi_runtime *runtime; /* NULL: no model can be run */
+    char *library;                /* of ONNX Runtime, NULL: not configured */
+    struct qdqi_runtime *runtime; /* NULL until a model has to be run */
     int threads;
 };
 
@@ -40,6 +41,10 @@ struct qdqi_job {
     int64_t calibrated_samples;  /* that calibration read, from the first on */
     struct qdqi_warnings warnings;
 };
+
+/* engine.c: the runtime, loaded when it is first asked for. RUNTIME_MISSING. */
+enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* report.c: an empty report; what it says about the job as a whole. */
 struct qdqi_report *qdqi_report_new(void);
@@ -69,6 +74,7 @@ enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* evaluate.c: runs source and result side by side; fills the report's `outputs`. */
-enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -46,10 +46,9 @@ open_feed(struct evaluation *e, struct qdq_error *err)
 }
 
 static enum qdq_code
-open_sessions(struct evaluation *e, struct qdq_error *err)
+open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    struct qdqi_runtime *runtime = job->engine->runtime;
     const struct qdqi_session_options options = {.threads = job->engine->threads};
     enum qdq_code code;
     if ((code = qdq_model_open(job->work->output, &e->quantized, err)) ||
@@ -118,7 +117,7 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_evaluate(struct qdqi_job *job, struct qdq_error *err)
+qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     size_t n = job->model->info.n_outputs;
     struct evaluation e = {
@@ -128,7 +127,7 @@ qdqi_evaluate(struct qdqi_job *job, struct qdq_error *err)
     if (!e.metrics || !e.measured)
         return qdqi_no_memory(err);
     enum qdq_code code;
-    if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, err)) &&
+    if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err)) &&
         !(code = compare_all(&e, err)))
         code = report_outputs(&e, err);
     qdqi_session_close(&e.f);

@@ -104,15 +104,18 @@ run_observed(struct qdqi_job *job, const bool *missing,
     struct qdqi_session_options session_options = {.threads = job->engine->threads,
                                                    .observers = observers};
     const Onnx__ModelProto *observed;
+    struct qdqi_runtime *runtime = NULL;
     struct qdqi_feed *feed = NULL;
     struct qdqi_session *session = NULL;
-    enum qdq_code code =
-        qdqi_feed_open(&job->model->info, job->dataset, &options, &feed, err);
-    if (code || (code = qdqi_job_take_warnings(job, feed, err)) ||
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    if (code ||
+        (code =
+             qdqi_feed_open(&job->model->info, job->dataset, &options, &feed, err)) ||
+        (code = qdqi_job_take_warnings(job, feed, err)) ||
         (code = qdqi_insert_observers(job->model, job->plan, missing, job->scratch,
                                       &observed, err)) ||
-        (code = qdqi_session_open(job->engine->runtime, job->model, observed,
-                                  &session_options, &session, err)))
+        (code = qdqi_session_open(runtime, job->model, observed, &session_options,
+                                  &session, err)))
         goto out;
     code = observe_all(job, session, feed, observers, err);
 out:
@@ -144,23 +147,6 @@ take_observed(struct qdqi_job *job, const bool *missing,
     return QDQ_OK;
 }
 
-/* What must be there before the model can be run for `tensor`. */
-static enum qdq_code
-check_can_run(const struct qdqi_job *job, const char *tensor, struct qdq_error *err)
-{
-    if (!job->dataset)
-        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
-                             "tensor '%s' is to be quantized, but there is neither "
-                             "calibration data nor a range for it in "
-                             "calibration.ranges",
-                             tensor);
-    if (!job->engine->runtime)
-        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
-                             "calibration runs the model, and ONNX Runtime is not "
-                             "configured");
-    return QDQ_OK;
-}
-
 enum qdq_code
 qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -177,8 +163,14 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
     while (!missing[first])
         first++;
     struct qdqi_observers observers;
-    if ((code = check_can_run(job, job->plan->view.tensors[first], err)) ||
-        (code = new_observers(job, &observers, err)) ||
+    const char *tensor = job->plan->view.tensors[first];
+    if (!job->dataset)
+        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
+                             "tensor '%s' is to be quantized, but there is neither "
+                             "calibration data nor a range for it in "
+                             "calibration.ranges",
+                             tensor);
+    if ((code = new_observers(job, &observers, err)) ||
         (code = run_observed(job, missing, &observers, err)))
         return code;
     return take_observed(job, missing, &observers, err);

@@ -58,9 +58,20 @@ drop_log(void *arg, OrtLoggingLevel severity, const char *category, const char *
     (void)message;
 }
 
+/*
+ * Since 1.31 the Linux library writes an identifier of the machine below ~/.cache when
+ * it starts, and reports to its makers, unless the environment says otherwise by then.
+ */
+static void
+forbid_telemetry(void)
+{
+    setenv("ORT_DISABLE_TELEMETRY", "1", 1);
+}
+
 static enum qdq_code
 load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
 {
+    forbid_telemetry();
     r->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!r->library)
         return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,

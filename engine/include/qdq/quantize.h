@@ -46,16 +46,21 @@ QDQ_API const char *qdq_version(void);
 QDQ_API const char *qdq_stage_name(enum qdq_stage stage);
 
 /*
- * Opens the engine: loads ONNX Runtime when a path is given. RUNTIME_MISSING when it
- * cannot be loaded. One engine serves one qdq_quantize() at a time.
+ * Opens the engine. ONNX Runtime is loaded when a model first has to be run: what needs
+ * no run works without it. One engine serves one qdq_quantize() at a time. NO_MEMORY.
  */
 QDQ_API enum qdq_code qdq_engine_open(const struct qdq_engine_options *options,
                                       struct qdq_engine **ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_engine_close(struct qdq_engine **engine);
 
-/* Version of the loaded ONNX Runtime, "" without one. */
-QDQ_API const char *qdq_engine_runtime_version(const struct qdq_engine *engine);
+/*
+ * Loads ONNX Runtime, if that has not been done, and tells its version; borrowed.
+ * RUNTIME_MISSING says why it cannot be loaded.
+ */
+QDQ_API enum qdq_code qdq_engine_runtime_version(struct qdq_engine *engine,
+                                                 const char **ret,
+                                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * Quantizes. On success the output file holds the whole model (not synced) and *ret the
