@@ -162,7 +162,7 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 /* --- output --------------------------------------------------------------- */
 
-enum { MAX_OUTPUTS = 4 };
+enum { MAX_OUTPUTS = 4 }; /* a command has two */
 
 /* Temporary names that exist now; the signal handler reads it. */
 static char *volatile temporaries[MAX_OUTPUTS];
@@ -176,10 +176,11 @@ remove_temporaries(int number)
     raise(number); /* the default action, by SA_RESETHAND */
 }
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
 static void
 watch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = remove_temporaries,
                                .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
@@ -188,14 +189,24 @@ watch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
-static void
-remember(char *temporary)
+/* Makes the file and remembers it, with no signal in between. Returns its descriptor. */
+static int
+make_temporary(char *name)
 {
-    for (int i = 0; i < MAX_OUTPUTS; i++)
-        if (!temporaries[i]) {
-            temporaries[i] = temporary;
-            return;
-        }
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&ours, numbers[i]);
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    int fd = mkostemp(name, O_CLOEXEC), i = 0;
+    while (temporaries[i])
+        i++;
+    if (fd >= 0)
+        temporaries[i] = name;
+    int saved = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+    return fd;
 }
 
 static void
@@ -231,7 +242,7 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
         return no_memory(problem);
     }
     watch_signals();
-    output.fd = mkostemp(output.temporary, O_CLOEXEC);
+    output.fd = make_temporary(output.temporary);
     if (output.fd < 0) {
         io_problem(problem, path, errno);
         free(output.temporary);
@@ -239,7 +250,6 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
         output_close(&output);
         return false;
     }
-    remember(output.temporary);
     *ret = output;
     return true;
 }

@@ -127,3 +127,30 @@ def test_names_cannot_steer_the_terminal(tmp_path):
         json.loads(as_json.stdout)
     layers = json.loads(qdq("plan", "m.onnx", "--json", cwd=tmp_path).stdout)["layers"]
     assert layers[0]["name"] == "evil\x1b[2J\rname"
+
+
+def test_nothing_is_written_at_home(tmp_path):
+    """ONNX Runtime's wheel keeps an identifier of the machine there, if it is let."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    unset = {k: v for k, v in os.environ.items()
+             if not k.startswith(("ORT_", "XDG_")) and k != "HOME"}
+    done = subprocess.run([QDQ, "quantize", RESNET, "--calibration", CALIBRATION,
+                           "-o", "out.onnx"], cwd=here, env={**unset, "HOME": str(home)},
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert names(here) == ["out.onnx"]
+    assert names(home) == []
+
+
+def test_evaluation_that_was_asked_for_needs_data(tmp_path):
+    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "a.onnx",
+               "--report", "report.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    spec = {"calibration": {"ranges": report["tensors"]}, "evaluate": True}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    done = qdq("quantize", RESNET, "--spec", "spec.json", "-o", "b.onnx", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no_calibration" in last_line(done) and "evaluate" in last_line(done)
