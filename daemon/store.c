@@ -409,6 +409,10 @@ store_job_add(struct store *store, const struct store_job *job, struct api_probl
     bind_text(stmt, 7, job->spec);
     bind_text(stmt, 8, job->labels);
     bool ok = run(store, JOB_ADD, p);
+    if (ok && sqlite3_changes(store->db) == 0)
+        ok =
+            api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                            "the model or its calibration data is not stored any more");
     pthread_mutex_unlock(&store->lock);
     return ok;
 }

@@ -69,7 +69,8 @@ void store_file_fini(struct store_file *file);
 /* Does any row need this blob? True also when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 
-/* Adds a queued job; seq, state and the end's members are not read. */
+/* Adds a queued job; seq, state and the end's members are not read. NOT_FOUND when its
+   model or calibration data is not stored. */
 bool store_job_add(struct store *store, const struct store_job *job,
                    struct api_problem *p);
 bool store_job_get(struct store *store, const char *id, struct store_job *ret,

@@ -17,9 +17,14 @@ STATEMENT(BLOB_NEEDED,
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
+/* No row when an input was deleted since its id was looked up. */
 STATEMENT(JOB_ADD, "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
                    " calibration, spec, labels)"
-                   " VALUES(?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+                   " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8"
+                   " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
+                   " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
+                   " AND (?6 IS NULL"
+                   " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
 STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"

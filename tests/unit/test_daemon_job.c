@@ -51,6 +51,10 @@ submit(void)
 {
     char model[] = "sha256:m";
     const struct store_job request = {.model = model};
+    const struct store_file file = {.id = "sha256:m"};
+    bool is_new;
+    ck_assert(
+        store_file_add(library_store(library), STORE_MODEL, &file, &is_new, &problem));
     return jobs_submit(jobs, &request, id, &problem);
 }
 

@@ -32,8 +32,19 @@ tear_down(void)
 }
 
 static void
+add_inputs(void)
+{
+    struct store_file file = {.id = "sha256:m"}, other = {.id = "sha256:d"};
+    bool is_new;
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem));
+    ck_assert(store_file_add(store, STORE_DATASET, &other, &is_new, &problem));
+}
+
+/* A job on inputs that are stored before it. */
+static void
 add(const char *id, int64_t priority, const char *labels)
 {
+    add_inputs();
     struct store_job job = {.priority = priority,
                             .created_at = 1000,
                             .model = model,
@@ -105,10 +116,6 @@ END_TEST
 
 START_TEST(in_use)
 {
-    struct store_file file = {.id = "sha256:m"}, other = {.id = "sha256:d"};
-    bool is_new;
-    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem));
-    ck_assert(store_file_add(store, STORE_DATASET, &other, &is_new, &problem));
     add("a", 0, NULL);
     ck_assert(!store_file_remove(store, STORE_MODEL, model, &problem));
     ck_assert_int_eq(problem.code, API_IN_USE);
@@ -118,6 +125,25 @@ START_TEST(in_use)
     ck_assert(end("a", API_JOB_QUEUED, API_JOB_CANCELLED));
     ck_assert(store_file_remove(store, STORE_MODEL, model, NULL));
     ck_assert(store_file_remove(store, STORE_DATASET, data, NULL));
+}
+END_TEST
+
+/* An input that is deleted between its lookup and the job's insertion. */
+START_TEST(gone)
+{
+    struct store_job job = {.id = "a", .model = model, .calibration = data};
+    const enum store_kind kinds[] = {STORE_MODEL, STORE_DATASET};
+    const char *const ids[] = {model, data};
+    for (size_t i = 0; i < 2; i++) {
+        problem = (struct api_problem){0};
+        add_inputs();
+        ck_assert(store_file_remove(store, kinds[i], ids[i], &problem));
+        ck_assert(!store_job_add(store, &job, &problem));
+        ck_assert_int_eq(problem.code, API_NOT_FOUND);
+    }
+    job.calibration = NULL;
+    problem = (struct api_problem){0};
+    ck_assert_msg(store_job_add(store, &job, &problem), "%s", problem.detail);
 }
 END_TEST
 
@@ -328,6 +354,7 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, files);
     tcase_add_test(t, in_use);
+    tcase_add_test(t, gone);
     tcase_add_test(t, order);
     tcase_add_test(t, requeue);
     tcase_add_test(t, recover);
