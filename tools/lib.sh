@@ -7,7 +7,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 prefix=$root/_install
 build=$root/build
-cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/qdqd}
+cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
 # Debian's own: it is sure to have the modules that Debian's packages bring.
 python=/usr/bin/python3
 
