@@ -21,9 +21,14 @@ enum {
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-/* The messages that lead to a tensor's data, or to themselves. */
+/*
+ * Every message that the parser takes apart: those that lead to a tensor's data or to
+ * themselves by name, the others as PLAIN. What is no message here goes through as
+ * bytes, so whatever the walk accepts, the parser does, too.
+ */
 enum message {
     LEAF,
+    PLAIN, /* no messages inside */
     MODEL,
     TRAINING,
     GRAPH,
@@ -35,9 +40,12 @@ enum message {
     SPARSE,
     VALUE_INFO,
     TYPE,
+    TYPE_TENSOR,
     TYPE_SEQUENCE,
     TYPE_MAP,
     TYPE_OPTIONAL,
+    SHAPE,
+    ANNOTATION,
     N_MESSAGES
 };
 
@@ -45,15 +53,18 @@ enum { N_FIELDS = 32 };
 
 /* children[m][f]: the message in field f of m (onnx.proto, ONNX 1.19). */
 static const uint8_t children[N_MESSAGES][N_FIELDS] = {
-    [MODEL] = {[7] = GRAPH, [20] = TRAINING, [25] = FUNCTION},
-    [TRAINING] = {[1] = GRAPH, [2] = GRAPH},
+    [MODEL] =
+        {[7] = GRAPH, [8] = PLAIN, [14] = PLAIN, [20] = TRAINING, [25] = FUNCTION},
+    [TRAINING] = {[1] = GRAPH, [2] = GRAPH, [3] = PLAIN, [4] = PLAIN},
     [GRAPH] = {[1] = NODE,
                [5] = TENSOR,
                [11] = VALUE_INFO,
                [12] = VALUE_INFO,
                [13] = VALUE_INFO,
-               [15] = SPARSE},
-    [NODE] = {[5] = ATTRIBUTE},
+               [14] = ANNOTATION,
+               [15] = SPARSE,
+               [16] = PLAIN},
+    [NODE] = {[5] = ATTRIBUTE, [9] = PLAIN},
     [ATTRIBUTE] = {[5] = TENSOR,
                    [6] = GRAPH,
                    [10] = TENSOR,
@@ -62,13 +73,23 @@ static const uint8_t children[N_MESSAGES][N_FIELDS] = {
                    [15] = TYPE,
                    [22] = SPARSE,
                    [23] = SPARSE},
-    [FUNCTION] = {[7] = NODE, [11] = ATTRIBUTE, [12] = VALUE_INFO},
+    [FUNCTION] =
+        {[7] = NODE, [9] = PLAIN, [11] = ATTRIBUTE, [12] = VALUE_INFO, [14] = PLAIN},
+    [INITIALIZER] = {[3] = PLAIN, [13] = PLAIN, [16] = PLAIN},
+    [TENSOR] = {[3] = PLAIN, [13] = PLAIN, [16] = PLAIN},
     [SPARSE] = {[1] = TENSOR, [2] = TENSOR},
-    [VALUE_INFO] = {[2] = TYPE},
-    [TYPE] = {[4] = TYPE_SEQUENCE, [5] = TYPE_MAP, [9] = TYPE_OPTIONAL},
+    [VALUE_INFO] = {[2] = TYPE, [4] = PLAIN},
+    [TYPE] = {[1] = TYPE_TENSOR,
+              [4] = TYPE_SEQUENCE,
+              [5] = TYPE_MAP,
+              [8] = TYPE_TENSOR,
+              [9] = TYPE_OPTIONAL},
+    [TYPE_TENSOR] = {[2] = SHAPE},
     [TYPE_SEQUENCE] = {[1] = TYPE},
     [TYPE_MAP] = {[2] = TYPE},
     [TYPE_OPTIONAL] = {[1] = TYPE},
+    [SHAPE] = {[1] = PLAIN},
+    [ANNOTATION] = {[2] = PLAIN},
 };
 
 struct field {
@@ -292,10 +313,10 @@ walk_message(struct walk *w, enum message message, const uint8_t *p, const uint8
                 return damaged(w, f.start, "a second graph", err);
             seen_graph = true;
         }
-        if (message == TENSOR || message == INITIALIZER)
-            code = walk_tensor_field(w, message, &f, &total, err);
-        else if (child != LEAF)
+        if (child != LEAF)
             code = walk_child(w, child, &f, depth, &total, err);
+        else if (message == TENSOR || message == INITIALIZER)
+            code = walk_tensor_field(w, message, &f, &total, err);
         else
             code = put(w, f.start, (size_t)(f.end - f.start), &total, err);
         if (code)

@@ -86,6 +86,7 @@ static const struct {
     {"a 64-bit field past the end", "\x09\x01\x02", 3, "longer than what is left", "0"},
     {"a node past its graph", "\x3a\x02\x0a\x05", 4, "longer than what is left", "2"},
     {"a group", "\x0b\x0c", 2, "unknown wire type", "0"},
+    {"field 0 in an opset", "\x08\x08\x42\x03\x80\x00\x04", 7, "bad field tag", "4"},
     {"two graphs", "\x3a\x00\x3a\x00", 4, "a second graph", "2"},
     {"our own field", "\x3a\x08\x2a\x06\x88\xc8\xff\xff\x0f\x00", 10,
      "keeps for itself", "4"},
