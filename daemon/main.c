@@ -127,10 +127,7 @@ start(struct daemon *d, struct api_problem *p)
         close(d->listener.fd);
         return false;
     }
-    d->service = (struct service){.settings = &d->settings,
-                                  .library = d->library,
-                                  .jobs = d->jobs,
-                                  .pool = d->pool};
+    d->service = (struct service){&d->settings, d->library, d->jobs, d->pool};
     return http_open(&d->service, &d->listener, &d->http, p);
 }
 

@@ -1,11 +1,13 @@
 # make check: unit programs (libcheck, TAP) and the scripts that guard the house.
 #
-# Each room lists its unit programs in tests/unit/ROOM.mk: check_PROGRAMS += and, for a
-# program P, P_SOURCES, P_CPPFLAGS = $(UNIT_CPPFLAGS) and P_LDADD = $(UNIT_LDADD).
+# Each room lists its unit programs in tests/unit/ROOM.mk. A program P is made of P.c,
+# with these flags and libraries, unless its lines say otherwise.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
 UNIT_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine/model \
-	-I$(top_srcdir)/tests/unit $(CHECK_CFLAGS)
+	-I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz $(CHECK_CFLAGS)
 UNIT_LDADD = engine/libqdqi.la $(CHECK_LIBS) -lm
+AM_CPPFLAGS = $(UNIT_CPPFLAGS)
+LDADD = $(UNIT_LDADD)
 
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \

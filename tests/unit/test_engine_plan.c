@@ -52,30 +52,62 @@ static const struct {
     {"Softmax", "x", NULL, 0, NULL, -1, -1, -1, NULL},
 };
 
+/* One model and its plan a test. */
+static struct builder b;
+static struct qdq_model *m;
+static struct qdq_plan *plan;
+static struct qdq_error err;
+static struct qdq_spec spec;
+
 static void
-add_tensors(struct builder *b)
+set_up(void)
+{
+    b = (struct builder){0};
+    err = (struct qdq_error){0};
+    qdq_spec_init(&spec);
+}
+
+static void
+tear_down(void)
+{
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+
+/* Opens what was built and plans it: the code of qdq_plan_make(). */
+static enum qdq_code
+make_plan(void)
+{
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
+    return qdq_plan_make(m, &spec, &plan, &err);
+}
+
+static void
+add_tensors(void)
 {
     static int64_t spatial[] = {2, 3}, last[] = {-1};
-    builder_input(b, "x", QDQI_FLOAT32);
-    builder_input(b, "y", QDQI_FLOAT32);
-    builder_input(b, "h", QDQI_FLOAT16);
-    builder_input(b, "i", QDQI_INT64);
-    builder_weight(b, "w5", 5, (const int64_t[]){4, 3, 1, 1, 1});
-    builder_weight(b, "w4", 4, (const int64_t[]){4, 3, 1, 1});
-    builder_weight(b, "we", 4, (const int64_t[]){1 << 30, 0, 1, 1});
-    builder_weight(b, "wd", 4, (const int64_t[]){4, 1, 3, 3});
-    builder_weight(b, "w3", 3, (const int64_t[]){4, 3, 3});
-    builder_weight(b, "w2", 2, (const int64_t[]){4, 4});
-    builder_weight(b, "b", 1, (const int64_t[]){4});
-    Onnx__TensorProto *half = builder_weight(b, "wh", 4, (const int64_t[]){1, 1, 1, 1});
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_input(&b, "y", QDQI_FLOAT32);
+    builder_input(&b, "h", QDQI_FLOAT16);
+    builder_input(&b, "i", QDQI_INT64);
+    builder_weight(&b, "w5", 5, (const int64_t[]){4, 3, 1, 1, 1});
+    builder_weight(&b, "w4", 4, (const int64_t[]){4, 3, 1, 1});
+    builder_weight(&b, "we", 4, (const int64_t[]){1 << 30, 0, 1, 1});
+    builder_weight(&b, "wd", 4, (const int64_t[]){4, 1, 3, 3});
+    builder_weight(&b, "w3", 3, (const int64_t[]){4, 3, 3});
+    builder_weight(&b, "w2", 2, (const int64_t[]){4, 4});
+    builder_weight(&b, "b", 1, (const int64_t[]){4});
+    Onnx__TensorProto *half =
+        builder_weight(&b, "wh", 4, (const int64_t[]){1, 1, 1, 1});
     half->data_type = QDQI_FLOAT16;
     half->raw_data.len = 2;
-    builder_weight(b, "wi", 2, (const int64_t[]){1, 1})->data_type = QDQI_INT32;
-    Onnx__TensorProto *t = builder_weight(b, "spatial", 1, (const int64_t[]){2});
+    builder_weight(&b, "wi", 2, (const int64_t[]){1, 1})->data_type = QDQI_INT32;
+    Onnx__TensorProto *t = builder_weight(&b, "spatial", 1, (const int64_t[]){2});
     t->data_type = QDQI_INT64;
     t->raw_data.data = (uint8_t *)spatial;
     t->raw_data.len = sizeof spatial;
-    t = builder_weight(b, "lastaxis", 1, (const int64_t[]){1});
+    t = builder_weight(&b, "lastaxis", 1, (const int64_t[]){1});
     t->data_type = QDQI_INT64;
     t->has_raw_data = 0;
     t->int64_data = last;
@@ -84,20 +116,13 @@ add_tensors(struct builder *b)
 
 START_TEST(each_node_is_decided)
 {
-    struct builder b;
-    struct qdq_model *m = NULL;
-    struct qdq_plan *plan = NULL;
-    struct qdq_error err = {0};
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
     builder_init(&b, 18);
-    add_tensors(&b);
+    add_tensors();
     Onnx__NodeProto *node =
         builder_node(&b, nodes[_i].op, "node", nodes[_i].inputs, "out");
     if (nodes[_i].attribute)
         builder_int(&b, node, nodes[_i].attribute, nodes[_i].value);
-    ck_assert_msg(builder_open(&b, &m, &err) == 0, "%s", err.text);
-    ck_assert_msg(qdq_plan_make(m, &spec, &plan, &err) == 0, "%s", err.text);
+    ck_assert_msg(make_plan() == QDQ_OK, "%s", err.text);
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     if (!nodes[_i].cls) {
         ck_assert_msg(view->n_layers == 0, "row %d is a %s", _i, view->layers[0].cls);
@@ -113,35 +138,22 @@ START_TEST(each_node_is_decided)
         ck_assert_int_eq(l->weight_input, nodes[_i].weight);
         ck_assert_int_eq(l->weight_axis, nodes[_i].axis);
     }
-    qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
 }
 END_TEST
 
 START_TEST(shared_tensors_count_once)
 {
-    struct builder b;
-    struct qdq_model *m = NULL;
-    struct qdq_plan *plan = NULL;
-    struct qdq_error err = {0};
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
     builder_init(&b, 13);
-    add_tensors(&b);
+    add_tensors();
     builder_node(&b, "Conv", "c1", "x,w4", "a");
     builder_node(&b, "Conv", "c2", "x,w4", "b2");
     builder_node(&b, "Gemm", "g1", "x,w2", "c");
     builder_int(&b, builder_node(&b, "Gemm", "g2", "x,w2", "d"), "transB", 1);
-    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
-    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), 0);
+    ck_assert_int_eq(make_plan(), QDQ_OK);
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     ck_assert_uint_eq(view->n_quantized, 4);
     ck_assert_uint_eq(view->n_tensors, 1);
     ck_assert_uint_eq(view->n_weights, 3); /* w4; w2 along axis 1 and along axis 0 */
-    qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
 }
 END_TEST
 
@@ -160,15 +172,8 @@ static const struct {
 
 START_TEST(opset_decides_what_can_be_said)
 {
-    struct builder b;
-    struct qdq_model *m = NULL;
-    struct qdq_plan *plan = NULL;
-    struct qdq_error err = {0};
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
     builder_two_convs(&b, opsets[_i].opset);
-    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
-    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), opsets[_i].code);
+    ck_assert_int_eq(make_plan(), opsets[_i].code);
     if (!opsets[_i].code) {
         const struct qdq_plan_view *view = qdq_plan_view(plan);
         ck_assert_int_eq(view->layers[0].weight_axis, opsets[_i].axis);
@@ -176,52 +181,30 @@ START_TEST(opset_decides_what_can_be_said)
         if (opsets[_i].warning)
             ck_assert_str_eq(view->warnings[0].code, opsets[_i].warning);
     }
-    qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
 }
 END_TEST
 
 START_TEST(a_quantized_model_is_named_as_such)
 {
-    struct builder b;
-    struct qdq_model *m = NULL;
-    struct qdq_plan *plan = NULL;
-    struct qdq_error err = {0};
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
     builder_two_convs(&b, 13);
     builder_node(&b, "QuantizeLinear", "q", "y,bias", "z");
-    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
-    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), QDQ_EXISTING_QDQ);
+    ck_assert_int_eq(make_plan(), QDQ_EXISTING_QDQ);
     ck_assert_str_eq(err.where, "q");
     ck_assert_ptr_null(plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
 }
 END_TEST
 
 START_TEST(a_range_for_no_tensor_is_unmatched)
 {
     const struct qdq_given_range ranges[] = {{"r", -1, 1}, {"ghost", -1, 1}};
-    struct builder b;
-    struct qdq_model *m = NULL;
-    struct qdq_plan *plan = NULL;
-    struct qdq_error err = {0};
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
     spec.calibration.ranges = ranges;
     spec.calibration.n_ranges = 2;
     builder_two_convs(&b, 13);
-    ck_assert_int_eq(builder_open(&b, &m, &err), 0);
-    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, &err), QDQ_UNMATCHED);
+    ck_assert_int_eq(make_plan(), QDQ_UNMATCHED);
     ck_assert_str_eq(err.where, "ghost");
     spec.unmatched_is_error = false;
     ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, NULL), QDQ_OK);
     ck_assert_str_eq(qdq_plan_view(plan)->warnings[0].code, "unmatched");
-    qdq_plan_free(&plan);
-    qdq_model_free(&m);
-    builder_fini(&b);
 }
 END_TEST
 
@@ -230,6 +213,7 @@ suite(void)
 {
     Suite *s = suite_create("plan");
     TCase *t = tcase_create("plan");
+    tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, each_node_is_decided, 0, sizeof nodes / sizeof *nodes);
     tcase_add_test(t, shared_tensors_count_once);
     tcase_add_loop_test(t, opset_decides_what_can_be_said, 0,
