@@ -22,8 +22,17 @@ include tests/unit/api.mk
 include tests/unit/daemon.mk
 endif
 
+# A locale with a comma in its numbers, for test_api_json; needs Debian's `locales`.
+check_DATA = tests/locale/de_DE.UTF-8/LC_NUMERIC
+tests/locale/de_DE.UTF-8/LC_NUMERIC:
+	$(AM_V_GEN)$(MKDIR_P) tests/locale && \
+	localedef --no-archive -i de_DE -f UTF-8 ./tests/locale/de_DE.UTF-8
+clean-local:
+	rm -rf tests/locale
+
 # The flags of each room, as the build uses them, for check-layers.sh.
 AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
+	LOCPATH="$(abs_top_builddir)/tests/locale"; export LOCPATH; \
 	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \
 	API_FLAGS="$(api_libapi_la_CPPFLAGS)"; export API_FLAGS; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
