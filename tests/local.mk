@@ -32,7 +32,7 @@ clean-local:
 
 # The flags of each room, as the build uses them, for check-layers.sh.
 AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
-	LOCPATH="$(abs_top_builddir)/tests/locale"; export LOCPATH; \
+	TEST_LOCALES="$(abs_top_builddir)/tests/locale"; export TEST_LOCALES; \
 	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \
 	API_FLAGS="$(api_libapi_la_CPPFLAGS)"; export API_FLAGS; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
