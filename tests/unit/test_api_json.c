@@ -112,7 +112,7 @@ START_TEST(test_not_finite)
 END_TEST
 
 /* glibc keeps the list that it makes of LOCPATH. */
-const char *__lsan_default_suppressions(void);
+QDQ_API const char *__lsan_default_suppressions(void);
 
 const char *
 __lsan_default_suppressions(void)
