@@ -122,7 +122,7 @@ static json_t *
 encode_support(const void *unused, size_t i)
 {
     (void)unused;
-    const struct qdq_layer_support *row = qdq_layer_support(i);
+    const struct qdq_layer_support *row = qdq_catalog_layer(NULL, i);
     return json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:s}", "class", row->cls, "op",
                      row->op, "kind", row->kind, "weight_input",
                      row->weight_input < 0 ? json_null()
@@ -135,7 +135,7 @@ char *
 api_layers_encode(void)
 {
     size_t n = 0;
-    while (qdq_layer_support(n))
+    while (qdq_catalog_layer(NULL, n))
         n++;
     return api_json_dump(
         json_pack("{s:o}", "layers", api_json_list(NULL, n, encode_support)), 0);

@@ -46,7 +46,7 @@ command_plan(const struct options *options, struct api_problem *problem)
     if (!spec_read(options->spec, &spec, problem) ||
         !open_model(options->model, &model, problem))
         goto out;
-    if (qdq_plan_make(model, api_spec_get(spec), &plan, &err) != QDQ_OK) {
+    if (qdq_plan_make(NULL, model, api_spec_get(spec), &plan, &err) != QDQ_OK) {
         api_problem_set_engine(problem, &err);
         goto out;
     }
@@ -77,7 +77,8 @@ command_info(const struct options *options, struct api_problem *problem)
     /* A model that cannot be planned (one with Q/DQ nodes, say) has its facts too. */
     qdq_spec_init(&spec);
     const struct qdq_plan_view *view =
-        qdq_plan_make(model, &spec, &plan, NULL) == QDQ_OK ? qdq_plan_view(plan) : NULL;
+        qdq_plan_make(NULL, model, &spec, &plan, NULL) == QDQ_OK ? qdq_plan_view(plan)
+                                                                 : NULL;
     if (options->json)
         ok = print_json(api_model_info_encode(qdq_model_info(model), view), problem);
     else

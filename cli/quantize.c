@@ -82,7 +82,8 @@ open_engine(struct quantization *q, int threads, struct api_problem *problem)
     const char *runtime = getenv("QDQD_ENGINE_RUNTIME");
     if (!runtime)
         runtime = QDQ_ORT_LIBRARY;
-    const struct qdq_engine_options options = {*runtime ? runtime : NULL, threads};
+    const struct qdq_engine_options options = {.runtime = *runtime ? runtime : NULL,
+                                               .threads = threads};
     struct qdq_error err = {0};
     return qdq_engine_open(&options, &q->engine, &err) == QDQ_OK ||
            api_problem_set_engine(problem, &err);

@@ -155,7 +155,8 @@ plan(struct worker *w, const struct message *request)
     if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
         answer_failed(w, &problem);
     else if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK &&
-             qdq_plan_make(model, api_spec_get(spec), &made, &err) == QDQ_OK)
+             qdq_plan_make(qdq_engine_catalog(w->engine), model, api_spec_get(spec),
+                           &made, &err) == QDQ_OK)
         answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
     else
         answer_error(w, &err);
@@ -177,7 +178,8 @@ info(struct worker *w, const struct message *request)
         answer_error(w, &err);
         return;
     }
-    bool planned = qdq_plan_make(model, &spec, &made, NULL) == QDQ_OK;
+    bool planned = qdq_plan_make(qdq_engine_catalog(w->engine), model, &spec, &made,
+                                 NULL) == QDQ_OK;
     answer_result(w, api_model_info_encode(qdq_model_info(model),
                                            planned ? qdq_plan_view(made) : NULL));
     qdq_plan_free(&made);

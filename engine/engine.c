@@ -23,8 +23,19 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
         qdq_engine_close(&engine);
         return qdqi_no_memory(err);
     }
+    enum qdq_code code = qdq_catalog_open(options->catalog, &engine->catalog, err);
+    if (code) {
+        qdq_engine_close(&engine);
+        return code;
+    }
     *ret = engine;
     return QDQ_OK;
+}
+
+const struct qdq_catalog *
+qdq_engine_catalog(const struct qdq_engine *engine)
+{
+    return engine->catalog;
 }
 
 void
@@ -33,6 +44,7 @@ qdq_engine_close(struct qdq_engine **engine)
     if (!engine || !*engine)
         return;
     qdqi_runtime_close(&(*engine)->runtime);
+    qdq_catalog_free(&(*engine)->catalog);
     free((*engine)->library);
     free(*engine);
     *engine = NULL;

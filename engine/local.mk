@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += engine/libqdqi.la
 
 include_HEADERS += engine/include/qdq.h
 qdqinclude_HEADERS = \
+	engine/include/qdq/catalog.h \
 	engine/include/qdq/codes.h \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
@@ -12,22 +13,26 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/quantize.h \
 	engine/include/qdq/report.h \
 	engine/include/qdq/spec.h \
-	engine/include/qdq/stages.h
+	engine/include/qdq/stages.h \
+	engine/include/qdq/words.h
 
 ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 
 # All of the engine, with its internals reachable for the unit tests.
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
-	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(ORT_CFLAGS)
+	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LUA_CFLAGS) $(ORT_CFLAGS)
 # Loops over floats are written to vectorize; -O2 alone does not try hard.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
-engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) -lm -ldl
+engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
 	engine/base/warnings.c engine/base/warnings.h \
+	engine/base/words.c \
+	engine/cases/case.h \
+	engine/cases/catalog.c engine/cases/catalog.h \
 	engine/engine.c \
 	engine/evaluate/evaluate.c \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
@@ -44,6 +49,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/plan/classes.c engine/plan/classes.h \
+	engine/plan/layers.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/spec.c \
 	engine/quantize.c \

@@ -35,8 +35,8 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
 static enum qdq_code
 stage_plan(struct qdqi_job *job, struct qdq_error *err)
 {
-    enum qdq_code code =
-        qdq_plan_make(job->model, job->work->spec, &job->report->plan, err);
+    enum qdq_code code = qdq_plan_make(job->engine->catalog, job->model,
+                                       job->work->spec, &job->report->plan, err);
     job->plan = job->report->plan;
     for (size_t i = 0; !code && i < job->plan->view.n_warnings; i++) {
         const struct qdq_warning *w = &job->plan->view.warnings[i];

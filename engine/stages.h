@@ -17,6 +17,7 @@ struct qdq_engine {
     char *library;                /* of ONNX Runtime, NULL: not configured */
     struct qdqi_runtime *runtime; /* NULL until a model has to be run */
     int threads;
+    struct qdq_catalog *catalog;
 };
 
 /* The report as its caller sees it, and what it keeps alive. */

@@ -27,6 +27,7 @@ microhttpd\.h daemon/http*.c
 sqlite3\.h daemon/store*.c
 ini\.h daemon/settings.c
 jansson\.h api/*
+lua engine/cases/*
 zip\.h engine/data/*
 onnxruntime_c_api\.h engine/run/*
 onnx\.pb-c\.h engine/model/*

@@ -7,8 +7,10 @@
 #include "qdq/model.h"
 #include "qdq/dataset.h"
 #include "qdq/spec.h"
+#include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"
 #include "qdq/quantize.h"
+#include "qdq/words.h"
 
 #endif

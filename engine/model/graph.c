@@ -70,6 +70,7 @@ index_initializers(struct qdq_model *m, struct qdq_error *err)
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
                                  "two initializers are called '%s'", t->name);
         tensor->constant = t;
+        tensor->is_fixed = true;
         tensor->dtype = (enum qdqi_dtype)t->data_type;
     }
     return QDQ_OK;
@@ -184,6 +185,7 @@ index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         qdqi_node_is(p, "Constant") ? qdqi_node_attribute(p, "value") : NULL;
     if (value && value->t && p->n_output == 1 && node->outputs[0]) {
         node->outputs[0]->constant = value->t;
+        node->outputs[0]->is_fixed = true;
         node->outputs[0]->dtype = (enum qdqi_dtype)value->t->data_type;
         return check_not_external(value->t, p->output[0], err);
     }
@@ -253,7 +255,7 @@ collect_given_names(struct qdq_model *m, struct qdqi_map *given, struct qdq_erro
  */
 static enum qdq_code
 name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map *given,
-          struct qdqi_map *node_names, struct qdq_error *err)
+          struct qdq_error *err)
 {
     const Onnx__NodeProto *p = node->proto;
     const char *name = p->name;
@@ -265,12 +267,13 @@ name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map
     } else if (g->used) {
         do
             name = qdqi_arena_printf(m->arena, "%s_%u", p->name, ++g->suffix);
-        while (name && (qdqi_map_get(given, name) || qdqi_map_get(node_names, name)));
+        while (name &&
+               (qdqi_map_get(given, name) || qdqi_map_get(m->graph.by_name, name)));
         node->rename = name;
     } else {
         g->used = true;
     }
-    if (!name || !qdqi_map_put(node_names, name, node) || !take_name(m, name))
+    if (!name || !qdqi_map_put(m->graph.by_name, name, node) || !take_name(m, name))
         return qdqi_no_memory(err);
     node->name = name;
     return QDQ_OK;
@@ -280,12 +283,12 @@ static enum qdq_code
 index_node_names(struct qdq_model *m, struct qdq_error *err)
 {
     struct qdqi_map *given = qdqi_map_new(m->arena);
-    struct qdqi_map *node_names = qdqi_map_new(m->arena);
-    if (!given || !node_names)
+    m->graph.by_name = qdqi_map_new(m->arena);
+    if (!given || !m->graph.by_name)
         return qdqi_no_memory(err);
     enum qdq_code code = collect_given_names(m, given, err);
     for (size_t i = 0; i < m->graph.n_nodes && !code; i++)
-        code = name_node(m, &m->graph.nodes[i], i, given, node_names, err);
+        code = name_node(m, &m->graph.nodes[i], i, given, err);
     return code;
 }
 

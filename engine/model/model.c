@@ -46,3 +46,14 @@ qdq_model_info(const struct qdq_model *model)
 {
     return &model->info;
 }
+
+bool
+qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
+                 size_t *ret_rank)
+{
+    if (!tensor->constant)
+        return false;
+    *ret = tensor->constant->dims;
+    *ret_rank = tensor->constant->n_dims;
+    return true;
+}

@@ -30,7 +30,8 @@ struct qdqi_tensor {
     struct qdqi_use *last_use;
     bool is_input, is_output; /* of the graph */
     bool is_captured;         /* used inside a nested graph */
-    enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
+    bool is_fixed;         /* constant, or made of constants: the same in every run */
+    enum qdqi_dtype dtype; /* QDQI_UNKNOWN when nothing says it */
 };
 
 struct qdqi_node {
@@ -46,6 +47,7 @@ struct qdqi_graph {
     struct qdqi_node *nodes;  /* file order */
     struct qdqi_map *tensors; /* name -> struct qdqi_tensor */
     struct qdqi_map *names;   /* every tensor and node name, nested graphs' too */
+    struct qdqi_map *by_name; /* reported node name -> struct qdqi_node */
 };
 
 struct qdq_model {
@@ -75,6 +77,10 @@ bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 /* graph.c: fills graph->… of an opened model. INVALID_MODEL names node and tensor. */
 enum qdq_code qdqi_graph_index(struct qdq_model *model,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Shape of a fixed tensor whose elements can be read; false for any other. */
+bool qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
+                      size_t *ret_rank);
 
 /* types.c: element types of all tensors, from the file and the operators' schemas. */
 enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,

@@ -10,14 +10,14 @@ bool
 qdqi_input_is_constant(const struct qdqi_node *node, int i)
 {
     return i >= 0 && (size_t)i < node->proto->n_input && node->inputs[i] &&
-           node->inputs[i]->constant;
+           node->inputs[i]->is_fixed;
 }
 
 bool
 qdqi_input_is_computed(const struct qdqi_node *node, int i)
 {
     return i >= 0 && (size_t)i < node->proto->n_input && node->inputs[i] &&
-           !node->inputs[i]->constant;
+           !node->inputs[i]->is_fixed;
 }
 
 /* --- predicates of the table ---------------------------------------------- */
@@ -173,10 +173,11 @@ enum { OFF, ON };
 #define NAME_MULTI_INPUT "multi_input"
 
 static const struct qdqi_class classes[] = {
-#define LAYER(cls, op, kind, weight, axis, input, is, note)                 \
-    {{cls, op, NAME_##kind, weight, input, (input) && (weight) >= 0, note}, \
-     QDQI_##kind,                                                           \
-     axis_##axis,                                                           \
+#define LAYER(cls, op, kind, weight, axis, input, is, note)                       \
+    {{cls, op, NAME_##kind, weight, input, (input) && (weight) >= 0, false, note, \
+      "library"},                                                                 \
+     QDQ_##kind,                                                                  \
+     axis_##axis,                                                                 \
      is},
 #include "tbl/layers.h"
 #undef LAYER
@@ -184,9 +185,24 @@ static const struct qdqi_class classes[] = {
 
 enum { N_CLASSES = sizeof classes / sizeof *classes };
 
-const struct qdqi_class *
-qdqi_class_of(const struct qdq_model *model, const struct qdqi_node *node)
+enum qdq_code
+qdqi_classes_new(const struct qdq_catalog *catalog, const struct qdq_spec *spec,
+                 struct qdqi_arena *arena, struct qdqi_classes **ret,
+                 struct qdq_error *err)
 {
+    (void)catalog;
+    (void)spec;
+    (void)arena;
+    (void)err;
+    *ret = NULL;
+    return QDQ_OK;
+}
+
+const struct qdqi_class *
+qdqi_class_of(const struct qdqi_classes *unused, const struct qdq_model *model,
+              const struct qdqi_node *node)
+{
+    (void)unused;
     for (size_t i = 0; i < N_CLASSES; i++)
         if (qdqi_node_is(node->proto, classes[i].support.op) &&
             classes[i].is(model, node))
@@ -195,7 +211,7 @@ qdqi_class_of(const struct qdq_model *model, const struct qdqi_node *node)
 }
 
 const struct qdq_layer_support *
-qdq_layer_support(size_t i)
+qdqi_library_layer(size_t i)
 {
     return i < N_CLASSES ? &classes[i].support : NULL;
 }
@@ -204,7 +220,7 @@ int
 qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node)
 {
     int i = cls->support.weight_input;
-    bool other = cls->kind == QDQI_WEIGHTED && !qdqi_input_is_constant(node, i) &&
+    bool other = cls->kind == QDQ_WEIGHTED && !qdqi_input_is_constant(node, i) &&
                  qdqi_node_is(node->proto, "MatMul");
     return other ? 0 : i;
 }

@@ -6,19 +6,31 @@
 #include "model/model.h"
 #include "qdq/plan.h"
 
-enum qdqi_kind { QDQI_WEIGHTED, QDQI_NON_WEIGHTED, QDQI_MULTI_INPUT };
-
 struct qdqi_class {
     struct qdq_layer_support support;
-    enum qdqi_kind kind;
+    enum qdq_kind kind;
     /* Channel axis of a weight of `rank` dimensions, -1 for none. */
     int (*axis)(const struct qdqi_node *node, int weight_input, size_t rank);
     bool (*is)(const struct qdq_model *model, const struct qdqi_node *node);
 };
 
-/* The class of a node, or NULL when the table has no row for it. */
-const struct qdqi_class *qdqi_class_of(const struct qdq_model *model,
+/* The rows that a plan goes by, in the order in which they are tried: the spec's, the
+   operator's, the library's. */
+struct qdqi_classes;
+
+/* Borrows from catalog and spec. INVALID_SPEC, NO_MEMORY. */
+enum qdq_code qdqi_classes_new(const struct qdq_catalog *catalog,
+                               const struct qdq_spec *spec, struct qdqi_arena *arena,
+                               struct qdqi_classes **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The class of a node, or NULL when no row fits it. */
+const struct qdqi_class *qdqi_class_of(const struct qdqi_classes *classes,
+                                       const struct qdq_model *model,
                                        const struct qdqi_node *node);
+
+/* Row i of the library's table, NULL past the last. */
+const struct qdq_layer_support *qdqi_library_layer(size_t i);
 
 /* Input index of the weight of a weighted node: its constant operand, else the row's.
  */

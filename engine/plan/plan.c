@@ -89,9 +89,9 @@ static const char *
 take_layer(struct planner *p, const struct qdqi_class *cls,
            const struct qdqi_node *node, struct qdq_layer *layer, struct qdq_error *err)
 {
-    if (cls->kind != QDQI_WEIGHTED)
+    if (cls->kind != QDQ_WEIGHTED)
         return take_inputs(p, node, layer, -1,
-                           cls->kind == QDQI_NON_WEIGHTED ? 1 : node->proto->n_input,
+                           cls->kind == QDQ_NON_WEIGHTED ? 1 : node->proto->n_input,
                            err);
     int w = qdqi_weight_input(cls, node);
     if (!qdqi_input_is_constant(node, w))
@@ -117,7 +117,7 @@ static enum qdq_code
 decide(struct planner *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_node *node = &p->model->graph.nodes[i];
-    const struct qdqi_class *cls = qdqi_class_of(p->model, node);
+    const struct qdqi_class *cls = qdqi_class_of(NULL, p->model, node);
     if (!cls)
         return QDQ_OK;
     struct qdq_layer *layer = &p->layers[p->n_layers++];
@@ -315,9 +315,10 @@ make(struct planner *p, struct qdq_error *err)
 }
 
 enum qdq_code
-qdq_plan_make(const struct qdq_model *model, const struct qdq_spec *spec,
-              struct qdq_plan **ret, struct qdq_error *err)
+qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
+              const struct qdq_spec *spec, struct qdq_plan **ret, struct qdq_error *err)
 {
+    (void)catalog;
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdq_plan *plan = arena ? qdqi_arena_alloc(arena, sizeof *plan) : NULL;
     if (!plan) {

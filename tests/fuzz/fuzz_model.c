@@ -81,7 +81,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     qdq_spec_init(&spec);
     if (qdq_model_open(fd, &model, &err) == QDQ_OK &&
-        qdq_plan_make(model, &spec, &plan, &err) == QDQ_OK)
+        qdq_plan_make(NULL, model, &spec, &plan, &err) == QDQ_OK)
         quantize(fd, qdq_plan_view(plan), &spec);
     else
         assert(err.code != QDQ_OK && err.code != QDQ_INTERNAL && *err.text);

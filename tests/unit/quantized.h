@@ -32,7 +32,7 @@ quantize_fd(int model, struct qdq_model **ret, struct qdq_error *err)
     enum qdq_code code;
     if ((code = qdq_engine_open(&options, &engine, err)) ||
         (code = qdq_model_open(model, &source, err)) ||
-        (code = qdq_plan_make(source, &spec, &plan, err)))
+        (code = qdq_plan_make(NULL, source, &spec, &plan, err)))
         goto out;
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     ranges = calloc(view->n_tensors + 1, sizeof *ranges);

@@ -267,14 +267,14 @@ START_TEST(test_layers)
     json_t *json = json_loads(text, 0, NULL);
     json_t *rows = json_object_get(json, "layers");
     size_t n = 0;
-    for (; qdq_layer_support(n); n++) {
+    for (; qdq_catalog_layer(NULL, n); n++) {
         json_t *row = json_array_get(rows, n);
         ck_assert_str_eq(json_string_value(json_object_get(row, "class")),
-                         qdq_layer_support(n)->cls);
+                         qdq_catalog_layer(NULL, n)->cls);
         ck_assert_int_eq(json_is_true(json_object_get(row, "quantize_input")),
-                         qdq_layer_support(n)->quantize_input);
+                         qdq_catalog_layer(NULL, n)->quantize_input);
         ck_assert_int_eq(json_is_null(json_object_get(row, "weight_input")),
-                         qdq_layer_support(n)->weight_input < 0);
+                         qdq_catalog_layer(NULL, n)->weight_input < 0);
     }
     ck_assert_uint_gt(n, 0);
     ck_assert_uint_eq(json_array_size(rows), n);

@@ -80,7 +80,7 @@ static enum qdq_code
 make_plan(void)
 {
     ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
-    return qdq_plan_make(m, &spec, &plan, &err);
+    return qdq_plan_make(NULL, m, &spec, &plan, &err);
 }
 
 static void
@@ -203,7 +203,7 @@ START_TEST(a_range_for_no_tensor_is_unmatched)
     ck_assert_int_eq(make_plan(), QDQ_UNMATCHED);
     ck_assert_str_eq(err.where, "ghost");
     spec.unmatched_is_error = false;
-    ck_assert_int_eq(qdq_plan_make(m, &spec, &plan, NULL), QDQ_OK);
+    ck_assert_int_eq(qdq_plan_make(NULL, m, &spec, &plan, NULL), QDQ_OK);
     ck_assert_str_eq(qdq_plan_view(plan)->warnings[0].code, "unmatched");
 }
 END_TEST

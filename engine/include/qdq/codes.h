@@ -17,6 +17,8 @@ QDQ_CODE(INVALID_SPEC, "invalid_spec",
 QDQ_CODE(UNSUPPORTED, "unsupported",
          "a known option or model feature that this version cannot do")
 QDQ_CODE(UNMATCHED, "unmatched", "a name in the spec matches nothing in the model")
+QDQ_CODE(CASE_FAILED, "case_failed",
+         "an insertion case cannot be loaded, failed, or went beyond its limits")
 QDQ_CODE(EXTERNAL_MISSING, "external_missing",
          "the model keeps data in a file that was not sent with it")
 QDQ_CODE(EXISTING_QDQ, "existing_qdq",

@@ -6,8 +6,8 @@
 #ifndef QDQ_PLAN_H
 #define QDQ_PLAN_H
 
+#include "qdq/catalog.h"
 #include "qdq/model.h"
-#include "qdq/spec.h"
 
 struct qdq_plan;
 
@@ -22,7 +22,7 @@ struct qdq_layer {
     int weight_input;            /* node input index of the quantized weight, or -1 */
     int weight_axis;             /* channel axis of that weight; -1: per tensor */
     const char *weight;          /* its tensor's name, or NULL */
-    const char *reason; /* "default", "no support", "weight is not constant"… */
+    const char *reason; /* "default", "layers[2]", "case:residual", "integer tensor"… */
 };
 
 struct qdq_warning {
@@ -42,24 +42,17 @@ struct qdq_plan_view {
     const struct qdq_warning *warnings;
 };
 
-/* EXISTING_QDQ, UNSUPPORTED, UNMATCHED, NO_MEMORY. The plan borrows from the model. */
-QDQ_API enum qdq_code qdq_plan_make(const struct qdq_model *model,
+/*
+ * Makes the plan. The catalog (NULL: the library alone) has the cases and classes that
+ * the spec names. The plan borrows from model and spec; both must outlive it.
+ * INVALID_SPEC and UNMATCHED (with the pointer into the spec), CASE_FAILED (a script's
+ * error, with its line), LIMIT_EXCEEDED, EXISTING_QDQ, UNSUPPORTED, NO_MEMORY.
+ */
+QDQ_API enum qdq_code qdq_plan_make(const struct qdq_catalog *catalog,
+                                    const struct qdq_model *model,
                                     const struct qdq_spec *spec, struct qdq_plan **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_plan_free(struct qdq_plan **plan);
 QDQ_API const struct qdq_plan_view *qdq_plan_view(const struct qdq_plan *plan);
-
-/* One row of the layer support table, for listings. */
-struct qdq_layer_support {
-    const char *cls;  /* "Conv" */
-    const char *op;   /* ONNX op type that the class is found by */
-    const char *kind; /* "weighted", "non_weighted", "multi_input" */
-    int weight_input; /* -1: none */
-    bool quantize_input, quantize_weight; /* by default */
-    const char *note;                     /* how the class is recognized */
-};
-
-/* Row i, or NULL past the last one. */
-QDQ_API const struct qdq_layer_support *qdq_layer_support(size_t i);
 
 #endif

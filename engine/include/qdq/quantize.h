@@ -14,6 +14,7 @@ struct qdq_engine;
 struct qdq_engine_options {
     const char *runtime; /* path of libonnxruntime.so; NULL: no model can be run */
     int threads;         /* threads that ONNX Runtime may use for one model, >= 1 */
+    const char *catalog; /* the operator's folder of cases and layer support, or NULL */
 };
 
 enum qdq_stage {
@@ -47,12 +48,16 @@ QDQ_API const char *qdq_stage_name(enum qdq_stage stage);
 
 /*
  * Opens the engine. ONNX Runtime is loaded when a model first has to be run: what needs
- * no run works without it. One engine serves one qdq_quantize() at a time. NO_MEMORY.
+ * no run works without it. One engine serves one qdq_quantize() at a time. NO_MEMORY,
+ * and the codes of qdq_catalog_open().
  */
 QDQ_API enum qdq_code qdq_engine_open(const struct qdq_engine_options *options,
                                       struct qdq_engine **ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_engine_close(struct qdq_engine **engine);
+
+/* The cases and classes that the engine plans with; lives as long as the engine. */
+QDQ_API const struct qdq_catalog *qdq_engine_catalog(const struct qdq_engine *engine);
 
 /*
  * Loads ONNX Runtime, if that has not been done, and tells its version; borrowed.

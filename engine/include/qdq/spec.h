@@ -11,11 +11,56 @@
 
 #include "qdq/error.h"
 
-enum qdq_mode { QDQ_MODE_FULL };
+enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
 enum qdq_target { QDQ_TARGET_TENSORRT };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
+
+/* How an entry names nodes; where several name one node, a later kind here wins. */
+enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
+
+/*
+ * What is to be quantized of the nodes that the entry names: an element of `layers`, or
+ * one that an insertion case returned. The entry that wins a node decides alone.
+ *   BY_CLASS  names[0] is a class of the layer support, or an ONNX operator's name
+ *   BY_MATCH  names[0] is a glob over node names: `*` any text, `?` one byte
+ *   BY_NAME   node names; "@TENSOR" is the node that makes that tensor
+ */
+struct qdq_layer_entry {
+    enum qdq_selector by;
+    const char *const *names;
+    size_t n_names; /* 1 unless BY_NAME */
+    bool is_list;   /* the names were given as a list: they have a place of their own */
+    bool quantize_input, quantize_weight;
+    const int
+        *index; /* quantization_index: node input indices; NULL: all data inputs */
+    size_t n_index;
+};
+
+/* An insertion case to run: one that the catalog has under the name, or a script. */
+struct qdq_case_use {
+    const char *name; /* as reasons and errors cite it */
+    const char *lua;  /* source text, or NULL */
+};
+
+/* What of a layer's inputs is what. */
+enum qdq_kind {
+    QDQ_WEIGHTED,     /* one data input and a constant weight */
+    QDQ_NON_WEIGHTED, /* input 0 is data */
+    QDQ_MULTI_INPUT,  /* every input that is computed and floating is data */
+};
+
+/* Layer support beyond the catalog's: an element of `layer_support`. */
+struct qdq_support {
+    const char *cls; /* ONNX operator, or a class of the catalog to replace */
+    enum qdq_kind kind;
+    int weight_input; /* of WEIGHTED; -1 else */
+    int channel_axis; /* of the weight, from the end when negative; QDQ_NO_AXIS: none */
+    bool quantize_input, quantize_weight; /* by default */
+};
+
+enum { QDQ_NO_AXIS = -128 };
 
 /* A range given by hand for one activation tensor: min <= max, both finite. */
 struct qdq_given_range {
@@ -35,6 +80,12 @@ struct qdq_spec {
     enum qdq_mode mode;
     enum qdq_target target;
     enum qdq_device device;
+    const struct qdq_layer_entry *layers;
+    size_t n_layers;
+    const struct qdq_case_use *cases; /* run in this order, each on its own */
+    size_t n_cases;
+    const struct qdq_support *support;
+    size_t n_support;
     enum qdq_granularity weight_granularity;
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Custom Q/DQ insertion cases: Lua scripts that look at the model and return entries of
+ * a spec. docs/adding-a-case.md says what a script sees.
+ */
+#ifndef QDQI_CASE_H
+#define QDQI_CASE_H
+
+#include "plan/layers.h"
+#include "qdq/catalog.h"
+
+/*
+ * Runs one case in a Lua state of its own, within limits (sandbox.h): what it returned,
+ * in the arena. `pointer` is the case's place in the spec ("/cases/0") and stands in the
+ * error. INVALID_SPEC: the catalog has no such case; CASE_FAILED with script and line;
+ * NO_MEMORY.
+ */
+enum qdq_code qdqi_case_run(const struct qdq_catalog *catalog,
+                            struct qdqi_layers *layers, const struct qdq_spec *spec,
+                            const struct qdq_case_use *use, const char *pointer,
+                            struct qdqi_arena *arena, struct qdq_layer_entry **ret,
+                            size_t *ret_n, struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
