@@ -116,27 +116,46 @@ api_model_info_encode(const struct qdq_model_info *model,
         0);
 }
 
-/* --- layers --------------------------------------------------------------- */
+/* --- what there is to choose from ------------------------------------------ */
 
 static json_t *
-encode_support(const void *unused, size_t i)
+encode_support(const void *catalog, size_t i)
 {
-    (void)unused;
-    const struct qdq_layer_support *row = qdq_catalog_layer(NULL, i);
-    return json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:s}", "class", row->cls, "op",
-                     row->op, "kind", row->kind, "weight_input",
+    const struct qdq_layer_support *row = qdq_catalog_layer(catalog, i);
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "class",
+                     api_json_text(row->cls), "op", api_json_text(row->op), "kind",
+                     api_json_text(row->kind), "weight_input",
                      row->weight_input < 0 ? json_null()
                                            : json_integer(row->weight_input),
                      "quantize_input", row->quantize_input, "quantize_weight",
-                     row->quantize_weight, "note", row->note);
+                     row->quantize_weight, "pass_through", row->pass_through, "note",
+                     api_json_text(row->note), "source", api_json_text(row->source));
 }
 
 char *
-api_layers_encode(void)
+api_layers_encode(const struct qdq_catalog *catalog)
 {
     size_t n = 0;
-    while (qdq_catalog_layer(NULL, n))
+    while (qdq_catalog_layer(catalog, n))
         n++;
     return api_json_dump(
-        json_pack("{s:o}", "layers", api_json_list(NULL, n, encode_support)), 0);
+        json_pack("{s:o}", "layers", api_json_list(catalog, n, encode_support)), 0);
+}
+
+static json_t *
+encode_case(const void *catalog, size_t i)
+{
+    const struct qdq_case_info *row = qdq_catalog_case(catalog, i);
+    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(row->name), "info",
+                     api_json_text(row->info), "source", api_json_text(row->source));
+}
+
+char *
+api_cases_encode(const struct qdq_catalog *catalog)
+{
+    size_t n = 0;
+    while (qdq_catalog_case(catalog, n))
+        n++;
+    return api_json_dump(
+        json_pack("{s:o}", "cases", api_json_list(catalog, n, encode_case)), 0);
 }

@@ -11,7 +11,13 @@
 static void
 handle_layers_get(struct request *request)
 {
-    reply_json(request, 200, api_layers_encode());
+    reply_json(request, 200, api_layers_encode(NULL));
+}
+
+static void
+handle_cases_get(struct request *request)
+{
+    reply_json(request, 200, api_cases_encode(NULL));
 }
 
 static void
@@ -76,6 +82,7 @@ static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_JOB_MODEL] = handle_job_model,
     [API_ROUTE_JOB_REPORT] = handle_job_report,
     [API_ROUTE_LAYERS_GET] = handle_layers_get,
+    [API_ROUTE_CASES_GET] = handle_cases_get,
     [API_ROUTE_ERRORS_GET] = handle_errors_get,
     [API_ROUTE_HEALTHZ] = handle_healthz,
     [API_ROUTE_READYZ] = handle_readyz,

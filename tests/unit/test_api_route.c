@@ -20,6 +20,8 @@ static const struct {
     {"POST", "/v1/jobs/7/cancel", API_ROUTE_JOB_CANCEL, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
     {"POST", "/v1/quantize", API_ROUTE_QUANTIZE_POST, "", API_BODY_JOB},
+    {"GET", "/v1/layers", API_ROUTE_LAYERS_GET, "", API_BODY_NONE},
+    {"GET", "/v1/cases", API_ROUTE_CASES_GET, "", API_BODY_NONE},
     {"HEAD", "/healthz", API_ROUTE_HEALTHZ, "", API_BODY_NONE},
 };
 
@@ -56,6 +58,7 @@ static const struct {
     {"GET", "/v1/jobs/" LONG_SEGMENT("0123456789abcdef"), API_NOT_FOUND, ""},
     {"DELETE", "/v1/jobs", API_METHOD_NOT_ALLOWED, "POST, GET, HEAD"},
     {"PATCH", "/v1/models/x", API_METHOD_NOT_ALLOWED, "GET, HEAD, DELETE"},
+    {"POST", "/v1/cases", API_METHOD_NOT_ALLOWED, "GET, HEAD"},
     {"GET", "/v1/quantize", API_METHOD_NOT_ALLOWED, "POST"},
     {"HEAD", "/v1/quantize", API_METHOD_NOT_ALLOWED, "POST"},
     {"get", "/healthz", API_METHOD_NOT_ALLOWED, "GET, HEAD"},

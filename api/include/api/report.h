@@ -19,7 +19,8 @@ char *api_model_info_encode(const struct qdq_model_info *model,
                             const struct qdq_plan_view *plan);
 /* The members `samples` and `inputs` of a dataset: {"samples":n,"inputs":[…]}. */
 char *api_dataset_info_encode(const struct qdq_dataset_info *dataset);
-/* The body of GET /v1/layers. */
-char *api_layers_encode(void);
+/* The bodies of GET /v1/layers and GET /v1/cases; NULL: the library's alone. */
+char *api_layers_encode(const struct qdq_catalog *catalog);
+char *api_cases_encode(const struct qdq_catalog *catalog);
 
 #endif
