@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool.h"
+#include "clock.h"
 #include "process.h"
 #include "settings.h"
 #include "qdq/quantize.h"
@@ -47,31 +48,73 @@ enum outcome { DONE, FAILED, DIED };
 
 typedef void (*told_fn)(struct lane *lane, const struct message_progress *progress);
 
+/* How long work may take from its begin, and the setting that says so. */
+struct limit {
+    const char *setting;
+    int64_t seconds; /* 0: no limit */
+};
+
+/*
+ * The limit that holds at a stage (-1: before the first). What comes before calibration
+ * is short work in a job, too: a model or a script that hangs there is found out early.
+ */
+static struct limit
+limit_at(const struct settings *s, enum message_type type, int stage)
+{
+    const struct limit brief = {"workers.short_timeout", s->workers_short_timeout};
+    const struct limit whole = {"workers.job_timeout", s->workers_job_timeout};
+    if (type != MESSAGE_QUANTIZE)
+        return brief;
+    if (stage >= QDQ_STAGE_CALIBRATE ||
+        (whole.seconds && whole.seconds < brief.seconds))
+        return whole;
+    return brief;
+}
+
+/* Milliseconds that are left, -1: no limit. */
+static int
+time_left(struct limit limit, int64_t began)
+{
+    int64_t left = began + limit.seconds * 1000 - clock_steady_ms();
+    return !limit.seconds ? -1 : left < 0 ? 0 : (int)left;
+}
+
+static enum outcome
+took_too_long(struct lane *lane, struct limit limit, int stage, struct api_problem *p)
+{
+    api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                    "this took longer than %lld s (%s)%s%s", (long long)limit.seconds,
+                    limit.setting, stage < 0 ? "" : ", in stage ",
+                    stage < 0 ? "" : qdq_stage_name((enum qdq_stage)stage));
+    process_end(&lane->process, true, NULL);
+    return FAILED;
+}
+
 /*
  * Sends the request to the lane's process and follows it to its end: DONE with the text
  * in *ret (the caller frees it), FAILED with the problem set, or DIED.
  */
 static enum outcome
-follow(struct lane *lane, const struct message *request, int timeout_ms, told_fn told,
-       char **ret, struct api_problem *p)
+follow(struct lane *lane, const struct message *request, told_fn told, char **ret,
+       struct api_problem *p)
 {
+    int64_t began = clock_steady_ms();
+    int stage = -1;
     lane->process.jobs++;
     if (!message_send(lane->process.socket, request))
         return DIED;
     for (;;) {
         struct message answer;
+        struct limit limit = limit_at(lane->pool->settings, request->type, stage);
         enum message_got got =
-            message_receive(lane->process.socket, timeout_ms, &answer);
-        if (got == MESSAGE_TIMEOUT) {
-            api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                            "this took longer than %d s", timeout_ms / 1000);
-            process_end(&lane->process, true, NULL);
-            return FAILED;
-        }
+            message_receive(lane->process.socket, time_left(limit, began), &answer);
+        if (got == MESSAGE_TIMEOUT)
+            return took_too_long(lane, limit, stage, p);
         if (got != MESSAGE_GOT)
             return DIED;
         switch (answer.type) {
         case MESSAGE_PROGRESS:
+            stage = (int)answer.body.progress.stage;
             told(lane, &answer.body.progress);
             break;
         case MESSAGE_RESULT:
@@ -156,7 +199,7 @@ run_worker(struct lane *lane, const struct message *request, char **ret,
         return FAILED;
     if (jobs_is_unwanted(lane->pool->jobs, &lane->slot))
         return DIED;
-    return follow(lane, request, -1, tell, ret, p);
+    return follow(lane, request, tell, ret, p);
 }
 
 static void
@@ -215,8 +258,7 @@ run_task(struct lane *lane, struct task *task)
         if (!process_start(&lane->process, &task->problem))
             return false;
         enum outcome outcome =
-            follow(lane, task->request, (int)settings->workers_short_timeout * 1000,
-                   ignore, &task->text, &task->problem);
+            follow(lane, task->request, ignore, &task->text, &task->problem);
         if (outcome != DIED)
             return outcome == DONE;
         process_end(&lane->process, true, how);

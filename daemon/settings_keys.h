@@ -29,8 +29,12 @@ SETTING_NUMBER(workers, attempts, 2, 1, 10, COUNT,
                "worker processes that one job may bring down before it fails")
 SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES,
                "data memory of one worker process (RLIMIT_DATA); 0: no limit")
-SETTING_NUMBER(workers, short_timeout, 120, 1, 3600, SECONDS,
-               "time to check an upload, to describe a model or to make a plan")
+SETTING_NUMBER(
+    workers, short_timeout, 120, 1, 3600, SECONDS,
+    "time to check an upload, to describe a model or to make a plan, also of "
+    "a job until it calibrates")
+SETTING_NUMBER(workers, job_timeout, 86400, 0, 1000000, SECONDS,
+               "time that a job may run in all; 0: no limit")
 SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS,
                "time that running jobs get to end after SIGTERM")
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME,

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that does not come to its end is ended, and the daemon goes on with the next."""
+
+import time
+
+from service import CALIBRATION, DATA, eventually, problem
+
+RESNET = DATA / "glyph_resnet.onnx"
+
+
+def fails_in_time(one, job, setting, seconds):
+    begin = time.monotonic()
+    document = one.ended(job)
+    assert time.monotonic() - begin < seconds
+    assert document["state"] == "failed"
+    error = document["error"]
+    assert error["code"] == "limit_exceeded" and error["status"] == 422
+    assert setting in error["detail"]
+    problem(one.get(f"/v1/jobs/{job}/model"), 409, "failed")
+    return error["detail"]
+
+
+def test_a_job_that_hangs_before_it_calibrates(held, service):
+    one = service(**held, workers_short_timeout=1)
+    job = one.submit_glyphs()
+    (worker,) = one.running(job)
+    assert "1 s" in fails_in_time(one, job, "workers.short_timeout", 20)
+    eventually(lambda: worker not in one.workers())
+    # The lane takes the next one, which has a process of its own.
+    again = one.submit_glyphs()
+    (other,) = one.running(again)
+    assert other != worker
+    fails_in_time(one, again, "workers.short_timeout", 20)
+
+
+def test_the_stage_that_hangs_is_told(service):
+    one = service(test_worker_pause_ms=2500, workers_short_timeout=4)
+    job = one.submit_glyphs()
+    assert "load" in fails_in_time(one, job, "workers.short_timeout", 20)
+
+
+def test_one_shot_that_hangs(held, service):
+    one = service(**held, workers_short_timeout=1)
+    document = problem(one.quantize(RESNET, CALIBRATION), 422, "limit_exceeded")
+    assert "workers.short_timeout" in document["detail"]
+
+
+def test_calibration_has_all_the_time_of_the_job(service):
+    """Three pauses lie before calibration, seven in all."""
+    one = service(test_worker_pause_ms=1000, workers_short_timeout=5)
+    begin = time.monotonic()
+    one.succeeded(one.submit_glyphs())
+    assert time.monotonic() - begin > 5
+
+
+def test_the_time_of_a_whole_job(service):
+    one = service(test_worker_pause_ms=700, workers_job_timeout=4)
+    assert "stage" in fails_in_time(one, one.submit_glyphs(), "workers.job_timeout", 20)
+
+
+def test_no_time_for_the_job_is_less_than_for_planning(held, service):
+    one = service(**held, workers_job_timeout=1)
+    fails_in_time(one, one.submit_glyphs(), "workers.job_timeout", 20)
+    one = service(test_worker_pause_ms=10, workers_job_timeout=0)
+    one.succeeded(one.submit_glyphs())
