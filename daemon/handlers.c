@@ -8,16 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Answers with what a worker says, which is JSON. */
 static void
-handle_layers_get(struct request *request)
+reply_asked(struct request *request, enum message_type type)
 {
-    reply_json(request, 200, api_layers_encode(NULL));
+    const struct message question = {.type = type};
+    struct api_problem problem = {0};
+    char *text = NULL;
+    if (pool_ask(request->service->pool, &question, &text, &problem))
+        reply_json(request, 200, text);
+    else
+        reply_problem(request, &problem);
 }
 
 static void
 handle_cases_get(struct request *request)
 {
-    reply_json(request, 200, api_cases_encode(NULL));
+    reply_asked(request, MESSAGE_CASES);
+}
+
+static void
+handle_layers_get(struct request *request)
+{
+    reply_asked(request, MESSAGE_LAYERS);
 }
 
 static void

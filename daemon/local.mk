@@ -5,7 +5,8 @@ noinst_LTLIBRARIES += daemon/libqdqdi.la
 DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
-	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"'
+	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"' \
+	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 
 # All but main(), for the unit tests too.
 daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) \

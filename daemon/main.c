@@ -7,6 +7,7 @@
 #include "notify.h"
 #include "settings.h"
 #include "worker.h"
+#include "qdq/catalog.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -197,12 +198,27 @@ serve(struct daemon *d)
     return started ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/*
+ * Runs the operator's scripts once, so that a broken one is found by who wrote it and not
+ * by a job. From then on only workers run any.
+ */
+static bool
+check_cases(const char *folder, struct qdq_error *err)
+{
+    struct qdq_catalog *catalog = NULL;
+    bool ok = qdq_catalog_open(*folder ? folder : NULL, &catalog, err) == QDQ_OK &&
+              qdq_catalog_check(catalog, err) == QDQ_OK;
+    qdq_catalog_free(&catalog);
+    return ok;
+}
+
 int
 main(int argc, char **argv)
 {
     struct arguments arguments = {0};
     struct daemon daemon = {0};
     char error[SETTINGS_ERROR];
+    struct qdq_error err = {0};
     int status;
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return worker_main(argc - 2, argv + 2);
@@ -215,7 +231,12 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }
-    status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon);
+    if (!check_cases(daemon.settings.engine_cases, &err)) {
+        fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
+        status = USAGE;
+    } else {
+        status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon);
+    }
     settings_fini(&daemon.settings);
     return status;
 }

@@ -12,6 +12,7 @@
  *   QUANTIZE       do it; text: spec      model, output, report, [dataset]
  *                                                                 RESULT: the summary
  *   RUNTIME        which ONNX Runtime?                            RESULT: its version
+ *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  */
 MESSAGE(CHECK_MODEL, 0, 0, 1, 1)
 MESSAGE(CHECK_DATASET, 0, 0, 1, 1)
@@ -19,6 +20,8 @@ MESSAGE(INFO, 0, 0, 1, 1)
 MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1)
 MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 3, 4)
 MESSAGE(RUNTIME, 0, 0, 0, 0)
+MESSAGE(CASES, 0, 0, 0, 0)
+MESSAGE(LAYERS, 0, 0, 0, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0)
 MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0)
 MESSAGE(FAILED, sizeof(struct api_problem), 0, 0, 0)

@@ -39,3 +39,6 @@ SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS,
                "time that running jobs get to end after SIGTERM")
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME,
              "path of ONNX Runtime's library; empty: models are never run")
+SETTING_TEXT(engine, cases, QDQD_DEFAULT_CASES,
+             "folder of the operator's insertion cases and layer support (*.lua); "
+             "empty: the library's alone")

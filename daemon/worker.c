@@ -145,6 +145,20 @@ runtime(struct worker *w, const struct message *request)
 }
 
 static void
+cases(struct worker *w, const struct message *request)
+{
+    (void)request;
+    answer_result(w, api_cases_encode(qdq_engine_catalog(w->engine)));
+}
+
+static void
+layers(struct worker *w, const struct message *request)
+{
+    (void)request;
+    answer_result(w, api_layers_encode(qdq_engine_catalog(w->engine)));
+}
+
+static void
 plan(struct worker *w, const struct message *request)
 {
     struct qdq_error err = {0};
@@ -273,6 +287,8 @@ static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
     [MESSAGE_PLAN] = plan,
     [MESSAGE_QUANTIZE] = quantize,
     [MESSAGE_RUNTIME] = runtime,
+    [MESSAGE_CASES] = cases,
+    [MESSAGE_LAYERS] = layers,
 };
 
 static int
@@ -323,21 +339,33 @@ confine(pid_t parent, rlim_t memory)
     return true;
 }
 
+/* What the daemon checked when it started may have changed since. */
+static bool
+open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
+{
+    char quoted[LOG_QUOTED];
+    struct qdq_error err = {0};
+    if (qdq_engine_open(options, ret, &err) == QDQ_OK)
+        return true;
+    log_error("engine_failed", "detail=%s", log_quote(quoted, err.text));
+    return false;
+}
+
 int
 worker_main(int argc, char **argv)
 {
-    if (argc != 4) {
+    if (argc != 5) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
     const struct qdq_engine_options options = {
         .threads = (int)strtol(argv[1], NULL, 10),
         .runtime = *argv[3] ? argv[3] : NULL,
+        .catalog = *argv[4] ? argv[4] : NULL,
     };
     struct worker w = {.gone = false};
-    struct qdq_error err = {0};
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
-        qdq_engine_open(&options, &w.engine, &err) != QDQ_OK)
+        !open_engine(&options, &w.engine))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

@@ -1,7 +1,8 @@
 # Unit programs of daemon.
 DAEMON_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"/var/lib/qdqd"' \
-	-DQDQD_DEFAULT_RUNTIME='"libonnxruntime.so.1"'
+	-DQDQD_DEFAULT_RUNTIME='"libonnxruntime.so.1"' \
+	-DQDQD_DEFAULT_CASES='"/etc/qdqd/cases.d"'
 DAEMON_UNIT_LDADD = daemon/libqdqdi.la $(UNIT_LDADD)
 EXTRA_DIST += tests/unit/daemon.h
 check_PROGRAMS += tests/unit/test_daemon_blob \
