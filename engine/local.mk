@@ -49,8 +49,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/plan/classes.c engine/plan/classes.h \
-	engine/plan/layers.h \
+	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/plan.c engine/plan/plan.h \
+	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
 	engine/quantize.c \
 	engine/range/calibrate.c \

@@ -2,7 +2,9 @@
 #include "config.h"
 #include "plan/classes.h"
 
+#include "cases/catalog.h"
 #include "model/constant.h"
+#include "qdq/words.h"
 
 #include <string.h>
 
@@ -30,17 +32,23 @@ any_node(const struct qdq_model *model, const struct qdqi_node *node)
     return true;
 }
 
+/* The weight's shape; rank 0 when it is not constant or cannot be read. */
 static size_t
-weight_rank(const struct qdqi_node *node)
+weight_shape(const struct qdqi_node *node, const int64_t **ret)
 {
-    return qdqi_input_is_constant(node, 1) ? node->inputs[1]->constant->n_dims : 0;
+    size_t rank = 0;
+    return qdqi_input_is_constant(node, 1) &&
+                   qdqi_tensor_dims(node->inputs[1], ret, &rank)
+               ? rank
+               : 0;
 }
 
 static bool
 conv_2d(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
-    return weight_rank(node) == 4;
+    const int64_t *dims;
+    return weight_shape(node, &dims) == 4;
 }
 
 /* Weight [C*M, 1, kh, kw] with C groups (ONNX Conv-22). */
@@ -49,10 +57,9 @@ depthwise_conv(const struct qdq_model *model, const struct qdqi_node *node)
 {
     (void)model;
     int64_t group = qdqi_node_int(node->proto, "group", 1);
-    if (weight_rank(node) != 4 || group <= 1)
-        return false;
-    const int64_t *dims = node->inputs[1]->constant->dims;
-    return dims[1] == 1 && dims[0] % group == 0;
+    const int64_t *dims;
+    return group > 1 && weight_shape(node, &dims) == 4 && dims[1] == 1 &&
+           dims[0] % group == 0;
 }
 
 static bool
@@ -102,19 +109,15 @@ reduce_axes(const struct qdq_model *model, const struct qdqi_node *node, int64_t
         *ret_n = a->n_ints;
         return true;
     }
-    return qdqi_input_is_constant(node, 1) &&
+    return qdqi_input_is_constant(node, 1) && node->inputs[1]->constant &&
            qdqi_constant_ints(model, node->inputs[1]->constant, axes, max, ret_n);
 }
 
 /* Axes {2,3} or {2,3,4} of a batch of images or volumes, in any order or from the end.
  */
 static bool
-reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *node)
+are_spatial(const int64_t *axes, size_t n)
 {
-    int64_t axes[3];
-    size_t n;
-    if (!reduce_axes(model, node, axes, 3, &n) || n < 2)
-        return false;
     unsigned from_front = 0, from_end = 0;
     for (size_t i = 0; i < n; i++) {
         if (axes[i] >= 2 && axes[i] < 2 + (int64_t)n)
@@ -126,94 +129,317 @@ reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *
     return from_front == all || from_end == all;
 }
 
+/* Makes axes of a transposed tensor those of the tensor behind the Transpose. */
+static void
+look_behind_transpose(const struct qdq_model *model, const struct qdqi_node *node,
+                      int64_t *axes, size_t n)
+{
+    int64_t maker = node->inputs[0] ? node->inputs[0]->producer : -1;
+    if (maker < 0 || !qdqi_node_is(model->graph.nodes[maker].proto, "Transpose"))
+        return;
+    const Onnx__AttributeProto *perm =
+        qdqi_node_attribute(model->graph.nodes[maker].proto, "perm");
+    int64_t rank = perm ? (int64_t)perm->n_ints : 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis >= 0 && axis < rank)
+            axes[i] = perm->ints[axis];
+    }
+}
+
+static bool
+reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *node)
+{
+    int64_t axes[3];
+    size_t n;
+    if (!reduce_axes(model, node, axes, 3, &n) || n < 2)
+        return false;
+    look_behind_transpose(model, node, axes, n);
+    return are_spatial(axes, n);
+}
+
 /* --- where channels lie --------------------------------------------------- */
 
-static int
-axis_NONE(const struct qdqi_node *node, int weight_input, size_t rank)
+#define AXIS(name)                                                                     \
+    static int axis_##name(const struct qdqi_class *cls, const struct qdqi_node *node, \
+                           int weight_input, size_t rank)
+
+AXIS(NONE)
 {
+    (void)cls;
     (void)node;
     (void)weight_input;
     (void)rank;
     return -1;
 }
 
-static int
-axis_FIRST(const struct qdqi_node *node, int weight_input, size_t rank)
+AXIS(FIRST)
 {
+    (void)cls;
     (void)node;
     (void)weight_input;
     return rank >= 1 ? 0 : -1;
 }
 
-/* Gemm-13: B is [K, N], or [N, K] with transB. */
-static int
-axis_GEMM(const struct qdqi_node *node, int weight_input, size_t rank)
+/* ConvTranspose-11: the weight is [C, M/group, ...], so that with groups no axis has a
+   row for each output channel. */
+AXIS(SECOND)
 {
+    (void)cls;
+    (void)weight_input;
+    return rank >= 2 && qdqi_node_int(node->proto, "group", 1) == 1 ? 1 : -1;
+}
+
+/* Gemm-13: B is [K, N], or [N, K] with transB. */
+AXIS(GEMM)
+{
+    (void)cls;
     if (rank != 2 || weight_input != 1)
         return -1;
     return qdqi_node_int(node->proto, "transB", 0) ? 0 : 1;
 }
 
 /* MatMul-13: outputs lie along the last axis of B, along the last but one of A. */
-static int
-axis_MATMUL(const struct qdqi_node *node, int weight_input, size_t rank)
+AXIS(MATMUL)
 {
+    (void)cls;
     (void)node;
     if (rank < 2)
         return -1;
     return (int)rank - (weight_input == 1 ? 1 : 2);
 }
 
-/* --- the table ------------------------------------------------------------ */
+AXIS(given)
+{
+    (void)node;
+    (void)weight_input;
+    int axis = cls->given_axis;
+    if (axis == QDQ_NO_AXIS)
+        return -1;
+    if (axis < 0)
+        axis += (int)rank;
+    return axis >= 0 && (size_t)axis < rank ? axis : QDQI_BAD_AXIS;
+}
 
-enum { OFF, ON };
+/* --- the library's table -------------------------------------------------- */
 
+static const char *const kind_names[] = {
+    [QDQ_WEIGHTED] = "weighted",
+    [QDQ_NON_WEIGHTED] = "non_weighted",
+    [QDQ_MULTI_INPUT] = "multi_input",
+};
+
+/* What a kind of the table is: the spec's kind, its name, whether it is seen through. */
+#define KIND_WEIGHTED QDQ_WEIGHTED
+#define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
+#define KIND_PASS QDQ_NON_WEIGHTED
+#define KIND_MULTI_INPUT QDQ_MULTI_INPUT
 #define NAME_WEIGHTED "weighted"
 #define NAME_NON_WEIGHTED "non_weighted"
+#define NAME_PASS "non_weighted"
 #define NAME_MULTI_INPUT "multi_input"
+#define THROUGH_WEIGHTED false
+#define THROUGH_NON_WEIGHTED false
+#define THROUGH_PASS true
+#define THROUGH_MULTI_INPUT false
 
-static const struct qdqi_class classes[] = {
-#define LAYER(cls, op, kind, weight, axis, input, is, note)                       \
-    {{cls, op, NAME_##kind, weight, input, (input) && (weight) >= 0, false, note, \
-      "library"},                                                                 \
-     QDQ_##kind,                                                                  \
-     axis_##axis,                                                                 \
-     is},
+static const struct qdqi_class library[] = {
+#define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
+              text)                                                                  \
+    {.support = {.cls = class_name,                                                  \
+                 .op = op_name,                                                      \
+                 .kind = NAME_##row_kind,                                            \
+                 .weight_input = weight,                                             \
+                 .quantize_input = QDQI_##row_state == QDQI_ON,                      \
+                 .quantize_weight = QDQI_##row_state == QDQI_ON && (weight) >= 0,    \
+                 .pass_through = THROUGH_##row_kind,                                 \
+                 .note = text,                                                       \
+                 .source = "library"},                                               \
+     .kind = KIND_##row_kind,                                                        \
+     .state = QDQI_##row_state,                                                      \
+     .axis = axis_##row_axis,                                                        \
+     .is = predicate},
 #include "tbl/layers.h"
 #undef LAYER
 };
 
-enum { N_CLASSES = sizeof classes / sizeof *classes };
+enum { N_LIBRARY = sizeof library / sizeof *library };
+
+const struct qdq_layer_support *
+qdqi_library_layer(size_t i)
+{
+    return i < N_LIBRARY ? &library[i].support : NULL;
+}
+
+/* --- the rows of one plan ------------------------------------------------- */
+
+/* The rows of one operator, in the order in which they are tried. */
+struct row {
+    const struct qdqi_class *cls;
+    struct row *next;
+};
+
+struct rows {
+    struct row *first, **last;
+};
+
+struct qdqi_classes {
+    struct qdqi_arena *arena;
+    struct qdqi_map *by_op; /* operator -> struct rows */
+    struct qdqi_map *known; /* names of classes and operators */
+    const char **names;     /* the same, NULL at the end */
+    size_t n_names;
+};
+
+static bool
+add_name(struct qdqi_classes *c, const char *name)
+{
+    if (qdqi_map_get(c->known, name))
+        return true;
+    c->names[c->n_names++] = name;
+    return qdqi_map_put(c->known, name, c);
+}
+
+static bool
+add_row(struct qdqi_classes *c, const struct qdqi_class *cls)
+{
+    struct rows *rows = qdqi_map_get(c->by_op, cls->support.op);
+    struct row *row = qdqi_arena_alloc(c->arena, sizeof *row);
+    if (!rows && (rows = qdqi_arena_alloc(c->arena, sizeof *rows))) {
+        rows->last = &rows->first;
+        if (!qdqi_map_put(c->by_op, cls->support.op, rows))
+            return false;
+    }
+    if (!rows || !row)
+        return false;
+    row->cls = cls;
+    *rows->last = row;
+    rows->last = &row->next;
+    return add_name(c, cls->support.cls) && add_name(c, cls->support.op);
+}
+
+/* A given row in the place of `like` (NULL: of every node of that operator). */
+static bool
+add_given(struct qdqi_classes *c, const struct qdq_support *given,
+          const struct qdqi_class *like, const char *source)
+{
+    struct qdqi_class *cls = qdqi_arena_alloc(c->arena, sizeof *cls);
+    if (!cls)
+        return false;
+    *cls = (struct qdqi_class){
+        .support = {.cls = given->cls,
+                    .op = like ? like->support.op : given->cls,
+                    .kind = kind_names[given->kind],
+                    .weight_input =
+                        given->kind == QDQ_WEIGHTED ? given->weight_input : -1,
+                    .quantize_input = given->quantize_input,
+                    .quantize_weight =
+                        given->quantize_weight && given->kind == QDQ_WEIGHTED,
+                    .note = like ? like->support.note : given->cls,
+                    .source = source},
+        .kind = given->kind,
+        .state = given->quantize_input || given->quantize_weight ? QDQI_ON : QDQI_OFF,
+        .axis = axis_given,
+        .is = like ? like->is : any_node,
+        .given_axis = given->channel_axis,
+    };
+    return add_row(c, cls);
+}
+
+/* The last of equal rows counts, so they are added from the end. */
+static bool
+add_all_given(struct qdqi_classes *c, const struct qdq_support *given, size_t n,
+              const char *source)
+{
+    while (n-- > 0) {
+        bool replaces = false;
+        for (size_t i = 0; i < N_LIBRARY; i++)
+            if (library[i].state != QDQI_NAMED &&
+                strcmp(library[i].support.cls, given[n].cls) == 0) {
+                replaces = true;
+                if (!add_given(c, &given[n], &library[i], source))
+                    return false;
+            }
+        if (!replaces && !add_given(c, &given[n], NULL, source))
+            return false;
+    }
+    return true;
+}
 
 enum qdq_code
 qdqi_classes_new(const struct qdq_catalog *catalog, const struct qdq_spec *spec,
                  struct qdqi_arena *arena, struct qdqi_classes **ret,
                  struct qdq_error *err)
 {
-    (void)catalog;
-    (void)spec;
-    (void)arena;
-    (void)err;
-    *ret = NULL;
+    const struct qdq_support *operators;
+    size_t n_operators = qdqi_catalog_support(catalog, &operators);
+    struct qdqi_classes *c = qdqi_arena_alloc(arena, sizeof *c);
+    if (!c)
+        return qdqi_no_memory(err);
+    c->arena = arena;
+    c->by_op = qdqi_map_new(arena);
+    c->known = qdqi_map_new(arena);
+    /* At most a class and an operator from each row. */
+    c->names = qdqi_arena_array(
+        arena, 2 * (N_LIBRARY + spec->n_support + n_operators) + 1, sizeof *c->names);
+    bool ok = c->by_op && c->known && c->names &&
+              add_all_given(c, spec->support, spec->n_support, "spec") &&
+              add_all_given(c, operators, n_operators, "operator");
+    for (size_t i = 0; ok && i < N_LIBRARY; i++)
+        ok = add_row(c, &library[i]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    *ret = c;
     return QDQ_OK;
 }
 
+/* --- asking --------------------------------------------------------------- */
+
+/* The library knows ONNX's own operators; a given row may be of any domain. */
+static bool
+fits(const struct qdqi_class *cls, const struct qdq_model *model,
+     const struct qdqi_node *node)
+{
+    bool library_row = cls->axis != axis_given;
+    return (!library_row || qdqi_is_onnx_domain(node->proto->domain)) &&
+           cls->is(model, node);
+}
+
 const struct qdqi_class *
-qdqi_class_of(const struct qdqi_classes *unused, const struct qdq_model *model,
+qdqi_class_of(const struct qdqi_classes *classes, const struct qdq_model *model,
               const struct qdqi_node *node)
 {
-    (void)unused;
-    for (size_t i = 0; i < N_CLASSES; i++)
-        if (qdqi_node_is(node->proto, classes[i].support.op) &&
-            classes[i].is(model, node))
-            return &classes[i];
+    const struct rows *rows = qdqi_map_get(classes->by_op, node->proto->op_type);
+    for (const struct row *row = rows ? rows->first : NULL; row; row = row->next)
+        if (fits(row->cls, model, node))
+            return row->cls;
     return NULL;
 }
 
-const struct qdq_layer_support *
-qdqi_library_layer(size_t i)
+bool
+qdqi_class_is_known(const struct qdqi_classes *classes, const char *name)
 {
-    return i < N_CLASSES ? &classes[i].support : NULL;
+    return qdqi_map_get(classes->known, name);
+}
+
+static const char *
+known_name(const void *arg, size_t i)
+{
+    const struct qdqi_classes *classes = arg;
+    return i < classes->n_names ? classes->names[i] : NULL;
+}
+
+const char *
+qdqi_class_nearest(const struct qdqi_classes *classes, const char *name)
+{
+    return qdq_nearest_word(name, known_name, classes);
+}
+
+bool
+qdqi_class_goes_by(const struct qdqi_class *cls, const char *name)
+{
+    return cls->state != QDQI_NAMED &&
+           (strcmp(cls->support.cls, name) == 0 || strcmp(cls->support.op, name) == 0);
 }
 
 int
@@ -221,6 +447,6 @@ qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node)
 {
     int i = cls->support.weight_input;
     bool other = cls->kind == QDQ_WEIGHTED && !qdqi_input_is_constant(node, i) &&
-                 qdqi_node_is(node->proto, "MatMul");
+                 cls->axis == axis_MATMUL;
     return other ? 0 : i;
 }

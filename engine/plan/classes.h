@@ -1,24 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layer support table (tbl/layers.h) and how nodes are matched to its rows. */
+/* The layer support that a plan goes by, and how nodes are matched to its rows. */
 #ifndef QDQI_CLASSES_H
 #define QDQI_CLASSES_H
 
 #include "model/model.h"
 #include "qdq/plan.h"
 
+/* Whether a class is quantized, and what has to select it; see tbl/layers.h. */
+enum qdqi_state { QDQI_ON, QDQI_OFF, QDQI_ASKED, QDQI_NAMED };
+
 struct qdqi_class {
     struct qdq_layer_support support;
     enum qdq_kind kind;
-    /* Channel axis of a weight of `rank` dimensions, -1 for none. */
-    int (*axis)(const struct qdqi_node *node, int weight_input, size_t rank);
+    enum qdqi_state state;
+    /* Channel axis of a weight of `rank` dimensions: -1 for none, QDQI_BAD_AXIS when
+       the weight lacks the axis that was given for it. */
+    int (*axis)(const struct qdqi_class *cls, const struct qdqi_node *node,
+                int weight_input, size_t rank);
     bool (*is)(const struct qdq_model *model, const struct qdqi_node *node);
+    int given_axis; /* of a row that a spec or an operator gave */
 };
+
+enum { QDQI_BAD_AXIS = -2 };
 
 /* The rows that a plan goes by, in the order in which they are tried: the spec's, the
    operator's, the library's. */
 struct qdqi_classes;
 
-/* Borrows from catalog and spec. INVALID_SPEC, NO_MEMORY. */
+/* Borrows from catalog and spec; lies in the arena. NO_MEMORY. */
 enum qdq_code qdqi_classes_new(const struct qdq_catalog *catalog,
                                const struct qdq_spec *spec, struct qdqi_arena *arena,
                                struct qdqi_classes **ret,
@@ -28,6 +37,13 @@ enum qdq_code qdqi_classes_new(const struct qdq_catalog *catalog,
 const struct qdqi_class *qdqi_class_of(const struct qdqi_classes *classes,
                                        const struct qdq_model *model,
                                        const struct qdqi_node *node);
+
+/* Whether `name` is a class or an operator of the rows; the nearest one, or NULL. */
+bool qdqi_class_is_known(const struct qdqi_classes *classes, const char *name);
+const char *qdqi_class_nearest(const struct qdqi_classes *classes, const char *name);
+
+/* Whether a class entry of that name takes in nodes of this class. */
+bool qdqi_class_goes_by(const struct qdqi_class *cls, const char *name);
 
 /* Row i of the library's table, NULL past the last. */
 const struct qdq_layer_support *qdqi_library_layer(size_t i);

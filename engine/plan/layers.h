@@ -4,8 +4,8 @@
  * neighbours of a layer, looked at through what only passes data on (Identity, Dropout,
  * Transpose, Reshape…, and the bias Add that belongs to a layer).
  *
- * Everything together is linear in the size of the graph but for chains of nodes that
- * pass data on, which are walked again by each who asks.
+ * Made in one walk in file order; nodes of a file that is not in order (a user before
+ * the maker) are not seen through.
  */
 #ifndef QDQI_LAYERS_H
 #define QDQI_LAYERS_H
@@ -14,41 +14,58 @@
 
 struct qdqi_layers {
     const struct qdq_model *model;
-    const struct qdqi_class **classes; /* by node; NULL: no support */
-    bool *named; /* by node: an entry of the user's spec names it, or its glob does */
-    int *n_consumers; /* by node, -1 before it is first asked for */
+    const struct qdqi_classes *rows;
+    /* By node: */
+    const struct qdqi_class **classes; /* NULL: no support */
+    const int8_t *passes;              /* the input that comes out as it is, or -1 */
+    const int64_t *sources; /* of a node that passes on: whose data; -1: none's */
+    const int *n_consumers; /* uses of the outputs by other layers; see below */
+    bool *named;            /* an entry of the user's spec names it, or its glob does */
+    const struct qdqi_node **queue; /* room for a walk over consumers */
 };
 
-/* Borrows model and classes. NO_MEMORY. */
+/* Borrows model and rows. NO_MEMORY. */
 enum qdq_code qdqi_layers_new(const struct qdq_model *model,
-                              const struct qdqi_classes *classes,
-                              struct qdqi_arena *arena, struct qdqi_layers **ret,
+                              const struct qdqi_classes *rows, struct qdqi_arena *arena,
+                              struct qdqi_layers **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Index of a node in the graph, by which the arrays above go. */
+size_t qdqi_layer_index(const struct qdqi_layers *layers, const struct qdqi_node *node);
 
 /* The node of that reported name, or that makes the tensor of "@TENSOR"; NULL: none. A
    bias Add stands for the layer that it belongs to. */
 const struct qdqi_node *qdqi_layer_find(const struct qdqi_layers *layers,
                                         const char *name);
 
-/* Index of a node in the graph, by which the arrays above go. */
-size_t qdqi_node_index(const struct qdqi_layers *layers, const struct qdqi_node *node);
+/* What input i of a layer is to the plan. */
+enum qdqi_input {
+    QDQI_INPUT_DATA,     /* can get a pair */
+    QDQI_INPUT_NO_DATA,  /* not there, the weight, or a parameter */
+    QDQI_INPUT_CONSTANT, /* data that never changes */
+    QDQI_INPUT_INTEGER,
+    QDQI_INPUT_NOT_FLOAT32,
+    QDQI_INPUT_UNKNOWN, /* nothing says its type */
+};
 
-/* Whether input i is data that can get a pair: computed, floating, not the weight. */
-bool qdqi_is_data_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
-                        int i);
+enum qdqi_input qdqi_layer_input(const struct qdqi_layers *layers,
+                                 const struct qdqi_node *node, int i);
+/* What keeps an input of a type from being data, and how a report says it. */
+enum qdqi_input qdqi_input_of_dtype(enum qdqi_dtype dtype);
+const char *qdqi_input_reason(enum qdqi_input input);
 
 /* The node that makes input i; NULL for an input of the graph and for a constant. */
 const struct qdqi_node *qdqi_layer_producer(const struct qdqi_layers *layers,
                                             const struct qdqi_node *node, int i);
 
-/* Calls `see` for every use of the node's outputs by another layer, in file order. */
+/*
+ * Calls `see` for every use of the node's outputs by another layer. How many these are
+ * says n_consumers, which also counts 1 for an output of the graph and 1 for uses in
+ * nested graphs.
+ */
 void qdqi_layer_consumers(const struct qdqi_layers *layers,
                           const struct qdqi_node *node,
                           void (*see)(void *arg, const struct qdqi_node *consumer),
                           void *arg);
-
-/* How many uses that are; an output of the graph, and a use in a nested graph, is one.
- */
-int qdqi_layer_n_consumers(struct qdqi_layers *layers, const struct qdqi_node *node);
 
 #endif

@@ -2,14 +2,20 @@
 /*
  * Layer support: which nodes form a class, and what of them is quantized by default.
  *
- *   LAYER("Class", "Op", KIND, weight, AXIS, input, is, "how the class is recognized")
+ *   LAYER("Class", "Op", KIND, weight, AXIS, STATE, is, "how the class is recognized")
  *
  *   KIND    WEIGHTED      one data input and a constant weight
- *           NON_WEIGHTED  one data input
- *           MULTI_INPUT   every input is data
+ *           NON_WEIGHTED  input 0 is data
+ *           PASS          the same, and the data come out as they went in, perhaps in
+ *                         another layout: patterns are seen through such a node
+ *           MULTI_INPUT   every computed input is data
  *   weight  input index of the weight, -1 for none; MatMul finds its constant operand
  *   AXIS    where a weight's channels lie: a function of plan/classes.c, or NONE
- *   input   ON or OFF: quantized by default (a weight goes with its layer)
+ *   STATE   ON            quantized by default (a weight with its layer)
+ *           OFF           left alone until a spec or a case selects it
+ *           ASKED         the same, but a glob over names does not select it: nothing
+ *                         is to stand between a layer and its activation by accident
+ *           NAMED         only its own name selects it
  *   is      predicate of plan/classes.c that a node of this operator must pass
  *
  * Rows are tried from the top; the first that fits names the node's class. Classes bear
@@ -23,14 +29,17 @@ LAYER("Conv", "Conv", WEIGHTED, 1, FIRST, ON, any_node, "any other Conv")
 LAYER("Dense", "Gemm", WEIGHTED, 1, GEMM, ON, any_node, "Gemm")
 LAYER("Dense", "MatMul", WEIGHTED, 1, MATMUL, ON, one_constant_operand,
       "MatMul with one constant operand")
-LAYER("MatMul", "MatMul", MULTI_INPUT, -1, NONE, OFF, any_node,
-      "MatMul of two computed operands")
 LAYER("AveragePooling2D", "AveragePool", NON_WEIGHTED, -1, NONE, ON, any_node,
       "AveragePool")
 LAYER("GlobalAveragePooling2D", "GlobalAveragePool", NON_WEIGHTED, -1, NONE, ON,
       any_node, "GlobalAveragePool")
 LAYER("GlobalAveragePooling2D", "ReduceMean", NON_WEIGHTED, -1, NONE, ON,
       reduces_all_spatial_axes, "ReduceMean over all spatial axes")
+
+LAYER("ConvTranspose", "ConvTranspose", WEIGHTED, 1, SECOND, OFF, any_node,
+      "ConvTranspose")
+LAYER("MatMul", "MatMul", MULTI_INPUT, -1, NONE, OFF, all_computed,
+      "MatMul of two computed operands")
 LAYER("MaxPooling2D", "MaxPool", NON_WEIGHTED, -1, NONE, OFF, any_node, "MaxPool")
 LAYER("BatchNormalization", "BatchNormalization", NON_WEIGHTED, -1, NONE, OFF, any_node,
       "BatchNormalization")
@@ -38,5 +47,51 @@ LAYER("Concatenate", "Concat", MULTI_INPUT, -1, NONE, OFF, all_computed,
       "Concat of computed tensors")
 LAYER("Add", "Add", MULTI_INPUT, -1, NONE, OFF, all_computed,
       "Add of computed tensors; adding a constant is a bias")
+LAYER("Sum", "Sum", MULTI_INPUT, -1, NONE, OFF, all_computed, "Sum of computed tensors")
 LAYER("Multiply", "Mul", MULTI_INPUT, -1, NONE, OFF, all_computed_no_swish,
       "Mul of computed tensors that is not part of a swish")
+LAYER("Mul", "Mul", MULTI_INPUT, -1, NONE, NAMED, all_computed,
+      "Mul of a swish: a tensor times its own Sigmoid")
+LAYER("Resize", "Resize", NON_WEIGHTED, -1, NONE, OFF, any_node, "Resize")
+
+#define ACTIVATION(op) LAYER(op, op, NON_WEIGHTED, -1, NONE, ASKED, any_node, op)
+ACTIVATION("Relu")
+ACTIVATION("Clip")
+ACTIVATION("LeakyRelu")
+ACTIVATION("PRelu")
+ACTIVATION("Elu")
+ACTIVATION("Selu")
+ACTIVATION("Celu")
+ACTIVATION("Gelu")
+ACTIVATION("Mish")
+ACTIVATION("Softplus")
+ACTIVATION("Sigmoid")
+ACTIVATION("HardSigmoid")
+ACTIVATION("HardSwish")
+ACTIVATION("Tanh")
+ACTIVATION("Softmax")
+ACTIVATION("LogSoftmax")
+ACTIVATION("LayerNormalization")
+ACTIVATION("InstanceNormalization")
+ACTIVATION("GroupNormalization")
+ACTIVATION("RMSNormalization")
+ACTIVATION("LRN")
+#undef ACTIVATION
+
+#define MOVEMENT(op, kind) LAYER(op, op, kind, -1, NONE, ASKED, any_node, op)
+MOVEMENT("Identity", PASS)
+MOVEMENT("Dropout", PASS)
+MOVEMENT("Transpose", PASS)
+MOVEMENT("Reshape", PASS)
+MOVEMENT("Flatten", PASS)
+MOVEMENT("Squeeze", PASS)
+MOVEMENT("Unsqueeze", PASS)
+MOVEMENT("Gather", NON_WEIGHTED)
+MOVEMENT("Slice", NON_WEIGHTED)
+MOVEMENT("Split", NON_WEIGHTED)
+MOVEMENT("Pad", NON_WEIGHTED)
+MOVEMENT("Expand", NON_WEIGHTED)
+MOVEMENT("Tile", NON_WEIGHTED)
+MOVEMENT("DepthToSpace", NON_WEIGHTED)
+MOVEMENT("SpaceToDepth", NON_WEIGHTED)
+#undef MOVEMENT

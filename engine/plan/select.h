@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which entry decides a node. Entries come from the spec and from insertion cases; name
+ * beats match beats case beats class, and among equals the later one wins. The winner
+ * decides alone: flags of several entries are not merged.
+ */
+#ifndef QDQI_SELECT_H
+#define QDQI_SELECT_H
+
+#include "base/warnings.h"
+#include "plan/layers.h"
+
+enum qdqi_rank {
+    QDQI_BY_DEFAULT,
+    QDQI_BY_CLASS,
+    QDQI_BY_CASE,
+    QDQI_BY_MATCH,
+    QDQI_BY_NAME
+};
+
+enum {
+    QDQI_MAX_GLOB = 1024,  /* bytes of one glob */
+    QDQI_MAX_GLOBS = 4096, /* of one plan, its cases' among them */
+};
+
+/* What decides a node. */
+struct qdqi_choice {
+    const struct qdq_layer_entry *entry; /* NULL: the default */
+    enum qdqi_rank rank;
+    const char *reason;  /* "layers[2]", "case:residual" */
+    const char *pointer; /* of the entry, or of the case that made it */
+};
+
+struct qdqi_selection {
+    struct qdqi_layers *layers;
+    struct qdqi_choice *choices; /* by node */
+    struct qdqi_arena *arena;
+    struct qdqi_warnings *warnings;
+    bool unmatched_is_error;
+    size_t n_globs;
+};
+
+/* All nodes by default. NO_MEMORY. */
+enum qdq_code qdqi_selection_new(struct qdqi_layers *layers,
+                                 const struct qdq_spec *spec, struct qdqi_arena *arena,
+                                 struct qdqi_warnings *warnings,
+                                 struct qdqi_selection *ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Lets the spec's own entries choose, and marks layers->named. INVALID_SPEC (unknown
+   class), UNMATCHED, UNSUPPORTED, LIMIT_EXCEEDED, NO_MEMORY. */
+enum qdq_code qdqi_select_spec(struct qdqi_selection *selection,
+                               const struct qdq_spec *spec,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Lets what a case returned choose; likewise, and CASE_FAILED for an unknown class. */
+enum qdq_code qdqi_select_case(struct qdqi_selection *selection, const char *name,
+                               const char *pointer,
+                               const struct qdq_layer_entry *entries, size_t n,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* UNMATCHED, or the warning `unmatched`, about something that matches nothing. */
+enum qdq_code qdqi_unmatched(struct qdqi_selection *selection, struct qdq_error *err,
+                             const char *pointer, const char *node, const char *fmt,
+                             ...) QDQ_PRINTF(5, 6) QDQ_MUST_CHECK;
+
+/* Glob over a whole text: `*` is any text, `?` any one byte, all else itself. Takes at
+   most the product of both lengths. */
+bool qdqi_glob(const char *pattern, const char *text);
+
+#endif
