@@ -48,8 +48,8 @@ static const struct {
     {"Add", "x,y", NULL, 0, "Add", -1, -1, -1, "off by default"},
     {"Add", "x,b", NULL, 0, NULL, -1, -1, -1, NULL},
     {"Mul", "x,y", NULL, 0, "Multiply", -1, -1, -1, "off by default"},
-    {"Relu", "x", NULL, 0, NULL, -1, -1, -1, NULL},
-    {"Softmax", "x", NULL, 0, NULL, -1, -1, -1, NULL},
+    {"Relu", "x", NULL, 0, "Relu", -1, -1, -1, "off by default"},
+    {"Softmax", "x", NULL, 0, "Softmax", -1, -1, -1, "off by default"},
 };
 
 /* One model and its plan a test. */
