@@ -4,14 +4,22 @@
 #define CLI_COMMANDS_H
 
 #include "api/problem.h"
+#include "qdq/quantize.h"
 
 /* What stands on the command line; NULL where it does not. */
 struct options {
-    const char *model, *spec, *calibration, *out, *report;
+    const char *model, *spec, *calibration, *out, *report, *cases;
     const char *threads_text;
     int threads;
-    bool json;
+    bool json, all;
 };
+
+/*
+ * Opens the engine with the cases and layer support of the operator's folder. A script
+ * there that is no good is an error: it could change what a plan says.
+ */
+bool open_engine(const struct options *options, struct qdq_engine **ret,
+                 struct api_problem *problem);
 
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);

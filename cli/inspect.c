@@ -39,14 +39,17 @@ bool
 command_plan(const struct options *options, struct api_problem *problem)
 {
     struct api_spec *spec = NULL;
+    struct qdq_engine *engine = NULL;
     struct qdq_model *model = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_error err = {0};
     bool ok = false;
     if (!spec_read(options->spec, &spec, problem) ||
+        !open_engine(options, &engine, problem) ||
         !open_model(options->model, &model, problem))
         goto out;
-    if (qdq_plan_make(NULL, model, api_spec_get(spec), &plan, &err) != QDQ_OK) {
+    if (qdq_plan_make(qdq_engine_catalog(engine), model, api_spec_get(spec), &plan,
+                      &err) != QDQ_OK) {
         api_problem_set_engine(problem, &err);
         goto out;
     }
@@ -54,13 +57,14 @@ command_plan(const struct options *options, struct api_problem *problem)
     if (options->json) {
         ok = print_json(api_plan_encode(view, qdq_model_info(model)), problem);
     } else {
-        print_plan(view);
+        print_plan(view, options->all);
         print_warnings(view->warnings, view->n_warnings);
         ok = true;
     }
 out:
     qdq_plan_free(&plan);
     qdq_model_free(&model);
+    qdq_engine_close(&engine);
     api_spec_free(&spec);
     return ok;
 }
@@ -68,22 +72,26 @@ out:
 bool
 command_info(const struct options *options, struct api_problem *problem)
 {
+    struct qdq_engine *engine = NULL;
     struct qdq_model *model = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_spec spec;
-    bool ok = true;
-    if (!open_model(options->model, &model, problem))
-        return false;
+    bool ok = open_engine(options, &engine, problem) &&
+              open_model(options->model, &model, problem);
+    if (!ok)
+        goto out;
     /* A model that cannot be planned (one with Q/DQ nodes, say) has its facts too. */
     qdq_spec_init(&spec);
-    const struct qdq_plan_view *view =
-        qdq_plan_make(NULL, model, &spec, &plan, NULL) == QDQ_OK ? qdq_plan_view(plan)
-                                                                 : NULL;
+    const struct qdq_plan_view *view = NULL;
+    if (qdq_plan_make(qdq_engine_catalog(engine), model, &spec, &plan, NULL) == QDQ_OK)
+        view = qdq_plan_view(plan);
     if (options->json)
         ok = print_json(api_model_info_encode(qdq_model_info(model), view), problem);
     else
         print_info(qdq_model_info(model), view);
+out:
     qdq_plan_free(&plan);
     qdq_model_free(&model);
+    qdq_engine_close(&engine);
     return ok;
 }

@@ -1,10 +1,11 @@
 # qdq: sees the public headers of engine and api.
 bin_PROGRAMS += cli/qdq
 cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/cli $(CRYPTO_CFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"'
 cli_qdq_LDADD = api/libapi.la engine/libqdq.la $(CRYPTO_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/commands.h \
+	cli/engine.c \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/main.c \

@@ -21,9 +21,9 @@ enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static const char usage[] =
     "usage: qdq quantize MODEL [--spec FILE] [--calibration FILE] [-o OUT]\n"
-    "                          [--report FILE] [--threads N]\n"
-    "       qdq plan MODEL [--spec FILE] [--json]\n"
-    "       qdq info MODEL [--json]\n"
+    "                          [--report FILE] [--threads N] [--cases DIR]\n"
+    "       qdq plan MODEL [--spec FILE] [--cases DIR] [--all | --json]\n"
+    "       qdq info MODEL [--cases DIR] [--json]\n"
     "       qdq --help | --version\n";
 
 static const char help[] =
@@ -39,9 +39,17 @@ static const char help[] =
     "                      .int8.onnx\n"
     "  --report FILE       what was done and what it cost (JSON)\n"
     "  --threads N         threads that run the model; by default all processors\n"
-    "  --json              print JSON, not a table\n"
+    "  --cases DIR         folder of your own insertion cases and layer support\n"
+    "                      (*.lua), which a spec may name; empty: the library's "
+    "alone;\n"
+    "                      by default " QDQ_CASES "\n"
+    "  --all               list every layer, also those that nobody asked for and "
+    "that\n"
+    "                      are off by default; without it these are counted by class\n"
+    "  --json              print JSON with every layer, not a table\n"
     "\n"
-    "The environment variable QDQD_ENGINE_RUNTIME names another libonnxruntime.so.\n"
+    "The environment variable QDQD_ENGINE_RUNTIME names another libonnxruntime.so,\n"
+    "QDQD_ENGINE_CASES another folder of insertion cases.\n"
     "Exit status: 0 done, 1 the work failed, 2 wrong usage.\n";
 
 static const struct {
@@ -68,6 +76,9 @@ static const struct {
     {"out", required_argument, QUANTIZE, offsetof(struct options, out)},
     {"report", required_argument, QUANTIZE, offsetof(struct options, report)},
     {"threads", required_argument, QUANTIZE, offsetof(struct options, threads_text)},
+    {"cases", required_argument, QUANTIZE | PLAN | INFO,
+     offsetof(struct options, cases)},
+    {"all", no_argument, PLAN, offsetof(struct options, all)},
     {"json", no_argument, PLAN | INFO, offsetof(struct options, json)},
 };
 

@@ -68,49 +68,135 @@ widen(int *width, const char *text)
         *width = (int)len;
 }
 
+/* "0,2", or "-"; cut with "..." where there are very many. */
 static void
-put_indices(const struct qdq_layer *layer, int width)
+indices_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 {
-    if (layer->n_inputs == 0)
-        width -= printf("-");
-    for (size_t i = 0; i < layer->n_inputs; i++)
-        width -= printf("%s%d", i ? "," : "", layer->quantized_inputs[i]);
-    printf("%*s", width > 0 ? width : 0, "");
+    int len = snprintf(ret, MAX_COLUMN, layer->n_inputs ? "" : "-");
+    for (size_t i = 0; i < layer->n_inputs; i++) {
+        if (len > MAX_COLUMN - 20) {
+            snprintf(ret + len, MAX_COLUMN - (size_t)len, ",...");
+            return;
+        }
+        len += snprintf(ret + len, MAX_COLUMN - (size_t)len, "%s%d", i ? "," : "",
+                        layer->quantized_inputs[i]);
+    }
 }
 
 static void
-put_weight(const struct qdq_layer *layer, int width)
+weight_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 {
     if (layer->weight_input < 0)
-        width -= printf("-");
+        snprintf(ret, MAX_COLUMN, "-");
     else if (layer->weight_axis < 0)
-        width -= printf("per tensor");
+        snprintf(ret, MAX_COLUMN, "per tensor");
     else
-        width -= printf("per channel, axis %d", layer->weight_axis);
-    printf("%*s", width > 0 ? width : 0, "");
+        snprintf(ret, MAX_COLUMN, "per channel, axis %d", layer->weight_axis);
+}
+
+/* Why a layer is left alone when nothing speaks for it. */
+static const char *const quiet[] = {"off by default", "not selected"};
+enum { N_QUIET = sizeof quiet / sizeof *quiet };
+
+/* Is the layer left alone for the reason? */
+static bool
+is_quiet(const struct qdq_layer *layer, const char *reason)
+{
+    return layer->n_inputs == 0 && layer->weight_input < 0 &&
+           strcmp(layer->reason, reason) == 0;
+}
+
+static bool
+is_shown(const struct qdq_layer *layer, bool all)
+{
+    for (size_t i = 0; !all && i < N_QUIET; i++)
+        if (is_quiet(layer, quiet[i]))
+            return false;
+    return true;
+}
+
+/* "off by default: 33 Relu, 3 Add" */
+static void
+put_quiet(const struct qdq_plan_view *plan, const char *reason)
+{
+    struct {
+        const char *cls;
+        size_t count;
+    } counts[64] = {0}; /* more classes than the library has */
+    enum { N = sizeof counts / sizeof *counts };
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        if (!is_quiet(&plan->layers[i], reason))
+            continue;
+        size_t at = 0;
+        while (at < n && strcmp(counts[at].cls, plan->layers[i].cls) != 0)
+            at++;
+        if (at == N)
+            counts[--at].cls = "others";
+        else
+            counts[at].cls = plan->layers[i].cls;
+        counts[at].count++;
+        n = at == n ? n + 1 : n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        printf("%s%s%zu ", i ? ", " : reason, i ? "" : ": ", counts[i].count);
+        put_text(stdout, counts[i].cls, 0);
+    }
+    if (n)
+        putchar('\n');
+}
+
+struct columns {
+    int name, cls, inputs, weight;
+};
+
+static struct columns
+measure(const struct qdq_plan_view *plan, bool all)
+{
+    struct columns c = {sizeof "LAYER" - 1, sizeof "CLASS" - 1, sizeof "INPUTS" - 1,
+                        sizeof "WEIGHT" - 1};
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        char text[MAX_COLUMN];
+        if (!is_shown(layer, all))
+            continue;
+        widen(&c.name, layer->name);
+        widen(&c.cls, layer->cls);
+        indices_text(layer, text);
+        widen(&c.inputs, text);
+        weight_text(layer, text);
+        widen(&c.weight, text);
+    }
+    return c;
+}
+
+static void
+put_layer(const struct qdq_layer *layer, const struct columns *c)
+{
+    char text[MAX_COLUMN];
+    put_text(stdout, layer->name, c->name + 2);
+    put_text(stdout, layer->cls, c->cls + 2);
+    indices_text(layer, text);
+    put_text(stdout, text, c->inputs + 2);
+    weight_text(layer, text);
+    put_text(stdout, text, c->weight + 2);
+    put_text(stdout, layer->reason, 0);
+    putchar('\n');
 }
 
 void
-print_plan(const struct qdq_plan_view *plan)
+print_plan(const struct qdq_plan_view *plan, bool all)
 {
-    enum { INPUTS = 8, WEIGHT = 21 };
-    int name = sizeof "LAYER" - 1, cls = sizeof "CLASS" - 1;
-    for (size_t i = 0; i < plan->n_layers; i++) {
-        widen(&name, plan->layers[i].name);
-        widen(&cls, plan->layers[i].cls);
-    }
-    printf("%-*s  %-*s  %-*s%-*s%s\n", name, "LAYER", cls, "CLASS", INPUTS, "INPUTS",
-           WEIGHT, "WEIGHT", "REASON");
-    for (size_t i = 0; i < plan->n_layers; i++) {
-        const struct qdq_layer *layer = &plan->layers[i];
-        put_text(stdout, layer->name, name + 2);
-        put_text(stdout, layer->cls, cls + 2);
-        put_indices(layer, INPUTS);
-        put_weight(layer, WEIGHT);
-        put_text(stdout, layer->reason, 0);
-        putchar('\n');
-    }
-    printf("\n%zu of %zu layers are quantized: %zu activations and %zu weights get a "
+    struct columns c = measure(plan, all);
+    printf("%-*s  %-*s  %-*s  %-*s  %s\n", c.name, "LAYER", c.cls, "CLASS", c.inputs,
+           "INPUTS", c.weight, "WEIGHT", "REASON");
+    for (size_t i = 0; i < plan->n_layers; i++)
+        if (is_shown(&plan->layers[i], all))
+            put_layer(&plan->layers[i], &c);
+    putchar('\n');
+    for (size_t i = 0; !all && i < N_QUIET; i++)
+        put_quiet(plan, quiet[i]);
+    printf("%zu of %zu layers are quantized: %zu activations and %zu weights get a "
            "Q/DQ pair\n",
            plan->n_quantized, plan->n_layers, plan->n_tensors, plan->n_weights);
 }

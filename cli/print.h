@@ -13,8 +13,11 @@
 void print_problem(const struct api_problem *problem);
 /* "qdq: warning: …" on standard error, one line each. */
 void print_warnings(const struct qdq_warning *warnings, size_t n);
-/* The layers with what is quantized and why, and a line that counts them. */
-void print_plan(const struct qdq_plan_view *plan);
+/*
+ * The layers with what is quantized and why, and a line that counts them. Unless `all`,
+ * those that are left alone because nothing speaks for them are counted by class.
+ */
+void print_plan(const struct qdq_plan_view *plan, bool all);
 /* `plan` is NULL when the model cannot be planned. */
 void print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan);
 /* What was made and what it cost. */

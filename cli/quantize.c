@@ -77,19 +77,6 @@ open_outputs(struct quantization *q, const struct options *options, const char *
 }
 
 static bool
-open_engine(struct quantization *q, int threads, struct api_problem *problem)
-{
-    const char *runtime = getenv("QDQD_ENGINE_RUNTIME");
-    if (!runtime)
-        runtime = QDQ_ORT_LIBRARY;
-    const struct qdq_engine_options options = {.runtime = *runtime ? runtime : NULL,
-                                               .threads = threads};
-    struct qdq_error err = {0};
-    return qdq_engine_open(&options, &q->engine, &err) == QDQ_OK ||
-           api_problem_set_engine(problem, &err);
-}
-
-static bool
 run(struct quantization *q, struct api_problem *problem)
 {
     struct progress progress;
@@ -153,7 +140,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
         api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
-         open_engine(&q, options->threads, problem) && run(&q, problem) &&
+         open_engine(options, &q.engine, problem) && run(&q, problem) &&
          write_report(&q, problem) && output_commit(&q.out, problem);
     if (ok) {
         print_warnings(q.report->warnings, q.report->n_warnings);

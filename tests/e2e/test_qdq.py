@@ -2,6 +2,7 @@
 """The qdq command: the same engine without the daemon."""
 
 import json
+import re
 import shutil
 import subprocess
 
@@ -79,6 +80,40 @@ def test_plan(daemon):
     assert text.returncode == 0 and "Conv_0" in text.stdout
 
 
+def test_plan_table():
+    """A row for each layer that something speaks for, the others are counted."""
+    plan = json.loads(qdq("plan", RESNET, "--json").stdout)
+    idle = {"off by default": {}}
+    for layer in plan["layers"]:
+        if layer["reason"] in idle:
+            counts = idle[layer["reason"]]
+            counts[layer["class"]] = counts.get(layer["class"], 0) + 1
+    shown = [x for x in plan["layers"] if x["reason"] not in idle]
+    counted = ["off by default: " + ", ".join(
+        f"{n} {cls}" for cls, n in idle["off by default"].items())]
+    assert "5 Add" in counted[0]
+
+    def table(*options):
+        done = qdq("plan", RESNET, *options)
+        assert done.returncode == 0, done.stderr
+        rows, rest = done.stdout.split("\n\n")
+        head, *rows = [re.split("  +", row) for row in rows.splitlines()]
+        assert head == ["LAYER", "CLASS", "INPUTS", "WEIGHT", "REASON"]
+        *rest, last = rest.splitlines()
+        summary = plan["summary"]
+        assert last.startswith(f"{summary['quantized_layers']} of {summary['layers']} ")
+        return rows, rest
+
+    def row(layer):
+        weight = (f"per channel, axis {layer['weight_axis']}"
+                  if layer["weight_quantized"] else "-")
+        inputs = ",".join(map(str, layer["quantized_inputs"])) or "-"
+        return [layer["name"], layer["class"], inputs, weight, layer["reason"]]
+
+    assert table() == ([row(x) for x in shown], counted)
+    assert table("--all") == ([row(x) for x in plan["layers"]], [])
+
+
 def test_info(daemon):
     done = qdq("info", RESNET, "--json")
     assert done.returncode == 0, done.stderr
@@ -95,7 +130,7 @@ def test_info(daemon):
     ["quantize", RESNET, "--no-such-option"],
     ["quantize", RESNET, "--calibration"],
     ["quantize", RESNET, "--calibration", CALIBRATION, "--threads", "many"],
-    ["plan", RESNET, "extra"],
+    ["plan", RESNET, "extra"], ["info", RESNET, "--all"], ["plan", RESNET, "--cases"],
 ])
 def test_wrong_usage(arguments):
     done = qdq(*arguments)
@@ -120,6 +155,7 @@ def test_failures_are_told_on_the_last_line(tmp_path):
         (["quantize", RESNET, "--calibration", CALIBRATION, "--spec", spec], "modus"),
         (["plan", text, "--json"], "ONNX"),
         (["info", text], "ONNX"),
+        (["plan", RESNET, "--cases", tmp_path / "nowhere"], "nowhere"),
     ]:
         if arguments[0] == "quantize":
             arguments += ["-o", out]
