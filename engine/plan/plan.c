@@ -57,6 +57,29 @@ run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Warns of layer support that a spec adds for nothing: a misspelt operator, perhaps. */
+static enum qdq_code
+warn_unused_support(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    struct qdqi_map *used = qdqi_map_new(p->plan->arena);
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < p->model->graph.n_nodes && used && spec->n_support; i++) {
+        const struct qdqi_class *cls = p->graph->classes[i];
+        if (cls && !qdqi_map_put(used, cls->support.cls, p))
+            used = NULL;
+    }
+    if (!used)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < spec->n_support && !code; i++)
+        if (!qdqi_map_get(used, spec->support[i].cls))
+            code = qdqi_warn(&p->warnings, p->plan->arena, err, "unmatched", NULL,
+                             "layer_support[%zu]: the model has no node of class "
+                             "\"%.64s\"",
+                             i, spec->support[i].cls);
+    return code;
+}
+
 static enum qdq_code
 select_entries(struct planner *p, struct qdq_error *err)
 {
@@ -66,6 +89,7 @@ select_entries(struct planner *p, struct qdq_error *err)
     enum qdq_code code;
     if ((code = qdqi_classes_new(p->catalog, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
+        (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||
         (code = qdqi_select_spec(&p->selection, p->spec, err)) ||

@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_plan \
 	tests/unit/test_engine_rewrite \
+	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton
 
 # The Nth allocation fails; the arena makes one malloc for many, see --enable-arena-emulator.
