@@ -79,16 +79,32 @@ all_computed(const struct qdq_model *model, const struct qdqi_node *node)
     return node->proto->n_input > 0;
 }
 
+/* The tensor behind Identity and Transpose, which exporters leave between the halves of
+   a pattern; not far behind. */
+static const struct qdqi_tensor *
+look_behind_layout(const struct qdq_model *model, const struct qdqi_tensor *tensor)
+{
+    for (int steps = 0; steps < 4 && tensor && tensor->producer >= 0; steps++) {
+        const struct qdqi_node *maker = &model->graph.nodes[tensor->producer];
+        if (!qdqi_node_is(maker->proto, "Identity") &&
+            !qdqi_node_is(maker->proto, "Transpose"))
+            break;
+        tensor = maker->proto->n_input ? maker->inputs[0] : NULL;
+    }
+    return tensor;
+}
+
 /* Whether input b is Sigmoid of input a. */
 static bool
 is_sigmoid_of(const struct qdq_model *model, const struct qdqi_node *node, int a, int b)
 {
-    int64_t maker = node->inputs[b]->producer;
-    if (maker < 0)
+    const struct qdqi_tensor *gate = look_behind_layout(model, node->inputs[b]);
+    if (!gate || gate->producer < 0)
         return false;
-    const struct qdqi_node *sigmoid = &model->graph.nodes[maker];
-    return qdqi_node_is(sigmoid->proto, "Sigmoid") &&
-           sigmoid->inputs[0] == node->inputs[a];
+    const struct qdqi_node *sigmoid = &model->graph.nodes[gate->producer];
+    return qdqi_node_is(sigmoid->proto, "Sigmoid") && sigmoid->proto->n_input == 1 &&
+           look_behind_layout(model, sigmoid->inputs[0]) ==
+               look_behind_layout(model, node->inputs[a]);
 }
 
 static bool
