@@ -87,8 +87,8 @@ print_line(char *to, size_t size, const char *fmt, va_list args)
 }
 
 bool
-api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
-                const char *where, const char *fmt, ...)
+api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
+                 const char *where, const char *fmt, va_list args)
 {
     if (!p || p->set)
         return false;
@@ -98,9 +98,17 @@ api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
     if (snprintf(p->where, sizeof p->where, "%s", where ? where : "") >=
         (int)sizeof p->where)
         memcpy(p->where + sizeof p->where - 4, "...", 4);
+    print_line(p->detail, sizeof p->detail, fmt, args);
+    return false;
+}
+
+bool
+api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
+                const char *where, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    print_line(p->detail, sizeof p->detail, fmt, args);
+    api_problem_vset(p, code, kind, where, fmt, args);
     va_end(args);
     return false;
 }

@@ -24,7 +24,8 @@ read_range(struct reader *r, const char *where, const char *tensor, json_t *min,
                                     json_number_value(max)};
     if (range.min > range.max)
         return bad_range(r, where, tensor, "has a minimum above its maximum");
-    r->to->ranges[r->to->spec.calibration.n_ranges++] = range;
+    struct qdq_given_range *ranges = r->object;
+    ranges[r->to->spec.calibration.n_ranges++] = range;
     return true;
 }
 
@@ -98,24 +99,23 @@ bool
 api_read_ranges(struct reader *r, const struct member *m, json_t *value)
 {
     struct qdq_calibration_spec *to = &r->to->spec.calibration;
-    size_t n = json_object_size(value) + json_array_size(value);
-    r->to->ranges = calloc(n ? n : 1, sizeof *r->to->ranges);
-    if (!r->to->ranges)
-        return api_problem_set(r->problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                               "out of memory");
-    to->ranges = r->to->ranges;
-    if (!read_each_range(r, m, value))
+    struct qdq_given_range *ranges =
+        api_keep(r, json_object_size(value) + json_array_size(value), sizeof *ranges);
+    struct reader inner = {r->to, r->problem, NULL, ranges, r->at};
+    to->ranges = ranges;
+    if (!ranges || !read_each_range(&inner, m, value))
         return false;
-    qsort(r->to->ranges, to->n_ranges, sizeof *r->to->ranges, by_name);
+    qsort(ranges, to->n_ranges, sizeof *ranges, by_name);
     for (size_t i = 1; i < to->n_ranges; i++)
-        if (by_name(&to->ranges[i - 1], &to->ranges[i]) == 0)
-            return bad_range(r, m->pointer, to->ranges[i].tensor, "stands there twice");
+        if (by_name(&ranges[i - 1], &ranges[i]) == 0)
+            return bad_range(r, m->pointer, ranges[i].tensor, "stands there twice");
     return true;
 }
 
 json_t *
-api_write_ranges(const struct qdq_spec *spec, const struct member *m)
+api_write_ranges(const void *object, const struct member *m)
 {
+    const struct qdq_spec *spec = object;
     (void)m;
     if (spec->calibration.n_ranges == 0)
         return json_null();

@@ -3,11 +3,66 @@
 #include "api/spec.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "members.h"
+#include "qdq/words.h"
+
+/* --- what readers need ---------------------------------------------------- */
+
+/* An array of the spec. */
+struct block {
+    struct block *next;
+    max_align_t bytes[];
+};
+
+void *
+api_keep(struct reader *r, size_t n, size_t size)
+{
+    struct block *block = calloc(1, sizeof *block + n * size);
+    if (!block) {
+        api_refuse(r, API_NO_MEMORY, "", "out of memory");
+        return NULL;
+    }
+    block->next = r->to->blocks;
+    r->to->blocks = block;
+    return block->bytes;
+}
+
+struct label
+api_label(const struct reader *r, const char *pointer)
+{
+    struct label label = {""};
+    char whole[sizeof label.text], part[sizeof label.text];
+    snprintf(whole, sizeof whole, "%s%s", r->at, pointer);
+    for (const char *s = whole; *s;) {
+        size_t n = strcspn(s + 1, "/");
+        bool is_index = s[1] >= '0' && s[1] <= '9';
+        snprintf(part, sizeof part, is_index ? "[%.*s]" : ".%.*s", (int)n, s + 1);
+        api_text_add(label.text, sizeof label.text, part + (s == whole));
+        s += n + 1;
+    }
+    return label;
+}
+
+bool
+api_refuse(struct reader *r, enum api_code code, const char *pointer, const char *fmt,
+           ...)
+{
+    char where[sizeof r->problem->where];
+    snprintf(where, sizeof where, "%s%s", r->at, pointer);
+    va_list args;
+    va_start(args, fmt);
+    api_problem_vset(r->problem, code,
+                     code == API_NO_MEMORY ? QDQ_AT_NOTHING : QDQ_AT_POINTER, where,
+                     fmt, args);
+    va_end(args);
+    return false;
+}
 
 /* --- decoding ------------------------------------------------------------- */
 
@@ -23,63 +78,49 @@ name_in(const struct member *m, const char *base)
 }
 
 static const struct member *
-find_member(const char *base, const char *key)
+find_member(const struct table *table, const char *base, const char *key)
 {
-    for (size_t i = 0; i < api_n_members; i++) {
-        const char *name = name_in(&api_members[i], base);
+    for (size_t i = 0; i < table->n; i++) {
+        const char *name = name_in(&table->members[i], base);
         if (name && strcmp(name, key) == 0)
-            return &api_members[i];
+            return &table->members[i];
     }
     return NULL;
 }
 
-/* Edits (insert, delete, replace) from a to b, both shorter than 64. */
-static size_t
-distance(const char *a, const char *b)
+/* The members that an object may have. */
+struct names {
+    const char *names[64];
+    size_t n;
+};
+
+static const char *
+name_at(const void *arg, size_t i)
 {
-    size_t row[64];
-    size_t n = strlen(b);
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < n; j++) {
-            size_t best = diagonal + (a[i] != b[j]);
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j + 1] + 1 < best)
-                best = row[j + 1] + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
+    const struct names *known = arg;
+    return i < known->n ? known->names[i] : NULL;
 }
 
 static bool
 unknown_member(struct reader *r, const char *base, const char *key)
 {
-    char where[256], known[320] = "";
-    const char *nearest = NULL;
-    size_t least = strlen(key) < 64 ? strlen(key) / 2 + 1 : 0;
-    for (size_t i = 0; i < api_n_members; i++) {
-        const char *name = name_in(&api_members[i], base);
+    char where[sizeof r->problem->where], all[320] = "";
+    struct names known = {.n = 0};
+    for (size_t i = 0; i < r->table->n; i++) {
+        const char *name = name_in(&r->table->members[i], base);
         if (!name)
             continue;
-        api_text_add(known, sizeof known, *known ? ", " : "");
-        api_text_add(known, sizeof known, name);
-        if (least && distance(key, name) < least) {
-            least = distance(key, name);
-            nearest = name;
-        }
+        api_text_add(all, sizeof all, *all ? ", " : "");
+        api_text_add(all, sizeof all, name);
+        known.names[known.n++] = name;
     }
-    snprintf(where, sizeof where, "%s", base);
+    const char *nearest = qdq_nearest_word(key, name_at, &known);
+    snprintf(where, sizeof where, "%s%s", r->at, base);
     api_json_pointer_add(where, sizeof where, key);
     return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
                            nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
                                    : "unknown member \"%.64s\"; known are %s",
-                           key, nearest ? nearest : known);
+                           key, nearest ? nearest : all);
 }
 
 static unsigned
@@ -95,7 +136,7 @@ types_of(const json_t *value)
         [JSON_REAL] = NUMBER | integer,
         [JSON_TRUE] = BOOL,
         [JSON_FALSE] = BOOL,
-        [JSON_NULL] = 0,
+        [JSON_NULL] = NOTHING,
     };
     return types[json_typeof(value)];
 }
@@ -108,22 +149,26 @@ real_name(const json_t *value)
     return number == floor(number) ? "so large a number" : "a fraction";
 }
 
+/* Whether the value is of one of these types. */
 static bool
-wrong_type(struct reader *r, const struct member *m, const json_t *value)
+check_type(struct reader *r, const char *pointer, unsigned types, const json_t *value)
 {
     static const char *const names[] = {
-        "true or false", "an integer", "a number", "a string", "an array", "an object",
+        "true or false", "an integer", "a number", "a string",
+        "an array",      "an object",  "null",
     };
+    if (types & types_of(value))
+        return true;
     char wanted[96] = "";
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (m->types & 1U << i) {
+        if (types & 1U << i) {
             api_text_add(wanted, sizeof wanted, *wanted ? " or " : "");
             api_text_add(wanted, sizeof wanted, names[i]);
         }
-    return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, m->pointer,
-                           "%s is to be %s, not %s", api_label(m).text, wanted,
-                           json_is_real(value) ? real_name(value)
-                                               : api_json_type_name(value));
+    return api_refuse(r, API_INVALID_SPEC, pointer, "%s is to be %s, not %s",
+                      api_label(r, pointer).text, wanted,
+                      json_is_real(value) ? real_name(value)
+                                          : api_json_type_name(value));
 }
 
 bool
@@ -132,15 +177,46 @@ api_read_members(struct reader *r, const char *base, json_t *object)
     const char *key;
     json_t *value;
     json_object_foreach (object, key, value) {
-        const struct member *m = find_member(base, key);
+        const struct member *m = find_member(r->table, base, key);
         if (!m)
             return unknown_member(r, base, key);
-        if (!(m->types & types_of(value)))
-            return wrong_type(r, m, value);
-        if (!m->read(r, m, value))
+        if (!check_type(r, m->pointer, m->types, value) || !m->read(r, m, value))
             return false;
     }
     return true;
+}
+
+static bool
+check_size(struct reader *r, const struct member *m, size_t n, const struct list *list)
+{
+    if (n < list->min)
+        return api_refuse(r, API_INVALID_SPEC, m->pointer, "%s is empty",
+                          api_label(r, m->pointer).text);
+    return n <= list->max || api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
+                                        "%s has %zu items, and %zu may",
+                                        api_label(r, m->pointer).text, n, list->max);
+}
+
+void *
+api_read_list(struct reader *r, const struct member *m, json_t *array,
+              const struct list *list)
+{
+    size_t n = json_array_size(array), i;
+    json_t *item;
+    if (!check_size(r, m, n, list))
+        return NULL;
+    char *items = api_keep(r, n, list->size);
+    if (!items)
+        return NULL;
+    json_array_foreach (array, i, item) {
+        char at[sizeof r->problem->where];
+        snprintf(at, sizeof at, "%s%s/%zu", r->at, m->pointer, i);
+        struct reader inner = {r->to, r->problem, list->table, items + i * list->size,
+                               at};
+        if (!check_type(&inner, "", list->types, item) || !list->read(&inner, item))
+            return NULL;
+    }
+    return items;
 }
 
 static bool
@@ -150,6 +226,15 @@ is_blank(const char *text, size_t len)
         if (!memchr(" \t\r\n", text[i], 4))
             return false;
     return true;
+}
+
+static bool
+check_mode(struct reader *r)
+{
+    const struct qdq_spec *spec = &r->to->spec;
+    return spec->mode != QDQ_MODE_PARTIAL || spec->n_layers > 0 || spec->n_cases > 0 ||
+           api_refuse(r, API_INVALID_SPEC, "/mode",
+                      "partial mode, and neither layers nor cases name anything");
 }
 
 bool
@@ -176,8 +261,8 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
                         api_json_type_name(spec->root));
         goto out;
     }
-    struct reader reader = {spec, problem};
-    if (!api_read_members(&reader, "", spec->root))
+    struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
+    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader))
         goto out;
     *ret = spec;
     spec = NULL;
@@ -193,7 +278,10 @@ api_spec_free(struct api_spec **spec)
     if (!spec || !*spec)
         return;
     json_decref((*spec)->root);
-    free((*spec)->ranges);
+    for (struct block *block = (*spec)->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
     free(*spec);
     *spec = NULL;
 }
@@ -220,19 +308,25 @@ put(json_t *root, const char *pointer, json_t *value)
     return json_object_set_new(json_object_get(root, group), name + 1, value);
 }
 
-char *
-api_spec_encode(const struct qdq_spec *spec)
+json_t *
+api_write_members(const struct table *table, const void *object)
 {
     json_t *root = json_object();
-    for (size_t i = 0; root && i < api_n_members; i++) {
-        const struct member *m = &api_members[i];
-        json_t *value = m->write ? m->write(spec, m) : json_null();
-        if (json_is_null(value))
+    for (size_t i = 0; root && i < table->n; i++) {
+        const struct member *m = &table->members[i];
+        json_t *value = m->write ? m->write(object, m) : json_null();
+        if (json_is_null(value) && !(m->types & NOTHING))
             continue;
         if (put(root, m->pointer, value) != 0) {
             json_decref(root);
             root = NULL;
         }
     }
-    return api_json_dump(root, JSON_SORT_KEYS);
+    return root;
+}
+
+char *
+api_spec_encode(const struct qdq_spec *spec)
+{
+    return api_json_dump(api_write_members(&api_members, spec), JSON_SORT_KEYS);
 }

@@ -56,11 +56,22 @@ sed -n '/state_names\[API/,/};/p' "$src/api/job.c" | grep -oE '"[a-z]+"' | tr -d
 enum_of JobState >"$work/document"
 same 'states of a job'
 
-# The spec's members, without those that this version refuses whatever their value.
-sed -n '/^const struct member/,/^};/p' "$src/api/members.c" | tr '\n' ' ' |
-    sed 's/}, */},\n/g' |
-    grep -vE 'ONLY\(NULL\)|read_count, NULL, NO_FIELD' | grep -oE '"/[a-z0-9_/]+"' |
-    tr -d '"' | sort >"$work/table"
+# members_of FILE: the table of FILE, without what this version refuses whatever its value.
+members_of() {
+    sed -n '/struct member members\[\]/,/^};/p' "$src/api/$1" | tr '\n' ' ' |
+        sed 's/}, */},\n/g' | grep -vE 'ONLY\(NULL\)|read_count, NULL, NO_FIELD' |
+        grep -oE '"/[a-z0-9_/]+"' | tr -d '"' | sort
+}
+
+# properties_of SCHEMA COLUMN: its members that stand at a column.
+properties_of() {
+    awk -v name="    $1:" -v column="^$(printf "%$2s" '')[a-z_0-9]+:" '
+        $0 == name { here = 1; next }
+        here && /^    [A-Za-z#]/ { exit }
+        here && $0 ~ column { sub(/:.*/, "", $1); print "/" $1 }' "$document" | sort
+}
+
+members_of members.c >"$work/table"
 # Members stand at 8 columns, those of groups at 12, of evaluate's object at 16.
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
@@ -68,6 +79,13 @@ awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
         (group == "evaluate" && /^                [a-z_0-9]+:/)) {
         sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
 same 'members of the spec'
+
+for row in layers.c:LayerEntry:8 cases.c:CaseUse:12 support.c:LayerSupport:8; do
+    schema=${row#*:}
+    members_of "${row%%:*}" >"$work/table"
+    properties_of "${schema%:*}" "${schema#*:}" >"$work/document"
+    same "members of ${schema%:*}"
+done
 
 sed -n 's/^AC_INIT(\[qdqd\], \[\(.*\)\])/\1/p' "$src/configure.ac" >"$work/table"
 awk '/^info:/ { here = 1 } here && $1 == "version:" { print $2; exit }' "$document" \

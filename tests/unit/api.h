@@ -26,8 +26,9 @@ expect_json(char *text, const char *wanted)
     free(text);
 }
 
-/* jansson's allocations until one fails; then all do. */
+/* Allocations until one fails; then all do. */
 static int unit_allocations_left;
+static bool unit_allocations_fail;
 
 static inline void *
 unit_failing_malloc(size_t size)
@@ -39,7 +40,8 @@ typedef char *(*unit_encode_fn)(void);
 
 /*
  * Runs an encoder with the first, the second, … of jansson's allocations failing, until
- * it needs no more. Each time the answer is NULL or the whole text; what it leaks or
+ * it needs no more (a program may put its own allocations under the same rule, see
+ * test_api_lists.c). Each time the answer is NULL or the whole text; what it leaks or
  * touches afterwards is for the sanitizers to see.
  */
 static inline void
@@ -52,9 +54,11 @@ expect_survives_no_memory(unit_encode_fn encode)
     for (; !text; n++) {
         ck_assert_int_lt(n, 100000);
         unit_allocations_left = n;
+        unit_allocations_fail = true;
         json_set_alloc_funcs(unit_failing_malloc, free);
         text = encode();
         json_set_alloc_funcs(malloc, free);
+        unit_allocations_fail = false;
         if (text)
             ck_assert_str_eq(text, wanted);
         if (text && unit_allocations_left < 0) { /* an answer in spite of a failure */

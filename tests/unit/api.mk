@@ -1,10 +1,10 @@
 # Unit programs of api.
 API_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/api $(JANSSON_CFLAGS)
 API_UNIT_LDADD = api/libapi.la $(UNIT_LDADD) $(JANSSON_LIBS)
-EXTRA_DIST += tests/unit/api.h
+EXTRA_DIST += tests/unit/api.h tests/unit/api_spec.h
 
 check_PROGRAMS += tests/unit/test_api_job tests/unit/test_api_json \
-	tests/unit/test_api_openapi \
+	tests/unit/test_api_lists tests/unit/test_api_openapi \
 	tests/unit/test_api_problem tests/unit/test_api_report \
 	tests/unit/test_api_route tests/unit/test_api_spec
 
@@ -15,6 +15,12 @@ tests_unit_test_api_job_LDADD = $(API_UNIT_LDADD)
 tests_unit_test_api_json_SOURCES = tests/unit/test_api_json.c
 tests_unit_test_api_json_CPPFLAGS = $(API_UNIT_CPPFLAGS)
 tests_unit_test_api_json_LDADD = $(API_UNIT_LDADD)
+
+# Its allocations fail one after the other, jansson's and those of api.
+tests_unit_test_api_lists_SOURCES = tests/unit/test_api_lists.c
+tests_unit_test_api_lists_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_lists_LDADD = $(API_UNIT_LDADD)
+tests_unit_test_api_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 
 tests_unit_test_api_openapi_SOURCES = tests/unit/test_api_openapi.c
 tests_unit_test_api_openapi_CPPFLAGS = $(API_UNIT_CPPFLAGS)

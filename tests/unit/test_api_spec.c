@@ -1,41 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "api.h"
-
-#include "api/spec.h"
-
-static struct api_spec *
-decode(const char *text)
-{
-    struct api_spec *spec = NULL;
-    struct api_problem problem = {0};
-    ck_assert_msg(api_spec_decode(text, text ? strlen(text) : 0, &spec, &problem),
-                  "%s is refused: %s", text, problem.detail);
-    ck_assert(!problem.set);
-    return spec;
-}
-
-static void
-expect_equal(const struct qdq_spec *a, const struct qdq_spec *b)
-{
-    ck_assert_int_eq(a->mode, b->mode);
-    ck_assert_int_eq(a->target, b->target);
-    ck_assert_int_eq(a->device, b->device);
-    ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
-    ck_assert_str_eq(a->calibration.method, b->calibration.method);
-    ck_assert_int_eq(a->calibration.max_samples, b->calibration.max_samples);
-    ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
-    ck_assert_int_eq(a->evaluate, b->evaluate);
-    ck_assert_int_eq(a->evaluate_samples, b->evaluate_samples);
-    ck_assert_int_eq(a->unmatched_is_error, b->unmatched_is_error);
-    ck_assert_uint_eq(a->calibration.n_ranges, b->calibration.n_ranges);
-    for (size_t i = 0; i < a->calibration.n_ranges; i++) {
-        ck_assert_str_eq(a->calibration.ranges[i].tensor,
-                         b->calibration.ranges[i].tensor);
-        ck_assert(a->calibration.ranges[i].min == b->calibration.ranges[i].min);
-        ck_assert(a->calibration.ranges[i].max == b->calibration.ranges[i].max);
-    }
-}
+#include "api_spec.h"
 
 /* --- accepted ------------------------------------------------------------- */
 
@@ -73,22 +38,9 @@ static const char *const accepted[] = {
     "0.1,\"zero_point\":0,\"method\":\"minmax\",\"samples\":256}]}}",
 };
 
-/* Accepted; the effective spec decodes to the same one, and to the same text. */
 START_TEST(test_round_trip)
 {
-    struct api_spec *spec = decode(accepted[_i]);
-    char *text = api_spec_encode(api_spec_get(spec));
-    ck_assert_ptr_nonnull(text);
-    struct api_spec *again = decode(text);
-    expect_equal(api_spec_get(spec), api_spec_get(again));
-    char *text_again = api_spec_encode(api_spec_get(again));
-    ck_assert_str_eq(text, text_again);
-    ck_assert_ptr_null(strpbrk(text, " \n"));
-    free(text);
-    free(text_again);
-    api_spec_free(&spec);
-    api_spec_free(&again);
-    ck_assert_ptr_null(again);
+    expect_round_trip(accepted[_i]);
 }
 END_TEST
 
@@ -97,14 +49,17 @@ START_TEST(test_defaults)
     struct qdq_spec defaults;
     qdq_spec_init(&defaults);
     struct api_spec *spec = decode(NULL);
-    expect_equal(api_spec_get(spec), &defaults);
+    expect_equal_specs(api_spec_get(spec), &defaults);
     api_spec_free(&spec);
+    char *text = api_spec_encode(&defaults);
+    ck_assert_ptr_null(strpbrk(text, " \n"));
     expect_json(
-        api_spec_encode(&defaults),
+        text,
         "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true},"
         "\"calibration\":{\"batch\":1,\"max_samples\":0,\"method\":\"minmax\","
-        "\"on_nonfinite\":\"error\"},\"device\":\"auto\",\"equalize\":false,"
-        "\"existing_qdq\":\"error\",\"float\":\"keep\",\"mode\":\"full\","
+        "\"on_nonfinite\":\"error\"},\"cases\":[],\"device\":\"auto\",\"equalize\":"
+        "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
+        "\"layers\":[],\"mode\":\"full\","
         "\"on_unmatched\":\"error\",\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
         "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
         "}");
@@ -136,26 +91,12 @@ END_TEST
 
 /* --- refused -------------------------------------------------------------- */
 
-/* What this version does not know, or knows to be wrong. */
-#define INVALID(json, pointer, text)          \
-    {                                         \
-        json, API_INVALID_SPEC, pointer, text \
-    }
-/* What this version knows and cannot do. */
-#define LATER(json, pointer)                        \
-    {                                               \
-        json, API_UNSUPPORTED, pointer, "cannot do" \
-    }
 #define JSON_FAULT(json)                                \
     {                                                   \
         json, API_INVALID_JSON, NULL, "line 1, column " \
     }
 
-static const struct {
-    const char *json;
-    enum api_code code;
-    const char *pointer, *text;
-} refused[] = {
+static const struct refused_spec refused[] = {
     JSON_FAULT("{"),
     JSON_FAULT("{\"mode\":}"),
     JSON_FAULT("{} {}"),
@@ -168,6 +109,7 @@ static const struct {
     INVALID("{\"mod\":1}", "/mod", "did you mean \"mode\"?"),
     INVALID("{\"calibation\":{}}", "/calibation", "did you mean \"calibration\"?"),
     INVALID("{\"weights\":{\"type\":\"int8\"}}", "/weights/type", "\"dtype\"?"),
+    INVALID("{\"Mode\":\"full\"}", "/Mode", "did you mean \"mode\"?"),
     INVALID("{\"nothing_like_it\":1}", "/nothing_like_it", "known are mode, target"),
     INVALID("{\"a/b~c\":1}", "/a~1b~0c", "unknown member \"a/b~c\""),
     INVALID("{\"weights/dtype\":\"int8\"}", "/weights~1dtype", "unknown member"),
@@ -177,7 +119,12 @@ static const struct {
             "twice"),
     INVALID("{\"mode\":1}", "/mode", "is to be a string, not a number"),
     INVALID("{\"mode\":null}", "/mode", "not null"),
-    INVALID("{\"mode\":\"ful\"}", "/mode", "one of full, partial"),
+    INVALID("{\"mode\":\"ful\"}", "/mode", "one of full, partial; not \"ful\""),
+    INVALID("{\"mode\":\"partial\"}", "/mode",
+            "partial mode, and neither layers nor cases name anything"),
+    INVALID("{\"cases\":[],\"layers\":[],\"mode\":\"partial\",\"layer_support\":"
+            "[{\"class\":\"Selu\",\"kind\":\"non_weighted\"}]}",
+            "/mode", "neither layers nor cases"),
     INVALID("{\"weights\":[]}", "/weights", "an object, not an array"),
     INVALID("{\"weights\":{\"granularity\":1}}", "/weights/granularity",
             "a string or an object"),
@@ -215,12 +162,8 @@ static const struct {
     INVALID("{\"calibration\":{\"ranges\":[{\"name\":\"x\",\"min\":0,\"max\":1},"
             "{\"name\":\"x\",\"min\":0,\"max\":1}]}}",
             "/calibration/ranges", "\"x\" stands there twice"),
-    LATER("{\"mode\":\"partial\"}", "/mode"),
     LATER("{\"target\":\"onnxruntime\"}", "/target"),
     LATER("{\"device\":\"cuda\"}", "/device"),
-    LATER("{\"layers\":[{\"class\":\"Add\"}]}", "/layers"),
-    LATER("{\"cases\":[\"resnet_v1\"]}", "/cases"),
-    LATER("{\"layer_support\":[{}]}", "/layer_support"),
     LATER("{\"weights\":{\"dtype\":\"uint8\"}}", "/weights/dtype"),
     LATER("{\"weights\":{\"dtype\":\"float4e2m1\"}}", "/weights/dtype"),
     LATER("{\"weights\":{\"granularity\":{\"block\":32}}}", "/weights/granularity"),
@@ -248,20 +191,7 @@ static const struct {
 
 START_TEST(test_refused)
 {
-    struct api_spec *spec = NULL;
-    struct api_problem problem = {0};
-    const char *json = refused[_i].json;
-    ck_assert_msg(!api_spec_decode(json, strlen(json), &spec, &problem),
-                  "%s is accepted", json);
-    ck_assert_ptr_null(spec);
-    ck_assert_msg(problem.code == refused[_i].code, "%s is %s", json,
-                  api_problem_slug(problem.code));
-    if (refused[_i].pointer) {
-        ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
-        ck_assert_str_eq(problem.where, refused[_i].pointer);
-    }
-    ck_assert_msg(strstr(problem.detail, refused[_i].text) != NULL,
-                  "%s: \"%s\" lacks \"%s\"", json, problem.detail, refused[_i].text);
+    expect_refused(&refused[_i]);
 }
 END_TEST
 
@@ -288,25 +218,15 @@ END_TEST
 /* --- out of memory -------------------------------------------------------- */
 
 static char *
-decode_and_encode(void)
+encode_some(void)
 {
-    static const char text[] = "{\"calibration\":{\"ranges\":{\"a\":[0,1]}},"
-                               "\"evaluate\":{\"samples\":3},\"equalize\":false}";
-    struct api_spec *spec = NULL;
-    struct api_problem problem = {0};
-    if (!api_spec_decode(text, sizeof text - 1, &spec, &problem)) {
-        /* jansson takes some failed allocations for a mistake in the text */
-        ck_assert(problem.code == API_NO_MEMORY || problem.code == API_INVALID_JSON);
-        return NULL;
-    }
-    char *encoded = api_spec_encode(api_spec_get(spec));
-    api_spec_free(&spec);
-    return encoded;
+    return decode_and_encode("{\"calibration\":{\"ranges\":{\"a\":[0,1]}},"
+                             "\"evaluate\":{\"samples\":3},\"equalize\":false}");
 }
 
 START_TEST(test_no_memory)
 {
-    expect_survives_no_memory(decode_and_encode);
+    expect_survives_no_memory(encode_some);
 }
 END_TEST
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers and writers of one value, for the rows of every table. */
+#include "config.h"
+#include "members.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *
+api_field(struct reader *r, const struct member *m)
+{
+    return (char *)r->object + m->field;
+}
+
+static const void *
+const_field(const void *object, const struct member *m)
+{
+    return (const char *)object + m->field;
+}
+
+static bool
+unsupported(struct reader *r, const struct member *m, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    bool is_short = text && strlen(text) <= 64;
+    api_refuse(r, API_UNSUPPORTED, m->pointer, "this version cannot do %s%s%s",
+               api_label(r, m->pointer).text, is_short ? ": " : "",
+               is_short ? text : "");
+    free(text);
+    return false;
+}
+
+/* --- choices -------------------------------------------------------------- */
+
+/* Index among the names up to the next NULL, or -1. */
+static int
+find_name(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* The names that are only known: those behind the first NULL. */
+static const char *const *
+later_names(const struct member *m)
+{
+    const char *const *names = m->names;
+    while (*names)
+        names++;
+    return names + 1;
+}
+
+static void
+add_names(char *to, size_t size, const char *const *names)
+{
+    for (; *names; names++) {
+        api_text_add(to, size, *to ? ", " : "");
+        api_text_add(to, size, *names);
+    }
+}
+
+/* The value's index among the names that can be done, or -1 with a problem. */
+static int
+choose(struct reader *r, const struct member *m, json_t *value)
+{
+    const char *const *later = later_names(m);
+    const char *text = json_string_value(value);
+    int i = text ? find_name(m->names, text) : -1;
+    if (i >= 0)
+        return i;
+    if (!text || find_name(later, text) >= 0) {
+        unsupported(r, m, value);
+        return -1;
+    }
+    char known[256] = "";
+    add_names(known, sizeof known, m->names);
+    add_names(known, sizeof known, later);
+    if (m->types & OBJECT)
+        add_names(known, sizeof known, NAMES("an object"));
+    if (m->types & INTEGER)
+        add_names(known, sizeof known, NAMES("an integer"));
+    api_refuse(r, API_INVALID_SPEC, m->pointer, "%s is to be one of %s; not \"%.64s\"",
+               api_label(r, m->pointer).text, known, text);
+    return -1;
+}
+
+static_assert(sizeof(enum qdq_mode) == sizeof(int), "choices are read as ints");
+
+bool
+api_read_choice(struct reader *r, const struct member *m, json_t *value)
+{
+    int i = choose(r, m, value);
+    if (i >= 0 && m->field != NO_FIELD)
+        *(int *)api_field(r, m) = i;
+    return i >= 0;
+}
+
+json_t *
+api_write_choice(const void *object, const struct member *m)
+{
+    bool only_one = !m->names[1];
+    if (m->field == NO_FIELD)
+        return only_one ? json_string(m->names[0]) : json_null();
+    return json_string(m->names[*(const int *)const_field(object, m)]);
+}
+
+bool
+api_read_name(struct reader *r, const struct member *m, json_t *value)
+{
+    int i = choose(r, m, value);
+    if (i >= 0)
+        *(const char **)api_field(r, m) = m->names[i];
+    return i >= 0;
+}
+
+bool
+api_read_switch(struct reader *r, const struct member *m, json_t *value)
+{
+    int i = choose(r, m, value);
+    if (i >= 0)
+        *(bool *)api_field(r, m) = i;
+    return i >= 0;
+}
+
+json_t *
+api_write_switch(const void *object, const struct member *m)
+{
+    return json_string(m->names[*(const bool *)const_field(object, m)]);
+}
+
+/* --- flags, texts, numbers ------------------------------------------------ */
+
+bool
+api_read_flag(struct reader *r, const struct member *m, json_t *value)
+{
+    *(bool *)api_field(r, m) = json_is_true(value);
+    return true;
+}
+
+json_t *
+api_write_flag(const void *object, const struct member *m)
+{
+    return json_boolean(*(const bool *)const_field(object, m));
+}
+
+bool
+api_take_text(struct reader *r, const char *pointer, json_t *value, const char **ret)
+{
+    *ret = json_string_value(value);
+    return **ret || api_refuse(r, API_INVALID_SPEC, pointer, "%s is empty",
+                               api_label(r, pointer).text);
+}
+
+bool
+api_read_text(struct reader *r, const struct member *m, json_t *value)
+{
+    return api_take_text(r, m->pointer, value, api_field(r, m));
+}
+
+json_t *
+api_write_text(const void *object, const struct member *m)
+{
+    return api_json_text(*(const char *const *)const_field(object, m));
+}
+
+bool
+api_take_integer(struct reader *r, const char *pointer, json_t *value, int64_t min,
+                 int64_t max, int64_t *ret)
+{
+    int64_t n = 0;
+    api_json_integer(value, &n);
+    if (n < min || n > max)
+        return api_refuse(
+            r, API_INVALID_SPEC, pointer, "%s is to be from %lld to %lld, not %lld",
+            api_label(r, pointer).text, (long long)min, (long long)max, (long long)n);
+    *ret = n;
+    return true;
+}
+
+bool
+api_read_count(struct reader *r, const struct member *m, json_t *value)
+{
+    int64_t n;
+    if (!api_take_integer(r, m->pointer, value, m->min, API_MANY, &n))
+        return false;
+    if (m->field == NO_FIELD)
+        return unsupported(r, m, value);
+    *(int64_t *)api_field(r, m) = n;
+    return true;
+}
+
+json_t *
+api_write_count(const void *object, const struct member *m)
+{
+    return json_integer(*(const int64_t *)const_field(object, m));
+}
+
+/* --- what has only one value ---------------------------------------------- */
+
+bool
+api_read_fixed(struct reader *r, const struct member *m, json_t *value)
+{
+    json_t *only = api_json_embed(m->names[0]);
+    if (!only)
+        return api_refuse(r, API_NO_MEMORY, "", "out of memory");
+    bool ok = json_equal(only, value);
+    json_decref(only);
+    return ok || unsupported(r, m, value);
+}
+
+json_t *
+api_write_fixed(const void *object, const struct member *m)
+{
+    (void)object;
+    json_t *only = api_json_embed(m->names[0]);
+    if (!only || json_is_boolean(only))
+        return only;
+    json_decref(only);
+    return json_null();
+}

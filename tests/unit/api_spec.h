@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the unit programs of the spec's JSON share. */
+#ifndef UNIT_API_SPEC_H
+#define UNIT_API_SPEC_H
+
+#include "api.h"
+
+#include "api/spec.h"
+
+/* --- equal ---------------------------------------------------------------- */
+
+static inline void
+expect_equal_texts(const char *a, const char *b)
+{
+    ck_assert_int_eq(a == NULL, b == NULL);
+    if (a)
+        ck_assert_str_eq(a, b);
+}
+
+static inline void
+expect_equal_layers(const struct qdq_spec *a, const struct qdq_spec *b)
+{
+    ck_assert_uint_eq(a->n_layers, b->n_layers);
+    for (size_t i = 0; i < a->n_layers; i++) {
+        const struct qdq_layer_entry *left = &a->layers[i], *right = &b->layers[i];
+        ck_assert_int_eq(left->by, right->by);
+        ck_assert_int_eq(left->is_list, right->is_list);
+        ck_assert_int_eq(left->quantize_input, right->quantize_input);
+        ck_assert_int_eq(left->quantize_weight, right->quantize_weight);
+        ck_assert_uint_eq(left->n_names, right->n_names);
+        for (size_t k = 0; k < left->n_names; k++)
+            ck_assert_str_eq(left->names[k], right->names[k]);
+        ck_assert_int_eq(left->index == NULL, right->index == NULL);
+        ck_assert_uint_eq(left->n_index, right->n_index);
+        for (size_t k = 0; k < left->n_index; k++)
+            ck_assert_int_eq(left->index[k], right->index[k]);
+    }
+}
+
+static inline void
+expect_equal_lists(const struct qdq_spec *a, const struct qdq_spec *b)
+{
+    expect_equal_layers(a, b);
+    ck_assert_uint_eq(a->n_cases, b->n_cases);
+    for (size_t i = 0; i < a->n_cases; i++) {
+        ck_assert_str_eq(a->cases[i].name, b->cases[i].name);
+        expect_equal_texts(a->cases[i].lua, b->cases[i].lua);
+    }
+    ck_assert_uint_eq(a->n_support, b->n_support);
+    for (size_t i = 0; i < a->n_support; i++) {
+        const struct qdq_support *left = &a->support[i], *right = &b->support[i];
+        ck_assert_str_eq(left->cls, right->cls);
+        ck_assert_int_eq(left->kind, right->kind);
+        ck_assert_int_eq(left->weight_input, right->weight_input);
+        ck_assert_int_eq(left->channel_axis, right->channel_axis);
+        ck_assert_int_eq(left->quantize_input, right->quantize_input);
+        ck_assert_int_eq(left->quantize_weight, right->quantize_weight);
+    }
+}
+
+static inline void
+expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
+{
+    ck_assert_int_eq(a->mode, b->mode);
+    ck_assert_int_eq(a->target, b->target);
+    ck_assert_int_eq(a->device, b->device);
+    expect_equal_lists(a, b);
+    ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
+    ck_assert_str_eq(a->calibration.method, b->calibration.method);
+    ck_assert_int_eq(a->calibration.max_samples, b->calibration.max_samples);
+    ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
+    ck_assert_int_eq(a->evaluate, b->evaluate);
+    ck_assert_int_eq(a->evaluate_samples, b->evaluate_samples);
+    ck_assert_int_eq(a->unmatched_is_error, b->unmatched_is_error);
+    ck_assert_uint_eq(a->calibration.n_ranges, b->calibration.n_ranges);
+    for (size_t i = 0; i < a->calibration.n_ranges; i++) {
+        ck_assert_str_eq(a->calibration.ranges[i].tensor,
+                         b->calibration.ranges[i].tensor);
+        ck_assert(a->calibration.ranges[i].min == b->calibration.ranges[i].min);
+        ck_assert(a->calibration.ranges[i].max == b->calibration.ranges[i].max);
+    }
+}
+
+/* --- accepted ------------------------------------------------------------- */
+
+static inline struct api_spec *
+decode(const char *text)
+{
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    ck_assert_msg(api_spec_decode(text, text ? strlen(text) : 0, &spec, &problem),
+                  "%.200s is refused: %s", text ? text : "", problem.detail);
+    ck_assert(!problem.set);
+    return spec;
+}
+
+/* Accepted; the effective spec decodes to the same one, and to the same text. */
+static inline void
+expect_round_trip(const char *json)
+{
+    struct api_spec *spec = decode(json);
+    char *text = api_spec_encode(api_spec_get(spec));
+    ck_assert_ptr_nonnull(text);
+    struct api_spec *again = decode(text);
+    expect_equal_specs(api_spec_get(spec), api_spec_get(again));
+    char *text_again = api_spec_encode(api_spec_get(again));
+    ck_assert_str_eq(text, text_again);
+    free(text);
+    free(text_again);
+    api_spec_free(&spec);
+    api_spec_free(&again);
+    ck_assert_ptr_null(again);
+}
+
+/* For expect_survives_no_memory(). */
+static inline char *
+decode_and_encode(const char *text)
+{
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    if (!api_spec_decode(text, strlen(text), &spec, &problem)) {
+        /* jansson takes some failed allocations for a mistake in the text */
+        ck_assert(problem.code == API_NO_MEMORY || problem.code == API_INVALID_JSON);
+        return NULL;
+    }
+    char *encoded = api_spec_encode(api_spec_get(spec));
+    api_spec_free(&spec);
+    return encoded;
+}
+
+/* --- refused -------------------------------------------------------------- */
+
+struct refused_spec {
+    const char *json;
+    enum api_code code;
+    const char *pointer, *text; /* part of the detail */
+};
+
+/* What this version does not know, or knows to be wrong. */
+#define INVALID(json, pointer, text)          \
+    {                                         \
+        json, API_INVALID_SPEC, pointer, text \
+    }
+/* What this version knows and cannot do. */
+#define LATER(json, pointer)                        \
+    {                                               \
+        json, API_UNSUPPORTED, pointer, "cannot do" \
+    }
+
+static inline void
+expect_refused(const struct refused_spec *row)
+{
+    struct api_spec *spec = NULL;
+    struct api_problem problem = {0};
+    const char *json = row->json;
+    ck_assert_msg(!api_spec_decode(json, strlen(json), &spec, &problem),
+                  "%.200s is accepted", json);
+    ck_assert_ptr_null(spec);
+    ck_assert_msg(problem.code == row->code, "%.200s is %s: %s", json,
+                  api_problem_slug(problem.code), problem.detail);
+    if (row->pointer) {
+        ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
+        ck_assert_str_eq(problem.where, row->pointer);
+    }
+    ck_assert_msg(strstr(problem.detail, row->text) != NULL,
+                  "%.200s: \"%s\" lacks \"%s\"", json, problem.detail, row->text);
+}
+
+#endif
