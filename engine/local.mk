@@ -38,12 +38,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \
+	engine/model/fixed.c \
 	engine/model/graph.c \
 	engine/model/info.c \
 	engine/model/model.c engine/model/model.h \
 	engine/model/open.c \
 	engine/model/skeleton.c engine/model/skeleton.h \
 	engine/model/types.c \
+	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/quantize.c engine/number/quantize.h \

@@ -7,6 +7,8 @@
 #include "config.h"
 #include "model/model.h"
 
+#include "model/constant.h"
+
 #include <string.h>
 
 /* Marks a name as taken; the map's value is not used. */
@@ -50,6 +52,20 @@ check_not_external(const Onnx__TensorProto *t, const char *name, struct qdq_erro
                          name, location);
 }
 
+/* Gives a tensor the elements that the file stores. */
+static enum qdq_code
+set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t,
+             struct qdq_error *err)
+{
+    size_t n;
+    tensor->constant = t;
+    tensor->is_fixed = true;
+    tensor->dtype = (enum qdqi_dtype)t->data_type;
+    if (qdqi_count_elements(t->dims, t->n_dims, &n))
+        tensor->view = (struct qdqi_view){t, t->n_dims, t->dims, NULL};
+    return check_not_external(t, tensor->name, err);
+}
+
 /* --- values that nodes do not make ---------------------------------------- */
 
 static enum qdq_code
@@ -63,15 +79,13 @@ index_initializers(struct qdq_model *m, struct qdq_error *err)
         if (!t->name || !*t->name)
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
                                  "initializer %zu has no name", i);
-        if ((code = check_not_external(t, t->name, err)) ||
-            (code = get_tensor(m, t->name, &tensor, err)))
+        if ((code = get_tensor(m, t->name, &tensor, err)))
             return code;
         if (tensor->constant)
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
                                  "two initializers are called '%s'", t->name);
-        tensor->constant = t;
-        tensor->is_fixed = true;
-        tensor->dtype = (enum qdqi_dtype)t->data_type;
+        if ((code = set_constant(tensor, t, err)))
+            return code;
     }
     return QDQ_OK;
 }
@@ -96,7 +110,11 @@ index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
         enum qdq_code code = get_tensor(m, values[i]->name, &tensor, err);
         if (code)
             return code;
-        /* Up to IR version 3 initializers are listed as inputs, too. */
+        /*
+         * Up to IR version 3 initializers are listed as inputs, too. From version 4 on
+         * that means that a caller may override them; here they are constants all the
+         * same: a weight's scales come from what the file holds.
+         */
         tensor->is_input |= is_input && !tensor->constant;
         tensor->is_output |= is_output;
         if (tensor->dtype == QDQI_UNKNOWN)
@@ -163,6 +181,27 @@ index_nested(struct qdq_model *m, const Onnx__NodeProto *node, struct qdq_error 
 
 /* --- nodes ---------------------------------------------------------------- */
 
+/* What a Constant node holds; its output is fixed in any form. */
+static enum qdq_code
+index_constant(struct qdq_model *m, struct qdqi_node *node, struct qdq_error *err)
+{
+    struct qdqi_tensor *tensor = node->outputs[0];
+    const Onnx__TensorProto *value = qdqi_constant_value(m->arena, node->proto);
+    const Onnx__AttributeProto *sparse =
+        qdqi_node_attribute(node->proto, "sparse_value");
+    if (qdqi_arena_exhausted(m->arena))
+        return qdqi_no_memory(err);
+    if (value)
+        return set_constant(tensor, value, err);
+    tensor->is_fixed = true;
+    if (sparse && sparse->sparse_tensor && sparse->sparse_tensor->values)
+        tensor->dtype = (enum qdqi_dtype)sparse->sparse_tensor->values->data_type;
+    else if (qdqi_node_attribute(node->proto, "value_string") ||
+             qdqi_node_attribute(node->proto, "value_strings"))
+        tensor->dtype = QDQI_STRING;
+    return QDQ_OK;
+}
+
 static enum qdq_code
 index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
 {
@@ -181,15 +220,13 @@ index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         tensor->producer = (int64_t)i;
         node->outputs[k] = tensor;
     }
+    if (p->n_output != 1 || !node->outputs[0])
+        return QDQ_OK;
+    if (qdqi_node_is(p, "Constant"))
+        return index_constant(m, node, err);
     const Onnx__AttributeProto *value =
-        qdqi_node_is(p, "Constant") ? qdqi_node_attribute(p, "value") : NULL;
-    if (value && value->t && p->n_output == 1 && node->outputs[0]) {
-        node->outputs[0]->constant = value->t;
-        node->outputs[0]->is_fixed = true;
-        node->outputs[0]->dtype = (enum qdqi_dtype)value->t->data_type;
-        return check_not_external(value->t, p->output[0], err);
-    }
-    return QDQ_OK;
+        qdqi_node_is(p, "ConstantOfShape") ? qdqi_node_attribute(p, "value") : NULL;
+    return value && value->t ? check_not_external(value->t, p->output[0], err) : QDQ_OK;
 }
 
 static enum qdq_code

@@ -51,9 +51,9 @@ bool
 qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
                  size_t *ret_rank)
 {
-    if (!tensor->constant)
+    if (!tensor->view.stored)
         return false;
-    *ret = tensor->constant->dims;
-    *ret_rank = tensor->constant->n_dims;
+    *ret = tensor->view.dims;
+    *ret_rank = tensor->view.rank;
     return true;
 }

@@ -21,17 +21,30 @@ struct qdqi_use {
     const struct qdqi_use *next; /* uses stand in file order */
 };
 
+/*
+ * What a fixed tensor holds, read where it lies: the elements of a stored tensor under
+ * another shape, or with its axes in another order, or one element for all. So strides
+ * are those of C order in some order of the axes, or all 0 (a fill).
+ */
+struct qdqi_view {
+    const Onnx__TensorProto *stored; /* NULL: the elements cannot be read */
+    size_t rank;
+    const int64_t *dims;    /* none is negative; their product fits int64 */
+    const int64_t *strides; /* in elements, by axis; NULL: C order */
+};
+
 /* A value of the main graph. */
 struct qdqi_tensor {
     const char *name;
     const Onnx__TensorProto *constant; /* initializer or Constant's value, or NULL */
+    struct qdqi_view view;             /* of a fixed tensor */
     int64_t producer;                  /* node index, -1 when none */
     const struct qdqi_use *uses;
     struct qdqi_use *last_use;
     bool is_input, is_output; /* of the graph */
     bool is_captured;         /* used inside a nested graph */
-    bool is_fixed;         /* constant, or made of constants: the same in every run */
-    enum qdqi_dtype dtype; /* QDQI_UNKNOWN when nothing says it */
+    bool is_fixed;            /* constant, or made of constants alone */
+    enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
 };
 
 struct qdqi_node {
@@ -77,6 +90,10 @@ bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 /* graph.c: fills graph->… of an opened model. INVALID_MODEL names node and tensor. */
 enum qdq_code qdqi_graph_index(struct qdq_model *model,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* fixed.c: marks what is made of constants alone, and how it is read. */
+enum qdq_code qdqi_graph_mark_fixed(struct qdq_model *model,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Shape of a fixed tensor whose elements can be read; false for any other. */
 bool qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,

@@ -86,7 +86,7 @@ check_initializers(const struct qdq_model *model, struct qdq_error *err)
         struct qdqi_constant ignored;
         struct qdq_error why = {0};
         const Onnx__TensorProto *t = graph->initializer[i];
-        if (qdqi_constant_read(model, t, t->name ? t->name : "", &ignored, &why) ==
+        if (qdqi_stored_read(model, t, t->name ? t->name : "", &ignored, &why) ==
             QDQ_INVALID_MODEL)
             return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
     }
@@ -108,6 +108,7 @@ qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
     if ((code = map_file(fd, model, err)) || (code = parse(model, err)) ||
         (code = qdqi_graph_index(model, err)) ||
         (code = check_initializers(model, err)) ||
+        (code = qdqi_graph_mark_fixed(model, err)) ||
         (code = qdqi_graph_infer_types(model, err)) ||
         (code = qdqi_model_fill_info(model, err))) {
         qdq_model_free(&model);

@@ -18,15 +18,26 @@ qdqi_symmetric_scale(double amax)
     return scale < (double)FLT_MIN ? FLT_MIN : (float)scale;
 }
 
-/* amax of each index of `axis`; the data is [outer][channels][inner]. */
+/* Elements from one index of `axis` to the next, as they are stored. */
+static size_t
+stored_inner(const struct qdqi_constant *w, int axis)
+{
+    size_t inner = 1;
+    if (w->strides)
+        return (size_t)w->strides[axis];
+    for (size_t i = (size_t)axis + 1; i < w->rank; i++)
+        inner *= (size_t)w->dims[i];
+    return inner;
+}
+
+/*
+ * amax of each index of `axis`. Whatever the order of the other axes, the data is
+ * stored as [outer][channels][inner].
+ */
 static void
 channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
 {
-    size_t inner = 1, outer = 1;
-    for (size_t i = (size_t)axis + 1; i < w->rank; i++)
-        inner *= (size_t)w->dims[i];
-    for (int i = 0; i < axis; i++)
-        outer *= (size_t)w->dims[i];
+    size_t inner = stored_inner(w, axis), outer = w->n / (channels * inner);
     if (inner == 1) {
         qdqi_amax_columns(w->bytes, outer, channels, amax);
         return;
@@ -38,6 +49,20 @@ channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channe
             if (!(m <= amax[c])) /* also when m is NaN */
                 amax[c] = m;
         }
+}
+
+static void
+find_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
+{
+    if (w->n == 0)
+        return;
+    if (channels > 1 && !qdqi_constant_is_fill(w)) {
+        channel_amax(w, axis, amax, channels);
+        return;
+    }
+    amax[0] = qdqi_amax(w->bytes, qdqi_constant_is_fill(w) ? 1 : w->n);
+    for (size_t i = 1; i < channels; i++)
+        amax[i] = amax[0];
 }
 
 static int
@@ -69,10 +94,10 @@ qdqi_weight_scales(const struct qdqi_constant *w, int axis, const char *name,
     float *scratch = qdqi_arena_array(arena, n, sizeof *scratch);
     if (!scales || !scratch)
         return qdqi_no_memory(err);
-    if (axis >= 0 && w->n > 0)
-        channel_amax(w, axis, scales, n);
-    else if (w->n > 0)
-        scales[0] = qdqi_amax(w->bytes, w->n);
+    if (w->dtype != QDQI_FLOAT32)
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_TENSOR, name,
+                             "weight '%s' is not float32", name);
+    find_amax(w, axis, scales, n);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(scales[i]))
             return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, name,

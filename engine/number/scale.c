@@ -42,10 +42,32 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
     return QDQ_OK;
 }
 
+/*
+ * Channels that the file does not store (a weight that repeats one element) cost its
+ * sender nothing and us two floats each: so many are taken in one model.
+ */
+enum { MAX_FILLED_CHANNELS = 1 << 24 };
+
+static enum qdq_code
+count_filled(const struct qdqi_constant *w, int axis, const char *name, int64_t *left,
+             struct qdq_error *err)
+{
+    if (axis < 0 || !qdqi_constant_is_fill(w))
+        return QDQ_OK;
+    if (w->dims[axis] > *left)
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, name,
+                             "weight '%s' repeats one element in %lld channels; a "
+                             "model may have %d of that kind",
+                             name, (long long)w->dims[axis], MAX_FILLED_CHANNELS);
+    *left -= w->dims[axis];
+    return QDQ_OK;
+}
+
 static enum qdq_code
 scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {
     size_t n = job->plan->view.n_weights;
+    int64_t filled_left = MAX_FILLED_CHANNELS;
     struct qdq_weight_report *weights =
         qdqi_arena_array(job->arena, n, sizeof *weights);
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
@@ -56,8 +78,9 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
         const struct qdqi_planned_weight *w = &job->plan->weights[i];
         struct qdqi_constant constant;
         enum qdq_code code;
-        if ((code = qdqi_constant_read(job->model, w->tensor->constant, w->tensor->name,
-                                       &constant, err)) ||
+        if ((code = qdqi_constant_read(job->model, w->tensor, &constant, err)) ||
+            (code = count_filled(&constant, w->axis, w->tensor->name, &filled_left,
+                                 err)) ||
             (code = qdqi_weight_scales(&constant, w->axis, w->tensor->name, job->arena,
                                        &s->weights[i], &s->n_weights[i], err)))
             return code;

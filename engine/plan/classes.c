@@ -125,8 +125,8 @@ reduce_axes(const struct qdq_model *model, const struct qdqi_node *node, int64_t
         *ret_n = a->n_ints;
         return true;
     }
-    return qdqi_input_is_constant(node, 1) && node->inputs[1]->constant &&
-           qdqi_constant_ints(model, node->inputs[1]->constant, axes, max, ret_n);
+    return qdqi_input_is_constant(node, 1) &&
+           qdqi_constant_ints(model, node->inputs[1], axes, max, ret_n);
 }
 
 /* Axes {2,3} or {2,3,4} of a batch of images or volumes, in any order or from the end.

@@ -6,6 +6,7 @@
 #ifndef BUILDER_H
 #define BUILDER_H
 
+#include "model/constant.h"
 #include "model/model.h"
 #include "unit.h"
 
@@ -113,6 +114,27 @@ builder_weight(struct builder *b, const char *name, size_t n, const int64_t *dim
     return t;
 }
 
+/* A tensor of n int64, of rank 1; as an initializer or for an attribute. */
+static inline Onnx__TensorProto *
+builder_ints_tensor(struct builder *b, size_t n, const int64_t *data)
+{
+    Onnx__TensorProto *t = qdqi_constant_new(b->arena, QDQI_INT64, 1, (int64_t)n);
+    t->int64_data = qdqi_arena_array(b->arena, n, sizeof *data);
+    t->n_int64_data = n;
+    if (n)
+        memcpy(t->int64_data, data, n * sizeof *data);
+    return t;
+}
+
+static inline void
+builder_ints_weight(struct builder *b, const char *name, size_t n, const int64_t *data)
+{
+    ck_assert_uint_lt(b->graph.n_initializer, BUILDER_MAX);
+    Onnx__TensorProto *t = builder_ints_tensor(b, n, data);
+    t->name = qdqi_arena_strdup(b->arena, name);
+    b->weights[b->graph.n_initializer++] = t;
+}
+
 /* Splits "a,b,,c" at its commas: the third name is empty. */
 static inline char **
 builder_names(struct builder *b, const char *list, size_t *ret_n)
@@ -162,6 +184,24 @@ builder_int(struct builder *b, Onnx__NodeProto *node, const char *name, int64_t 
     Onnx__AttributeProto *a = builder_attribute(b, node, name);
     a->has_i = 1;
     a->i = value;
+}
+
+static inline void
+builder_ints(struct builder *b, Onnx__NodeProto *node, const char *name, size_t n,
+             const int64_t *values)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, node, name);
+    a->ints = qdqi_arena_array(b->arena, n, sizeof *values);
+    a->n_ints = n;
+    if (n)
+        memcpy(a->ints, values, n * sizeof *values);
+}
+
+static inline void
+builder_tensor(struct builder *b, Onnx__NodeProto *node, const char *name,
+               Onnx__TensorProto *value)
+{
+    builder_attribute(b, node, name)->t = value;
 }
 
 /* A file in memory with these bytes; the caller closes it. */

@@ -1,6 +1,7 @@
 # Unit programs of the engine (without engine/data).
 EXTRA_DIST += tests/unit/builder.h tests/unit/quantized.h
 check_PROGRAMS += \
+	tests/unit/test_engine_constant \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_plan \

@@ -122,7 +122,8 @@ START_TEST(channels_lie_along_the_axis)
 {
     const float data[] = {1, -2, 3, -4, 5, -6, 7, -8, 9, -10, 11, -12};
     const int64_t dims[] = {2, 3, 2};
-    const struct qdqi_constant w = {QDQI_FLOAT32, 3, dims, 12, (const uint8_t *)data};
+    const struct qdqi_constant w = {QDQI_FLOAT32,          3,   dims, 12,
+                                    (const uint8_t *)data, NULL};
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdq_error err = {0};
     float *got;
@@ -140,7 +141,8 @@ START_TEST(dead_channels_get_the_median)
 {
     const float data[] = {1, 0, 4, 0, 2};
     const int64_t dims[] = {5};
-    const struct qdqi_constant w = {QDQI_FLOAT32, 1, dims, 5, (const uint8_t *)data};
+    const struct qdqi_constant w = {QDQI_FLOAT32,          1,   dims, 5,
+                                    (const uint8_t *)data, NULL};
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdq_error err = {0};
     float *got;
@@ -157,7 +159,8 @@ START_TEST(a_weight_that_is_not_finite_is_named)
 {
     const float data[] = {1, NAN, 2};
     const int64_t dims[] = {3};
-    const struct qdqi_constant w = {QDQI_FLOAT32, 1, dims, 3, (const uint8_t *)data};
+    const struct qdqi_constant w = {QDQI_FLOAT32,          1,   dims, 3,
+                                    (const uint8_t *)data, NULL};
     struct qdqi_arena *arena = qdqi_arena_new();
     float *got;
     size_t n;

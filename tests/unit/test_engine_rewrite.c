@@ -173,9 +173,8 @@ START_TEST(weights_are_bit_for_bit_what_they_were)
     ck_assert_int_eq(builder_open(&b, &source, NULL), 0);
     ck_assert_uint_gt(m->bulks.n, 0);
     ck_assert_int_eq(
-        qdqi_constant_read(source, find_initializer(source, "w"), "w", &before, NULL),
-        0);
-    ck_assert_int_eq(qdqi_constant_read(m, find_initializer(m, "w"), "w", &after, NULL),
+        qdqi_stored_read(source, find_initializer(source, "w"), "w", &before, NULL), 0);
+    ck_assert_int_eq(qdqi_stored_read(m, find_initializer(m, "w"), "w", &after, NULL),
                      0);
     ck_assert_uint_eq(before.n, 4 * 3 * 3 * 3);
     ck_assert_uint_eq(before.n, after.n);

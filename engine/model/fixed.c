@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which tensors are the same in every run: the outputs of deterministic operators whose
+ * inputs all are. A walk from the constants along the uses, linear in the size of the
+ * graph, whatever the order of the file; nodes that wait for each other are never
+ * reached.
+ */
+#include "config.h"
+#include "model/model.h"
+
+#include "model/constant.h"
+#include "model/view.h"
+
+#include <string.h>
+
+struct walk {
+    struct qdq_model *model;
+    int64_t opset;
+    size_t *waits; /* by node: inputs that are not fixed so far */
+    size_t *ready; /* nodes that wait for nothing; a queue */
+    size_t n_ready;
+};
+
+/* First opset of Dropout that does nothing unless a training_mode says so. */
+enum { OPSET_INFERENCE = 7 };
+
+static const char *const random_ops[] = {
+    "Bernoulli",        "Multinomial",   "RandomNormal",
+    "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+};
+
+static bool
+has_nested_graph(const Onnx__NodeProto *p)
+{
+    for (size_t i = 0; i < p->n_attribute; i++)
+        if (p->attribute[i]->g || p->attribute[i]->n_graphs)
+            return true;
+    return false;
+}
+
+/* Whether a fixed tensor is the single boolean `false`. */
+static bool
+is_false(const struct qdq_model *m, const struct qdqi_tensor *t)
+{
+    const Onnx__TensorProto *stored = t->view.stored;
+    struct qdqi_constant c;
+    if (!stored || stored->data_type != QDQI_BOOL)
+        return false;
+    if (stored->n_int32_data == 1)
+        return stored->int32_data[0] == 0;
+    return !qdqi_constant_read(m, t, &c, NULL) && c.n == 1 && c.bytes[0] == 0;
+}
+
+/* Dropout-12: training_mode is an input; before, there was no training, or always. */
+static bool
+is_training(const struct walk *w, const struct qdqi_node *node)
+{
+    if (node->proto->n_input > 2 && node->inputs[2])
+        return !is_false(w->model, node->inputs[2]);
+    return w->opset < OPSET_INFERENCE && !qdqi_node_int(node->proto, "is_test", 0);
+}
+
+static bool
+is_deterministic(const struct walk *w, const struct qdqi_node *node)
+{
+    if (!qdqi_is_onnx_domain(node->proto->domain) || has_nested_graph(node->proto))
+        return false;
+    for (size_t i = 0; i < sizeof random_ops / sizeof *random_ops; i++)
+        if (qdqi_node_is(node->proto, random_ops[i]))
+            return false;
+    return !qdqi_node_is(node->proto, "Dropout") || !is_training(w, node);
+}
+
+/* A node without inputs is not ready: it is a Constant, or makes its values up. */
+static void
+count_waits(struct walk *w, size_t i)
+{
+    const struct qdqi_node *node = &w->model->graph.nodes[i];
+    size_t inputs = 0;
+    if (qdqi_node_is(node->proto, "Constant"))
+        return;
+    for (size_t k = 0; k < node->proto->n_input; k++) {
+        inputs += node->inputs[k] != NULL;
+        w->waits[i] += node->inputs[k] && !node->inputs[k]->is_fixed;
+    }
+    if (inputs && !w->waits[i])
+        w->ready[w->n_ready++] = i;
+}
+
+static enum qdq_code
+fix_outputs(struct walk *w, const struct qdqi_node *node, struct qdq_error *err)
+{
+    for (size_t k = 0; k < node->proto->n_output; k++) {
+        struct qdqi_tensor *t = node->outputs[k];
+        if (!t)
+            continue;
+        t->is_fixed = true;
+        for (const struct qdqi_use *use = t->uses; use; use = use->next)
+            if (--w->waits[use->node] == 0)
+                w->ready[w->n_ready++] = use->node;
+    }
+    return qdqi_view_through(w->model, node, err);
+}
+
+enum qdq_code
+qdqi_graph_mark_fixed(struct qdq_model *m, struct qdq_error *err)
+{
+    size_t n = m->graph.n_nodes;
+    struct walk w = {.model = m,
+                     .opset = qdqi_model_opset(m->proto),
+                     .waits = qdqi_arena_array(m->arena, n, sizeof *w.waits),
+                     .ready = qdqi_arena_array(m->arena, n, sizeof *w.ready)};
+    if (!w.waits || !w.ready)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        count_waits(&w, i);
+    for (size_t i = 0; i < w.n_ready; i++) {
+        const struct qdqi_node *node = &m->graph.nodes[w.ready[i]];
+        enum qdq_code code =
+            is_deterministic(&w, node) ? fix_outputs(&w, node, err) : QDQ_OK;
+        if (code)
+            return code;
+    }
+    return QDQ_OK;
+}
