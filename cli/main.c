@@ -162,6 +162,18 @@ parse_options(int argc, char **argv, int command, struct options *ret)
     return DONE;
 }
 
+/* Also what failed when the buffer was full before: errno is another's by now. */
+static bool
+flush_output(struct api_problem *problem)
+{
+    if (fflush(stdout) != 0)
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "standard output: %s", strerror(errno));
+    return !ferror(stdout) ||
+           api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                           "standard output could not be written in full");
+}
+
 static int
 run_command(int argc, char **argv, int command)
 {
@@ -171,9 +183,7 @@ run_command(int argc, char **argv, int command)
     if (rc != DONE)
         return rc;
     bool ok = commands[command].run(&options, &problem);
-    if (ok && fflush(stdout) != 0)
-        ok = api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL,
-                             "standard output: %s", strerror(errno));
+    ok = ok && flush_output(&problem);
     if (!ok)
         print_problem(&problem);
     return ok ? DONE : FAILED;

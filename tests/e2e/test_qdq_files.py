@@ -99,9 +99,11 @@ def test_permissions_follow_the_umask(tmp_path):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
 
 
-def test_standard_output_that_is_full():
+@pytest.mark.parametrize("command", [["plan", "--json"], ["plan", "--all"], ["info"]])
+def test_standard_output_that_is_full(command):
+    """Whether its buffer was filled before the end or not."""
     with open("/dev/full", "w") as full:
-        done = subprocess.run([QDQ, "plan", RESNET, "--json"], stdout=full,
+        done = subprocess.run([QDQ, *command, RESNET], stdout=full,
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True, timeout=120)
     assert done.returncode == 1
