@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAX_MATCHES = 1024, MAX_GLOB = 1024 };
+enum { MAX_MATCHES = 1024, MAX_GLOB = 1024, MAX_INDEX = 1024 };
 
 /* --- selectors ------------------------------------------------------------ */
 
@@ -92,7 +92,7 @@ static const struct list inputs = {
     .types = INTEGER,
     .size = sizeof(int),
     .min = 1,
-    .max = API_MANY,
+    .max = MAX_INDEX, /* each is looked for at every node that the entry names */
     .read = read_input,
 };
 

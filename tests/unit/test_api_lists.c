@@ -311,6 +311,8 @@ static const struct {
     {"{\"cases\":[", "\"a\"", 64, true, "]}", "/cases", "65 items, and 64 may"},
     {"{\"layers\":[", "{\"match\":\"*\"}", 1024, true, "]}", "/layers",
      "1025 entries have a glob, and 1024 may"},
+    {"{\"layers\":[{\"class\":\"A\",\"quantization_index\":[", "7", 1024, true, "]}]}",
+     "/layers/0/quantization_index", "1025 items, and 1024 may"},
     {"{\"layers\":[{\"match\":\"", "*", 1024, false, "\"}]}", "/layers/0/match",
      "1024 bytes"},
     {"{\"cases\":[{\"name\":\"m\",\"lua\":\"", "-", 262144, false, "\"}]}",
