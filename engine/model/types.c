@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum rule { SAME, FIXED, ATTR };
+enum rule { SAME, FIXED, ATTR, LIKE, VALUE };
 
 struct type_rule {
     const char *op;
@@ -15,24 +15,29 @@ struct type_rule {
 
 static const struct type_rule rules[] = {
 #define TYPE_RULE(op, rule, argument) {op, rule, argument},
-#define SECOND_FIXED(op, dtype)
+#define REST_RULE(op, rule, argument)
 #include "tbl/types.h"
 #undef TYPE_RULE
-#undef SECOND_FIXED
+#undef REST_RULE
 };
 
-static const struct {
-    const char *op;
-    enum qdqi_dtype dtype;
-} second_outputs[] = {
+static const struct type_rule rest_rules[] = {
 #define TYPE_RULE(op, rule, argument)
-#define SECOND_FIXED(op, dtype) {op, dtype},
+#define REST_RULE(op, rule, argument) {op, rule, argument},
 #include "tbl/types.h"
 #undef TYPE_RULE
-#undef SECOND_FIXED
+#undef REST_RULE
 };
 
-enum { N_RULES = sizeof rules / sizeof *rules };
+enum {
+    N_RULES = sizeof rules / sizeof *rules,
+    N_REST_RULES = sizeof rest_rules / sizeof *rest_rules
+};
+
+/* Attributes that say an element type; no operator has two of them. */
+static const char *const type_attributes[] = {
+    "to", "dtype", "output_dtype", "output_datatype", "stash_type",
+};
 
 static enum qdqi_dtype
 input_dtype(const struct qdqi_node *node, int i)
@@ -41,29 +46,55 @@ input_dtype(const struct qdqi_node *node, int i)
                                                                : QDQI_UNKNOWN;
 }
 
-static enum qdqi_dtype
-output_dtype(const struct qdqi_node *node, const struct type_rule *rule, size_t output)
-{
-    if (output > 0)
-        for (size_t i = 0; i < sizeof second_outputs / sizeof *second_outputs; i++)
-            if (strcmp(second_outputs[i].op, rule->op) == 0)
-                return second_outputs[i].dtype;
-    if (rule->rule == SAME)
-        return input_dtype(node, rule->argument);
-    if (rule->rule == FIXED)
-        return (enum qdqi_dtype)rule->argument;
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "to");
-    if (!a)
-        a = qdqi_node_attribute(node->proto, "dtype");
-    if (a && a->has_i && a->i > 0 && a->i < QDQI_N_DTYPES)
-        return (enum qdqi_dtype)a->i;
-    return rule->argument ? (enum qdqi_dtype)rule->argument : input_dtype(node, 0);
-}
-
 static bool
 known_dtype(enum qdqi_dtype dtype)
 {
     return (int)dtype > 0 && dtype < QDQI_N_DTYPES;
+}
+
+/* What an attribute says; QDQI_UNKNOWN also where what it says is no type. */
+static bool
+attribute_dtype(const struct qdqi_node *node, enum qdqi_dtype *ret)
+{
+    const size_t n = sizeof type_attributes / sizeof *type_attributes;
+    const Onnx__AttributeProto *a = NULL;
+    for (size_t i = 0; i < n && !a; i++)
+        a = qdqi_node_attribute(node->proto, type_attributes[i]);
+    if (a)
+        *ret = a->has_i && a->i > 0 && a->i < QDQI_N_DTYPES ? (enum qdqi_dtype)a->i
+                                                            : QDQI_UNKNOWN;
+    return a != NULL;
+}
+
+static enum qdqi_dtype
+output_dtype(const struct qdqi_node *node, const struct type_rule *rule)
+{
+    const Onnx__AttributeProto *value;
+    enum qdqi_dtype said;
+    switch (rule->rule) {
+    case SAME:
+        return input_dtype(node, rule->argument);
+    case FIXED:
+        return (enum qdqi_dtype)rule->argument;
+    case ATTR:
+        return attribute_dtype(node, &said) ? said : (enum qdqi_dtype)rule->argument;
+    case LIKE:
+        return attribute_dtype(node, &said) ? said : input_dtype(node, rule->argument);
+    case VALUE:
+        value = qdqi_node_attribute(node->proto, "value");
+        return value && value->t ? (enum qdqi_dtype)value->t->data_type
+                                 : (enum qdqi_dtype)rule->argument;
+    }
+    return QDQI_UNKNOWN;
+}
+
+static const struct type_rule *
+rule_of_output(const struct type_rule *rule, size_t output)
+{
+    for (size_t i = 0; output > 0 && i < N_REST_RULES; i++)
+        if (strcmp(rest_rules[i].op, rule->op) == 0)
+            return &rest_rules[i];
+    return rule;
 }
 
 enum qdq_code
@@ -82,7 +113,7 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
         const struct type_rule *rule = qdqi_map_get(by_op, node->proto->op_type);
         for (size_t k = 0; rule && k < node->proto->n_output; k++)
             if (node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
-                node->outputs[k]->dtype = output_dtype(node, rule, k);
+                node->outputs[k]->dtype = output_dtype(node, rule_of_output(rule, k));
     }
     return QDQ_OK;
 }

@@ -156,15 +156,49 @@ START_TEST(old_files_list_initializers_as_inputs)
 }
 END_TEST
 
-/* Element types by the operators' schemas: from x (float32) and i (int64). */
+/*
+ * Element types of the outputs y and z by the operators' schemas: from x (float32), i
+ * (int64), c (bool), h (float16).
+ */
 static const struct {
     const char *op, *inputs;
-    enum qdqi_dtype dtype;
+    enum qdqi_dtype y, z;
+    const char *attribute;
+    int64_t value;
 } typed[] = {
-    {"Relu", "x", QDQI_FLOAT32},    {"Shape", "x", QDQI_INT64},
-    {"Add", "i,i", QDQI_INT64},     {"Greater", "x,x", QDQI_BOOL},
-    {"Where", "c,i,i", QDQI_INT64}, {"Concat", "i,i", QDQI_INT64},
-    {"Foo", "x", QDQI_UNKNOWN},     {"ArgMax", "x", QDQI_INT64},
+    {"Relu", "x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"Shape", "x", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"Add", "i,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"Sum", "x,x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"LRN", "x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"Resize", "x,,x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"Gather", "i,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"Greater", "x,x", QDQI_BOOL, QDQI_BOOL, NULL, 0},
+    {"Where", "c,i,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"Concat", "i,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"Foo", "x", QDQI_UNKNOWN, QDQI_UNKNOWN, NULL, 0},
+    {"ArgMax", "x", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"LSTM", "x,x,x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"MaxPool", "x", QDQI_FLOAT32, QDQI_INT64, NULL, 0},
+    {"Unique", "x", QDQI_FLOAT32, QDQI_INT64, NULL, 0},
+    {"Attention", "x,x,x", QDQI_FLOAT32, QDQI_UNKNOWN, NULL, 0},
+    {"BatchNormalization", "h,x,x,x,x", QDQI_FLOAT16, QDQI_FLOAT32, NULL, 0},
+    {"LayerNormalization", "h,h", QDQI_FLOAT16, QDQI_FLOAT32, NULL, 0},
+    {"LayerNormalization", "h,h", QDQI_FLOAT16, QDQI_BFLOAT16, "stash_type",
+     QDQI_BFLOAT16},
+    {"RMSNormalization", "h,x", QDQI_FLOAT32, QDQI_FLOAT32, "stash_type", QDQI_INT8},
+    {"OneHot", "i,i,x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"Cast", "x", QDQI_INT32, QDQI_INT32, "to", QDQI_INT32},
+    {"Cast", "x", QDQI_UNKNOWN, QDQI_UNKNOWN, "to", 77},
+    {"Cast", "x", QDQI_UNKNOWN, QDQI_UNKNOWN, NULL, 0},
+    {"CastLike", "x,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"EyeLike", "x", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"EyeLike", "x", QDQI_INT32, QDQI_INT32, "dtype", QDQI_INT32},
+    {"Multinomial", "x", QDQI_INT32, QDQI_INT32, NULL, 0},
+    {"HannWindow", "i", QDQI_FLOAT16, QDQI_FLOAT16, "output_datatype", QDQI_FLOAT16},
+    {"ConstantOfShape", "i", QDQI_FLOAT32, QDQI_FLOAT32, NULL, 0},
+    {"QuantizeLinear", "x,x,i", QDQI_INT64, QDQI_INT64, NULL, 0},
+    {"DequantizeLinear", "i,h", QDQI_FLOAT16, QDQI_FLOAT16, NULL, 0},
 };
 
 START_TEST(types_follow_the_schema)
@@ -176,10 +210,16 @@ START_TEST(types_follow_the_schema)
     builder_input(&b, "x", QDQI_FLOAT32);
     builder_input(&b, "i", QDQI_INT64);
     builder_input(&b, "c", QDQI_BOOL);
-    builder_node(&b, typed[_i].op, "n", typed[_i].inputs, "y");
+    builder_input(&b, "h", QDQI_FLOAT16);
+    Onnx__NodeProto *node =
+        builder_node(&b, typed[_i].op, "n", typed[_i].inputs, "y,z");
+    if (typed[_i].attribute)
+        builder_int(&b, node, typed[_i].attribute, typed[_i].value);
     ck_assert_int_eq(builder_open(&b, &m, &err), 0);
     const struct qdqi_tensor *y = qdqi_map_get(m->graph.tensors, "y");
-    ck_assert_msg(y->dtype == typed[_i].dtype, "%s: %d", typed[_i].op, y->dtype);
+    const struct qdqi_tensor *z = qdqi_map_get(m->graph.tensors, "z");
+    ck_assert_msg(y->dtype == typed[_i].y, "%s: %d", typed[_i].op, y->dtype);
+    ck_assert_msg(z->dtype == typed[_i].z, "%s: %d", typed[_i].op, z->dtype);
     qdq_model_free(&m);
     builder_fini(&b);
 }
