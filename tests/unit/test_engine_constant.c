@@ -6,7 +6,7 @@
 
 #define MAX_RANK 6
 
-/* Tests that open a model whose tensor "v" is looked at. */
+/* Opens the built model; what it says about a tensor. */
 static const struct qdqi_tensor *
 open_tensor(struct builder *b, struct qdq_model **m, const char *name)
 {
@@ -162,12 +162,597 @@ START_TEST(operators_pass_elements_on)
 }
 END_TEST
 
+/* --- several operators ---------------------------------------------------- */
+
+static void
+node_ints(struct builder *b, const char *op, const char *from, const char *to,
+          const char *attribute, size_t n, const int64_t *ints)
+{
+    builder_ints(b, builder_node(b, op, to, from, to), attribute, n, ints);
+}
+
+/* Each makes v out of w, [2,3,4]. */
+static void
+transposed_back(struct builder *b)
+{
+    node_ints(b, "Transpose", "w", "t", "perm", 3, (const int64_t[]){1, 2, 0});
+    node_ints(b, "Transpose", "t", "v", "perm", 3, (const int64_t[]){2, 0, 1});
+}
+static void
+transposed_then_split(struct builder *b)
+{
+    node_ints(b, "Transpose", "w", "t", "perm", 3, (const int64_t[]){2, 0, 1});
+    node_ints(b, "Reshape", "t", "v", "shape", 4, (const int64_t[]){2, 2, 3, 2});
+}
+static void
+transposed_then_joined(struct builder *b)
+{
+    node_ints(b, "Transpose", "w", "t", "perm", 3, (const int64_t[]){2, 0, 1});
+    node_ints(b, "Reshape", "t", "v", "shape", 3, (const int64_t[]){4, 6, 1});
+}
+static void
+transposed_then_mixed(struct builder *b)
+{
+    node_ints(b, "Transpose", "w", "t", "perm", 3, (const int64_t[]){2, 0, 1});
+    node_ints(b, "Reshape", "t", "v", "shape", 2, (const int64_t[]){12, 2});
+}
+static void
+transposed_then_all_joined(struct builder *b)
+{
+    builder_node(b, "Transpose", "t", "w", "t");
+    node_ints(b, "Reshape", "t", "v", "shape", 1, (const int64_t[]){-1});
+}
+static void
+transposed_then_unsqueezed(struct builder *b)
+{
+    builder_node(b, "Transpose", "t", "w", "t");
+    node_ints(b, "Unsqueeze", "t", "v", "axes", 1, (const int64_t[]){1});
+}
+static void
+cast_like_itself(struct builder *b)
+{
+    builder_node(b, "CastLike", "v", "w,w", "v");
+}
+static void
+cast_like_integers(struct builder *b)
+{
+    builder_node(b, "Shape", "shape", "w", "s");
+    builder_node(b, "CastLike", "v", "w,s", "v");
+}
+static void
+shaped_by_another(struct builder *b)
+{
+    builder_weight(b, "other", 2, (const int64_t[]){8, 3});
+    builder_node(b, "Shape", "shape", "other", "s");
+    builder_node(b, "Identity", "same", "s", "s2");
+    builder_node(b, "Reshape", "v", "w,s2", "v");
+}
+static void
+shaped_by_part(struct builder *b)
+{
+    Onnx__NodeProto *shape = builder_node(b, "Shape", "shape", "w", "s");
+    builder_int(b, shape, "start", -2); /* 3, 4 */
+    builder_int(b, shape, "end", 2);    /* 3 */
+    builder_weight(b, "three", 1, (const int64_t[]){3});
+    builder_node(b, "Reshape", "v", "three,s", "v");
+}
+static void
+of_value_ints(struct builder *b)
+{
+    Onnx__NodeProto *shape = builder_node(b, "Constant", "shape", "", "s");
+    builder_ints(b, shape, "value_ints", 2, (const int64_t[]){4, 6});
+    builder_node(b, "Reshape", "v", "w,s", "v");
+}
+static void
+of_value_int(struct builder *b)
+{
+    Onnx__NodeProto *axis = builder_node(b, "Constant", "axis", "", "a");
+    builder_int(b, axis, "value_int", 3);
+    builder_node(b, "Unsqueeze", "v", "w,a", "v");
+}
+static void
+of_filled_shape(struct builder *b)
+{
+    builder_ints_weight(b, "three", 1, (const int64_t[]){3});
+    Onnx__NodeProto *shape = builder_node(b, "ConstantOfShape", "shape", "three", "s");
+    Onnx__TensorProto *one = builder_ints_tensor(b, 1, (const int64_t[]){0});
+    builder_tensor(b, shape, "value", one);
+    builder_node(b, "Reshape", "v", "w,s", "v"); /* [0,0,0]: as it was */
+}
+static void
+of_bytes_that_are_no_shape(struct builder *b)
+{
+    builder_weight(b, "floats", 1, (const int64_t[]){2});
+    builder_node(b, "Reshape", "v", "w,floats", "v");
+}
+static void
+of_a_shape_that_is_no_vector(struct builder *b)
+{
+    builder_ints_weight(b, "s", 4, (const int64_t[]){1, 2, 3, 4});
+    node_ints(b, "Reshape", "s", "t", "shape", 2, (const int64_t[]){2, 2});
+    builder_node(b, "Transpose", "t2", "t", "s2");
+    builder_node(b, "Reshape", "v", "w,s2", "v");
+}
+static void
+shaped_by_itself(struct builder *b)
+{
+    builder_node(b, "Shape", "shape", "w", "known");
+    builder_node(b, "Reshape", "v", "w,known", "v");
+}
+static void
+of_many_axes(struct builder *b)
+{
+    builder_ints_weight(b, "front", 1, (const int64_t[]){0});
+    builder_node(b, "Unsqueeze", "1", "w,front", "v1");
+    for (int i = 1; i < 14; i++)
+        builder_node(b, "Unsqueeze", qdqi_arena_printf(b->arena, "%d", i + 1),
+                     qdqi_arena_printf(b->arena, "v%d,front", i),
+                     i == 13 ? "v" : qdqi_arena_printf(b->arena, "v%d", i + 1));
+}
+
+static const struct {
+    void (*build)(struct builder *b);
+    size_t rank;
+    int64_t dims[MAX_RANK];
+    int64_t strides[MAX_RANK];
+} chains[] = {
+    {transposed_back, 3, {2, 3, 4}, C_ORDER},
+    {transposed_then_split, 4, {2, 2, 3, 2}, {2, 1, 8, 4}},
+    {transposed_then_joined, 3, {4, 6, 1}, {1, 4, 4}},
+    {transposed_then_mixed, UNREAD},
+    {transposed_then_all_joined, UNREAD},
+    {transposed_then_unsqueezed, 4, {4, 1, 3, 2}, {1, 12, 4, 12}},
+    {cast_like_itself, 3, {2, 3, 4}, C_ORDER},
+    {cast_like_integers, UNREAD},
+    {shaped_by_another, 2, {8, 3}, C_ORDER},
+    {shaped_by_part, 1, {3}, C_ORDER},
+    {of_value_ints, 2, {4, 6}, C_ORDER},
+    {of_value_int, 4, {2, 3, 4, 1}, C_ORDER},
+    {of_filled_shape, 3, {2, 3, 4}, C_ORDER},
+    {of_bytes_that_are_no_shape, UNREAD},
+    {of_a_shape_that_is_no_vector, UNREAD},
+    {shaped_by_itself, 3, {2, 3, 4}, C_ORDER},
+    {of_many_axes, UNREAD},
+};
+
+START_TEST(operators_follow_each_other)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_weight(&b, "w", 3, (const int64_t[]){2, 3, 4});
+    chains[_i].build(&b);
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const int64_t *dims;
+    size_t rank;
+    ck_assert(v->is_fixed);
+    bool read = qdqi_tensor_dims(v, &dims, &rank);
+    ck_assert_msg(read == (chains[_i].rank != 99), "row %d", _i);
+    if (read) {
+        bool c_order = chains[_i].strides[0] == 0;
+        ck_assert_uint_eq(rank, chains[_i].rank);
+        ck_assert_msg((v->view.strides == NULL) == c_order, "row %d", _i);
+        for (size_t i = 0; i < rank; i++) {
+            ck_assert_int_eq(dims[i], chains[_i].dims[i]);
+            if (!c_order)
+                ck_assert_int_eq(v->view.strides[i], chains[_i].strides[i]);
+        }
+    }
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(allowzero_means_zero)
+{
+    for (int allow = 0; allow < 2; allow++) {
+        struct builder b;
+        struct qdq_model *m = NULL;
+        builder_init(&b, 14);
+        builder_weight(&b, "w", 3, (const int64_t[]){2, 0, 4});
+        builder_ints_weight(&b, "s", 2, (const int64_t[]){5, 0});
+        builder_ints_weight(&b, "open", 2, (const int64_t[]){0, -1});
+        builder_int(&b, builder_node(&b, "Reshape", "n", "w,s", "v"), "allowzero",
+                    allow);
+        builder_int(&b, builder_node(&b, "Reshape", "o", "w,open", "o"), "allowzero",
+                    allow);
+        const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+        const struct qdqi_tensor *o = qdqi_map_get(m->graph.tensors, "o");
+        ck_assert_ptr_nonnull(v->view.stored); /* [5,0], by copy or by itself */
+        ck_assert_int_eq(v->view.dims[0], 5);
+        ck_assert_int_eq(v->view.dims[1], 0);
+        ck_assert_int_eq(o->view.stored != NULL, allow == 0); /* 0 / 0 is no size */
+        close_model(&b, &m);
+    }
+}
+END_TEST
+
+/* --- ConstantOfShape ------------------------------------------------------ */
+
+static Onnx__TensorProto *
+float_tensor(struct builder *b, size_t n, float value)
+{
+    Onnx__TensorProto *t = qdqi_constant_new(b->arena, QDQI_FLOAT32, 1, (int64_t)n);
+    t->float_data = qdqi_arena_array(b->arena, n, sizeof *t->float_data);
+    t->n_float_data = n;
+    for (size_t i = 0; i < n; i++)
+        t->float_data[i] = value;
+    return t;
+}
+
+/* A shape, how many floats the value has (-1: no value), whether it can be read. */
+static const struct {
+    size_t rank;
+    int64_t dims[MAX_RANK];
+    int values;
+    bool read;
+    size_t n;
+} fills[] = {
+    {2, {3, 5}, 1, true, 15},
+    {2, {3, 5}, -1, true, 15},
+    {3, {BIG, 1 << 20, 1}, 1, true, (size_t)BIG << 20},
+    {2, {BIG, 0}, 1, true, 0},
+    {0, {0}, 1, true, 1},
+    {2, {1, 1}, 1, true, 1},
+    {2, {BIG, BIG}, 1, false, 0},
+    {2, {3, -1}, 1, false, 0},
+    {2, {3, 5}, 2, false, 0},
+    {2, {3, 5}, 0, false, 0},
+};
+
+START_TEST(constant_of_shape_repeats_one_element)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdqi_constant c;
+    builder_init(&b, 13);
+    builder_ints_weight(&b, "s", fills[_i].rank, fills[_i].dims);
+    Onnx__NodeProto *node = builder_node(&b, "ConstantOfShape", "n", "s", "v");
+    if (fills[_i].values >= 0)
+        builder_tensor(&b, node, "value",
+                       float_tensor(&b, (size_t)fills[_i].values, 2.5f));
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert(v->is_fixed);
+    ck_assert_int_eq(v->dtype, QDQI_FLOAT32);
+    int code = (int)qdqi_constant_read(m, v, &c, NULL);
+    ck_assert_msg(code == (fills[_i].read ? QDQ_OK : QDQ_UNSUPPORTED), "row %d", _i);
+    if (!code) {
+        float value;
+        memcpy(&value, c.bytes, sizeof value);
+        ck_assert_float_eq(value, fills[_i].values < 0 ? 0 : 2.5f);
+        ck_assert_uint_eq(c.n, fills[_i].n);
+        ck_assert_uint_eq(c.rank, fills[_i].rank);
+        ck_assert_int_eq(qdqi_constant_is_fill(&c), c.n > 1);
+    }
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(fills_take_any_shape)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdqi_constant c;
+    builder_init(&b, 13);
+    builder_ints_weight(&b, "s", 3, (const int64_t[]){6, BIG, 10});
+    builder_node(&b, "ConstantOfShape", "n", "s", "f");
+    builder_node(&b, "Transpose", "t", "f", "t");
+    node_ints(&b, "Reshape", "t", "r", "shape", 4, (const int64_t[]){15, 4, BIG, 1});
+    node_ints(&b, "Unsqueeze", "r", "v", "axes", 1, (const int64_t[]){0});
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert_int_eq(qdqi_constant_read(m, v, &c, NULL), QDQ_OK);
+    ck_assert(qdqi_constant_is_fill(&c));
+    ck_assert_uint_eq(c.rank, 5);
+    ck_assert_int_eq(c.dims[1], 15);
+    for (size_t i = 0; i < c.rank; i++)
+        ck_assert_int_eq(c.strides[i], 0);
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(element_type_is_that_of_the_value)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    Onnx__ValueInfoProto *infos[1];
+    builder_init(&b, 13);
+    builder_ints_weight(&b, "s", 1, (const int64_t[]){4});
+    Onnx__NodeProto *node = builder_node(&b, "ConstantOfShape", "n", "s", "v");
+    builder_tensor(&b, node, "value", builder_ints_tensor(&b, 1, (const int64_t[]){7}));
+    infos[0] = builder_value(&b, "v", QDQI_FLOAT32); /* a lie */
+    b.graph.value_info = infos;
+    b.graph.n_value_info = 1;
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    int64_t ints[4];
+    size_t n;
+    ck_assert_int_eq(v->dtype, QDQI_INT64);
+    ck_assert(!qdqi_constant_ints(m, v, ints, 3, &n));
+    ck_assert(qdqi_constant_ints(m, v, ints, 4, &n));
+    ck_assert_uint_eq(n, 4);
+    ck_assert_int_eq(ints[3], 7);
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(external_fill_is_an_error)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    builder_ints_weight(&b, "s", 1, (const int64_t[]){4});
+    Onnx__TensorProto *value = float_tensor(&b, 1, 1);
+    value->has_data_location = 1;
+    value->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    builder_tensor(&b, builder_node(&b, "ConstantOfShape", "n", "s", "v"), "value",
+                   value);
+    ck_assert_int_eq(builder_open(&b, &m, &err), QDQ_EXTERNAL_MISSING);
+    ck_assert_str_eq(err.where, "v");
+    builder_fini(&b);
+}
+END_TEST
+
+/* --- Constant ------------------------------------------------------------- */
+
+START_TEST(constants_have_many_forms)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdqi_constant c;
+    builder_init(&b, 13);
+    Onnx__AttributeProto *a = builder_attribute(
+        &b, builder_node(&b, "Constant", "1", "", "f"), "value_float");
+    a->has_f = 1;
+    a->f = 2.5f;
+    a = builder_attribute(&b, builder_node(&b, "Constant", "2", "", "fs"),
+                          "value_floats");
+    a->floats = (float[]){1, 2, 3};
+    a->n_floats = 3;
+    builder_int(&b, builder_node(&b, "Constant", "3", "", "i"), "value_int", -4);
+    node_ints(&b, "Constant", "", "is", "value_ints", 2, (const int64_t[]){5, 6});
+    builder_attribute(&b, builder_node(&b, "Constant", "5", "", "str"), "value_string");
+    builder_node(&b, "Constant", "6", "", "none");
+    const struct qdqi_tensor *t = open_tensor(&b, &m, "f");
+    ck_assert(t->is_fixed && t->constant && t->dtype == QDQI_FLOAT32);
+    ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
+    ck_assert_uint_eq(c.rank, 0);
+    ck_assert_float_eq(*(const float *)(const void *)c.bytes, 2.5f);
+    t = qdqi_map_get(m->graph.tensors, "fs");
+    ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
+    ck_assert(c.rank == 1 && c.n == 3);
+    int64_t ints[2];
+    size_t n;
+    ck_assert(qdqi_constant_ints(m, qdqi_map_get(m->graph.tensors, "i"), ints, 2, &n));
+    ck_assert(n == 1 && ints[0] == -4);
+    ck_assert(qdqi_constant_ints(m, qdqi_map_get(m->graph.tensors, "is"), ints, 2, &n));
+    ck_assert(n == 2 && ints[1] == 6);
+    t = qdqi_map_get(m->graph.tensors, "str");
+    ck_assert(t->is_fixed && !t->view.stored && t->dtype == QDQI_STRING);
+    t = qdqi_map_get(m->graph.tensors, "none");
+    ck_assert(t->is_fixed && !t->view.stored);
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(constants_of_no_shape_cannot_be_read)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    Onnx__TensorProto *value = float_tensor(&b, 2, 1);
+    value->dims[0] = -2;
+    builder_tensor(&b, builder_node(&b, "Constant", "c", "", "v"), "value", value);
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert(v->is_fixed && !v->view.stored);
+    close_model(&b, &m);
+}
+END_TEST
+
+/* The shape is right, the data are too few: seen by whoever reads. */
+START_TEST(too_little_data_is_an_error)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdqi_constant c;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    Onnx__TensorProto *value = float_tensor(&b, 2, 1);
+    value->dims[0] = 6;
+    builder_tensor(&b, builder_node(&b, "Constant", "c", "", "v"), "value", value);
+    node_ints(&b, "Reshape", "v", "r", "shape", 2, (const int64_t[]){2, 3});
+    const struct qdqi_tensor *r = open_tensor(&b, &m, "r");
+    ck_assert_int_eq(qdqi_constant_read(m, r, &c, &err), QDQ_INVALID_MODEL);
+    ck_assert_str_eq(err.where, "r");
+    close_model(&b, &m);
+}
+END_TEST
+
+/* --- what is fixed -------------------------------------------------------- */
+
+static void
+none(struct builder *b)
+{
+    (void)b;
+}
+
+static void
+nested_graph(struct builder *b)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, b->nodes[0], "body");
+    a->g = qdqi_arena_alloc(b->arena, sizeof *a->g);
+    onnx__graph_proto__init(a->g);
+}
+static void
+own_domain(struct builder *b)
+{
+    b->nodes[0]->domain = qdqi_arena_strdup(b->arena, "ai.onnx");
+}
+static void
+other_domain(struct builder *b)
+{
+    b->nodes[0]->domain = qdqi_arena_strdup(b->arena, "com.microsoft");
+}
+static void
+opset_6(struct builder *b)
+{
+    b->opset.version = 6;
+}
+static void
+opset_6_test(struct builder *b)
+{
+    opset_6(b);
+    builder_int(b, b->nodes[0], "is_test", 1);
+}
+
+/* An operator on w (constant), x (an input), no and yes (booleans), none; is v fixed?
+ */
+static const struct {
+    const char *op, *inputs;
+    void (*change)(struct builder *b);
+    bool fixed;
+} nodes[] = {
+    {"Relu", "w", none, true},
+    {"Relu", "x", none, false},
+    {"Mul", "w,w", none, true},
+    {"Mul", "w,x", none, false},
+    {"Mul", "x,w", none, false},
+    {"Clip", "w,,w", none, true},
+    {"Clip", "w,,x", none, false},
+    {"Relu", "", none, false},
+    {"Relu", ",", none, false},
+    {"Relu", "w", own_domain, true},
+    {"Relu", "w", other_domain, false},
+    {"Scan", "w", nested_graph, false},
+    {"RandomNormal", "", none, false},
+    {"RandomNormalLike", "w", none, false},
+    {"RandomUniform", "", none, false},
+    {"RandomUniformLike", "w", none, false},
+    {"Bernoulli", "w", none, false},
+    {"Multinomial", "w", none, false},
+    {"Dropout", "w", none, true},
+    {"Dropout", "w,w,no", none, true},
+    {"Dropout", "w,w,raw_no", none, true},
+    {"Dropout", "w,w,", none, true},
+    {"Dropout", "w,w,yes", none, false},
+    {"Dropout", "w,w,w", none, false},
+    {"Dropout", "w", opset_6, false},
+    {"Dropout", "w", opset_6_test, true},
+};
+
+START_TEST(deterministic_operators_keep_tensors_fixed)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    static const char *const names[] = {"no", "yes", "raw_no"};
+    for (int i = 0; i < 3; i++) {
+        Onnx__TensorProto *t = qdqi_constant_new(b.arena, QDQI_BOOL, 0, 0);
+        t->name = qdqi_arena_strdup(b.arena, names[i]);
+        t->int32_data = qdqi_arena_array(b.arena, 1, sizeof *t->int32_data);
+        t->int32_data[0] = i == 1;
+        t->n_int32_data = i < 2;
+        t->has_raw_data = i == 2;
+        t->raw_data.data = qdqi_arena_alloc(b.arena, 1);
+        t->raw_data.len = i == 2;
+        b.weights[b.graph.n_initializer++] = t;
+    }
+    builder_node(&b, nodes[_i].op, "n", nodes[_i].inputs, "u,mask");
+    nodes[_i].change(&b);
+    builder_node(&b, "Relu", "relu", "u", "v");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert_msg(v->is_fixed == nodes[_i].fixed, "row %d (%s)", _i, nodes[_i].op);
+    const struct qdqi_tensor *mask = qdqi_map_get(m->graph.tensors, "mask");
+    ck_assert(mask->is_fixed == nodes[_i].fixed && !mask->view.stored);
+    close_model(&b, &m);
+}
+END_TEST
+
+/* The last node of the file makes what the first one uses. */
+START_TEST(file_order_does_not_matter)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_weight(&b, "w", 2, (const int64_t[]){2, 3});
+    builder_node(&b, "Mul", "3", "b,b", "v");
+    builder_node(&b, "Transpose", "2", "a", "b");
+    builder_node(&b, "Identity", "1", "w", "a");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, "b");
+    ck_assert(v->is_fixed && !v->view.stored);
+    ck_assert_ptr_nonnull(t->view.stored);
+    ck_assert_int_eq(t->view.dims[0], 3);
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(circles_are_not_fixed)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    builder_node(&b, "Identity", "self", "s", "s");
+    builder_node(&b, "Add", "one", "w,v", "u");
+    builder_node(&b, "Identity", "two", "u", "v");
+    builder_node(&b, "Identity", "out", "w", "fine");
+    /* A Constant with inputs is none that ONNX knows; it waits for nothing. */
+    builder_int(&b, builder_node(&b, "Constant", "odd", "w,odd", "odd"), "value_int",
+                1);
+    builder_node(&b, "Identity", "of_odd", "odd", "last");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert(!v->is_fixed);
+    static const char *const circle[] = {"s", "u", "v"};
+    for (int i = 0; i < 3; i++) {
+        const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, circle[i]);
+        ck_assert(!t->is_fixed);
+    }
+    const struct qdqi_tensor *fine = qdqi_map_get(m->graph.tensors, "fine");
+    const struct qdqi_tensor *last = qdqi_map_get(m->graph.tensors, "last");
+    ck_assert(fine->is_fixed && last->is_fixed);
+    close_model(&b, &m);
+}
+END_TEST
+
+/* From IR version 4 on a caller may override it; it is a constant all the same. */
+START_TEST(overridable_initializers_are_constants)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "w", QDQI_FLOAT32);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    builder_node(&b, "Identity", "n", "w", "v");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *w = qdqi_map_get(m->graph.tensors, "w");
+    ck_assert(v->is_fixed && w->is_fixed && !w->is_input);
+    close_model(&b, &m);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
     Suite *s = suite_create("constant");
     TCase *t = tcase_create("constant");
     tcase_add_loop_test(t, operators_pass_elements_on, 0, sizeof ops / sizeof *ops);
+    tcase_add_loop_test(t, operators_follow_each_other, 0,
+                        sizeof chains / sizeof *chains);
+    tcase_add_test(t, allowzero_means_zero);
+    tcase_add_loop_test(t, constant_of_shape_repeats_one_element, 0,
+                        sizeof fills / sizeof *fills);
+    tcase_add_test(t, fills_take_any_shape);
+    tcase_add_test(t, element_type_is_that_of_the_value);
+    tcase_add_test(t, external_fill_is_an_error);
+    tcase_add_test(t, constants_have_many_forms);
+    tcase_add_test(t, constants_of_no_shape_cannot_be_read);
+    tcase_add_test(t, too_little_data_is_an_error);
+    tcase_add_loop_test(t, deterministic_operators_keep_tensors_fixed, 0,
+                        sizeof nodes / sizeof *nodes);
+    tcase_add_test(t, file_order_does_not_matter);
+    tcase_add_test(t, circles_are_not_fixed);
+    tcase_add_test(t, overridable_initializers_are_constants);
     suite_add_tcase(s, t);
     return s;
 }
