@@ -249,4 +249,20 @@ builder_two_convs(struct builder *b, int64_t opset)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
+/* x -> Conv(v) -> y with v = Transpose(Identity(w)), which a Relu uses, too. */
+static inline void
+builder_computed_weight(struct builder *b)
+{
+    builder_init(b, 13);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_weight(b, "w", 4, (const int64_t[]){3, 3, 2, 4});
+    builder_node(b, "Identity", "identity", "w", "same");
+    builder_ints(b, builder_node(b, "Transpose", "transpose", "same", "v"), "perm", 4,
+                 (const int64_t[]){3, 2, 0, 1});
+    builder_node(b, "Relu", "user", "v", "z");
+    builder_node(b, "Conv", "conv", "x,v", "y");
+    builder_output(b, "y", QDQI_FLOAT32);
+    builder_output(b, "z", QDQI_FLOAT32);
+}
+
 #endif

@@ -137,6 +137,120 @@ START_TEST(channels_lie_along_the_axis)
 }
 END_TEST
 
+/* --- scales of views ------------------------------------------------------ */
+
+/* An order of the axes of [2,3,4,5], a few of which leave the channels inside. */
+static const size_t orders[][4] = {
+    {0, 1, 2, 3}, {3, 2, 1, 0}, {3, 2, 0, 1}, {0, 2, 3, 1}, {1, 0, 3, 2}, {2, 3, 1, 0},
+};
+
+/* The amax of one index of an axis, element by element. */
+static float
+amax_of(const struct qdqi_constant *w, int axis, int64_t index)
+{
+    float amax = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        int64_t rest = (int64_t)i, offset = 0, at = 0;
+        for (size_t k = w->rank; k-- > 0; rest /= w->dims[k]) {
+            offset += rest % w->dims[k] * w->strides[k];
+            at = (int)k == axis ? rest % w->dims[k] : at;
+        }
+        float value;
+        memcpy(&value, w->bytes + (size_t)offset * sizeof value, sizeof value);
+        if (axis < 0 || at == index)
+            amax = fmaxf(amax, fabsf(value));
+    }
+    return amax;
+}
+
+START_TEST(scales_do_not_depend_on_the_order_of_axes)
+{
+    float data[120];
+    const int64_t stored[] = {2, 3, 4, 5}, steps[] = {60, 20, 5, 1};
+    int64_t dims[4], strides[4];
+    unsigned state = 11;
+    for (size_t i = 0; i < 120; i++) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = (float)((int32_t)state) / 65536.0f;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        dims[i] = stored[orders[_i][i]];
+        strides[i] = steps[orders[_i][i]];
+    }
+    const struct qdqi_constant w = {QDQI_FLOAT32,          4,      dims, 120,
+                                    (const uint8_t *)data, strides};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    for (int axis = -1; axis < 4; axis++) {
+        float *got;
+        size_t n;
+        ck_assert_int_eq(qdqi_weight_scales(&w, axis, "w", arena, &got, &n, NULL), 0);
+        ck_assert_uint_eq(n, axis < 0 ? 1 : (size_t)dims[axis]);
+        for (size_t i = 0; i < n; i++)
+            ck_assert_float_eq(got[i], amax_of(&w, axis, (int64_t)i) / 127.0f);
+    }
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+/* Shapes as a Reshape leaves them: axes of one index, whose strides mean nothing. */
+START_TEST(an_axis_of_one_index_has_one_channel)
+{
+    const float data[] = {1, -2, 3, -4, 5, -6};
+    const int64_t dims[] = {3, 1, 2}, strides[] = {1, 4, 3};
+    const struct qdqi_constant w = {QDQI_FLOAT32,          3,      dims, 6,
+                                    (const uint8_t *)data, strides};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    float *got;
+    size_t n;
+    ck_assert_int_eq(qdqi_weight_scales(&w, 1, "w", arena, &got, &n, NULL), 0);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_float_eq(got[0], 6 / 127.0f);
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+/* 1000 * 2^50 elements, of which one is stored. */
+START_TEST(fills_cost_their_channels)
+{
+    static const float values[] = {-2.5f, 0, INFINITY};
+    const int64_t dims[] = {1000, (int64_t)1 << 50}, strides[] = {0, 0};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    for (size_t v = 0; v < 3; v++) {
+        const struct qdqi_constant w = {
+            QDQI_FLOAT32, 2, dims, (size_t)1000 << 50, (const uint8_t *)&values[v],
+            strides};
+        for (int axis = -1; axis < 1; axis++) {
+            float *got;
+            size_t n;
+            int code = (int)qdqi_weight_scales(&w, axis, "w", arena, &got, &n, NULL);
+            ck_assert_int_eq(code, v == 2 ? QDQ_NONFINITE : QDQ_OK);
+            if (code)
+                continue;
+            ck_assert_uint_eq(n, axis < 0 ? 1 : 1000);
+            for (size_t i = 0; i < n; i++)
+                ck_assert_float_eq(got[i], v == 0 ? 2.5f / 127.0f : 1);
+        }
+    }
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+START_TEST(other_types_are_no_weights)
+{
+    const int64_t dims[] = {2}, data[] = {1, 2};
+    const struct qdqi_constant w = {QDQI_INT64, 1, dims, 2, (const uint8_t *)data,
+                                    NULL};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_error err = {0};
+    float *got;
+    size_t n;
+    ck_assert_int_eq(qdqi_weight_scales(&w, 0, "w", arena, &got, &n, &err),
+                     QDQ_UNSUPPORTED);
+    ck_assert_str_eq(err.where, "w");
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(dead_channels_get_the_median)
 {
     const float data[] = {1, 0, 4, 0, 2};
@@ -213,6 +327,11 @@ suite(void)
     tcase_add_test(t, minmax_is_the_range_seen);
     tcase_add_loop_test(t, scale_is_amax_over_127, 0, sizeof scales / sizeof *scales);
     tcase_add_loop_test(t, channels_lie_along_the_axis, 0, sizeof axes / sizeof *axes);
+    tcase_add_loop_test(t, scales_do_not_depend_on_the_order_of_axes, 0,
+                        sizeof orders / sizeof *orders);
+    tcase_add_test(t, an_axis_of_one_index_has_one_channel);
+    tcase_add_test(t, fills_cost_their_channels);
+    tcase_add_test(t, other_types_are_no_weights);
     tcase_add_test(t, dead_channels_get_the_median);
     tcase_add_test(t, a_weight_that_is_not_finite_is_named);
     tcase_add_test(t, figures_of_two_samples);

@@ -185,6 +185,120 @@ START_TEST(weights_are_bit_for_bit_what_they_were)
 }
 END_TEST
 
+/* --- weights that nodes make ---------------------------------------------- */
+
+static size_t
+place_of(const struct qdq_model *m, const char *node)
+{
+    for (size_t i = 0; i < m->graph.n_nodes; i++)
+        if (strcmp(m->graph.nodes[i].name, node) == 0)
+            return i;
+    ck_abort_msg("there is no node %s", node);
+    return 0;
+}
+
+/* Whether each node stands behind those that make its inputs. */
+static bool
+is_sorted(const struct qdq_model *m)
+{
+    for (size_t i = 0; i < m->graph.n_nodes; i++) {
+        const struct qdqi_node *node = &m->graph.nodes[i];
+        for (size_t k = 0; k < node->proto->n_input; k++)
+            if (node->inputs[k] && node->inputs[k]->producer >= (int64_t)i)
+                return false;
+    }
+    return true;
+}
+
+/* The scales are those of the last axis of w. */
+static void
+check_computed_weight(const struct qdq_model *m)
+{
+    const Onnx__NodeProto *q = find_node(m, "v_QuantizeLinear");
+    const Onnx__TensorProto *scale = find_initializer(m, "v_scale");
+    float scales[4];
+    ck_assert_str_eq(find_node(m, "conv")->input[1], "v_DequantizeLinear_Output");
+    ck_assert_str_eq(find_node(m, "user")->input[0], "v");
+    ck_assert_str_eq(q->input[0], "v");
+    ck_assert_int_eq(qdqi_node_int(q, "axis", -9), 0);
+    ck_assert_int_eq(scale->dims[0], 4);
+    memcpy(scales, scale->raw_data.data, sizeof scales);
+    for (int i = 0; i < 4; i++) /* the last of w are 69, 70, 71, 72 */
+        ck_assert_float_eq(scales[i], (float)(69 + i) / 127.0f);
+}
+
+START_TEST(computed_weights_get_their_pair_behind_their_nodes)
+{
+    struct builder b;
+    builder_computed_weight(&b);
+    struct qdq_model *m = quantize(&b);
+    check_computed_weight(m);
+    ck_assert(is_sorted(m));
+    ck_assert_uint_eq(place_of(m, "v_QuantizeLinear"), place_of(m, "transpose") + 1);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* A file that is not sorted gives a result that is not; what it says is the same. */
+START_TEST(uses_may_stand_before_what_they_use)
+{
+    struct builder b;
+    builder_computed_weight(&b);
+    Onnx__NodeProto *first = b.nodes[0];
+    b.nodes[0] = b.nodes[3];
+    b.nodes[3] = first;
+    struct qdq_model *m = quantize(&b);
+    check_computed_weight(m);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(filled_weights_have_equal_scales)
+{
+    struct builder b;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_ints_weight(&b, "s", 4, (const int64_t[]){5, 3, 1, 1});
+    builder_node(&b, "ConstantOfShape", "fill", "s", "w");
+    Onnx__TensorProto *value = builder_weight(&b, "one", 1, (const int64_t[]){1});
+    builder_tensor(&b, b.nodes[0], "value", value);
+    builder_node(&b, "Conv", "conv", "x,w", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    struct qdq_model *m = quantize(&b);
+    const Onnx__TensorProto *scale = find_initializer(m, "w_scale");
+    ck_assert_int_eq(scale->dims[0], 5);
+    for (int i = 0; i < 5; i++) {
+        float got;
+        memcpy(&got, scale->raw_data.data + (size_t)i * sizeof got, sizeof got);
+        ck_assert_float_eq(got, 1 / 127.0f);
+    }
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* Channels that no file stores are not written out by the billion. */
+START_TEST(filled_channels_are_bounded)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_ints_weight(&b, "s", 4, (const int64_t[]){(int64_t)1 << 32, 3, 1, 1});
+    builder_node(&b, "ConstantOfShape", "fill", "s", "w");
+    builder_node(&b, "Conv", "conv", "x,w", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    int fd = builder_file(&b);
+    ck_assert_int_eq(quantize_fd(fd, &m, &err), QDQ_LIMIT_EXCEEDED);
+    ck_assert_str_eq(err.where, "w");
+    close(fd);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -197,6 +311,10 @@ suite(void)
     tcase_add_test(t, metadata_is_replaced_not_doubled);
     tcase_add_test(t, fields_that_the_schema_lacks_survive);
     tcase_add_test(t, weights_are_bit_for_bit_what_they_were);
+    tcase_add_test(t, computed_weights_get_their_pair_behind_their_nodes);
+    tcase_add_test(t, uses_may_stand_before_what_they_use);
+    tcase_add_test(t, filled_weights_have_equal_scales);
+    tcase_add_test(t, filled_channels_are_bounded);
     suite_add_tcase(s, t);
     return s;
 }
