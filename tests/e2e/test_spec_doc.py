@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/spec.md: its examples do what it says, its table is that of the daemon."""
+
+import re
+import subprocess
+
+import pytest
+
+from service import INSTALLED, ROOT
+
+TEXT = (ROOT / "docs" / "spec.md").read_text()
+MODEL = ROOT / "tests" / "data" / "glyph_resnet.onnx"
+# A spec, and behind it, with at most one paragraph between, what of the answer is told.
+EXAMPLES = re.findall(r"^```json\n([^`]*)^```\n\n(?:[^`]{0,300}\n\n)?^```text\n([^`]*)^```",
+                      TEXT, re.MULTILINE)
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_every_example_is_run():
+    assert len(EXAMPLES) == TEXT.count("```json") == TEXT.count("```text") > 10
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: words(example[0])[:60])
+def test_example(example, tmp_path):
+    spec, told = example
+    path = tmp_path / "spec.json"
+    path.write_text(spec)
+    done = subprocess.run([INSTALLED / "bin" / "qdq", "plan", MODEL, "--spec", path],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60)
+    said = [words(line) for line in (done.stdout + done.stderr).splitlines()]
+    is_error = re.search(r"\(/\S*\)$", told.strip())
+    assert done.returncode == (1 if is_error else 0), done.stderr
+    for line in told.splitlines():
+        assert any(words(line) in one for one in said), (line, said)
+
+
+def test_table_of_classes(daemon):
+    listed = {row["class"]: row for row in daemon.get("/v1/layers").json()["layers"]}
+    table = TEXT.split("\n## Layer support\n")[1].split("\n## ")[0]
+    told = {}
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        for name in re.findall(r"`(\w+)`", cells[0]) if line.startswith("| `") else []:
+            told[name] = cells
+    assert set(told) == set(listed)
+    for name, (_, _, quantizes_input, quantizes_weight, _) in told.items():
+        row = listed[name]
+        assert row["quantize_input"] == (quantizes_input == "yes"), name
+        assert row["quantize_weight"] == (quantizes_weight == "yes"), name
+        assert (row["weight_input"] is None) == (quantizes_weight == ""), name
+
+
+def test_table_of_members():
+    members = (ROOT / "api" / "members.c").read_text()
+    known = {name.lstrip("/").replace("/", ".")
+             for name in re.findall(r'^    \{"(/[\w/]+)"', members, re.MULTILINE)}
+    known -= {"weights", "activations", "calibration", "evaluate.samples"}
+    section = TEXT.split("\n## Members\n")[1].split("\n## ")[0]
+    missing = {name for name in known if f"`{name}`" not in section}
+    assert not missing
