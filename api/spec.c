@@ -88,9 +88,11 @@ find_member(const struct table *table, const char *base, const char *key)
     return NULL;
 }
 
+enum { MAX_MEMBERS = 64 };
+
 /* The members that an object may have. */
 struct names {
-    const char *names[64];
+    const char *names[MAX_MEMBERS];
     size_t n;
 };
 
@@ -106,7 +108,7 @@ unknown_member(struct reader *r, const char *base, const char *key)
 {
     char where[sizeof r->problem->where], all[320] = "";
     struct names known = {.n = 0};
-    for (size_t i = 0; i < r->table->n; i++) {
+    for (size_t i = 0; i < r->table->n && known.n < MAX_MEMBERS; i++) {
         const char *name = name_in(&r->table->members[i], base);
         if (!name)
             continue;
