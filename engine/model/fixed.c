@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which tensors are the same in every run: the outputs of deterministic operators whose
- * inputs all are. A walk from the constants along the uses, linear in the size of the
- * graph, whatever the order of the file; nodes that wait for each other are never
- * reached.
+ * inputs all are; and then which are for all inputs of one shape. A walk from the
+ * constants, then from Shape and Size, along the uses: linear in the size of the graph,
+ * whatever the order of the file; nodes that wait for each other are never reached.
  */
 #include "config.h"
 #include "model/model.h"
@@ -18,7 +18,8 @@ struct walk {
     int64_t opset;
     size_t *waits; /* by node: inputs that are not fixed so far */
     size_t *ready; /* nodes that wait for nothing; a queue */
-    size_t n_ready;
+    size_t n_ready, n_done;
+    bool shapes; /* the second part of the walk */
 };
 
 /* First opset of Dropout that does nothing unless a training_mode says so. */
@@ -88,18 +89,37 @@ count_waits(struct walk *w, size_t i)
 }
 
 static enum qdq_code
-fix_outputs(struct walk *w, const struct qdqi_node *node, struct qdq_error *err)
+mark_outputs(struct walk *w, const struct qdqi_node *node, struct qdq_error *err)
 {
     for (size_t k = 0; k < node->proto->n_output; k++) {
         struct qdqi_tensor *t = node->outputs[k];
-        if (!t)
+        if (!t || t->is_fixed || t->is_shape)
             continue;
-        t->is_fixed = true;
+        t->is_fixed = !w->shapes;
+        t->is_shape = w->shapes;
         for (const struct qdqi_use *use = t->uses; use; use = use->next)
             if (--w->waits[use->node] == 0)
                 w->ready[w->n_ready++] = use->node;
     }
-    return qdqi_view_through(w->model, node, err);
+    return w->shapes ? QDQ_OK : qdqi_view_through(w->model, node, err);
+}
+
+static enum qdq_code
+follow(struct walk *w, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (; w->n_done < w->n_ready && !code; w->n_done++) {
+        const struct qdqi_node *node = &w->model->graph.nodes[w->ready[w->n_done]];
+        if (is_deterministic(w, node))
+            code = mark_outputs(w, node, err);
+    }
+    return code;
+}
+
+static bool
+asks_for_shape(const struct qdqi_node *node)
+{
+    return qdqi_node_is(node->proto, "Shape") || qdqi_node_is(node->proto, "Size");
 }
 
 enum qdq_code
@@ -114,12 +134,10 @@ qdqi_graph_mark_fixed(struct qdq_model *m, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
         count_waits(&w, i);
-    for (size_t i = 0; i < w.n_ready; i++) {
-        const struct qdqi_node *node = &m->graph.nodes[w.ready[i]];
-        enum qdq_code code =
-            is_deterministic(&w, node) ? fix_outputs(&w, node, err) : QDQ_OK;
-        if (code)
-            return code;
-    }
-    return QDQ_OK;
+    enum qdq_code code = follow(&w, err);
+    w.shapes = true;
+    for (size_t i = 0; i < n && !code; i++)
+        if (asks_for_shape(&m->graph.nodes[i]))
+            code = mark_outputs(&w, &m->graph.nodes[i], err);
+    return code ? code : follow(&w, err);
 }

@@ -44,6 +44,7 @@ struct qdqi_tensor {
     bool is_input, is_output; /* of the graph */
     bool is_captured;         /* used inside a nested graph */
     bool is_fixed;            /* constant, or made of constants alone */
+    bool is_shape;            /* made of shapes and constants alone, and not fixed */
     enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
 };
 
@@ -91,7 +92,7 @@ bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 enum qdq_code qdqi_graph_index(struct qdq_model *model,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* fixed.c: marks what is made of constants alone, and how it is read. */
+/* fixed.c: marks what is made of constants and shapes alone, and how it is read. */
 enum qdq_code qdqi_graph_mark_fixed(struct qdq_model *model,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -19,7 +19,7 @@ bool
 qdqi_input_is_computed(const struct qdqi_node *node, int i)
 {
     return i >= 0 && (size_t)i < node->proto->n_input && node->inputs[i] &&
-           !node->inputs[i]->is_fixed;
+           !node->inputs[i]->is_fixed && !node->inputs[i]->is_shape;
 }
 
 /* --- predicates of the table ---------------------------------------------- */

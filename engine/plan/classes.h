@@ -52,7 +52,7 @@ const struct qdq_layer_support *qdqi_library_layer(size_t i);
  */
 int qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node);
 
-/* Whether input i is there and constant; whether it is there and computed. */
+/* Whether input i is there and constant; whether it is there and computed from data. */
 bool qdqi_input_is_constant(const struct qdqi_node *node, int i);
 bool qdqi_input_is_computed(const struct qdqi_node *node, int i);
 

@@ -30,6 +30,7 @@ qdqi_input_reason(enum qdqi_input input)
         [QDQI_INPUT_DATA] = "",
         [QDQI_INPUT_NO_DATA] = "no data input",
         [QDQI_INPUT_CONSTANT] = "input is constant",
+        [QDQI_INPUT_SHAPE] = "shape arithmetic",
         [QDQI_INPUT_INTEGER] = "integer tensor",
         [QDQI_INPUT_NOT_FLOAT32] = "element type is not float32",
         [QDQI_INPUT_UNKNOWN] = "element type unknown",
@@ -57,13 +58,15 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
     if (i < 0 || (size_t)i >= node->proto->n_input || !node->inputs[i] ||
         !is_data_place(cls, i, weight))
         return QDQI_INPUT_NO_DATA;
-    if (!qdqi_input_is_computed(node, i))
+    if (qdqi_input_is_constant(node, i))
         return QDQI_INPUT_CONSTANT;
     enum qdqi_dtype dtype = node->inputs[i]->dtype;
     /* The weight's type is the input's, too: operators bind both to one T. */
     if (dtype == QDQI_UNKNOWN && qdqi_input_is_constant(node, weight))
         dtype = node->inputs[weight]->dtype;
-    return qdqi_input_of_dtype(dtype);
+    enum qdqi_input input = qdqi_input_of_dtype(dtype);
+    return node->inputs[i]->is_shape && input == QDQI_INPUT_DATA ? QDQI_INPUT_SHAPE
+                                                                 : input;
 }
 
 /* --- who passes data on --------------------------------------------------- */

@@ -43,6 +43,7 @@ enum qdqi_input {
     QDQI_INPUT_DATA,     /* can get a pair */
     QDQI_INPUT_NO_DATA,  /* not there, the weight, or a parameter */
     QDQI_INPUT_CONSTANT, /* data that never changes */
+    QDQI_INPUT_SHAPE,    /* computed, but from shapes alone */
     QDQI_INPUT_INTEGER,
     QDQI_INPUT_NOT_FLOAT32,
     QDQI_INPUT_UNKNOWN, /* nothing says its type */

@@ -193,8 +193,8 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
     size_t n_data = 0, n = 0;
     for (int i = 0; (size_t)i < node->proto->n_input; i++) {
         enum qdqi_input input = qdqi_layer_input(p->graph, node, i);
-        bool left_out = cls->kind == QDQ_MULTI_INPUT &&
-                        (input == QDQI_INPUT_CONSTANT || input == QDQI_INPUT_INTEGER);
+        bool left_out = cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
+                        input <= QDQI_INPUT_INTEGER;
         n_data += input == QDQI_INPUT_DATA;
         if (input == QDQI_INPUT_DATA && wish->input && is_indexed(wish->entry, i))
             inputs[n++] = i;

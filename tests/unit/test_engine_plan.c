@@ -208,6 +208,34 @@ START_TEST(a_range_for_no_tensor_is_unmatched)
 }
 END_TEST
 
+/* Shapes that go through floating point on their way to Resize's sizes, say. */
+START_TEST(shape_arithmetic_is_no_data)
+{
+    const struct qdq_layer_entry all[] = {
+        {QDQ_BY_CLASS, (const char *const[]){"Mul"}, 1, false, true, true, NULL, 0},
+        {QDQ_BY_CLASS, (const char *const[]){"Relu"}, 1, false, true, true, NULL, 0},
+    };
+    builder_init(&b, 17);
+    add_tensors();
+    builder_node(&b, "Shape", "shape", "x", "s");
+    builder_int(&b, builder_node(&b, "Cast", "cast", "s", "f"), "to", QDQI_FLOAT32);
+    builder_node(&b, "Mul", "double", "f,f", "ff");
+    builder_node(&b, "Relu", "clip", "ff", "fc");
+    builder_node(&b, "Mul", "scale", "x,fc", "z");
+    builder_node(&b, "Mul", "data", "x,y", "v");
+    spec.layers = all;
+    spec.n_layers = 2;
+    ck_assert_msg(make_plan() == QDQ_OK, "%s", err.text);
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    ck_assert_uint_eq(view->n_layers, 2);
+    ck_assert_str_eq(view->layers[0].name, "clip");
+    ck_assert_str_eq(view->layers[0].reason, "shape arithmetic");
+    ck_assert_uint_eq(view->layers[0].n_inputs, 0);
+    ck_assert_str_eq(view->layers[1].name, "data");
+    ck_assert_uint_eq(view->layers[1].n_inputs, 2);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -220,6 +248,7 @@ suite(void)
                         sizeof opsets / sizeof *opsets);
     tcase_add_test(t, a_quantized_model_is_named_as_such);
     tcase_add_test(t, a_range_for_no_tensor_is_unmatched);
+    tcase_add_test(t, shape_arithmetic_is_no_data);
     suite_add_tcase(s, t);
     return s;
 }
