@@ -20,6 +20,7 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 
 # All of the engine, with its internals reachable for the unit tests.
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
+	-I$(top_builddir)/engine \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LUA_CFLAGS) $(ORT_CFLAGS)
 # Loops over floats are written to vectorize; -O2 alone does not try hard.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
@@ -31,8 +32,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/map.c engine/base/map.h \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
-	engine/cases/case.h \
+	engine/cases/bind.c engine/cases/bind.h \
+	engine/cases/case.c engine/cases/case.h \
 	engine/cases/catalog.c engine/cases/catalog.h \
+	engine/cases/entries.c engine/cases/entries.h \
+	engine/cases/libs.h \
+	engine/cases/lib_base.c engine/cases/lib_string.c engine/cases/lib_table.c \
+	engine/cases/sandbox.c engine/cases/sandbox.h \
+	engine/cases/script.c engine/cases/script.h \
 	engine/engine.c \
 	engine/evaluate/evaluate.c \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
@@ -77,6 +84,35 @@ engine/model/onnx.pb-c.c: engine/model/onnx.pb-c.h
 engine/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
 	$(AM_V_GEN)$(MKDIR_P) engine/model && \
 	$(PROTOC_C) --proto_path=$(ONNX_PROTO_DIR) --c_out=engine/model onnx.proto
+
+# The library's insertion cases, sorted by name; docs/adding-a-case.md. Each becomes a row
+# CASE("name", "info", "script"): the script line by line, with what C would read escaped,
+# and what stands between the [[ and ]] of its info.
+LIBRARY_CASES = \
+	engine/cases/batchnorm.lua \
+	engine/cases/efficientnet.lua \
+	engine/cases/inception.lua \
+	engine/cases/maxpool.lua \
+	engine/cases/mobilenet.lua \
+	engine/cases/residual.lua \
+	engine/cases/resnet_v1.lua \
+	engine/cases/resnet_v2.lua
+EXTRA_DIST += $(LIBRARY_CASES)
+BUILT_SOURCES += engine/cases/library.inc
+CLEANFILES += engine/cases/library.inc
+engine/cases/library.inc: $(LIBRARY_CASES)
+	$(AM_V_GEN)$(MKDIR_P) engine/cases && \
+	for file in $(LIBRARY_CASES); do \
+		script="$(top_srcdir)/$$file" && \
+		printf 'CASE("%s",\n' "$$(basename "$$file" .lua)" && \
+		sed -n '/info = \[\[/,/\]\]/p' "$$script" | tr '\n' ' ' | \
+			sed -e 's/.*\[\[ *//' -e 's/ *\]\].*//' -e 's/  */ /g' \
+				-e 's/[\\"]/\\&/g' -e 's/.*/"&",/' && \
+		echo && \
+		sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' "$$script" && \
+		echo ')' || exit 1; \
+	done >$@.tmp && \
+	mv $@.tmp $@
 
 # What is installed: the same code, of which only qdq_* is visible.
 engine_libqdq_la_SOURCES =

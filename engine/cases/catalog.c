@@ -1,75 +1,480 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cases that are built in, and those of an operator's folder. A folder is read in
+ * two steps: all its files, then what each of them returns, because one may ask for
+ * another by library().
+ */
 #include "config.h"
 #include "cases/catalog.h"
 
-#include "cases/case.h"
+#include "cases/entries.h"
+#include "plan/classes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAX_FILES = 256,
+    MAX_NAME = 64,      /* of a case, as in a spec */
+    MAX_SUPPORT = 1024, /* rows of one file */
+};
+
+#define SUFFIX ".lua"
+#define FROM_LIBRARY "library"
+#define FROM_OPERATOR "operator"
+
+/* --- the library ---------------------------------------------------------- */
+
+/* Made from *.lua by the makefile, sorted by name. */
+static const struct qdq_case_info library[] = {
+#define CASE(case_name, text, script) {case_name, text, FROM_LIBRARY, script},
+#include "cases/library.inc"
+#undef CASE
+};
+
+enum { N_LIBRARY = sizeof library / sizeof *library };
+
+/* --- the catalog ---------------------------------------------------------- */
+
+/* A file of the operator's. */
+struct file {
+    const char *path;
+    const char *fault; /* what keeps it from being tried, or NULL */
+    struct qdq_case_info info;
+    bool is_case;
+    const struct qdq_support *support;
+    size_t n_support;
+};
+
+struct qdq_catalog {
+    struct qdqi_arena *arena;
+    struct file *files; /* by name */
+    size_t n_files;
+    const struct qdq_case_info **cases; /* the library's, too; by name */
+    size_t n_cases;
+    struct qdq_support *support; /* of all files, in order */
+    size_t n_support;
+    struct qdq_layer_support *layers; /* the same as it is listed */
+    size_t n_layers;
+    struct qdq_error broken; /* the first script that is no good */
+};
+
+static int
+compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct file *)a)->info.name,
+                  ((const struct file *)b)->info.name);
+}
+
+static int
+compare_cases(const void *a, const void *b)
+{
+    return strcmp((*(const struct qdq_case_info *const *)a)->name,
+                  (*(const struct qdq_case_info *const *)b)->name);
+}
+
+/* --- reading the folder --------------------------------------------------- */
+
+static enum qdq_code
+io_error(struct qdq_error *err, const char *path)
+{
+    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "%.300s: %s", path,
+                         strerror(errno));
+}
+
+static bool
+is_script(const char *entry)
+{
+    size_t len = strlen(entry);
+    return *entry != '.' && len > strlen(SUFFIX) &&
+           strcmp(entry + len - strlen(SUFFIX), SUFFIX) == 0;
+}
+
+/* Names go into specs, reasons and errors. */
+static bool
+is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    return strlen(name) <= MAX_NAME && name[strspn(name, letters)] == '\0';
+}
+
+/* The whole of an open file, in `text` of QDQI_MAX_SOURCE + 1 bytes: one more than there
+   may be, which tells that there are too many. */
+static enum qdq_code
+read_all(int fd, struct file *file, char *text, size_t *ret_n, struct qdq_error *err)
+{
+    size_t n = 0;
+    ssize_t got;
+    do {
+        got = read(fd, text + n, QDQI_MAX_SOURCE + 1 - n);
+        n += got > 0 ? (size_t)got : 0;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    if (got < 0)
+        return io_error(err, file->path);
+    if (n > QDQI_MAX_SOURCE)
+        file->fault = "the script is longer than 256 KiB";
+    else if (memchr(text, 0, n))
+        file->fault = "the script holds a zero byte";
+    *ret_n = n;
+    return QDQ_OK;
+}
+
+/* Reads a regular file into file->info.lua; leaves that alone for anything else. */
+static enum qdq_code
+read_file(struct qdqi_arena *arena, struct file *file, char *text,
+          struct qdq_error *err)
+{
+    struct stat st;
+    size_t n = 0;
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return io_error(err, file->path);
+    enum qdq_code code = fstat(fd, &st) < 0 ? io_error(err, file->path) : QDQ_OK;
+    bool is_file = !code && S_ISREG(st.st_mode);
+    if (is_file)
+        code = read_all(fd, file, text, &n, err);
+    close(fd);
+    if (code || !is_file)
+        return code;
+    /* One that cannot be run says so when a job names it. */
+    file->info.lua = file->fault
+                         ? qdqi_arena_printf(arena, "error('%s', 0)", file->fault)
+                         : qdqi_arena_strndup(arena, text, n);
+    return file->info.lua ? QDQ_OK : qdqi_no_memory(err);
+}
+
+/* One entry of the folder; what is no script is passed over. */
+static enum qdq_code
+add_entry(struct qdq_catalog *c, const char *folder, const char *entry, char *text,
+          struct qdq_error *err)
+{
+    if (!is_script(entry))
+        return QDQ_OK;
+    if (c->n_files == MAX_FILES)
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                             "%.300s: more than %d scripts", folder, MAX_FILES);
+    struct file *file = &c->files[c->n_files];
+    const char *name =
+        qdqi_arena_strndup(c->arena, entry, strlen(entry) - strlen(SUFFIX));
+    file->path = qdqi_arena_printf(c->arena, "%s/%s", folder, entry);
+    if (!name || !file->path)
+        return qdqi_no_memory(err);
+    file->info =
+        (struct qdq_case_info){.name = name, .info = "", .source = FROM_OPERATOR};
+    enum qdq_code code = read_file(c->arena, file, text, err);
+    if (!is_name(name))
+        file->fault = "a script's name has at most 64 of letters, digits, _ - and .";
+    if (!code && file->info.lua)
+        c->n_files++;
+    return code;
+}
+
+static enum qdq_code
+read_entries(struct qdq_catalog *c, const char *folder, DIR *dir, char *text,
+             struct qdq_error *err)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (!entry)
+            return errno ? io_error(err, folder) : QDQ_OK;
+        enum qdq_code code = add_entry(c, folder, entry->d_name, text, err);
+        if (code)
+            return code;
+    }
+}
+
+static enum qdq_code
+read_folder(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return errno == ENOENT   ? QDQ_OK
+               : errno == ENOMEM ? qdqi_no_memory(err)
+                                 : io_error(err, folder);
+    char *text = malloc(QDQI_MAX_SOURCE + 1);
+    c->files = qdqi_arena_array(c->arena, MAX_FILES, sizeof *c->files);
+    enum qdq_code code = text && c->files ? read_entries(c, folder, dir, text, err)
+                                          : qdqi_no_memory(err);
+    closedir(dir);
+    free(text);
+    if (c->n_files)
+        qsort(c->files, c->n_files, sizeof *c->files, compare_files);
+    return code;
+}
+
+/* --- what the files return ------------------------------------------------ */
+
+/* One script that is tried, for try_script(). */
+struct trial {
+    struct file *file;
+    struct qdqi_script_host host;
+    struct file found; /* written when all of it is good */
+};
+
+/* In the sandbox. */
+static int
+try_script(lua_State *L)
+{
+    struct trial *trial = lua_touserdata(L, 1);
+    struct file *found = &trial->found;
+    qdqi_script_open(L);
+    qdqi_script_push(L, found->info.name, found->info.lua);
+    qdqi_script_push_case(L);
+    found->is_case = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    found->info.info = qdqi_script_info(L);
+    lua_pushliteral(L, "layer_support");
+    int type = lua_rawget(L, -2);
+    if (type == LUA_TTABLE)
+        found->support = qdqi_read_support(L, MAX_SUPPORT, &found->n_support);
+    else if (type != LUA_TNIL)
+        luaL_error(L, "'layer_support' is a %s, not a list", lua_typename(L, type));
+    else if (!found->is_case)
+        luaL_error(L, "the script's table has neither 'case' nor 'layer_support'");
+    return 0;
+}
+
+/* How errors call a file: by its path, if that leaves room for more. */
+static const char *
+label_of(const struct file *file)
+{
+    return strlen(file->path) <= 160 ? file->path : strrchr(file->path, '/') + 1;
+}
+
+/* CASE_FAILED for a script that is no good. */
+static enum qdq_code
+try_file(struct qdq_catalog *c, struct file *file, struct qdq_error *err)
+{
+    struct trial trial = {.host = {.catalog = c, .arena = c->arena}, .found = *file};
+    struct qdqi_sandbox *sandbox = NULL;
+    if (file->fault)
+        return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NOTHING, NULL, "%s: %s",
+                             label_of(file), file->fault);
+    enum qdq_code code =
+        qdqi_sandbox_new(label_of(file), NULL, 0, &trial.host, &sandbox, err);
+    if (!code)
+        code = qdqi_sandbox_run(sandbox, try_script, &trial, err);
+    qdqi_sandbox_free(&sandbox);
+    if (!code)
+        *file = trial.found;
+    return code;
+}
+
+static enum qdq_code
+try_files(struct qdq_catalog *c, struct qdq_error *err)
+{
+    for (size_t i = 0; i < c->n_files; i++) {
+        struct qdq_error fault = {0};
+        enum qdq_code code = try_file(c, &c->files[i], &fault);
+        if (code && code != QDQ_CASE_FAILED)
+            return qdq_error_set(err, code, fault.kind, fault.where, "%s", fault.text);
+        if (code && !c->broken.code)
+            c->broken = fault;
+    }
+    return QDQ_OK;
+}
+
+/* --- lists ---------------------------------------------------------------- */
+
+static const struct qdq_case_info *
+find(const struct qdq_case_info *const *rows, size_t n, const char *name)
+{
+    const struct qdq_case_info key = {.name = name}, *at = &key;
+    const struct qdq_case_info *const *found =
+        n ? bsearch(&at, rows, n, sizeof *rows, compare_cases) : NULL;
+    return found ? *found : NULL;
+}
+
+/* The operator's cases, and the library's that they do not replace. */
+static enum qdq_code
+list_cases(struct qdq_catalog *c, struct qdq_error *err)
+{
+    size_t n = 0;
+    c->n_cases = 0;
+    c->cases = qdqi_arena_array(c->arena, c->n_files + N_LIBRARY, sizeof *c->cases);
+    if (!c->cases)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->n_files; i++)
+        if (c->files[i].is_case)
+            c->cases[n++] = &c->files[i].info; /* sorted, as the files are */
+    size_t n_own = n;
+    for (size_t i = 0; i < N_LIBRARY; i++)
+        if (!find(c->cases, n_own, library[i].name))
+            c->cases[n++] = &library[i];
+    qsort(c->cases, n, sizeof *c->cases, compare_cases);
+    c->n_cases = n;
+    return QDQ_OK;
+}
+
+static const char *const kind_names[] = {[QDQ_WEIGHTED] = "weighted",
+                                         [QDQ_NON_WEIGHTED] = "non_weighted",
+                                         [QDQ_MULTI_INPUT] = "multi_input"};
+
+/* A row as it is listed; `op` is what its class goes by. */
+static struct qdq_layer_support
+listed(const struct qdq_support *row, const char *op, const char *note)
+{
+    return (struct qdq_layer_support){
+        .cls = row->cls,
+        .op = op,
+        .kind = kind_names[row->kind],
+        .weight_input = row->weight_input,
+        .quantize_input = row->quantize_input,
+        .quantize_weight = row->quantize_weight && row->kind == QDQ_WEIGHTED,
+        .note = note,
+        .source = FROM_OPERATOR,
+    };
+}
+
+/* Lists a row once for each operator of the class that it replaces. */
+static void
+list_row(struct qdq_catalog *c, const struct qdq_support *row, const char *note)
+{
+    const struct qdq_layer_support *known;
+    bool replaces = false;
+    for (size_t i = 0; (known = qdqi_library_layer(i)); i++)
+        if (strcmp(known->cls, row->cls) == 0) {
+            c->layers[c->n_layers++] = listed(row, known->op, note);
+            replaces = true;
+        }
+    if (!replaces)
+        c->layers[c->n_layers++] = listed(row, row->cls, note);
+}
+
+/* How many rows of the library one class has at most. */
+static size_t
+library_rows(void)
+{
+    size_t n = 0;
+    while (qdqi_library_layer(n))
+        n++;
+    return n;
+}
+
+/* The last of equal rows counts, so they are listed from the end. */
+static enum qdq_code
+list_support(struct qdq_catalog *c, struct qdq_error *err)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < c->n_files; i++)
+        n += c->files[i].n_support;
+    c->support = qdqi_arena_array(c->arena, n, sizeof *c->support);
+    c->layers = qdqi_arena_array(c->arena, n * (1 + library_rows()), sizeof *c->layers);
+    if (!c->support || !c->layers)
+        return qdqi_no_memory(err);
+    c->n_support = n;
+    for (size_t i = c->n_files; i-- > 0;) {
+        const struct file *file = &c->files[i];
+        const char *note =
+            qdqi_arena_printf(c->arena, "layer support of %s" SUFFIX, file->info.name);
+        if (!note)
+            return qdqi_no_memory(err);
+        at += file->n_support;
+        if (file->n_support)
+            memcpy(c->support + n - at, file->support,
+                   file->n_support * sizeof *file->support);
+        for (size_t k = file->n_support; k-- > 0;)
+            list_row(c, &file->support[k], note);
+    }
+    return QDQ_OK;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static enum qdq_code
+fill(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
+{
+    enum qdq_code code;
+    if ((code = read_folder(c, folder, err)))
+        return code;
+    /* Until it is tried, each is a case that others may ask for. */
+    for (size_t i = 0; i < c->n_files; i++)
+        c->files[i].is_case = is_name(c->files[i].info.name);
+    if ((code = list_cases(c, err)) || (code = try_files(c, err)) ||
+        (code = list_cases(c, err)))
+        return code;
+    return list_support(c, err);
+}
 
 enum qdq_code
 qdq_catalog_open(const char *folder, struct qdq_catalog **ret, struct qdq_error *err)
 {
-    (void)folder;
-    (void)err;
-    *ret = NULL;
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_catalog *c = arena ? qdqi_arena_alloc(arena, sizeof *c) : NULL;
+    if (!c) {
+        qdqi_arena_free(&arena);
+        return qdqi_no_memory(err);
+    }
+    c->arena = arena;
+    enum qdq_code code = folder ? fill(c, folder, err) : QDQ_OK;
+    if (code) {
+        qdq_catalog_free(&c);
+        return code;
+    }
+    *ret = c;
     return QDQ_OK;
 }
 
 void
 qdq_catalog_free(struct qdq_catalog **catalog)
 {
-    (void)catalog;
+    if (!catalog || !*catalog)
+        return;
+    struct qdqi_arena *arena = (*catalog)->arena; /* the catalog itself lies in it */
+    qdqi_arena_free(&arena);
+    *catalog = NULL;
 }
+
+/* --- asking --------------------------------------------------------------- */
 
 enum qdq_code
 qdq_catalog_check(const struct qdq_catalog *catalog, struct qdq_error *err)
 {
-    (void)catalog;
-    (void)err;
-    return QDQ_OK;
+    if (!catalog || !catalog->broken.code)
+        return QDQ_OK;
+    const struct qdq_error *broken = &catalog->broken;
+    return qdq_error_set(err, broken->code, broken->kind, broken->where, "%s",
+                         broken->text);
 }
 
 const struct qdq_case_info *
 qdq_catalog_case(const struct qdq_catalog *catalog, size_t i)
 {
-    (void)catalog;
-    (void)i;
+    if (catalog && catalog->cases)
+        return i < catalog->n_cases ? catalog->cases[i] : NULL;
+    return i < N_LIBRARY ? &library[i] : NULL;
+}
+
+const struct qdq_case_info *
+qdqi_catalog_find(const struct qdq_catalog *catalog, const char *name)
+{
+    if (catalog && catalog->cases)
+        return find(catalog->cases, catalog->n_cases, name);
+    for (size_t i = 0; i < N_LIBRARY; i++)
+        if (strcmp(library[i].name, name) == 0)
+            return &library[i];
     return NULL;
 }
 
 size_t
 qdqi_catalog_support(const struct qdq_catalog *catalog, const struct qdq_support **ret)
 {
-    (void)catalog;
-    *ret = NULL;
-    return 0;
-}
-
-const struct qdq_case_info *
-qdqi_catalog_find(const struct qdq_catalog *catalog, const char *name)
-{
-    (void)catalog;
-    (void)name;
-    return NULL;
+    *ret = catalog ? catalog->support : NULL;
+    return catalog ? catalog->n_support : 0;
 }
 
 const struct qdq_layer_support *
 qdq_catalog_layer(const struct qdq_catalog *catalog, size_t i)
 {
-    (void)catalog;
-    return qdqi_library_layer(i);
-}
-
-enum qdq_code
-qdqi_case_run(const struct qdq_catalog *catalog, struct qdqi_layers *layers,
-              const struct qdq_spec *spec, const struct qdq_case_use *use,
-              const char *pointer, struct qdqi_arena *arena,
-              struct qdq_layer_entry **ret, size_t *ret_n, struct qdq_error *err)
-{
-    (void)catalog;
-    (void)layers;
-    (void)spec;
-    (void)arena;
-    (void)ret;
-    (void)ret_n;
-    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, pointer,
-                         "case '%s': cases are being built", use->name);
+    size_t n = catalog ? catalog->n_layers : 0;
+    return i < n ? &catalog->layers[i] : qdqi_library_layer(i - n);
 }

@@ -1,6 +1,7 @@
 # Unit programs of the engine (without engine/data).
 EXTRA_DIST += tests/unit/builder.h tests/unit/quantized.h
 check_PROGRAMS += \
+	tests/unit/test_engine_cases \
 	tests/unit/test_engine_constant \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
@@ -8,6 +9,10 @@ check_PROGRAMS += \
 	tests/unit/test_engine_rewrite \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton
+
+# In the tests of insertion cases, too, the Nth allocation fails.
+tests_unit_test_engine_cases_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # The Nth allocation fails; the arena makes one malloc for many, see --enable-arena-emulator.
 check_PROGRAMS += tests/fault/test_engine_memory

@@ -1,0 +1,58 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- An Add that joins a residual connection is fused with the convolution that makes one
+-- of its inputs, if that input stays raw: conv -> Add is then one kernel, and the other
+-- input is read as int8.
+--
+-- What ends a convolution: the convolution itself, or a BatchNormalization behind it.
+-- NVIDIA's toolkit also matches a Keras `Activation` behind the two, but not a `ReLU`
+-- layer; in ONNX both are a Relu. A Relu is not matched here: all networks of the
+-- toolkit's own tests use the ReLU layer, what the toolkit means by `Activation` is the
+-- linear one of EfficientNet, which is no node in ONNX, and an Add is not fused across a
+-- real activation. Dropout, Identity and the like are seen through.
+
+local function is_conv(layer)
+    return layer ~= nil and (layer:is("Conv") or layer:is("ConvTranspose"))
+end
+
+local function ends_conv(layer)
+    if layer ~= nil and layer:is("BatchNormalization") then
+        layer = layer:producer(0)
+    end
+    return is_conv(layer)
+end
+
+-- Of these inputs all but the first that a convolution makes for this layer alone; all,
+-- where there is none.
+local function without_conv(layer, inputs)
+    for place, input in ipairs(inputs) do
+        local producer = layer:producer(input)
+        if ends_conv(producer) and producer.n_consumers == 1 then
+            table.remove(inputs, place)
+            break
+        end
+    end
+    return inputs
+end
+
+return {
+    info = [[Add and Sum of residual connections: quantizes every input but the first
+        one that is the end of a convolution used nowhere else, so that the Add is fused
+        with that convolution; every input, where there is none.]],
+
+    case = function(model, spec)
+        local entries = {}
+        for _, class in ipairs { "Add", "Sum" } do
+            for _, layer in ipairs(model:layers(class)) do
+                local inputs = layer.inputs
+                if #inputs >= 2 and not spec:names(layer) then
+                    table.insert(entries, {
+                        name = layer.name,
+                        quantization_index = without_conv(layer, inputs),
+                    })
+                end
+            end
+        end
+        return entries
+    end,
+}
