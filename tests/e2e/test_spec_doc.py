@@ -62,3 +62,22 @@ def test_table_of_members():
     section = TEXT.split("\n## Members\n")[1].split("\n## ")[0]
     missing = {name for name in known if f"`{name}`" not in section}
     assert not missing
+
+
+def engine_source():
+    return "\n".join(path.read_text() for path in sorted((ROOT / "engine").rglob("*.c")))
+
+
+def test_tables_of_reasons_and_warnings():
+    source = engine_source()
+    plan = (ROOT / "engine" / "plan" / "plan.c").read_text()
+    reasons = re.findall(r'\[QDQI_INPUT_\w+\] = "([^"]+)"', source)
+    reasons += re.findall(r'return "([a-z ]+)";', plan)
+    reasons += ["default", "off by default", "not selected"]
+    warnings = re.findall(r'\bqdqi_warn\([^";]*"([a-z0-9_]+)"', source)
+    warnings += re.findall(r'\bwarn\(feed, "([a-z0-9_]+)"', source)
+    assert len(reasons) > 10 and len(set(warnings)) > 10
+    contract = (ROOT / "api" / "openapi.yaml").read_text()
+    for word in {*reasons, *warnings}:
+        assert f"`{word}`" in TEXT, word
+        assert f"`{word}`" in contract, word
