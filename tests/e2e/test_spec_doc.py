@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/spec.md: its examples do what it says, its table is that of the daemon."""
 
+import json
 import re
 import subprocess
 
@@ -81,3 +82,15 @@ def test_tables_of_reasons_and_warnings():
     for word in {*reasons, *warnings}:
         assert f"`{word}`" in TEXT, word
         assert f"`{word}`" in contract, word
+
+
+def test_listed_cases_can_be_used(daemon, tmp_path):
+    listed = daemon.get("/v1/cases").json()["cases"]
+    assert {"residual", "resnet_v1"} <= {case["name"] for case in listed}
+    assert all(case["info"] for case in listed)
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({"cases": [case["name"] for case in listed]}))
+    done = subprocess.run([INSTALLED / "bin" / "qdq", "plan", MODEL, "--spec", path],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
