@@ -9,7 +9,6 @@
 #include "plan/plan.h"
 
 #include "cases/case.h"
-#include "cases/catalog.h"
 #include "plan/select.h"
 
 #include <stdlib.h>
@@ -527,8 +526,7 @@ make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = decide(p, i, err)))
             return code;
-    if (p->spec->mode == QDQ_MODE_FULL && has_adds(p) &&
-        qdqi_catalog_find(NULL, RESIDUAL_CASE) && (code = warn_residual(p, err)))
+    if (p->spec->mode == QDQ_MODE_FULL && has_adds(p) && (code = warn_residual(p, err)))
         return code;
     if ((code = collect(p, err)) || (code = check_given_ranges(p, err)) ||
         (code = check_opset(p, err)) || (code = warn_nested(p, err)))
