@@ -328,6 +328,28 @@ def test_operator_replaces_a_case(folder, service):
     assert row(plan(one, cases=["residual"]), "block/add") == ([0, 1], "case:residual")
 
 
+@pytest.mark.parametrize("support", [False, True])
+def test_installed_example(tmp_path, service, support):
+    """As it is, and with its second half taken in."""
+    (example,) = (INSTALLED / "etc" / "qdqd" / "cases.d").glob("*.example")
+    assert example.name == "first_and_last.lua.example"
+    lua = example.read_text()
+    if support:
+        head, tail = lua.split("    -- layer_support")
+        lua = head + ("-- layer_support" + tail).replace("--", "")
+    (tmp_path / "first_and_last.lua").write_text(lua)
+    one = service(engine_cases=tmp_path)
+    one.net = one.upload("models", block_net())
+    document = plan(one, cases=["first_and_last"])
+    assert row(document, "stem/conv") == ([], "case:first_and_last")
+    assert row(document, "head/fc") == ([], "case:first_and_last")
+    assert row(document, "block/conv1") == ([0], "default")
+    document = plan(one, cases=["first_and_last"], layers=[{"name": "head/fc"}])
+    assert row(document, "head/fc") == ([0], "layers[0]")
+    classes = [x["class"] for x in one.get("/v1/layers").json()["layers"]]
+    assert ("GlobalMaxPool" in classes) == support
+
+
 def daemon_says(folder, tmp_path, *options):
     env = {k: v for k, v in os.environ.items() if not k.startswith("QDQD_")}
     done = subprocess.run([INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0",
