@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the placement tests share: the command, and where a model's Q/DQ pairs lie.
+
+A row says of one node (inputs with a pair, has a quantized weight, its channel axis).
+Tables have it as {"inputs": …, "weight": …, "axis": …}. An unnamed node is called
+@OUTPUT.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import onnx
+from onnx import helper, numpy_helper
+
+HERE = Path(__file__).resolve().parent
+INSTALLED = Path(os.environ.get("QDQD_INSTALLED", HERE.parents[1] / "_install"))
+QDQ = os.environ.get("QDQ", INSTALLED / "bin" / "qdq")
+BOUNDARY = ("QuantizeLinear", "DequantizeLinear")
+
+
+def table_rows(table):
+    return {name: (row["inputs"], row["weight"], row.get("axis"))
+            for name, row in table.items()}
+
+
+def plan_rows(plan):
+    return {row["name"]: (row["quantized_inputs"], row["weight_quantized"],
+                          row["weight_axis"])
+            for row in plan["layers"]
+            if row["quantized_inputs"] or row["weight_quantized"]}
+
+
+def given_ranges(model):
+    names = [v.name for v in model.graph.input]
+    names += [name for node in model.graph.node for name in node.output if name]
+    return {name: [-1, 3] for name in names}
+
+
+def attribute(node, name):
+    return next((helper.get_attribute_value(a) for a in node.attribute
+                 if a.name == name), None)
+
+
+class Source:
+    """A float model on disk, and what `qdq` does with it."""
+
+    def __init__(self, model, folder):
+        self.model, self.folder = model, folder
+        self.path = folder / "model.onnx"
+        self.out, self.report = folder / "out.onnx", folder / "report.json"
+        onnx.save(model, self.path)
+
+    def qdq(self, command, spec, *arguments):
+        path = self.folder / "spec.json"
+        path.write_text(json.dumps(spec))
+        return subprocess.run([QDQ, command, self.path, "--spec", path, *arguments],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60)
+
+    def plan(self, spec):
+        return self.qdq("plan", spec, "--json")
+
+    def quantize(self, spec):
+        """With ranges of no meaning: where a pair lies does not depend on them."""
+        self.out.unlink(missing_ok=True)
+        given = {"ranges": given_ranges(self.model)}
+        return self.qdq("quantize", {**spec, "evaluate": False, "calibration": given},
+                        "-o", self.out, "--report", self.report)
+
+
+class Placement:
+    """Where the pairs of a quantized model lie."""
+
+    def __init__(self, model):
+        self.graph = model.graph
+        self.makers = {name: n for n in model.graph.node for name in n.output}
+        self.constants = {t.name: t for t in model.graph.initializer}
+        self.fixed = set(self.constants) | {""}  # and what is made of constants alone
+        for node in model.graph.node:
+            if node.op_type == "Constant":
+                self.constants[node.output[0]] = attribute(node, "value")
+            if node.op_type not in BOUNDARY and self.fixed.issuperset(node.input):
+                self.fixed.update(node.output)
+        self.pairs = [n for n in model.graph.node if n.op_type == "DequantizeLinear"]
+
+    def constant(self, name):
+        return numpy_helper.to_array(self.constants[name])
+
+    def source(self, name):
+        """The tensor behind the pair that makes `name`, and its axis; or None."""
+        dequantize = self.makers.get(name)
+        if dequantize is None or dequantize.op_type != "DequantizeLinear":
+            return None
+        quantize = self.makers[dequantize.input[0]]
+        assert quantize.op_type == "QuantizeLinear"
+        assert list(quantize.input[1:]) == list(dequantize.input[1:])
+        assert attribute(quantize, "axis") == attribute(dequantize, "axis")
+        scale = self.constants[quantize.input[1]]
+        return quantize.input[0], attribute(quantize, "axis") if scale.dims else None
+
+    def rows(self):
+        rows = {}
+        for node in self.graph.node:
+            if node.op_type in BOUNDARY:
+                continue
+            inputs, weight, axis = [], False, None
+            for i, name in enumerate(node.input):
+                source = self.source(name)
+                if source and source[0] in self.fixed:
+                    weight, axis = True, source[1]
+                elif source:
+                    inputs.append(i)
+                    assert source[1] is None, "activations have one scale"
+            if inputs or weight:
+                rows[node.name or "@" + node.output[0]] = (inputs, weight, axis)
+        return rows
+
+
+def check_untouched(source, result):
+    """Nothing of the source's graph has changed but who reads a pair."""
+    constants = {t.name for t in source.graph.initializer}
+    inputs = [v for v in source.graph.input
+              if source.ir_version >= 4 or v.name not in constants]
+    assert list(result.graph.input) == inputs
+    assert result.graph.output == source.graph.output
+    after = [n.output[0] for n in result.graph.node if n.op_type not in BOUNDARY]
+    assert after == [n.output[0] for n in source.graph.node], "order"
+    weights = {t.name: t for t in result.graph.initializer}
+    for tensor in source.graph.initializer:
+        assert weights[tensor.name] == tensor, "weights are the source's"
