@@ -122,14 +122,15 @@ static json_t *
 encode_support(const void *catalog, size_t i)
 {
     const struct qdq_layer_support *row = qdq_catalog_layer(catalog, i);
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o}", "class",
-                     api_json_text(row->cls), "op", api_json_text(row->op), "kind",
-                     api_json_text(row->kind), "weight_input",
-                     row->weight_input < 0 ? json_null()
-                                           : json_integer(row->weight_input),
-                     "quantize_input", row->quantize_input, "quantize_weight",
-                     row->quantize_weight, "pass_through", row->pass_through, "note",
-                     api_json_text(row->note), "source", api_json_text(row->source));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:b, s:o, s:o}", "class",
+        api_json_text(row->cls), "op", api_json_text(row->op), "kind",
+        api_json_text(row->kind), "weight_input",
+        row->weight_input < 0 ? json_null() : json_integer(row->weight_input),
+        "quantize_input", row->quantize_input, "quantize_weight", row->quantize_weight,
+        "selected_by", api_json_text(row->selected_by), "pass_through",
+        row->pass_through, "note", api_json_text(row->note), "source",
+        api_json_text(row->source));
 }
 
 char *

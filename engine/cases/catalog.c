@@ -330,6 +330,7 @@ listed(const struct qdq_support *row, const char *op, const char *note)
         .weight_input = row->weight_input,
         .quantize_input = row->quantize_input,
         .quantize_weight = row->quantize_weight && row->kind == QDQ_WEIGHTED,
+        .selected_by = row->quantize_input || row->quantize_weight ? "default" : "any",
         .note = note,
         .source = FROM_OPERATOR,
     };

@@ -245,7 +245,12 @@ static const char *const kind_names[] = {
     [QDQ_MULTI_INPUT] = "multi_input",
 };
 
-/* What a kind of the table is: the spec's kind, its name, whether it is seen through. */
+/* What the table's states and kinds are: who selects; the spec's kind, its name, whether
+   it is seen through. */
+#define BY_ON "default"
+#define BY_OFF "any"
+#define BY_ASKED "name_or_class"
+#define BY_NAMED "name"
 #define KIND_WEIGHTED QDQ_WEIGHTED
 #define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
 #define KIND_PASS QDQ_NON_WEIGHTED
@@ -268,6 +273,7 @@ static const struct qdqi_class library[] = {
                  .weight_input = weight,                                             \
                  .quantize_input = QDQI_##row_state == QDQI_ON,                      \
                  .quantize_weight = QDQI_##row_state == QDQI_ON && (weight) >= 0,    \
+                 .selected_by = BY_##row_state,                                      \
                  .pass_through = THROUGH_##row_kind,                                 \
                  .note = text,                                                       \
                  .source = "library"},                                               \
@@ -340,6 +346,7 @@ add_given(struct qdqi_classes *c, const struct qdq_support *given,
           const struct qdqi_class *like, const char *source)
 {
     struct qdqi_class *cls = qdqi_arena_alloc(c->arena, sizeof *cls);
+    bool is_on = given->quantize_input || given->quantize_weight;
     if (!cls)
         return false;
     *cls = (struct qdqi_class){
@@ -351,10 +358,11 @@ add_given(struct qdqi_classes *c, const struct qdq_support *given,
                     .quantize_input = given->quantize_input,
                     .quantize_weight =
                         given->quantize_weight && given->kind == QDQ_WEIGHTED,
+                    .selected_by = is_on ? BY_ON : BY_OFF,
                     .note = like ? like->support.note : given->cls,
                     .source = source},
         .kind = given->kind,
-        .state = given->quantize_input || given->quantize_weight ? QDQI_ON : QDQI_OFF,
+        .state = is_on ? QDQI_ON : QDQI_OFF,
         .axis = axis_given,
         .is = like ? like->is : any_node,
         .given_axis = given->channel_axis,

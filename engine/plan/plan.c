@@ -258,9 +258,9 @@ check_index(struct planner *p, const struct qdqi_node *node, size_t i,
     if (!pointer)
         return qdqi_no_memory(err);
     return qdqi_unmatched(&p->selection, err, pointer, node->name,
-                          "%s asks for input %d of '%.128s', a %s %s", choice->reason,
-                          input, node->name, node->proto->op_type,
-                          there ? "that has no data there" : "that lacks it");
+                          "%s asks for input %d of '%.128s' (%s), which %s",
+                          choice->reason, input, node->name, node->proto->op_type,
+                          there ? "has no data there" : "lacks it");
 }
 
 /* Somebody asked for this very layer by its name, so tell where they will look. */

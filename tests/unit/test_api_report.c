@@ -301,13 +301,14 @@ START_TEST(test_layers)
         expect_text(row, "op", wanted->op);
         expect_text(row, "kind", wanted->kind);
         expect_text(row, "note", wanted->note);
+        expect_text(row, "selected_by", wanted->selected_by);
         expect_text(row, "source", "library");
         ck_assert_int_eq(flag(row, "quantize_input"), wanted->quantize_input);
         ck_assert_int_eq(flag(row, "quantize_weight"), wanted->quantize_weight);
         ck_assert_int_eq(flag(row, "pass_through"), wanted->pass_through);
         ck_assert_int_eq(json_is_null(json_object_get(row, "weight_input")),
                          wanted->weight_input < 0);
-        ck_assert_uint_eq(json_object_size(row), 9);
+        ck_assert_uint_eq(json_object_size(row), 10);
     }
     ck_assert_uint_gt(n, 0);
     ck_assert_uint_eq(json_array_size(rows), n);

@@ -206,7 +206,7 @@ static const struct {
      .entries = {{BY(NAME, "fc"), AT(1), BOTH}},
      .code = QDQ_UNMATCHED,
      .where = "/layers/0/quantization_index/0",
-     .text = "no data there"},
+     .text = "has no data there"},
     {.warn = true,
      .n = 1,
      .entries = {{BY(CLASS, "Add"), AT(1, 5), BOTH}},

@@ -31,6 +31,9 @@ struct qdq_layer_support {
     const char *kind; /* "weighted", "non_weighted", "multi_input" */
     int weight_input; /* -1: none */
     bool quantize_input, quantize_weight; /* by default */
+    const char
+        *selected_by;   /* least that it takes: "default" (nothing), "any" (selector
+                                or case), "name_or_class", "name" */
     bool pass_through;  /* moves data about; patterns look through it */
     const char *note;   /* how the class is recognized */
     const char *source; /* "library" or "operator" */
