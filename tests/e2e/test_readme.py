@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions in README.md work when pasted."""
+"""The sessions in README.md work when pasted, and print what it says."""
 
 import json
 import re
@@ -19,14 +19,15 @@ def paste(block, tmp_path):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    script = block.replace("8383", str(port)).replace("/tmp/", f"{tmp_path}/")
+    script = block.replace("127.0.0.1:8383", f"127.0.0.1:{port}")
+    script = script.replace("/tmp/", f"{tmp_path}/")
     return subprocess.run(["bash", "-euc", "set -m\n" + script], cwd=ROOT,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=120)
 
 
 def test_curl_session(tmp_path):
-    (block,) = [b for b in blocks() if "curl" in b]
+    (block,) = [b for b in blocks() if "sbin/qdqd" in b]
     done = paste(block, tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
     judge.load((tmp_path / "int8.onnx").read_bytes())
@@ -49,3 +50,17 @@ def test_qdq_session(tmp_path):
     assert done.returncode == 0, done.stderr + done.stdout
     judge.load((tmp_path / "int8.onnx").read_bytes())
     assert json.loads((tmp_path / "report.json").read_text())["schema"] == 1
+
+
+def test_plans(daemon, tmp_path):
+    """Each block of the section with the output that stands below it."""
+    text = (ROOT / "README.md").read_text()
+    (section,) = re.findall(r"^## What is quantized.*?(?=^## )", text,
+                            re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```", section,
+                       re.MULTILINE | re.DOTALL)
+    assert len(shown) == section.count("```sh") == 3
+    for block, output in shown:
+        done = paste(block.replace("http://127.0.0.1:8383", daemon.url), tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == output
