@@ -100,6 +100,16 @@ def test_partial_with_a_case_alone(one):
         "block/add"]
 
 
+@pytest.mark.parametrize("lua", ["return {}", "return nil", ""])
+def test_partial_with_a_case_that_names_nothing(one, lua):
+    spec = mine(f"return {{ case = function() {lua} end }}")
+    assert [x for x in plan(one, **spec)["layers"] if x["reason"] == "case:mine"] == []
+    answer = one.post("/v1/plan", json={
+        "model": one.net, "spec": {"mode": "partial", **spec}})
+    document = problem(answer, 422, "invalid_spec")
+    assert document["errors"][0]["pointer"] == "/mode"
+
+
 ENTRIES = """\
 return {
     info = "the pools",
