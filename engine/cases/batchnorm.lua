@@ -8,10 +8,9 @@ return {
         local entries = {}
         for _, layer in ipairs(model:layers("BatchNormalization")) do
             local producer = layer:producer(0)
-            local behind_conv = producer ~= nil
-                and (producer:is("Conv") or producer:is("ConvTranspose"))
+            local behind_conv = producer and producer:is("Conv", "ConvTranspose")
             if not behind_conv and not spec:names(layer) then
-                table.insert(entries, { name = layer.name })
+                entries[#entries + 1] = { name = layer.name }
             end
         end
         return entries

@@ -102,12 +102,14 @@ class_of(lua_State *L, const struct qdqi_node *node)
     return layers->classes[qdqi_layer_index(layers, node)];
 }
 
-/* Whether the layer is of a class, or of an operator of ONNX, of that name. */
+/* Whether the layer is of a class, or of an operator of ONNX, of that name. Most are not,
+   which their first letters tell. */
 static bool
 goes_by(const struct qdqi_class *cls, const struct qdqi_node *node, const char *name)
 {
-    return (cls && strcmp(cls->support.cls, name) == 0) ||
-           qdqi_node_is(node->proto, name);
+    const char *class_name = cls ? cls->support.cls : "";
+    return (*class_name == *name && *name && strcmp(class_name, name) == 0) ||
+           (*node->proto->op_type == *name && qdqi_node_is(node->proto, name));
 }
 
 static int
@@ -141,7 +143,7 @@ layer_inputs(lua_State *L)
     const struct qdqi_node *node = check_layer(L, 1);
     int n = 0;
     qdqi_sandbox_charge(L, node->proto->n_input * 4);
-    lua_newtable(L);
+    lua_createtable(L, (int)node->proto->n_input, 0);
     for (size_t i = 0; i < node->proto->n_input; i++) {
         if (qdqi_layer_input(layers_of(L), node, (int)i) != QDQI_INPUT_DATA)
             continue;
@@ -182,11 +184,17 @@ layer_weight_shape(lua_State *L)
     return 1;
 }
 
+/* is(class, …): of one of these. */
 static int
 layer_is(lua_State *L)
 {
     const struct qdqi_node *node = check_layer(L, 1);
-    lua_pushboolean(L, goes_by(class_of(L, node), node, luaL_checkstring(L, 2)));
+    const struct qdqi_class *cls = class_of(L, node);
+    int n = lua_gettop(L);
+    bool is = goes_by(cls, node, luaL_checkstring(L, 2));
+    for (int i = 3; i <= n && !is; i++)
+        is = goes_by(cls, node, luaL_checkstring(L, i));
+    lua_pushboolean(L, is);
     return 1;
 }
 

@@ -8,10 +8,10 @@ return {
         for _, layer in ipairs(model:layers("Multiply")) do
             local inputs = layer.inputs
             if #inputs > 0 and not spec:names(layer) then
-                table.insert(entries, {
+                entries[#entries + 1] = {
                     name = layer.name,
                     quantization_index = inputs,
-                })
+                }
             end
         end
         return entries

@@ -239,49 +239,63 @@ known_member(const void *members, size_t i)
     return ((const struct member *)members)[i].name;
 }
 
-static bool
-has_member(const struct member *members, const char *name)
+static int
+find_member(const struct member *members, const char *name)
 {
-    for (; members->name; members++)
-        if (strcmp(members->name, name) == 0)
-            return true;
-    return false;
+    for (int i = 0; members[i].name; i++)
+        if (strcmp(members[i].name, name) == 0)
+            return i;
+    return -1;
 }
 
-/* Refuses what the table on top has beyond the members; of several always the same. */
 static void
-check_members(lua_State *L, const struct reader *r, const struct member *members)
+unknown_member(lua_State *L, const struct reader *r, const struct member *members,
+               const char *name)
+{
+    const char *nearest = qdq_nearest_word(name, known_member, members);
+    luaL_error(L, "%s %I: unknown member '%s'%s%s%s", r->what, (LUAI_UACINT)r->row,
+               name, nearest ? ", did you mean '" : "", nearest ? nearest : "",
+               nearest ? "'?" : "");
+}
+
+/* Which members the table on top has, a bit each. Refuses others: of several always the
+   same one. */
+static unsigned
+present_members(lua_State *L, const struct reader *r, const struct member *members)
 {
     const char *unknown = NULL;
+    unsigned present = 0;
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
         qdqi_sandbox_charge(L, 4);
         if (lua_type(L, -2) != LUA_TSTRING)
             luaL_error(L, "%s %I has a member that is a %s, not a name", r->what,
                        (LUAI_UACINT)r->row, luaL_typename(L, -2));
         const char *name = lua_tostring(L, -2);
-        if (!has_member(members, name) && (!unknown || strcmp(name, unknown) < 0))
+        int i = find_member(members, name);
+        if (i >= 0)
+            present |= 1u << i;
+        else if (!unknown || strcmp(name, unknown) < 0)
             unknown = name;
     }
-    if (!unknown)
-        return;
-    const char *nearest = qdq_nearest_word(unknown, known_member, members);
-    luaL_error(L, "%s %I: unknown member '%s'%s%s%s", r->what, (LUAI_UACINT)r->row,
-               unknown, nearest ? ", did you mean '" : "", nearest ? nearest : "",
-               nearest ? "'?" : "");
+    if (unknown)
+        unknown_member(L, r, members, unknown);
+    return present;
 }
 
-/* Reads the members of the table on top that are there. */
+/* Reads the members of the table on top that are there, in the order of `members`. */
 static void
 read_row(lua_State *L, struct reader *r, const struct member *members, void *row)
 {
     if (!lua_istable(L, -1))
         luaL_error(L, "%s %I is a %s, not a table", r->what, (LUAI_UACINT)r->row,
                    luaL_typename(L, -1));
-    check_members(L, r, members);
-    for (const struct member *m = members; m->name; m++) {
-        lua_pushstring(L, m->name);
-        if (lua_rawget(L, -2) != LUA_TNIL)
-            m->read(L, r, m, (char *)row + m->offset);
+    unsigned present = present_members(L, r, members);
+    for (int i = 0; members[i].name; i++) {
+        if (!(present & 1u << i))
+            continue;
+        lua_pushstring(L, members[i].name);
+        lua_rawget(L, -2);
+        members[i].read(L, r, &members[i], (char *)row + members[i].offset);
         lua_pop(L, 1);
     }
 }

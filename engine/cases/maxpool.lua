@@ -7,7 +7,7 @@ return {
         local entries = {}
         for _, layer in ipairs(model:layers("MaxPool")) do
             if not spec:names(layer) then
-                table.insert(entries, { name = layer.name })
+                entries[#entries + 1] = { name = layer.name }
             end
         end
         return entries

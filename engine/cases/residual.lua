@@ -11,23 +11,19 @@
 -- linear one of EfficientNet, which is no node in ONNX, and an Add is not fused across a
 -- real activation. Dropout, Identity and the like are seen through.
 
-local function is_conv(layer)
-    return layer ~= nil and (layer:is("Conv") or layer:is("ConvTranspose"))
-end
-
 local function ends_conv(layer)
-    if layer ~= nil and layer:is("BatchNormalization") then
+    if layer:is("BatchNormalization") then
         layer = layer:producer(0)
     end
-    return is_conv(layer)
+    return layer ~= nil and layer:is("Conv", "ConvTranspose")
 end
 
 -- Of these inputs all but the first that a convolution makes for this layer alone; all,
 -- where there is none.
 local function without_conv(layer, inputs)
-    for place, input in ipairs(inputs) do
-        local producer = layer:producer(input)
-        if ends_conv(producer) and producer.n_consumers == 1 then
+    for place = 1, #inputs do
+        local producer = layer:producer(inputs[place])
+        if producer and producer.n_consumers == 1 and ends_conv(producer) then
             table.remove(inputs, place)
             break
         end
@@ -46,10 +42,10 @@ return {
             for _, layer in ipairs(model:layers(class)) do
                 local inputs = layer.inputs
                 if #inputs >= 2 and not spec:names(layer) then
-                    table.insert(entries, {
+                    entries[#entries + 1] = {
                         name = layer.name,
                         quantization_index = without_conv(layer, inputs),
-                    })
+                    }
                 end
             end
         end

@@ -7,7 +7,7 @@ return {
         local entries = {}
         for _, name in ipairs { "residual", "batchnorm", "maxpool" } do
             for _, entry in ipairs(library(name).case(model, spec)) do
-                table.insert(entries, entry)
+                entries[#entries + 1] = entry
             end
         end
         return entries

@@ -12,11 +12,12 @@
 #include <time.h>
 
 enum {
-    HOOK_EVERY = 100,      /* instructions; each takes at most some milliseconds */
-    MAX_SHOWN = 40,        /* bytes of a script's name in Lua's own messages */
-    MAX_REFUSED = 16,      /* emergency collections before memory counts as spent */
-    PIECE = 4096,          /* bytes of source between looks at the clock */
-    CLOCK_EVERY = 1 << 20, /* bytes allocated between looks at the clock */
+    HOOK_EVERY = 100,       /* instructions; each takes at most some milliseconds */
+    MAX_SHOWN = 40,         /* bytes of a script's name in Lua's own messages */
+    MAX_REFUSED = 16,       /* emergency collections before memory counts as spent */
+    PIECE = 4096,           /* bytes of source between looks at the clock */
+    CLOCK_EVERY = 1 << 20,  /* bytes allocated between looks at the clock */
+    COLLECT_FROM = 8 << 20, /* bytes held before garbage is collected */
 };
 
 /* Budgets: a base, and something for each node of the model. */
@@ -46,6 +47,7 @@ struct qdqi_sandbox {
     int n_scripts;
     uint64_t instructions, max_instructions;
     size_t memory, max_memory; /* held now */
+    bool collects;             /* most scripts end before collecting pays */
     size_t volume, max_volume; /* allocated in all */
     struct timespec seen;      /* when the clock was last looked at */
     int64_t started;           /* processor time, nanoseconds */
@@ -147,8 +149,13 @@ spend(struct qdqi_sandbox *s, uint64_t work)
 static void
 on_count(lua_State *L, lua_Debug *ar)
 {
+    struct qdqi_sandbox *s = sandbox_of(L);
     (void)ar;
-    spend(sandbox_of(L), HOOK_EVERY);
+    if (s->memory > COLLECT_FROM && !s->collects) {
+        lua_gc(L, LUA_GCRESTART);
+        s->collects = true;
+    }
+    spend(s, HOOK_EVERY);
 }
 
 void
@@ -403,6 +410,7 @@ qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, void *h
         qdqi_sandbox_free(&s);
         return code;
     }
+    lua_gc(s->L, LUA_GCSTOP);
     lua_sethook(s->L, on_count, LUA_MASKCOUNT, HOOK_EVERY);
     *ret = s;
     return QDQ_OK;

@@ -21,3 +21,6 @@ tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) \
 
 # The model door: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_model
+
+# The door of insertion cases: hunts under libFuzzer, replays its corpus here.
+check_PROGRAMS += tests/fuzz/fuzz_case

@@ -1,0 +1,1 @@
+return { case = function(model, spec) local t = {b = 1, a = 2, [1] = 3, [1.5] = 4, [true] = 5, [model:layer('bn')] = 6} local s = '' for k, v in pairs(t) do s = s .. tostring(k) .. v t[k] = nil end return {{name = s}} end }

@@ -1,0 +1,1 @@
+return { layer_support = { {class = 'X', kind = 'weighted', channel_axis = false} } }

@@ -1,0 +1,1 @@
+return { case = function(model, spec) local a <close = [==[ x ]=] end }
