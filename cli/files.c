@@ -109,42 +109,39 @@ digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
 
 /* --- specs ---------------------------------------------------------------- */
 
-/* The whole of a small file; the caller frees it. */
+/* Reads to the end, which a pipe has, too; the caller frees the text. */
+static bool
+read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
+          struct api_problem *problem)
+{
+    char *text = malloc(MAX_SPEC + 1);
+    if (!text)
+        return no_memory(problem);
+    errno = 0;
+    size_t len = fread(text, 1, MAX_SPEC + 1, from);
+    if (!ferror(from) && len <= MAX_SPEC) {
+        *ret = text;
+        *ret_len = len;
+        return true;
+    }
+    free(text);
+    if (ferror(from))
+        return io_problem(problem, path, errno);
+    return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                           "%s: a spec of more than %d bytes", path, MAX_SPEC);
+}
+
+/* The text of the file; "-" is standard input. */
 static bool
 file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
 {
-    int fd = -1;
-    char *text = NULL;
-    struct stat st;
-    bool ok = false;
-    if (!file_open(path, &fd, problem))
-        return false;
-    if (fstat(fd, &st) != 0) {
-        io_problem(problem, path, errno);
-        goto out;
-    }
-    if (st.st_size > MAX_SPEC) {
-        api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
-                        "%s: a spec of more than %d bytes", path, MAX_SPEC);
-        goto out;
-    }
-    text = malloc((size_t)st.st_size + 1);
-    if (!text) {
-        no_memory(problem);
-        goto out;
-    }
-    ssize_t n = pread(fd, text, (size_t)st.st_size, 0);
-    if (n < 0) {
-        io_problem(problem, path, errno);
-        goto out;
-    }
-    *ret = text;
-    *ret_len = (size_t)n;
-    text = NULL;
-    ok = true;
-out:
-    free(text);
-    close(fd);
+    bool is_input = strcmp(path, "-") == 0;
+    FILE *from = is_input ? stdin : fopen(path, "re");
+    if (!from)
+        return io_problem(problem, path, errno);
+    bool ok = read_text(from, path, ret, ret_len, problem);
+    if (!is_input)
+        fclose(from);
     return ok;
 }
 

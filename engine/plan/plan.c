@@ -492,12 +492,12 @@ warn_residual(struct planner *p, struct qdq_error *err)
     }
     if (code || !n)
         return code;
-    return qdqi_warn(&p->warnings, p->plan->arena, err, "residual_without_case", first,
-                     "%zu residual connections, this one first, are planned without a "
-                     "case for them: \"cases\": [\"" RESIDUAL_CASE
-                     "\"] lets one branch "
-                     "stay raw, so that the Add is fused with the layer that makes it",
-                     n);
+    return qdqi_warn(
+        &p->warnings, p->plan->arena, err, "residual_without_case", first,
+        "%zu residual connection%s (this, or this first) planned without a "
+        "case: \"cases\": [\"" RESIDUAL_CASE "\"] lets one branch stay raw, "
+        "so that the Add is fused with the layer that makes it",
+        n, n == 1 ? "" : "s");
 }
 
 static bool

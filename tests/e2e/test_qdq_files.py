@@ -81,12 +81,26 @@ def test_outputs_that_cannot_be(tmp_path):
 def test_inputs_that_are_no_files(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", "/dev/zero"):
-        for arguments in (["info", path], ["quantize", RESNET, "-o", "o", "--spec", path],
-                          ["quantize", RESNET, "-o", "o", "--calibration",
-                           path]):
+        for arguments in (["info", path],
+                          ["quantize", RESNET, "-o", "o", "--calibration", path]):
             done = qdq(*arguments, cwd=tmp_path)
             assert done.returncode == 1
             assert "not a regular file" in last_line(done)
+    for path in (tmp_path, "/dev/zero"):
+        done = qdq("plan", RESNET, "--spec", path, cwd=tmp_path)
+        assert done.returncode == 1
+        assert str(path) in last_line(done)
+
+
+def test_a_spec_comes_through_a_pipe(tmp_path):
+    spec = '{"mode": "partial", "layers": [{"class": "Dense"}]}'
+    done = subprocess.run([QDQ, "plan", RESNET, "--json", "--spec", "-"], input=spec,
+                          capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["summary"]["quantized_layers"] == 1
+    done = subprocess.run(["bash", "-c", f"{QDQ} plan {RESNET} --json --spec "
+                           f"<(echo '{spec}')"], capture_output=True, text=True,
+                          timeout=60)
+    assert json.loads(done.stdout)["summary"]["quantized_layers"] == 1
 
 
 def test_permissions_follow_the_umask(tmp_path):
