@@ -11,6 +11,7 @@
 #include "cases/case.h"
 #include "plan/select.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -492,12 +493,15 @@ warn_residual(struct planner *p, struct qdq_error *err)
     }
     if (code || !n)
         return code;
+    char who[64] = "this residual connection is";
+    if (n > 1)
+        snprintf(who, sizeof who, "%zu residual connections, this one first, are", n);
     return qdqi_warn(
         &p->warnings, p->plan->arena, err, "residual_without_case", first,
-        "%zu residual connection%s (this, or this first) planned without a "
-        "case: \"cases\": [\"" RESIDUAL_CASE "\"] lets one branch stay raw, "
-        "so that the Add is fused with the layer that makes it",
-        n, n == 1 ? "" : "s");
+        "%s planned without a case: \"cases\": [\"" RESIDUAL_CASE "\"] lets "
+        "one branch stay raw, so that the Add is fused with the layer that "
+        "makes it",
+        who);
 }
 
 static bool
