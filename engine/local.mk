@@ -58,6 +58,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/plan/classes.c engine/plan/classes.h \
+	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/select.c engine/plan/select.h \

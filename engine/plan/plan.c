@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 #include "cases/case.h"
-#include "plan/select.h"
+#include "plan/planner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,19 +18,6 @@
 /* First opsets of ONNX with Q/DQ per tensor, and along an axis (QuantizeLinear-10,-13).
  */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13 };
-
-struct planner {
-    const struct qdq_catalog *catalog;
-    const struct qdq_model *model;
-    const struct qdq_spec *spec;
-    struct qdq_plan *plan;
-    struct qdqi_layers *graph;
-    struct qdqi_selection selection;
-    struct qdq_layer *layers;
-    size_t n_layers;
-    struct qdqi_warnings warnings;
-    bool per_channel;
-};
 
 /* --- who decides ---------------------------------------------------------- */
 
@@ -102,209 +89,7 @@ select_entries(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- one decision per node ------------------------------------------------ */
-
-/* What is wanted of a layer, by its entry or by default. */
-struct wish {
-    bool input, weight;
-    const struct qdq_layer_entry *entry; /* NULL: none */
-    const char *reason;
-};
-
-static struct wish
-wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
-{
-    const struct qdqi_choice *choice = &p->selection.choices[node];
-    if (choice->entry)
-        return (struct wish){choice->entry->quantize_input,
-                             choice->entry->quantize_weight, choice->entry,
-                             choice->reason};
-    if (p->spec->mode == QDQ_MODE_PARTIAL)
-        return (struct wish){.reason = "not selected"};
-    bool on = cls->state == QDQI_ON;
-    return (struct wish){.input = on && cls->support.quantize_input,
-                         .weight = on && cls->support.quantize_weight,
-                         .reason = on ? "default" : "off by default"};
-}
-
-/* NULL when the layer's weight can be quantized, else why not. */
-static const char *
-why_no_weight(const struct qdqi_node *node, int weight)
-{
-    const int64_t *dims;
-    size_t rank;
-    if (!qdqi_input_is_constant(node, weight))
-        return "weight is not constant";
-    enum qdqi_input type = qdqi_input_of_dtype(node->inputs[weight]->dtype);
-    if (type != QDQI_INPUT_DATA)
-        return qdqi_input_reason(type);
-    if (!qdqi_tensor_dims(node->inputs[weight], &dims, &rank))
-        return "weight is computed from constants";
-    for (size_t i = 0; i < rank; i++)
-        if (dims[i] == 0)
-            return "weight is empty";
-    return NULL;
-}
-
-/* Gives the layer its weight. Returns why it cannot have one, or NULL. */
-static const char *
-take_weight(const struct planner *p, const struct qdqi_class *cls,
-            const struct qdqi_node *node, struct qdq_layer *layer)
-{
-    int w = qdqi_weight_input(cls, node);
-    const char *why = why_no_weight(node, w);
-    const int64_t *dims;
-    size_t rank = 0;
-    if (why)
-        return why;
-    qdqi_tensor_dims(node->inputs[w], &dims, &rank);
-    int axis = p->per_channel ? cls->axis(cls, node, w, rank) : -1;
-    if (axis == QDQI_BAD_AXIS)
-        return "weight lacks the channel axis of its layer support";
-    layer->weight_input = w;
-    layer->weight_axis = axis;
-    layer->weight = node->inputs[w]->name;
-    return NULL;
-}
-
-/* Whether the entry's quantization_index has input i; without one, all are in it. */
-static bool
-is_indexed(const struct qdq_layer_entry *entry, int i)
-{
-    if (!entry || !entry->index)
-        return true;
-    for (size_t k = 0; k < entry->n_index; k++)
-        if (entry->index[k] == i)
-            return true;
-    return false;
-}
-
-/*
- * Gives the layer its data inputs, those that `wish` wants. Returns why it can have
- * none, or NULL. Of several inputs constants and integers (Where's condition) are left
- * out; anything else keeps the layer from being quantized by halves.
- */
-static const char *
-take_inputs(const struct planner *p, const struct qdqi_class *cls,
-            const struct qdqi_node *node, const struct wish *wish, int *inputs,
-            struct qdq_layer *layer)
-{
-    enum qdqi_input hindrance = QDQI_INPUT_NO_DATA;
-    size_t n_data = 0, n = 0;
-    for (int i = 0; (size_t)i < node->proto->n_input; i++) {
-        enum qdqi_input input = qdqi_layer_input(p->graph, node, i);
-        bool left_out = cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
-                        input <= QDQI_INPUT_INTEGER;
-        n_data += input == QDQI_INPUT_DATA;
-        if (input == QDQI_INPUT_DATA && wish->input && is_indexed(wish->entry, i))
-            inputs[n++] = i;
-        else if (left_out && hindrance == QDQI_INPUT_NO_DATA)
-            hindrance = input;
-        else if (input > QDQI_INPUT_NO_DATA && !left_out)
-            return qdqi_input_reason(input);
-    }
-    if (n_data == 0)
-        return qdqi_input_reason(hindrance);
-    layer->quantized_inputs = inputs;
-    layer->n_inputs = n;
-    return NULL;
-}
-
-/* Decides on a layer of which something is wanted. Returns why it is left alone, or
-   NULL. */
-static const char *
-take_layer(const struct planner *p, const struct qdqi_class *cls,
-           const struct qdqi_node *node, const struct wish *wish, int *inputs,
-           struct qdq_layer *layer)
-{
-    const char *why = NULL;
-    if (cls->kind == QDQ_WEIGHTED && wish->weight)
-        why = take_weight(p, cls, node, layer);
-    if (!why)
-        why = take_inputs(p, cls, node, wish, inputs, layer);
-    if (why) {
-        layer->weight_input = layer->weight_axis = -1;
-        layer->weight = NULL;
-    }
-    return why;
-}
-
-/* The first index of the entry that is not that of a data input, or -1. */
-static int
-find_bad_index(const struct planner *p, const struct qdqi_node *node,
-               const struct qdq_layer_entry *entry)
-{
-    for (size_t k = 0; entry && k < entry->n_index; k++)
-        if (qdqi_layer_input(p->graph, node, entry->index[k]) == QDQI_INPUT_NO_DATA)
-            return (int)k;
-    return -1;
-}
-
-/* UNMATCHED, or one warning a node, when the entry asks for an input that is no data. */
-static enum qdq_code
-check_index(struct planner *p, const struct qdqi_node *node, size_t i,
-            struct qdq_error *err)
-{
-    const struct qdqi_choice *choice = &p->selection.choices[i];
-    int k = find_bad_index(p, node, choice->entry);
-    if (k < 0)
-        return QDQ_OK;
-    int input = choice->entry->index[k];
-    bool there = (size_t)input < node->proto->n_input;
-    const char *pointer =
-        choice->rank == QDQI_BY_CASE
-            ? choice->pointer
-            : qdqi_arena_printf(p->plan->arena, "%s/quantization_index/%d",
-                                choice->pointer, k);
-    if (!pointer)
-        return qdqi_no_memory(err);
-    return qdqi_unmatched(&p->selection, err, pointer, node->name,
-                          "%s asks for input %d of '%.128s' (%s), which %s",
-                          choice->reason, input, node->name, node->proto->op_type,
-                          there ? "has no data there" : "lacks it");
-}
-
-/* Somebody asked for this very layer by its name, so tell where they will look. */
-static enum qdq_code
-warn_left_alone(struct planner *p, const struct qdq_layer *layer,
-                const struct wish *wish, const char *why, struct qdq_error *err)
-{
-    if (p->selection.choices[layer->node].rank != QDQI_BY_NAME)
-        return QDQ_OK;
-    return qdqi_warn(&p->warnings, p->plan->arena, err, "not_quantized", layer->name,
-                     "%s names it, but it stays in floating point: %s", wish->reason,
-                     why);
-}
-
-static enum qdq_code
-decide(struct planner *p, size_t i, struct qdq_error *err)
-{
-    const struct qdqi_node *node = &p->model->graph.nodes[i];
-    const struct qdqi_class *cls = p->graph->classes[i];
-    if (!cls)
-        return QDQ_OK;
-    struct wish wish = wish_for(p, cls, i);
-    struct qdq_layer *layer = &p->layers[p->n_layers++];
-    *layer = (struct qdq_layer){.name = node->name,
-                                .op = node->proto->op_type,
-                                .cls = cls->support.cls,
-                                .node = i,
-                                .weight_input = -1,
-                                .weight_axis = -1,
-                                .reason = wish.reason};
-    enum qdq_code code = check_index(p, node, i, err);
-    if (code || !(wish.input || (wish.weight && cls->kind == QDQ_WEIGHTED)))
-        return code;
-    int *inputs =
-        qdqi_arena_array(p->plan->arena, node->proto->n_input, sizeof *inputs);
-    if (!inputs)
-        return qdqi_no_memory(err);
-    const char *why = take_layer(p, cls, node, &wish, inputs, layer);
-    if (!why)
-        return QDQ_OK;
-    layer->reason = why;
-    return warn_left_alone(p, layer, &wish, why, err);
-}
+/* --- each tensor once ----------------------------------------------------- */
 
 static bool
 is_quantized(const struct qdq_layer *layer)
@@ -312,19 +97,22 @@ is_quantized(const struct qdq_layer *layer)
     return layer->n_inputs > 0 || layer->weight_input >= 0;
 }
 
-/* --- each tensor once ----------------------------------------------------- */
+/* What has a pair already: activations by name, weights by "name/axis". */
+struct seen {
+    struct qdqi_map *activations, *weights;
+};
 
 static enum qdq_code
-collect_layer(struct planner *p, const struct qdq_layer *layer, struct qdqi_map *seen,
+collect_layer(struct planner *p, const struct qdq_layer *layer, const struct seen *seen,
               const char **names, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
     const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
     for (size_t i = 0; i < layer->n_inputs; i++) {
         struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
-        if (qdqi_map_get(seen, t->name))
+        if (qdqi_map_get(seen->activations, t->name))
             continue;
-        if (!qdqi_map_put(seen, t->name, t))
+        if (!qdqi_map_put(seen->activations, t->name, t))
             return qdqi_no_memory(err);
         names[plan->view.n_tensors] = t->name;
         plan->activations[plan->view.n_tensors++] = t;
@@ -333,10 +121,10 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, struct qdqi_map 
         return QDQ_OK;
     const char *key =
         qdqi_arena_printf(plan->arena, "%s/%d", layer->weight, layer->weight_axis);
-    if (key && qdqi_map_get(seen, key))
+    if (key && qdqi_map_get(seen->weights, key))
         return QDQ_OK;
     struct qdqi_tensor *t = node->inputs[layer->weight_input];
-    if (!key || !qdqi_map_put(seen, key, t))
+    if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
     plan->weights[plan->view.n_weights++] =
         (struct qdqi_planned_weight){t, layer->weight_axis, layer->name};
@@ -356,11 +144,12 @@ collect(struct planner *p, struct qdq_error *err)
     plan->activations =
         qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->activations);
     plan->weights = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->weights);
-    struct qdqi_map *seen = qdqi_map_new(plan->arena);
-    if (!names || !plan->activations || !plan->weights || !seen)
+    struct seen seen = {qdqi_map_new(plan->arena), qdqi_map_new(plan->arena)};
+    if (!names || !plan->activations || !plan->weights || !seen.activations ||
+        !seen.weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
-        enum qdq_code code = collect_layer(p, &p->layers[i], seen, names, err);
+        enum qdq_code code = collect_layer(p, &p->layers[i], &seen, names, err);
         if (code)
             return code;
     }
@@ -465,7 +254,7 @@ leaves_one_free(const struct planner *p, const struct qdqi_node *node,
 {
     for (int i = 0; (size_t)i < node->proto->n_input; i++)
         if (qdqi_layer_input(p->graph, node, i) == QDQI_INPUT_DATA &&
-            !is_indexed(entry, i))
+            !qdqi_is_indexed(entry, i))
             return true;
     return false;
 }
@@ -528,7 +317,7 @@ make(struct planner *p, struct qdq_error *err)
     if (!p->layers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
-        if ((code = decide(p, i, err)))
+        if ((code = qdqi_decide(p, i, err)))
             return code;
     if (p->spec->mode == QDQ_MODE_FULL && has_adds(p) && (code = warn_residual(p, err)))
         return code;

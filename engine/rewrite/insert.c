@@ -12,7 +12,8 @@ struct pairs {
     const struct qdqi_pair_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    struct qdqi_map *made; /* key of a pair -> name of its output */
+    struct qdqi_map *made;         /* activation -> its dequantized tensor */
+    struct qdqi_map *made_weights; /* the same by weight_key() */
 };
 
 /*
@@ -72,7 +73,8 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
         add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
                  p->scales->n_weights[i], w->axis);
     const char *key = weight_key(p, w->tensor->name, w->axis);
-    if (!output || !key || !qdqi_map_put(p->made, key, (void *)(uintptr_t)output))
+    if (!output || !key ||
+        !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
 }
@@ -93,7 +95,7 @@ connect_layer(struct pairs *p, const struct qdq_layer *layer, struct qdq_error *
     if (!key)
         return qdqi_no_memory(err);
     qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
-                        qdqi_map_get(p->made, key));
+                        qdqi_map_get(p->made_weights, key));
     return QDQ_OK;
 }
 
@@ -109,9 +111,10 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                       .scales = scales,
                       .edit = qdqi_edit_new(source, arena),
                       .arena = arena,
-                      .made = qdqi_map_new(arena)};
+                      .made = qdqi_map_new(arena),
+                      .made_weights = qdqi_map_new(arena)};
     enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made)
+    if (!p.edit || !p.made || !p.made_weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if ((code = pair_activation(&p, i, err)))

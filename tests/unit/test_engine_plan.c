@@ -157,6 +157,19 @@ START_TEST(shared_tensors_count_once)
 }
 END_TEST
 
+/* "w4/0" is how a weight along axis 0 would be called if names were glued together. */
+START_TEST(weights_and_activations_have_names_of_their_own)
+{
+    builder_init(&b, 13);
+    add_tensors();
+    builder_node(&b, "Identity", "id", "x", "w4/0");
+    builder_node(&b, "Conv", "c1", "w4/0,w4", "a");
+    ck_assert_int_eq(make_plan(), QDQ_OK);
+    ck_assert_uint_eq(qdq_plan_view(plan)->n_tensors, 1);
+    ck_assert_uint_eq(qdq_plan_view(plan)->n_weights, 1);
+}
+END_TEST
+
 static const struct {
     int64_t opset;
     enum qdq_code code;
@@ -244,6 +257,7 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, each_node_is_decided, 0, sizeof nodes / sizeof *nodes);
     tcase_add_test(t, shared_tensors_count_once);
+    tcase_add_test(t, weights_and_activations_have_names_of_their_own);
     tcase_add_loop_test(t, opset_decides_what_can_be_said, 0,
                         sizeof opsets / sizeof *opsets);
     tcase_add_test(t, a_quantized_model_is_named_as_such);

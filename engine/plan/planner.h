@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A plan while it is made: plan.c walks through the steps, decide.c is one of them. */
+#ifndef QDQI_PLANNER_H
+#define QDQI_PLANNER_H
+
+#include "plan/plan.h"
+#include "plan/select.h"
+
+struct planner {
+    const struct qdq_catalog *catalog;
+    const struct qdq_model *model;
+    const struct qdq_spec *spec;
+    struct qdq_plan *plan;
+    struct qdqi_layers *graph;
+    struct qdqi_selection selection;
+    struct qdq_layer *layers;
+    size_t n_layers;
+    struct qdqi_warnings warnings;
+    bool per_channel;
+};
+
+/* Decides on node i, if it is of a class: which of its inputs get a pair, and why. */
+enum qdq_code qdqi_decide(struct planner *p, size_t i,
+                          struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Whether an entry's quantization_index has input i; without one (or entry) all are in
+   it. */
+bool qdqi_is_indexed(const struct qdq_layer_entry *entry, int i);
+
+#endif
