@@ -5,7 +5,7 @@ toolkit/MODEL.json has the tables that the toolkit itself made of a network, eac
 the spec that says the same here: {"tables": {variant: {"spec": …, "expect": {node name:
 op, inputs with a pair, weight, axis}}}}. A node that a table does not name has no pair
 on any input. MODEL.onnx.xz is the network as tf2onnx exports it; MODEL.nofold.onnx.xz
-with every BatchNormalization kept. The networks: eight small ones of the toolkit's own
+with every BatchNormalization kept. The networks: seven small ones of the toolkit's own
 tests, ResNet50 and MobileNetV2; their weights are constants.
 """
 
