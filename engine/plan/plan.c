@@ -293,11 +293,14 @@ warn_residual(struct planner *p, struct qdq_error *err)
         who);
 }
 
+/* Whether there is an Add or Sum that only its class, or nothing, decides about. */
 static bool
-has_adds(const struct planner *p)
+has_open_adds(const struct planner *p)
 {
     for (size_t i = 0; i < p->n_layers; i++)
-        if (strcmp(p->layers[i].op, "Add") == 0 || strcmp(p->layers[i].op, "Sum") == 0)
+        if (p->selection.choices[p->layers[i].node].rank < QDQI_BY_CASE &&
+            (strcmp(p->layers[i].op, "Add") == 0 ||
+             strcmp(p->layers[i].op, "Sum") == 0))
             return true;
     return false;
 }
@@ -319,7 +322,8 @@ make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = qdqi_decide(p, i, err)))
             return code;
-    if (p->spec->mode == QDQ_MODE_FULL && has_adds(p) && (code = warn_residual(p, err)))
+    if (p->spec->mode == QDQ_MODE_FULL && has_open_adds(p) &&
+        (code = warn_residual(p, err)))
         return code;
     if ((code = collect(p, err)) || (code = check_given_ranges(p, err)) ||
         (code = check_opset(p, err)) || (code = warn_nested(p, err)))
