@@ -36,6 +36,7 @@ run_case(lua_State *L)
     qdqi_script_push_case(L);
     if (lua_isnil(L, -1))
         luaL_error(L, "the script's table has no 'case'");
+    qdqi_sandbox_blame(L);
     qdqi_push_model(L);
     qdqi_push_spec(L);
     lua_call(L, 2, 1);

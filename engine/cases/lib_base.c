@@ -37,6 +37,15 @@ base_tostring(lua_State *L)
     return 1;
 }
 
+int
+qdqi_call_original(lua_State *L)
+{
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 /* tonumber(v [, base]): Lua's own, which takes a time that follows the text's length. */
 static int
 base_tonumber(lua_State *L)
@@ -45,10 +54,7 @@ base_tonumber(lua_State *L)
         lua_pushnil(L);
         return 1;
     }
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, 1);
-    return 1;
+    return qdqi_call_original(L);
 }
 
 /* --- pcall ---------------------------------------------------------------- */
@@ -227,46 +233,59 @@ base_pairs(lua_State *L)
 
 /* --- all of it ------------------------------------------------------------ */
 
-static const char *const kept[] = {"assert", "error", "ipairs", "select", "type"};
-static const char *const dropped_math[] = {"random", "randomseed"};
-
-/* Takes functions out of Lua's own table on top, into the globals below it. */
-static void
-keep(lua_State *L)
+void
+qdqi_push_tamed(lua_State *L, const char *library, lua_CFunction open,
+                const struct qdqi_tamed *functions)
 {
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        lua_getfield(L, -1, kept[i]);
-        lua_setfield(L, -3, kept[i]);
+    luaL_requiref(L, library, open, false);
+    lua_newtable(L);
+    for (; functions->name; functions++) {
+        lua_getfield(L, -2, functions->name);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -3, functions->name);
+        if (functions->instead) {
+            lua_pushcclosure(L, functions->instead, 1);
+        } else {
+            lua_pop(L, 1);
+            lua_pushnil(L);
+        }
+        lua_setfield(L, -3, functions->name);
     }
-    lua_getfield(L, -1, "tonumber");
-    lua_pushcclosure(L, base_tonumber, 1);
-    lua_setfield(L, -3, "tonumber");
+    /* Lua's messages look here for a function's name; scripts cannot. */
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    lua_insert(L, -2);
+    lua_setfield(L, -2, library);
     lua_pop(L, 1);
 }
 
 void
 qdqi_libs_open(lua_State *L)
 {
-    static const luaL_Reg own[] = {{"pairs", base_pairs},
-                                   {"pcall", base_pcall},
-                                   {"tostring", base_tostring},
-                                   {NULL, NULL}};
+    static const char *const kept[] = {"assert", "error", "ipairs", "select", "type"};
+    static const struct qdqi_tamed base[] = {{"pairs", base_pairs},
+                                             {"pcall", base_pcall},
+                                             {"tonumber", base_tonumber},
+                                             {"tostring", base_tostring},
+                                             {NULL, NULL}};
+    static const struct qdqi_tamed math[] = {
+        {"random", NULL}, {"randomseed", NULL}, {NULL, NULL}};
     lua_newtable(L);
-    luaL_requiref(L, LUA_GNAME, luaopen_base, false);
-    keep(L);
-    luaL_setfuncs(L, own, 0);
-    luaL_requiref(L, LUA_MATHLIBNAME, luaopen_math, false);
-    for (size_t i = 0; i < sizeof dropped_math / sizeof *dropped_math; i++) {
-        lua_pushnil(L);
-        lua_setfield(L, -2, dropped_math[i]);
+    qdqi_push_tamed(L, LUA_GNAME, luaopen_base, base);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        lua_getfield(L, -1, kept[i]);
+        lua_setfield(L, -3, kept[i]);
     }
+    for (const struct qdqi_tamed *f = base; f->name; f++) {
+        lua_getfield(L, -1, f->name);
+        lua_setfield(L, -3, f->name);
+    }
+    lua_pop(L, 1);
+    qdqi_push_tamed(L, LUA_MATHLIBNAME, luaopen_math, math);
     lua_setfield(L, -2, LUA_MATHLIBNAME);
     qdqi_push_string_lib(L);
     lua_setfield(L, -2, LUA_STRLIBNAME);
     qdqi_push_table_lib(L);
     lua_setfield(L, -2, LUA_TABLIBNAME);
-    /* Nothing leads to the globals and libraries that luaopen_… filled any more. */
+    /* Nothing leads to the globals that luaopen_base() filled any more. */
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
-    lua_pushnil(L);
-    lua_setfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
 }

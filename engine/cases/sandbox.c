@@ -58,6 +58,7 @@ struct qdqi_sandbox {
     enum end end;           /* once set, nothing of the script runs any more */
     struct place ended;     /* where */
     struct place innermost; /* of an error that is being thrown */
+    struct place blamed;    /* for one that is thrown outside of all scripts */
 };
 
 static struct qdqi_sandbox *
@@ -98,6 +99,17 @@ place_now(const struct qdqi_sandbox *s)
         return (struct place){find_script(s, shown, strlen(shown)), ar.currentline};
     }
     return (struct place){-1, 0};
+}
+
+void
+qdqi_sandbox_blame(lua_State *L)
+{
+    struct qdqi_sandbox *s = sandbox_of(L);
+    lua_Debug ar;
+    lua_pushvalue(L, -1);
+    lua_getinfo(L, ">S", &ar);
+    const char *shown = *ar.source == '=' ? ar.source + 1 : ar.source;
+    s->blamed = (struct place){find_script(s, shown, strlen(shown)), ar.linedefined};
 }
 
 /* --- budgets -------------------------------------------------------------- */
@@ -349,6 +361,8 @@ report(struct qdqi_sandbox *s, struct qdq_error *err)
     else
         snprintf(end, sizeof end, "the error is a %s value, not a text",
                  luaL_typename(s->L, -1));
+    if (at.line <= 0)
+        at = s->blamed;
     /* The first script is the one that the label names. */
     if (at.line > 0 && at.script > 0)
         snprintf(where, sizeof where, ", line %d of '%s'", at.line,

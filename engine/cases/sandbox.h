@@ -55,6 +55,8 @@ enum qdq_code qdqi_sandbox_run(struct qdqi_sandbox *sandbox, lua_CFunction funct
 void *qdqi_sandbox_host(lua_State *L);
 /* Takes `work`, in about instructions, from the budget; raises when it is spent. */
 void qdqi_sandbox_charge(lua_State *L, size_t work);
+/* Makes errors that no line of a script raises those of the function on top. */
+void qdqi_sandbox_blame(lua_State *L);
 /* Whether a call that ended in `status` has to end the script as a whole. */
 bool qdqi_sandbox_is_over(lua_State *L, int status);
 /* Raises an error that ends the run in NO_MEMORY. */
