@@ -8,7 +8,6 @@
 #include "cases/catalog.h"
 
 #include "cases/entries.h"
-#include "plan/classes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,10 +58,8 @@ struct qdq_catalog {
     size_t n_files;
     const struct qdq_case_info **cases; /* the library's, too; by name */
     size_t n_cases;
-    struct qdq_support *support; /* of all files, in order */
-    size_t n_support;
-    struct qdq_layer_support *layers; /* the same as it is listed */
-    size_t n_layers;
+    struct qdqi_class *rows; /* layer support of all files, as it is tried */
+    size_t n_rows;
     struct qdq_error broken; /* the first script that is no good */
 };
 
@@ -315,78 +312,36 @@ list_cases(struct qdq_catalog *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-static const char *const kind_names[] = {[QDQ_WEIGHTED] = "weighted",
-                                         [QDQ_NON_WEIGHTED] = "non_weighted",
-                                         [QDQ_MULTI_INPUT] = "multi_input"};
-
-/* A row as it is listed; `op` is what its class goes by. */
-static struct qdq_layer_support
-listed(const struct qdq_support *row, const char *op, const char *note)
+/* Adds a file's rows, or counts them when there is no room for any yet. */
+static enum qdq_code
+add_rows(struct qdq_catalog *c, const struct file *file, struct qdq_error *err)
 {
-    return (struct qdq_layer_support){
-        .cls = row->cls,
-        .op = op,
-        .kind = kind_names[row->kind],
-        .weight_input = row->weight_input,
-        .quantize_input = row->quantize_input,
-        .quantize_weight = row->quantize_weight && row->kind == QDQ_WEIGHTED,
-        .selected_by = row->quantize_input || row->quantize_weight ? "default" : "any",
-        .note = note,
-        .source = FROM_OPERATOR,
-    };
+    const char *note =
+        qdqi_arena_printf(c->arena, "layer support of %s" SUFFIX, file->info.name);
+    if (!note)
+        return qdqi_no_memory(err);
+    for (size_t k = file->n_support; k-- > 0;)
+        c->n_rows += qdqi_given_rows(&file->support[k], FROM_OPERATOR, note,
+                                     c->rows ? c->rows + c->n_rows : NULL);
+    return QDQ_OK;
 }
 
-/* Lists a row once for each operator of the class that it replaces. */
-static void
-list_row(struct qdq_catalog *c, const struct qdq_support *row, const char *note)
-{
-    const struct qdq_layer_support *known;
-    bool replaces = false;
-    for (size_t i = 0; (known = qdqi_library_layer(i)); i++)
-        if (strcmp(known->cls, row->cls) == 0) {
-            c->layers[c->n_layers++] = listed(row, known->op, note);
-            replaces = true;
-        }
-    if (!replaces)
-        c->layers[c->n_layers++] = listed(row, row->cls, note);
-}
-
-/* How many rows of the library one class has at most. */
-static size_t
-library_rows(void)
-{
-    size_t n = 0;
-    while (qdqi_library_layer(n))
-        n++;
-    return n;
-}
-
-/* The last of equal rows counts, so they are listed from the end. */
+/* The last of equal rows counts, so they are tried from the end. */
 static enum qdq_code
 list_support(struct qdq_catalog *c, struct qdq_error *err)
 {
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < c->n_files; i++)
-        n += c->files[i].n_support;
-    c->support = qdqi_arena_array(c->arena, n, sizeof *c->support);
-    c->layers = qdqi_arena_array(c->arena, n * (1 + library_rows()), sizeof *c->layers);
-    if (!c->support || !c->layers)
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = c->n_files; i-- > 0 && !code;)
+        code = add_rows(c, &c->files[i], err);
+    if (code || !c->n_rows)
+        return code;
+    c->rows = qdqi_arena_array(c->arena, c->n_rows, sizeof *c->rows);
+    if (!c->rows)
         return qdqi_no_memory(err);
-    c->n_support = n;
-    for (size_t i = c->n_files; i-- > 0;) {
-        const struct file *file = &c->files[i];
-        const char *note =
-            qdqi_arena_printf(c->arena, "layer support of %s" SUFFIX, file->info.name);
-        if (!note)
-            return qdqi_no_memory(err);
-        at += file->n_support;
-        if (file->n_support)
-            memcpy(c->support + n - at, file->support,
-                   file->n_support * sizeof *file->support);
-        for (size_t k = file->n_support; k-- > 0;)
-            list_row(c, &file->support[k], note);
-    }
-    return QDQ_OK;
+    c->n_rows = 0;
+    for (size_t i = c->n_files; i-- > 0 && !code;)
+        code = add_rows(c, &c->files[i], err);
+    return code;
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -467,15 +422,15 @@ qdqi_catalog_find(const struct qdq_catalog *catalog, const char *name)
 }
 
 size_t
-qdqi_catalog_support(const struct qdq_catalog *catalog, const struct qdq_support **ret)
+qdqi_catalog_rows(const struct qdq_catalog *catalog, const struct qdqi_class **ret)
 {
-    *ret = catalog ? catalog->support : NULL;
-    return catalog ? catalog->n_support : 0;
+    *ret = catalog ? catalog->rows : NULL;
+    return catalog ? catalog->n_rows : 0;
 }
 
 const struct qdq_layer_support *
 qdq_catalog_layer(const struct qdq_catalog *catalog, size_t i)
 {
-    size_t n = catalog ? catalog->n_layers : 0;
-    return i < n ? &catalog->layers[i] : qdqi_library_layer(i - n);
+    size_t n = catalog ? catalog->n_rows : 0;
+    return i < n ? &catalog->rows[i].support : qdqi_library_layer(i - n);
 }

@@ -3,11 +3,11 @@
 #ifndef QDQI_CATALOG_H
 #define QDQI_CATALOG_H
 
-#include "qdq/catalog.h"
+#include "plan/classes.h"
 
-/* Layer support rows of the operator's folder; 0 for a NULL catalog. */
-size_t qdqi_catalog_support(const struct qdq_catalog *catalog,
-                            const struct qdq_support **ret);
+/* Rows of the operator's folder, in the order in which they are tried. */
+size_t qdqi_catalog_rows(const struct qdq_catalog *catalog,
+                         const struct qdqi_class **ret);
 /* The case of that name: the operator's, else the library's; NULL: none. */
 const struct qdq_case_info *qdqi_catalog_find(const struct qdq_catalog *catalog,
                                               const char *name);

@@ -293,6 +293,53 @@ qdqi_library_layer(size_t i)
     return i < N_LIBRARY ? &library[i].support : NULL;
 }
 
+/* --- rows that are given -------------------------------------------------- */
+
+static struct qdqi_class
+given_row(const struct qdq_support *given, const struct qdqi_class *like,
+          const char *source, const char *note)
+{
+    bool weight = given->kind == QDQ_WEIGHTED && given->quantize_weight;
+    bool is_on = given->quantize_input || weight;
+    return (struct qdqi_class){
+        .support = {.cls = given->cls,
+                    .op = like ? like->support.op : given->cls,
+                    .kind = kind_names[given->kind],
+                    .weight_input =
+                        given->kind == QDQ_WEIGHTED ? given->weight_input : -1,
+                    .quantize_input = given->quantize_input,
+                    .quantize_weight = weight,
+                    .selected_by = is_on ? BY_ON : BY_OFF,
+                    .note = note   ? note
+                            : like ? like->support.note
+                                   : given->cls,
+                    .source = source},
+        .kind = given->kind,
+        .state = is_on ? QDQI_ON : QDQI_OFF,
+        .axis = axis_given,
+        .is = like ? like->is : any_node,
+        .given_axis = given->channel_axis,
+    };
+}
+
+size_t
+qdqi_given_rows(const struct qdq_support *given, const char *source, const char *note,
+                struct qdqi_class *ret)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_LIBRARY; i++) {
+        const struct qdqi_class *like = &library[i];
+        if (like->state == QDQI_NAMED || strcmp(like->support.cls, given->cls) != 0)
+            continue;
+        if (ret)
+            ret[n] = given_row(given, like, source, note);
+        n++;
+    }
+    if (n == 0 && ret)
+        ret[0] = given_row(given, NULL, source, note);
+    return n ? n : 1;
+}
+
 /* --- the rows of one plan ------------------------------------------------- */
 
 /* The rows of one operator, in the order in which they are tried. */
@@ -340,52 +387,19 @@ add_row(struct qdqi_classes *c, const struct qdqi_class *cls)
     return add_name(c, cls->support.cls) && add_name(c, cls->support.op);
 }
 
-/* A given row in the place of `like` (NULL: of every node of that operator). */
-static bool
-add_given(struct qdqi_classes *c, const struct qdq_support *given,
-          const struct qdqi_class *like, const char *source)
-{
-    struct qdqi_class *cls = qdqi_arena_alloc(c->arena, sizeof *cls);
-    bool is_on = given->quantize_input || given->quantize_weight;
-    if (!cls)
-        return false;
-    *cls = (struct qdqi_class){
-        .support = {.cls = given->cls,
-                    .op = like ? like->support.op : given->cls,
-                    .kind = kind_names[given->kind],
-                    .weight_input =
-                        given->kind == QDQ_WEIGHTED ? given->weight_input : -1,
-                    .quantize_input = given->quantize_input,
-                    .quantize_weight =
-                        given->quantize_weight && given->kind == QDQ_WEIGHTED,
-                    .selected_by = is_on ? BY_ON : BY_OFF,
-                    .note = like ? like->support.note : given->cls,
-                    .source = source},
-        .kind = given->kind,
-        .state = is_on ? QDQI_ON : QDQI_OFF,
-        .axis = axis_given,
-        .is = like ? like->is : any_node,
-        .given_axis = given->channel_axis,
-    };
-    return add_row(c, cls);
-}
-
 /* The last of equal rows counts, so they are added from the end. */
 static bool
-add_all_given(struct qdqi_classes *c, const struct qdq_support *given, size_t n,
-              const char *source)
+add_spec_rows(struct qdqi_classes *c, const struct qdq_support *given, size_t n)
 {
     while (n-- > 0) {
-        bool replaces = false;
-        for (size_t i = 0; i < N_LIBRARY; i++)
-            if (library[i].state != QDQI_NAMED &&
-                strcmp(library[i].support.cls, given[n].cls) == 0) {
-                replaces = true;
-                if (!add_given(c, &given[n], &library[i], source))
-                    return false;
-            }
-        if (!replaces && !add_given(c, &given[n], NULL, source))
+        size_t n_rows = qdqi_given_rows(&given[n], "spec", NULL, NULL);
+        struct qdqi_class *rows = qdqi_arena_array(c->arena, n_rows, sizeof *rows);
+        if (!rows)
             return false;
+        qdqi_given_rows(&given[n], "spec", NULL, rows);
+        for (size_t i = 0; i < n_rows; i++)
+            if (!add_row(c, &rows[i]))
+                return false;
     }
     return true;
 }
@@ -395,8 +409,8 @@ qdqi_classes_new(const struct qdq_catalog *catalog, const struct qdq_spec *spec,
                  struct qdqi_arena *arena, struct qdqi_classes **ret,
                  struct qdq_error *err)
 {
-    const struct qdq_support *operators;
-    size_t n_operators = qdqi_catalog_support(catalog, &operators);
+    const struct qdqi_class *operators;
+    size_t n_operators = qdqi_catalog_rows(catalog, &operators);
     struct qdqi_classes *c = qdqi_arena_alloc(arena, sizeof *c);
     if (!c)
         return qdqi_no_memory(err);
@@ -407,8 +421,9 @@ qdqi_classes_new(const struct qdq_catalog *catalog, const struct qdq_spec *spec,
     c->names = qdqi_arena_array(
         arena, 2 * (N_LIBRARY + spec->n_support + n_operators) + 1, sizeof *c->names);
     bool ok = c->by_op && c->known && c->names &&
-              add_all_given(c, spec->support, spec->n_support, "spec") &&
-              add_all_given(c, operators, n_operators, "operator");
+              add_spec_rows(c, spec->support, spec->n_support);
+    for (size_t i = 0; ok && i < n_operators; i++)
+        ok = add_row(c, &operators[i]);
     for (size_t i = 0; ok && i < N_LIBRARY; i++)
         ok = add_row(c, &library[i]);
     if (!ok)

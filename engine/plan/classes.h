@@ -27,6 +27,14 @@ enum { QDQI_BAD_AXIS = -2 };
    operator's, the library's. */
 struct qdqi_classes;
 
+/*
+ * The rows that a given one stands for: one in the place of each row of the library that
+ * bears its class, else one for every node of that operator. `note` NULL: how those are
+ * recognized. Returns how many; `ret` NULL: counts alone.
+ */
+size_t qdqi_given_rows(const struct qdq_support *given, const char *source,
+                       const char *note, struct qdqi_class *ret);
+
 /* Borrows from catalog and spec; lies in the arena. NO_MEMORY. */
 enum qdq_code qdqi_classes_new(const struct qdq_catalog *catalog,
                                const struct qdq_spec *spec, struct qdqi_arena *arena,

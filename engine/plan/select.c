@@ -101,12 +101,12 @@ without_support(const struct chooser *c, const struct qdqi_node *node,
     if (s->unmatched_is_error)
         return qdq_error_set(
             err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, pointer,
-            "%s names '%s', a %s that the layer support does not cover "
-            "as it stands: add a class to layer_support",
+            "%s names '%.128s', and no class of the layer support fits this %s as it "
+            "stands; layer_support adds one",
             c->who, node->name, op);
     return qdqi_warn(s->warnings, s->arena, err, "no_support", node->name,
-                     "%s names it, but the layer support does not cover this %s as it "
-                     "stands: add a class to layer_support",
+                     "%s names it, and no class of the layer support fits this %s as "
+                     "it stands; layer_support adds one",
                      c->who, op);
 }
 

@@ -203,6 +203,9 @@ HOSTILE = {
     "string.rep of 1 GB inside pcall": (
         script("while true do pcall(string.rep, 'x', 1 << 30) end"), 4),
     "string.format": (script("return string.format('%099999999d', 1)"), 4),
+    "a pattern that explodes": (
+        script("return string.find(('a'):rep(6e4), ('a-'):rep(99) .. 'b')"), 4,
+        "pattern"),
     "os.execute": (script("os.execute('touch /tmp/qdqd_was_here')"), 4, "os"),
     "io.open": (script("io.open('/etc/passwd')"), 4, "io"),
     "require": (script("require('os')"), 4, "require"),
@@ -218,24 +221,24 @@ HOSTILE = {
     "a very long error": (script("error(string.rep('long ', 1e4))"), 4, "long"),
     "lines in an error": (script("error('a\\nb\\27[2J')"), 4),
     "calls nil": (script("local x\nx()"), 5),
-    "wrong return type": (script("return 5"), None, "number", "list"),
-    "wrong return type, text": (script("return 'Add'"), None, "string", "list"),
-    "entry that is none": (script("return { 'Add' }"), None, "entry 1"),
+    "wrong return type": (script("return 5"), 3, "number", "list"),
+    "wrong return type, text": (script("return 'Add'"), 3, "string", "list"),
+    "entry that is none": (script("return { 'Add' }"), 3, "entry 1"),
     "entry with an unknown member": (
-        script("return { { class = 'Add', index = { 0 } } }"), None, "entry 1",
+        script("return { { class = 'Add', index = { 0 } } }"), 3, "entry 1",
         "'index'"),
-    "entry without a selector": (script("return { {} }"), None, "entry 1"),
+    "entry without a selector": (script("return { {} }"), 3, "entry 1"),
     "entry with a wrong type": (
-        script("return { { class = 'Add', quantize_input = 'no' } }"), None, "entry 1",
+        script("return { { class = 'Add', quantize_input = 'no' } }"), 3, "entry 1",
         "'quantize_input'"),
     "entry with an empty index": (
         script("return { { class = 'Add' }, { class = 'Add', quantization_index = {} } }"
-               ), None, "entry 2", "'quantization_index'"),
+               ), 3, "entry 2", "'quantization_index'"),
     "entries without end": (
         script("local t = {} for i = 1, 1e7 do t[i] = { class = 'Add' } end return t"),
         4),
     "an entry that holds itself": (
-        script("local t = {} t.name = t return { t }"), None, "entry 1", "'name'"),
+        script("local t = {} t.name = t return { t }"), 3, "entry 1", "'name'"),
     "returns nothing": ("local x = 1", None, "nothing"),
     "no function": ("return { info = 'x', case = 5 }", None, "'case'", "number"),
     "a model that is changed": (script("model.nodes = nil"), 4, "model"),

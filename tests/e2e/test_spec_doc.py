@@ -71,7 +71,7 @@ def engine_source():
 
 def test_tables_of_reasons_and_warnings():
     source = engine_source()
-    plan = (ROOT / "engine" / "plan" / "plan.c").read_text()
+    plan = (ROOT / "engine" / "plan" / "decide.c").read_text()
     reasons = re.findall(r'\[QDQI_INPUT_\w+\] = "([^"]+)"', source)
     reasons += re.findall(r'return "([a-z ]+)";', plan)
     reasons += ["default", "off by default", "not selected"]

@@ -1061,7 +1061,7 @@ START_TEST(folder_of_layer_support)
 {
     struct qdq_catalog *catalog = NULL;
     struct qdq_error err = {0};
-    const struct qdq_support *rows;
+    const struct qdqi_class *rows;
     folder_setup();
     put("a.lua", "return { layer_support = { {class = 'GlobalMaxPool', kind = "
                  "'non_weighted'}, {class = 'Dense', kind = 'weighted', weight_input = "
@@ -1074,17 +1074,16 @@ START_TEST(folder_of_layer_support)
     ck_assert_int_eq(qdq_catalog_check(catalog, &err), QDQ_OK);
     ck_assert_ptr_null(qdqi_catalog_find(catalog, "a"));
     ck_assert_ptr_nonnull(qdqi_catalog_find(catalog, "b"));
-    ck_assert_uint_eq(qdqi_catalog_support(catalog, &rows), 4);
-    ck_assert_str_eq(rows[0].cls, "GlobalMaxPool");
-    ck_assert_int_eq(rows[0].kind, QDQ_NON_WEIGHTED);
-    ck_assert_int_eq(rows[0].weight_input, -1);
-    ck_assert_int_eq(rows[0].channel_axis, QDQ_NO_AXIS);
-    ck_assert(rows[0].quantize_input);
-    ck_assert_int_eq(rows[1].channel_axis, -1);
-    ck_assert(!rows[1].quantize_input);
-    ck_assert_int_eq(rows[2].kind, QDQ_MULTI_INPUT);
-    ck_assert_int_eq(rows[3].weight_input, 1);
-    ck_assert_int_eq(rows[3].channel_axis, QDQ_NO_AXIS);
+    ck_assert_uint_eq(qdqi_catalog_rows(catalog, &rows), 5);
+    ck_assert_int_eq(rows[0].support.weight_input, 1);
+    ck_assert_int_eq(rows[0].given_axis, QDQ_NO_AXIS);
+    ck_assert_int_eq(rows[1].kind, QDQ_MULTI_INPUT);
+    ck_assert_int_eq(rows[2].given_axis, -1);
+    ck_assert(!rows[2].support.quantize_input);
+    ck_assert_int_eq(rows[4].kind, QDQ_NON_WEIGHTED);
+    ck_assert_int_eq(rows[4].support.weight_input, -1);
+    ck_assert_int_eq(rows[4].given_axis, QDQ_NO_AXIS);
+    ck_assert(rows[4].support.quantize_input);
     /* The last counts, so it stands first; Dense is Gemm and MatMul. */
     static const char *const listed[][3] = {
         {"Quux", "Quux", "layer support of b.lua"},
@@ -1162,8 +1161,8 @@ START_TEST(folder_with_a_broken_file)
     ck_assert_int_eq(qdq_catalog_check(w.catalog, &w.err), QDQ_CASE_FAILED);
     expect_in(w.err.text, broken[_i].check);
     ck_assert_int_eq(w.err.kind, QDQ_AT_NOTHING);
-    const struct qdq_support *rows;
-    ck_assert_uint_eq(qdqi_catalog_support(w.catalog, &rows), 0);
+    const struct qdqi_class *rows;
+    ck_assert_uint_eq(qdqi_catalog_rows(w.catalog, &rows), 0);
     if (broken[_i].run) {
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)strlen(broken[_i].file) - 4,
