@@ -1,5 +1,5 @@
 # Unit programs of the engine (without engine/data).
-EXTRA_DIST += tests/unit/builder.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/test_engine_cases \
 	tests/unit/test_engine_constant \
@@ -10,14 +10,12 @@ check_PROGRAMS += \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton
 
-# In the tests of insertion cases, too, the Nth allocation fails.
-tests_unit_test_engine_cases_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
-
-# The Nth allocation fails; the arena makes one malloc for many, see --enable-arena-emulator.
+# The Nth allocation fails (failing.h); the arena makes one malloc for many, see
+# --enable-arena-emulator.
+FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory
-tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_cases_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 
 # The model door: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_model

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "builder.h"
+#include "failing.h"
 #include "cases/case.h"
 #include "cases/catalog.h"
 #include "qdq/plan.h"
@@ -13,41 +14,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-
-/* --- the Nth allocation fails --------------------------------------------- */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-static long fail_at; /* 0: never; else counts down */
-
-static bool
-fails_now(void)
-{
-    return fail_at > 0 && --fail_at == 0;
-}
-
-void *
-__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(n, size);
-}
-
-void *
-__wrap_realloc(void *p, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(p, size);
-}
 
 /* --- a model and a run ---------------------------------------------------- */
 

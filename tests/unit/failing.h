@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The Nth allocation fails. The linker's --wrap puts these functions in the way of the
+ * engine's, so the engine itself carries no hook; a program that includes this is linked
+ * with FAILING (engine.mk).
+ */
+#ifndef FAILING_H
+#define FAILING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static long fail_at; /* 0: never; else counts down */
+
+static bool
+fails_now(void)
+{
+    return fail_at > 0 && --fail_at == 0;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(n, size);
+}
+
+void *
+__wrap_realloc(void *p, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(p, size);
+}
+
+#endif
