@@ -2,6 +2,8 @@
 #include "config.h"
 #include "qdq/spec.h"
 
+#include <math.h>
+
 void
 qdq_spec_init(struct qdq_spec *spec)
 {
@@ -10,9 +12,13 @@ qdq_spec_init(struct qdq_spec *spec)
         .target = QDQ_TARGET_TENSORRT,
         .device = QDQ_DEVICE_AUTO,
         .weight_granularity = QDQ_PER_CHANNEL,
-        .calibration = {.method = "minmax", .max_samples = 0, .batch = 1},
+        .calibration = {.method = "minmax",
+                        .percentile = 99.99,
+                        .max_samples = 0,
+                        .batch = 1},
         .evaluate = QDQ_DEFAULT,
         .evaluate_samples = 128,
+        .accept.all = {NAN, NAN, NAN, NAN},
         .unmatched_is_error = true,
     };
 }

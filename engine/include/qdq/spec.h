@@ -68,12 +68,56 @@ struct qdq_given_range {
     double min, max;
 };
 
+/* A size for a symbolic dimension of the model's inputs. */
+struct qdq_dim_value {
+    const char *symbol;
+    int64_t size; /* >= 1 */
+};
+
+/* What random samples of one input are drawn from, evenly. */
+struct qdq_random_input {
+    const char *input;
+    double low, high; /* low < high, both finite */
+};
+
+enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };
+
 struct qdq_calibration_spec {
     const char *method; /* a row of the range methods: "minmax" */
+    double
+        percentile; /* of method "percentile": share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;
     size_t n_ranges;
     int64_t max_samples; /* 0: all */
     int64_t batch;       /* samples a run, where the model's axis 0 is symbolic */
+    const struct qdq_dim_value *dims;
+    size_t n_dims;
+    int64_t random_samples; /* made up when there is no data; 0: none */
+    const struct qdq_random_input *random;
+    size_t n_random;
+    enum qdq_nonfinite on_nonfinite;
+};
+
+/* A float weight behind Q and DQ, or an integer weight behind DQ alone. */
+enum qdq_storage { QDQ_STORE_QDQ, QDQ_STORE_DQ };
+
+/* How a weight's range is chosen: its largest value, or the least squared error. */
+enum qdq_weight_method { QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
+
+/* What an output has to reach; NaN where nothing is asked. */
+struct qdq_gate {
+    double min_sqnr_db, min_cosine, max_abs_error, min_top1_agreement;
+};
+
+struct qdq_output_gate {
+    const char *output;
+    struct qdq_gate gate; /* in the place of the one for all outputs */
+};
+
+struct qdq_accept {
+    struct qdq_gate all; /* for every floating output */
+    const struct qdq_output_gate *outputs;
+    size_t n_outputs;
 };
 
 struct qdq_spec {
@@ -87,10 +131,14 @@ struct qdq_spec {
     const struct qdq_support *support;
     size_t n_support;
     enum qdq_granularity weight_granularity;
+    enum qdq_storage weight_storage;
+    enum qdq_weight_method weight_method;
+    bool equalize; /* cross-layer equalization before calibration */
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */
     int64_t evaluate_samples;   /* 0: all */
-    bool unmatched_is_error;    /* on_unmatched: error */
+    struct qdq_accept accept;
+    bool unmatched_is_error; /* on_unmatched: error */
 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
