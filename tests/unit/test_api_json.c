@@ -117,7 +117,7 @@ QDQ_API const char *__lsan_default_suppressions(void);
 const char *
 __lsan_default_suppressions(void)
 {
-    return "leak:__argz_add_sep";
+    return "leak:argz_add_sep";
 }
 
 /* A comma as the decimal point changes nothing. */
