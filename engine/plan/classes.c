@@ -2,7 +2,6 @@
 #include "config.h"
 #include "plan/classes.h"
 
-#include "cases/catalog.h"
 #include "model/constant.h"
 #include "qdq/words.h"
 
@@ -405,12 +404,10 @@ add_spec_rows(struct qdqi_classes *c, const struct qdq_support *given, size_t n)
 }
 
 enum qdq_code
-qdqi_classes_new(const struct qdq_catalog *catalog, const struct qdq_spec *spec,
-                 struct qdqi_arena *arena, struct qdqi_classes **ret,
-                 struct qdq_error *err)
+qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
+                 const struct qdq_spec *spec, struct qdqi_arena *arena,
+                 struct qdqi_classes **ret, struct qdq_error *err)
 {
-    const struct qdqi_class *operators;
-    size_t n_operators = qdqi_catalog_rows(catalog, &operators);
     struct qdqi_classes *c = qdqi_arena_alloc(arena, sizeof *c);
     if (!c)
         return qdqi_no_memory(err);

@@ -35,8 +35,9 @@ struct qdqi_classes;
 size_t qdqi_given_rows(const struct qdq_support *given, const char *source,
                        const char *note, struct qdqi_class *ret);
 
-/* Borrows from catalog and spec; lies in the arena. NO_MEMORY. */
-enum qdq_code qdqi_classes_new(const struct qdq_catalog *catalog,
+/* Of a spec and an operator's n rows; borrows from both, lies in the arena. NO_MEMORY.
+ */
+enum qdq_code qdqi_classes_new(const struct qdqi_class *operators, size_t n,
                                const struct qdq_spec *spec, struct qdqi_arena *arena,
                                struct qdqi_classes **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;

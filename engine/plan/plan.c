@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 
 #include "cases/case.h"
+#include "cases/catalog.h"
 #include "plan/planner.h"
 
 #include <stdio.h>
@@ -71,10 +72,12 @@ static enum qdq_code
 select_entries(struct planner *p, struct qdq_error *err)
 {
     struct qdqi_arena *arena = p->plan->arena;
+    const struct qdqi_class *operators;
+    size_t n_operators = qdqi_catalog_rows(p->catalog, &operators);
     struct qdqi_classes *rows;
     size_t n_from_cases;
     enum qdq_code code;
-    if ((code = qdqi_classes_new(p->catalog, p->spec, arena, &rows, err)) ||
+    if ((code = qdqi_classes_new(operators, n_operators, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
         (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
