@@ -75,7 +75,7 @@ encode_queue(const struct api_job *job)
 static json_t *
 encode_result(const struct api_job *job)
 {
-    if (!job->result_model)
+    if (!job->result_model || job->state != API_JOB_SUCCEEDED)
         return json_null();
     return json_pack("{s:o, s:I, s:o}", "model", api_json_text(job->result_model),
                      "size", (json_int_t)job->result_size, "summary",

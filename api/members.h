@@ -148,6 +148,15 @@ void *api_field(struct reader *r, const struct member *m);
 
 extern const struct table api_members;
 
+/* A bound of a gate, which is NaN where nothing is asked. */
+bool api_read_bound(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_bound(const void *object, const struct member *m);
+#define BOUND api_read_bound, api_write_bound
+bool api_read_output_gates(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_output_gates(const void *spec, const struct member *m);
+/* Can what accept asks for be found out, as far as the spec says? */
+bool api_check_accept(struct reader *r);
+
 bool api_read_ranges(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_ranges(const void *spec, const struct member *m);
 bool api_read_layers(struct reader *r, const struct member *m, json_t *value);

@@ -48,6 +48,11 @@ api_problem_json(const struct api_problem *p)
         json_decref(json);
         json = NULL;
     }
+    if (json && *p->model &&
+        json_object_set_new(json, "model", api_json_text(p->model)) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
     return json;
 }
 

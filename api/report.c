@@ -2,6 +2,7 @@
 #include "config.h"
 #include "api/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/spec.h"
@@ -116,13 +117,24 @@ encode_output(const void *items, size_t i)
 }
 
 static json_t *
+encode_missed(const void *items, size_t i)
+{
+    const struct qdq_missed_gate *missed = (const struct qdq_missed_gate *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o}", "output", api_json_text(missed->output),
+                     "gate", api_json_text(missed->gate), "bound",
+                     api_json_real(missed->bound), "value",
+                     api_json_real(missed->value));
+}
+
+static json_t *
 encode_evaluation(const struct qdq_report *report)
 {
     if (report->evaluated_samples == 0)
         return json_null();
-    return json_pack("{s:I, s:o}", "samples", (json_int_t)report->evaluated_samples,
-                     "outputs",
-                     api_json_list(report->outputs, report->n_outputs, encode_output));
+    return json_pack(
+        "{s:I, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples, "outputs",
+        api_json_list(report->outputs, report->n_outputs, encode_output), "missed",
+        api_json_list(report->missed, report->n_missed, encode_missed));
 }
 
 static json_t *
@@ -187,6 +199,42 @@ char *
 api_summary_encode(const struct qdq_report *report)
 {
     return api_json_dump(encode_report_summary(report), 0);
+}
+
+/* The place in the spec that asks for what was missed. */
+static void
+point_at(const struct qdq_missed_gate *missed, char *to, size_t size)
+{
+    to[0] = '\0';
+    api_json_pointer_add(to, size, "accept");
+    if (missed->own) {
+        api_json_pointer_add(to, size, "outputs");
+        api_json_pointer_add(to, size, missed->output);
+    }
+    api_json_pointer_add(to, size, missed->gate);
+}
+
+bool
+api_report_accepted(const struct qdq_report *report, struct api_problem *problem)
+{
+    if (report->n_missed == 0)
+        return true;
+    const struct qdq_missed_gate *missed = report->missed;
+    const char *side = missed->at_most ? "at most" : "at least";
+    char where[sizeof problem->where], more[64] = "";
+    point_at(missed, where, sizeof where);
+    if (report->n_missed > 1)
+        snprintf(more, sizeof more, "; %zu more missed", report->n_missed - 1);
+    if (missed->why)
+        return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
+                               "output '%.128s' has no %s (%s), and %s %.9g is asked "
+                               "for%s",
+                               missed->output, missed->figure, missed->why, side,
+                               missed->bound, more);
+    return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
+                           "output '%.128s' has %s %.9g, and %s %.9g is asked for%s",
+                           missed->output, missed->figure, missed->value, side,
+                           missed->bound, more);
 }
 
 char *

@@ -264,7 +264,8 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         goto out;
     }
     struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
-    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader))
+    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
+        !api_check_accept(&reader))
         goto out;
     *ret = spec;
     spec = NULL;

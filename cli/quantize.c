@@ -141,11 +141,13 @@ command_quantize(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.engine, problem) && run(&q, problem) &&
-         write_report(&q, problem) && output_commit(&q.out, problem);
-    if (ok) {
+         write_report(&q, problem);
+    if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
+    /* A model that misses a gate never gets its name. */
+    ok = ok && api_report_accepted(q.report, problem) && output_commit(&q.out, problem);
+    if (ok)
         print_summary(q.report, out);
-    }
     close_all(&q);
     free(own_out);
     return ok;

@@ -314,14 +314,14 @@ handle_job_delete(struct request *request)
 static bool
 check_succeeded(const struct job_view *view, struct api_problem *p)
 {
-    const struct api_problem *error = &view->row.error;
     switch (view->row.state) {
     case API_JOB_SUCCEEDED:
         return true;
     case API_JOB_FAILED:
-        return api_problem_set(p,
-                               error->code == API_ACCURACY ? API_ACCURACY : API_FAILED,
-                               error->kind, error->where, "%s", error->detail);
+        *p = view->row.error;
+        if (p->code != API_ACCURACY)
+            p->code = API_FAILED;
+        return false;
     case API_JOB_CANCELLED:
         return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
                                "the job was cancelled");
@@ -329,6 +329,14 @@ check_succeeded(const struct job_view *view, struct api_problem *p)
         return api_problem_set(p, API_NOT_FINISHED, QDQ_AT_NOTHING, NULL,
                                "the job is %s", api_job_state_name(view->row.state));
     }
+}
+
+/* The same, for what a job has as well whose model was refused. */
+static bool
+check_ran(const struct job_view *view, struct api_problem *p)
+{
+    return (view->row.state == API_JOB_FAILED && view->row.report) ||
+           check_succeeded(view, p);
 }
 
 void
@@ -350,7 +358,7 @@ handle_job_report(struct request *request)
     struct job_view view = {0};
     struct stat st;
     int fd = -1;
-    if (!wait_for_job(request, &view, &problem) || !check_succeeded(&view, &problem) ||
+    if (!wait_for_job(request, &view, &problem) || !check_ran(&view, &problem) ||
         !blob_read(library_blobs(request->service->library), view.row.report, &fd,
                    &problem)) {
         reply_problem(request, &problem);

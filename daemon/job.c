@@ -385,18 +385,34 @@ leave(struct jobs *jobs, struct job_slot *slot)
 }
 
 void
-jobs_succeed(struct jobs *jobs, struct job_slot *slot, struct spool **model,
-             struct spool **report, const char *summary)
+jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *result)
 {
     bool was;
     struct api_problem problem = {0};
-    if (!library_job_succeed(jobs->library, slot->id, model, report, summary, &was,
-                             &problem)) {
+    if (!library_job_end(jobs->library, slot->id, result, NULL, &was, &problem)) {
         jobs_fail(jobs, slot, &problem);
         return;
     }
     if (was)
         log_info("job_succeeded", "job=%s", slot->id);
+    leave(jobs, slot);
+}
+
+void
+jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *result,
+            const struct api_problem *problem)
+{
+    bool was;
+    char quoted[LOG_QUOTED];
+    struct api_problem store_problem = {0};
+    if (!library_job_end(jobs->library, slot->id, result, problem, &was,
+                         &store_problem)) {
+        jobs_fail(jobs, slot, &store_problem);
+        return;
+    }
+    if (was)
+        log_info("job_rejected", "job=%s detail=%s", slot->id,
+                 log_quote(quoted, problem->detail));
     leave(jobs, slot);
 }
 

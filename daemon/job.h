@@ -6,7 +6,9 @@
  *   jobs_submit       |        +-----------------------------> succeeded
  *       |             v        |
  *       +--> queued ----> running ---------------------------> failed
- *            |    ^        | | |      jobs_fail, and jobs_lost after the last attempt
+ *            |    ^        | | |      jobs_fail, jobs_reject (the model missed the spec's
+ *            |    |        | | |      accept: it and its report are kept), and jobs_lost
+ *            |    |        | | |      after the last attempt
  *            |    |        | | |
  *            |    +--------+ | +----> (the daemon dies: queued again at jobs_open)
  *            |    jobs_lost  |
@@ -94,8 +96,11 @@ void jobs_progress(struct jobs *jobs, struct job_slot *slot, const char *stage,
  */
 bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);
 /* Each ends the slot's job one way, or finds it cancelled, and leaves the slot idle. */
-void jobs_succeed(struct jobs *jobs, struct job_slot *slot, struct spool **model,
-                  struct spool **report, const char *summary);
+void jobs_succeed(struct jobs *jobs, struct job_slot *slot,
+                  const struct job_result *result);
+/* Failed for what was made: model and report are kept, for those who ask for them. */
+void jobs_reject(struct jobs *jobs, struct job_slot *slot,
+                 const struct job_result *result, const struct api_problem *problem);
 void jobs_fail(struct jobs *jobs, struct job_slot *slot,
                const struct api_problem *problem);
 /* The worker died; `how` says in what way. */

@@ -145,28 +145,29 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
 }
 
 bool
-library_job_succeed(struct library *library, const char *id, struct spool **model,
-                    struct spool **report, const char *summary, bool *ret_was,
-                    struct api_problem *p)
+library_job_end(struct library *library, const char *id,
+                const struct job_result *result, const struct api_problem *error,
+                bool *ret_was, struct api_problem *p)
 {
-    char model_id[DIGEST_SIZE], report_id[DIGEST_SIZE];
-    memcpy(model_id, spool_id(*model), sizeof model_id);
-    memcpy(report_id, spool_id(*report), sizeof report_id);
-    struct store_end end = {.state = API_JOB_SUCCEEDED,
-                            .result_model = model_id,
-                            .report = report_id,
-                            .summary = summary,
-                            .result_size = spool_size(*model)};
+    char model[DIGEST_SIZE], report[DIGEST_SIZE];
+    memcpy(model, spool_id(*result->model), sizeof model);
+    memcpy(report, spool_id(*result->report), sizeof report);
+    struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
+                            .result_model = model,
+                            .report = report,
+                            .summary = result->summary,
+                            .result_size = spool_size(*result->model),
+                            .error = error};
     bool was = false;
-    if (!spool_sync(*model, p) || !spool_sync(*report, p))
+    if (!spool_sync(*result->model, p) || !spool_sync(*result->report, p))
         return false;
     pthread_mutex_lock(&library->lock);
-    bool ok = spool_commit(model, p) && spool_commit(report, p) &&
+    bool ok = spool_commit(result->model, p) && spool_commit(result->report, p) &&
               store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
                             &was, p);
     if (!ok || !was) {
-        drop_unneeded(library, model_id);
-        drop_unneeded(library, report_id);
+        drop_unneeded(library, model);
+        drop_unneeded(library, report);
     }
     pthread_mutex_unlock(&library->lock);
     if (ok)

@@ -34,13 +34,19 @@ bool library_add(struct library *library, enum store_kind kind, struct spool **s
 bool library_remove(struct library *library, enum store_kind kind, const char *id,
                     struct api_problem *p);
 
+/* What a job made: finished spools, which are consumed when they are stored. */
+struct job_result {
+    struct spool **model, **report;
+    const char *summary; /* JSON */
+};
+
 /*
- * Stores the finished spools of a job that ran, and its row as succeeded. *ret_was is
- * false when it was not running any more (cancelled): then they are dropped.
+ * Stores what a job made, and its row: as succeeded, or with an error as failed. *ret_was
+ * is false when it was not running any more (cancelled): then the result is dropped.
  */
-bool library_job_succeed(struct library *library, const char *id, struct spool **model,
-                         struct spool **report, const char *summary, bool *ret_was,
-                         struct api_problem *p);
+bool library_job_end(struct library *library, const char *id,
+                     const struct job_result *result, const struct api_problem *error,
+                     bool *ret_was, struct api_problem *p);
 bool library_job_remove(struct library *library, const char *id, struct api_problem *p);
 
 #endif

@@ -179,10 +179,12 @@ body_fits(const struct message *m)
                is_text(m->body.quantize.dataset_id, DIGEST_SIZE);
     case MESSAGE_PROGRESS:
         return m->body.progress.stage < QDQ_N_STAGES;
+    case MESSAGE_REJECTED:
     case MESSAGE_FAILED:
         return (unsigned)p->code < API_N_CODES && (unsigned)p->kind < QDQ_N_WHERES &&
                is_text(p->where, sizeof p->where) &&
-               is_text(p->detail, sizeof p->detail);
+               is_text(p->detail, sizeof p->detail) &&
+               is_text(p->model, sizeof p->model);
     default:
         return true;
     }

@@ -49,7 +49,7 @@ struct message {
     union {
         struct message_quantize quantize;
         struct message_progress progress;
-        struct api_problem failed;
+        struct api_problem failed; /* and of REJECTED */
     } body;
     char *text; /* NULL or ends in '\0', which text_len does not count */
     size_t text_len;

@@ -3,7 +3,9 @@
  * Every message between daemon and worker, one row each:
  *   MESSAGE(NAME, body bytes, most bytes of text, fewest and most descriptors)
  * The text follows the body. Requests go to the worker, answers come back; a request is
- * answered by any number of PROGRESS and then one RESULT or FAILED.
+ * answered by any number of PROGRESS and then one RESULT, REJECTED or FAILED. REJECTED is
+ * of QUANTIZE alone: model and report are written, and the model is not what the spec's
+ * accept asks for; the body says in what.
  *
  *   CHECK_MODEL    is this a model?       model                   RESULT: empty
  *   CHECK_DATASET  is this a dataset?     dataset                 RESULT: its info
@@ -24,4 +26,5 @@ MESSAGE(CASES, 0, 0, 0, 0)
 MESSAGE(LAYERS, 0, 0, 0, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0)
 MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0)
+MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0)
 MESSAGE(FAILED, sizeof(struct api_problem), 0, 0, 0)

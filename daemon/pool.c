@@ -44,7 +44,7 @@ struct pool {
 
 /* --- one request and its answers ------------------------------------------ */
 
-enum outcome { DONE, FAILED, DIED };
+enum outcome { DONE, REJECTED, FAILED, DIED };
 
 typedef void (*told_fn)(struct lane *lane, const struct message_progress *progress);
 
@@ -92,7 +92,8 @@ took_too_long(struct lane *lane, struct limit limit, int stage, struct api_probl
 
 /*
  * Sends the request to the lane's process and follows it to its end: DONE with the text
- * in *ret (the caller frees it), FAILED with the problem set, or DIED.
+ * in *ret (the caller frees it), REJECTED with text and problem, FAILED with the problem
+ * set, or DIED.
  */
 static enum outcome
 follow(struct lane *lane, const struct message *request, told_fn told, char **ret,
@@ -120,6 +121,10 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
         case MESSAGE_RESULT:
             *ret = answer.text ? answer.text : strdup("");
             return *ret ? DONE : DIED;
+        case MESSAGE_REJECTED:
+            *p = answer.body.failed;
+            *ret = answer.text ? answer.text : strdup("");
+            return *ret ? REJECTED : DIED;
         case MESSAGE_FAILED:
             *p = answer.body.failed;
             return FAILED;
@@ -202,6 +207,27 @@ run_worker(struct lane *lane, const struct message *request, char **ret,
     return follow(lane, request, tell, ret, p);
 }
 
+/* What the worker wrote becomes the job's; FAILED where that cannot be done. */
+static enum outcome
+keep_result(struct lane *lane, struct work *work, enum outcome outcome,
+            const char *summary, struct api_problem *p)
+{
+    struct jobs *jobs = lane->pool->jobs;
+    struct api_problem problem = {0};
+    struct job_result result = {
+        .model = &work->output, .report = &work->report, .summary = summary};
+    if (!spool_finish_file(work->output, &problem) ||
+        !spool_finish_file(work->report, &problem)) {
+        *p = problem;
+        return FAILED;
+    }
+    if (outcome == DONE)
+        jobs_succeed(jobs, &lane->slot, &result);
+    else
+        jobs_reject(jobs, &lane->slot, &result, p);
+    return outcome;
+}
+
 static void
 run_job(struct lane *lane, const struct store_job *job)
 {
@@ -214,11 +240,8 @@ run_job(struct lane *lane, const struct store_job *job)
         outcome = run_worker(lane, &work.request, &summary, &problem);
     if (outcome == DIED)
         process_end(&lane->process, true, how);
-    if (outcome == DONE && !(spool_finish_file(work.output, &problem) &&
-                             spool_finish_file(work.report, &problem)))
-        outcome = FAILED;
-    if (outcome == DONE)
-        jobs_succeed(jobs, &lane->slot, &work.output, &work.report, summary);
+    if (outcome == DONE || outcome == REJECTED)
+        outcome = keep_result(lane, &work, outcome, summary, &problem);
     close_work(&work);
     if (outcome == FAILED)
         jobs_fail(jobs, &lane->slot, &problem);
@@ -260,7 +283,7 @@ run_task(struct lane *lane, struct task *task)
         enum outcome outcome =
             follow(lane, task->request, ignore, &task->text, &task->problem);
         if (outcome != DIED)
-            return outcome == DONE;
+            return outcome == DONE; /* short work is never rejected */
         process_end(&lane->process, true, how);
     }
     return api_problem_set(&task->problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,

@@ -355,6 +355,8 @@ column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
     job.report = column_text(stmt, i++, &ok);
     job.summary = column_text(stmt, i++, &ok);
     column_problem(stmt, i, &job.error);
+    if (job.error.set && job.result_model)
+        snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
         store_job_fini(&job);
         return fail_memory(p);

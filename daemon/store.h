@@ -35,9 +35,10 @@ struct store_job {
     enum api_job_state state;
     int64_t priority, attempts; /* attempts: workers that it brought down */
     int64_t created_at, started_at, ended_at;
-    char *model, *calibration;             /* ids; calibration may be NULL */
-    char *spec, *labels;                   /* JSON or NULL */
-    char *result_model, *report, *summary; /* ids and JSON; NULL until succeeded */
+    char *model, *calibration; /* ids; calibration may be NULL */
+    char *spec, *labels;       /* JSON or NULL */
+    /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY) */
+    char *result_model, *report, *summary;
     uint64_t result_size;
     struct api_problem error; /* set when failed */
 };

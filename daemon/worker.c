@@ -54,10 +54,10 @@ answer_failed(struct worker *w, const struct api_problem *problem)
 
 /* Answers with `text`, which it takes; NULL stands for an encoder without memory. */
 static void
-answer_result(struct worker *w, char *text)
+answer_text(struct worker *w, struct message message, char *text)
 {
-    struct message message = {.type = MESSAGE_RESULT, .text = text};
     struct api_problem problem = {0};
+    message.text = text;
     if (!text)
         api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     else if ((message.text_len = strlen(text)) > MESSAGE_MAX_RESULT)
@@ -68,6 +68,20 @@ answer_result(struct worker *w, char *text)
     else
         send_message(w, &message);
     free(text);
+}
+
+static void
+answer_result(struct worker *w, char *text)
+{
+    answer_text(w, (struct message){.type = MESSAGE_RESULT}, text);
+}
+
+/* The work is done, and what it made is not to be handed on. */
+static void
+answer_rejected(struct worker *w, const struct api_problem *problem, char *text)
+{
+    answer_text(w, (struct message){.type = MESSAGE_REJECTED, .body.failed = *problem},
+                text);
 }
 
 static void
@@ -269,10 +283,13 @@ quantize(struct worker *w, const struct message *request)
     if (ok && !(text = api_report_encode(report)))
         ok = api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
                              "out of memory");
-    if (ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem))
+    ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem);
+    if (!ok)
+        answer_failed(w, &problem);
+    else if (api_report_accepted(report, &problem))
         answer_result(w, api_summary_encode(report));
     else
-        answer_failed(w, &problem);
+        answer_rejected(w, &problem, api_summary_encode(report));
     free(text);
     qdq_report_free(&report);
     api_spec_free(&spec);

@@ -42,6 +42,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/cases/script.c engine/cases/script.h \
 	engine/engine.c \
 	engine/evaluate/evaluate.c \
+	engine/evaluate/gates.c engine/evaluate/gates.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \

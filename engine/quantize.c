@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages.h"
 
+#include "evaluate/gates.h"
 #include "model/write.h"
 #include "rewrite/insert.h"
 
@@ -32,11 +33,30 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
     return code;
 }
 
+/* A gate needs an evaluation: where there can be none, the work does not begin. */
+static enum qdq_code
+check_gates(const struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    if (!qdqi_gates_ask(&spec->accept))
+        return QDQ_OK;
+    if (spec->evaluate == QDQ_NO)
+        return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept",
+                             "accept needs an evaluation, and evaluate is false");
+    if (!job->dataset)
+        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/accept",
+                             "accept needs an evaluation, and there is no data to "
+                             "evaluate with");
+    return QDQ_OK;
+}
+
 static enum qdq_code
 stage_plan(struct qdqi_job *job, struct qdq_error *err)
 {
-    enum qdq_code code = qdq_plan_make(job->engine->catalog, job->model,
-                                       job->work->spec, &job->report->plan, err);
+    enum qdq_code code = check_gates(job, err);
+    if (!code)
+        code = qdq_plan_make(job->engine->catalog, job->model, job->work->spec,
+                             &job->report->plan, err);
     job->plan = job->report->plan;
     for (size_t i = 0; !code && i < job->plan->view.n_warnings; i++) {
         const struct qdq_warning *w = &job->plan->view.warnings[i];
@@ -87,7 +107,7 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
                              "there is no data to evaluate with");
     if (!qdqi_engine_runtime(job->engine, &runtime, &why))
         return qdqi_evaluate(job, runtime, err);
-    if (wanted == QDQ_YES)
+    if (wanted == QDQ_YES || qdqi_gates_ask(&job->work->spec->accept))
         return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
     return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
                      "float and quantized were not compared: %s", why.text);

@@ -80,7 +80,7 @@ awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
         sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
 same 'members of the spec'
 
-for row in layers.c:LayerEntry:8 cases.c:CaseUse:12 support.c:LayerSupport:8; do
+for row in accept.c:Gate:8 layers.c:LayerEntry:8 cases.c:CaseUse:12 support.c:LayerSupport:8; do
     schema=${row#*:}
     members_of "${row%%:*}" >"$work/table"
     properties_of "${schema%:*}" "${schema#*:}" >"$work/document"

@@ -6,7 +6,10 @@
 #include "config.h"
 #include "stages.h"
 
+#include "evaluate/gates.h"
 #include "evaluate/metrics.h"
+
+#include <string.h>
 
 struct evaluation {
     struct qdqi_job *job;
@@ -14,7 +17,9 @@ struct evaluation {
     struct qdqi_session *f, *q;
     struct qdqi_feed *feed;
     struct qdqi_metrics *metrics; /* by output */
-    bool *measured;               /* which outputs are float32 */
+    bool *measured;               /* by output: float32 in every run */
+    bool *differs;                /* by output: the two runs could not be compared */
+    bool *not_float;              /* by output: no floating point at all */
 };
 
 /* The samples to take: those that calibration has not read, as far as there are any. */
@@ -59,6 +64,14 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
                              &e->q, err);
 }
 
+/* A type that is known, and not a floating one. */
+static bool
+is_no_float(enum qdqi_dtype dtype)
+{
+    const char *name = qdqi_dtype_name((int)dtype);
+    return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
+}
+
 static enum qdq_code
 compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
             struct qdq_error *err)
@@ -70,9 +83,12 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
         (code = qdqi_session_run(e->q, inputs, n_inputs, &q, &n_q, err)))
         return code;
     for (size_t i = 0; i < n && i < n_q; i++) {
+        e->not_float[i] = is_no_float(f[i].dtype);
         if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
-            f[i].n != q[i].n)
+            f[i].n != q[i].n) {
+            e->differs[i] = true;
             continue;
+        }
         size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
         qdqi_metrics_update(&e->metrics[i], f[i].data, q[i].data, f[i].n, samples,
                             last);
@@ -109,11 +125,12 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
         return qdqi_no_memory(err);
     size_t n = 0;
     for (size_t i = 0; i < info->n_outputs; i++)
-        if (e->measured[i])
+        if (e->measured[i] && !e->differs[i])
             qdqi_metrics_finish(&e->metrics[i], info->outputs[i].name, &outputs[n++]);
     e->job->report->view.outputs = outputs;
     e->job->report->view.n_outputs = n;
-    return QDQ_OK;
+    return qdqi_gates_judge(&e->job->work->spec->accept, info, e->not_float,
+                            &e->job->report->view, e->job->arena, err);
 }
 
 enum qdq_code
@@ -123,8 +140,10 @@ qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_err
     struct evaluation e = {
         .job = job,
         .metrics = qdqi_arena_array(job->scratch, n, sizeof *e.metrics),
-        .measured = qdqi_arena_array(job->scratch, n, sizeof *e.measured)};
-    if (!e.metrics || !e.measured)
+        .measured = qdqi_arena_array(job->scratch, n, sizeof *e.measured),
+        .differs = qdqi_arena_array(job->scratch, n, sizeof *e.differs),
+        .not_float = qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
+    if (!e.metrics || !e.measured || !e.differs || !e.not_float)
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err)) &&

@@ -58,6 +58,34 @@ expect_equal_lists(const struct qdq_spec *a, const struct qdq_spec *b)
     }
 }
 
+/* NaN, where nothing is asked, is like NaN. */
+static inline void
+expect_equal_gates(const struct qdq_gate *a, const struct qdq_gate *b)
+{
+    const double left[] = {a->min_sqnr_db, a->min_cosine, a->max_abs_error,
+                           a->min_top1_agreement};
+    const double right[] = {b->min_sqnr_db, b->min_cosine, b->max_abs_error,
+                            b->min_top1_agreement};
+    for (size_t i = 0; i < 4; i++)
+        ck_assert(left[i] == right[i] || (left[i] != left[i] && right[i] != right[i]));
+}
+
+/* The gates of single outputs may have another order. */
+static inline void
+expect_equal_accepts(const struct qdq_accept *a, const struct qdq_accept *b)
+{
+    expect_equal_gates(&a->all, &b->all);
+    ck_assert_uint_eq(a->n_outputs, b->n_outputs);
+    for (size_t i = 0; i < a->n_outputs; i++) {
+        size_t k = 0;
+        while (k < b->n_outputs &&
+               strcmp(a->outputs[i].output, b->outputs[k].output) != 0)
+            k++;
+        ck_assert_uint_lt(k, b->n_outputs);
+        expect_equal_gates(&a->outputs[i].gate, &b->outputs[k].gate);
+    }
+}
+
 static inline void
 expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
 {
@@ -71,6 +99,7 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
     ck_assert_int_eq(a->evaluate, b->evaluate);
     ck_assert_int_eq(a->evaluate_samples, b->evaluate_samples);
+    expect_equal_accepts(&a->accept, &b->accept);
     ck_assert_int_eq(a->unmatched_is_error, b->unmatched_is_error);
     ck_assert_uint_eq(a->calibration.n_ranges, b->calibration.n_ranges);
     for (size_t i = 0; i < a->calibration.n_ranges; i++) {

@@ -3,6 +3,7 @@ EXTRA_DIST += tests/unit/builder.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/test_engine_cases \
 	tests/unit/test_engine_constant \
+	tests/unit/test_engine_gates \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_plan \

@@ -83,11 +83,38 @@ START_TEST(test_job)
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
         "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":null,\"labels\":null,"
-        "\"cached_from\":null,\"result\":{\"model\":\"sha256:cc\",\"size\":5000000000,"
-        "\"summary\":{\"layers\":3}},\"error\":{\"type\":\"/v1/errors#nonfinite\","
+        "\"cached_from\":null,\"result\":null,\"error\":{\"type\":\"/v1/"
+        "errors#nonfinite\","
         "\"title\":\"a NaN or an infinity was met\",\"status\":422,\"detail\":"
         "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"
         "\"errors\":[{\"sample\":7,\"detail\":\"a NaN in \\\"x\\\"\"}]}}");
+}
+END_TEST
+
+/* Only a job that succeeded has a result; one that was refused names it in its error. */
+START_TEST(test_result)
+{
+    struct api_problem refused = {0};
+    struct api_job job = {.id = "j3",
+                          .state = API_JOB_SUCCEEDED,
+                          .model = "sha256:aa",
+                          .result_model = "sha256:cc",
+                          .result_size = 5000000000,
+                          .summary = "{\"layers\":3}"};
+    char *text = api_job_encode(&job);
+    ck_assert_ptr_nonnull(strstr(text, "\"result\":{\"model\":\"sha256:cc\",\"size\":"
+                                       "5000000000,\"summary\":{\"layers\":3}}"));
+    free(text);
+    api_problem_set(&refused, API_ACCURACY, QDQ_AT_POINTER, "/accept/min_cosine",
+                    "off");
+    snprintf(refused.model, sizeof refused.model, "sha256:cc");
+    job.state = API_JOB_FAILED;
+    job.error = &refused;
+    text = api_job_encode(&job);
+    ck_assert_ptr_nonnull(strstr(text, "\"result\":null"));
+    ck_assert_ptr_nonnull(strstr(text, "\"code\":\"accuracy\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"model\":\"sha256:cc\"}}"));
+    free(text);
 }
 END_TEST
 
@@ -256,6 +283,7 @@ suite(void)
     tcase_add_loop_test(c, test_state, 0, API_N_JOB_STATES);
     tcase_add_test(c, test_no_state);
     tcase_add_test(c, test_job);
+    tcase_add_test(c, test_result);
     tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);
     tcase_add_test(c, test_version);

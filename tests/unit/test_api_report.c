@@ -132,6 +132,11 @@ static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN},
     {"same", INFINITY, 1, 0, 1},
 };
+static const struct qdq_missed_gate missed[] = {
+    {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL},
+    {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why"},
+    {"logits", "max_abs_error", "max_abs_error", true, false, 0.0625, 0.125, NULL},
+};
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
 
 static struct qdq_report
@@ -157,6 +162,8 @@ make_report(const struct qdq_spec *spec)
         .weights = weights,
         .evaluated_samples = 128,
         .outputs = output_reports,
+        .n_missed = 2,
+        .missed = missed,
         .timings = timings,
         .warnings = warnings,
     };
@@ -208,7 +215,11 @@ START_TEST(test_report)
                    "null},"
                    "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
                    "error\":0.0,"
-                   "\"top1_agreement\":1.0}]},\"timings\":{\"load\":0.25,\"plan\":0.5,"
+                   "\"top1_agreement\":1.0}],\"missed\":[{\"output\":\"log/its\","
+                   "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
+                   "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
+                   "\"bound\":0.5,\"value\":null}]},\"timings\":{\"load\":0.25,"
+                   "\"plan\":0.5,"
                    "\"total\":"
                    "0.75},\"warnings\":[" WARNING_JSON
                    ",{\"code\":\"dead_tensor\",\"detail\":"
@@ -233,6 +244,38 @@ START_TEST(test_report_without_data)
     json_decref(json);
     free(text);
     expect_json(api_summary_encode(&report), SUMMARY_JSON("400"));
+}
+END_TEST
+
+static const struct {
+    size_t first, n;
+    const char *where, *detail;
+} rejections[] = {
+    {0, 2, "/accept/outputs/log~1its/min_sqnr_db",
+     "output 'log/its' has sqnr_db 30.25, and at least 40 is asked for; 1 more "
+     "missed"},
+    {1, 1, "/accept/min_top1_agreement",
+     "output 'logits' has no top1_agreement (why), and at least 0.5 is asked for"},
+    {2, 1, "/accept/max_abs_error",
+     "output 'logits' has max_abs_error 0.125, and at most 0.0625 is asked for"},
+};
+
+START_TEST(test_accepted)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    struct api_problem problem = {0};
+    report.n_missed = 0;
+    ck_assert(api_report_accepted(&report, &problem) && !problem.set);
+    report.missed = missed + rejections[_i].first;
+    report.n_missed = rejections[_i].n;
+    ck_assert(!api_report_accepted(&report, &problem));
+    ck_assert_int_eq(problem.code, API_ACCURACY);
+    ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
+    ck_assert_str_eq(problem.where, rejections[_i].where);
+    ck_assert_str_eq(problem.detail, rejections[_i].detail);
+    ck_assert_str_eq(problem.model, ""); /* only the daemon knows its id */
 }
 END_TEST
 
@@ -359,6 +402,7 @@ suite(void)
     tcase_add_test(c, test_dataset);
     tcase_add_test(c, test_report);
     tcase_add_test(c, test_report_without_data);
+    tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));
     tcase_add_test(c, test_tensors_are_ranges);
     tcase_add_test(c, test_layers);
     tcase_add_test(c, test_cases);

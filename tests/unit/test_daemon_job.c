@@ -86,13 +86,33 @@ spool_of(const char *text)
     return spool;
 }
 
+/* Ends the slot's job with a result; one that is refused, if there is a problem. */
+static void
+end_with(const struct api_problem *refused)
+{
+    struct spool *model = spool_of("model"), *report = spool_of("report");
+    const struct job_result result = {
+        .model = &model, .report = &report, .summary = "{}"};
+    if (refused)
+        jobs_reject(jobs, &slot, &result, refused);
+    else
+        jobs_succeed(jobs, &slot, &result);
+    spool_drop(&model);
+    spool_drop(&report);
+}
+
 static void
 succeed(void)
 {
-    struct spool *model = spool_of("model"), *report = spool_of("report");
-    jobs_succeed(jobs, &slot, &model, &report, "{}");
-    spool_drop(&model);
-    spool_drop(&report);
+    end_with(NULL);
+}
+
+static void
+reject(void)
+{
+    struct api_problem refused = {0};
+    api_problem_set(&refused, API_ACCURACY, QDQ_AT_POINTER, "/accept", "off");
+    end_with(&refused);
 }
 
 static bool
@@ -122,6 +142,31 @@ START_TEST(succeeds)
     ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
     ck_assert(has_result("model") && has_result("report"));
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
+    ck_assert(library_job_remove(library, id, &problem));
+    ck_assert(!has_result("model") && !has_result("report"));
+    store_job_fini(&job);
+}
+END_TEST
+
+/* Failed, and yet model and report are kept, also by the next daemon. */
+START_TEST(rejected)
+{
+    struct job_view view;
+    char digest[DIGEST_SIZE];
+    ck_assert(submit());
+    struct store_job job = claim();
+    reject();
+    ck_assert_str_eq(slot.id, "");
+    jobs_close(&jobs);
+    library_close(&library);
+    open_jobs();
+    ck_assert(jobs_get(jobs, id, &view, &problem));
+    ck_assert_int_eq(view.row.state, API_JOB_FAILED);
+    ck_assert_int_eq(view.row.error.code, API_ACCURACY);
+    ck_assert(digest_of("model", 5, digest));
+    ck_assert_str_eq(view.row.error.model, digest);
+    job_view_fini(&view);
+    ck_assert(has_result("model") && has_result("report"));
     ck_assert(library_job_remove(library, id, &problem));
     ck_assert(!has_result("model") && !has_result("report"));
     store_job_fini(&job);
@@ -160,6 +205,8 @@ START_TEST(cancelled_while_running)
     ck_assert(jobs_is_unwanted(jobs, &slot));
     if (_i == 0)
         succeed();
+    else if (_i == 3)
+        reject();
     else if (_i == 1)
         jobs_fail(jobs, &slot, &failed);
     else
@@ -298,8 +345,9 @@ suite(void)
     TCase *t = tcase_create("job");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, succeeds);
+    tcase_add_test(t, rejected);
     tcase_add_test(t, worker_dies);
-    tcase_add_loop_test(t, cancelled_while_running, 0, 3);
+    tcase_add_loop_test(t, cancelled_while_running, 0, 4);
     tcase_add_test(t, cancel_too_late);
     tcase_add_test(t, queue_full);
     tcase_add_test(t, waits);

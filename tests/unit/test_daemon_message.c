@@ -106,6 +106,22 @@ START_TEST(row_of_answers)
 }
 END_TEST
 
+/* A model that was refused: why, and the summary of what was made. */
+START_TEST(rejected)
+{
+    static char text[] = "{\"layers\":3}";
+    struct message sent = {.type = MESSAGE_REJECTED, .text = text, .text_len = 12}, got;
+    api_problem_set(&sent.body.failed, API_ACCURACY, QDQ_AT_POINTER, "/accept", "off");
+    ck_assert(message_send(ends[0], &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert_int_eq(got.type, MESSAGE_REJECTED);
+    ck_assert_int_eq(got.body.failed.code, API_ACCURACY);
+    ck_assert_str_eq(got.body.failed.detail, "off");
+    ck_assert_str_eq(got.text, text);
+    message_fini(&got);
+}
+END_TEST
+
 START_TEST(nobody_there)
 {
     struct message sent = {.type = MESSAGE_RUNTIME};
@@ -175,18 +191,23 @@ START_TEST(header_cut)
 }
 END_TEST
 
+enum { N_BAD_BODIES = 6 };
+
 /* Values in a body that would lead out of a table or a string. */
 START_TEST(bad_body)
 {
-    struct message sent[4] = {{.type = MESSAGE_PROGRESS},
-                              {.type = MESSAGE_FAILED},
-                              {.type = MESSAGE_FAILED},
-                              {.type = MESSAGE_FAILED}};
+    struct message sent[N_BAD_BODIES] = {
+        {.type = MESSAGE_PROGRESS}, {.type = MESSAGE_FAILED},
+        {.type = MESSAGE_FAILED},   {.type = MESSAGE_FAILED},
+        {.type = MESSAGE_FAILED},   {.type = MESSAGE_REJECTED},
+    };
     struct message got;
     sent[0].body.progress.stage = QDQ_N_STAGES;
     sent[1].body.failed.code = API_N_CODES;
     sent[2].body.failed.kind = QDQ_N_WHERES;
     memset(sent[3].body.failed.detail, 'x', sizeof sent[3].body.failed.detail);
+    memset(sent[4].body.failed.model, 'x', sizeof sent[4].body.failed.model);
+    sent[5].body.failed.code = API_N_CODES;
     ck_assert(message_send(ends[0], &sent[_i]));
     ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_BROKEN);
 }
@@ -201,11 +222,12 @@ suite(void)
     tcase_add_loop_test(t, request_with_files, 0, 2);
     tcase_add_test(t, long_answer);
     tcase_add_test(t, row_of_answers);
+    tcase_add_test(t, rejected);
     tcase_add_test(t, nobody_there);
     tcase_add_test(t, not_sent);
     tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
     tcase_add_loop_test(t, header_cut, 0, 16);
-    tcase_add_loop_test(t, bad_body, 0, 4);
+    tcase_add_loop_test(t, bad_body, 0, N_BAD_BODIES);
     suite_add_tcase(s, t);
     return s;
 }

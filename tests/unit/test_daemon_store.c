@@ -281,6 +281,40 @@ START_TEST(result_and_error)
 }
 END_TEST
 
+/* A job that failed for what it made keeps that, and its error names the model. */
+START_TEST(rejected)
+{
+    struct store_job job;
+    struct store_file file;
+    bool was;
+    struct api_problem error = {0};
+    const struct store_end end = {.state = API_JOB_FAILED,
+                                  .result_model = "sha256:r",
+                                  .report = "sha256:p",
+                                  .summary = "{}",
+                                  .result_size = 42,
+                                  .error = &error};
+    api_problem_set(&error, API_ACCURACY, QDQ_AT_POINTER, "/accept/min_cosine", "off");
+    add("a", 0, NULL);
+    claim("a");
+    ck_assert(store_job_end(store, "a", API_JOB_RUNNING, &end, 1, &was, &problem));
+    reopen();
+    ck_assert(store_job_get(store, "a", &job, &problem));
+    ck_assert_int_eq(job.state, API_JOB_FAILED);
+    ck_assert_int_eq(job.error.code, API_ACCURACY);
+    ck_assert_str_eq(job.error.model, "sha256:r");
+    ck_assert_str_eq(job.error.where, "/accept/min_cosine");
+    ck_assert_str_eq(job.report, "sha256:p");
+    store_job_fini(&job);
+    ck_assert(store_file_get(store, STORE_MODEL, "sha256:r", &file, &problem));
+    ck_assert(store_needs_blob(store, "sha256:r") &&
+              store_needs_blob(store, "sha256:p"));
+    ck_assert(store_job_remove(store, "a", &job, &problem));
+    store_job_fini(&job);
+    ck_assert(!store_needs_blob(store, "sha256:r"));
+}
+END_TEST
+
 START_TEST(remove_live)
 {
     struct store_job job;
@@ -360,6 +394,7 @@ suite(void)
     tcase_add_test(t, recover);
     tcase_add_loop_test(t, ends_once, 0, (int)(sizeof ends / sizeof *ends));
     tcase_add_test(t, result_and_error);
+    tcase_add_test(t, rejected);
     tcase_add_test(t, remove_live);
     tcase_add_loop_test(t, list, 0, (int)(sizeof lists / sizeof *lists));
     tcase_add_test(t, not_a_database);

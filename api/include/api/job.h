@@ -34,7 +34,8 @@ struct api_job {
     const char *model, *calibration; /* ids */
     const char *spec;                /* JSON, as it was sent */
     const char *labels;              /* JSON object */
-    const char *result_model;        /* "sha256:…" of the quantized model */
+    const char *result_model; /* "sha256:…" of the quantized model; of a job that
+                                        did not succeed nothing is said of it here */
     uint64_t result_size;
     const char *summary;             /* JSON */
     const struct api_problem *error; /* NULL unless failed or cancelled */

@@ -23,6 +23,7 @@ struct api_problem {
     enum qdq_where kind; /* what `where` names; it becomes errors[0] of the document */
     char where[256];
     char detail[512];
+    char model[72]; /* ACCURACY: id of the model that was made and refused, or "" */
 };
 
 /* Sets *p unless it is set already (first error wins). Returns false, for `return`. */

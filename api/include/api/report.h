@@ -7,9 +7,15 @@
 #ifndef API_REPORT_H
 #define API_REPORT_H
 
+#include "api/problem.h"
 #include "qdq.h"
 
 char *api_report_encode(const struct qdq_report *report);
+/*
+ * Is the model what the spec's accept asks for? If not, the problem ACCURACY names the
+ * first output, figure and bound that were missed, and how many more there are.
+ */
+bool api_report_accepted(const struct qdq_report *report, struct api_problem *problem);
 /* The report's `summary` alone. */
 char *api_summary_encode(const struct qdq_report *report);
 /* {"summary","layers","warnings"} of a dry run. */

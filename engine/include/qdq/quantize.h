@@ -69,7 +69,8 @@ QDQ_API enum qdq_code qdq_engine_runtime_version(struct qdq_engine *engine,
 
 /*
  * Quantizes. On success the output file holds the whole model (not synced) and *ret the
- * report; on failure the output file's contents are undefined and *ret is untouched.
+ * report, whose `missed` says whether the model is what spec.accept asks for: one that
+ * is not is not to be handed on. On failure the output file's contents are undefined and *ret is untouched.
  */
 QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,
                                    const struct qdq_work *work, struct qdq_report **ret,

@@ -35,6 +35,17 @@ struct qdq_output_report {
     double top1_agreement; /* share of rows along the last axis; NaN where it has < 2 */
 };
 
+/* A bound of spec.accept that an output did not reach. */
+struct qdq_missed_gate {
+    const char *output;
+    const char *figure;  /* the member of qdq_output_report: "sqnr_db"… */
+    const char *gate;    /* the member of qdq_gate: "min_sqnr_db"… */
+    bool at_most;        /* the bound is an upper one */
+    bool own;            /* it is asked of this output alone, in accept.outputs */
+    double bound, value; /* value: NaN where there is no such figure */
+    const char *why;     /* there is none; else NULL */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -54,6 +65,8 @@ struct qdq_report {
     const struct qdq_weight_report *weights;
     int64_t evaluated_samples; /* 0: no evaluation was made, outputs is empty */
     const struct qdq_output_report *outputs;
+    size_t n_missed; /* 0: the model is accepted, or nothing was asked of it */
+    const struct qdq_missed_gate *missed;
     const struct qdq_timing *timings;
     const struct qdq_warning *warnings; /* the plan's and those of later stages */
 };

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accept: bounds for every floating output, and for single ones in its `outputs`. */
+#include "config.h"
+#include "members.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- bounds --------------------------------------------------------------- */
+
+/* What a figure can be at all: a bound beyond that is a slip of the pen. */
+static const struct {
+    const char *gate;
+    double min, max;
+} limits[] = {
+    {"min_sqnr_db", -DBL_MAX, DBL_MAX},
+    {"min_cosine", -1, 1},
+    {"max_abs_error", 0, DBL_MAX},
+    {"min_top1_agreement", 0, 1},
+};
+
+bool
+api_read_bound(struct reader *r, const struct member *m, json_t *value)
+{
+    const char *gate = strrchr(m->pointer, '/') + 1;
+    double bound = json_number_value(value);
+    size_t i = 0;
+    while (strcmp(limits[i].gate, gate) != 0)
+        i++;
+    if (limits[i].max == DBL_MAX && bound < limits[i].min)
+        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+                          "%s is to be at least %g, not %g",
+                          api_label(r, m->pointer).text, limits[i].min, bound);
+    if (bound < limits[i].min || bound > limits[i].max)
+        return api_refuse(
+            r, API_INVALID_SPEC, m->pointer, "%s is to be from %g to %g, not %g",
+            api_label(r, m->pointer).text, limits[i].min, limits[i].max, bound);
+    *(double *)api_field(r, m) = bound;
+    return true;
+}
+
+json_t *
+api_write_bound(const void *object, const struct member *m)
+{
+    double bound;
+    memcpy(&bound, (const char *)object + m->field, sizeof bound);
+    return api_json_real(bound); /* null where nothing is asked */
+}
+
+/* --- outputs -------------------------------------------------------------- */
+
+#define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_output_gate, gate.name))
+
+static const struct member members[] = {
+    {"/min_sqnr_db", NUMBER, BOUND, FIELD(min_sqnr_db), NULL, 0},
+    {"/min_cosine", NUMBER, BOUND, FIELD(min_cosine), NULL, 0},
+    {"/max_abs_error", NUMBER, BOUND, FIELD(max_abs_error), NULL, 0},
+    {"/min_top1_agreement", NUMBER, BOUND, FIELD(min_top1_agreement), NULL, 0},
+};
+
+static const struct table table = TABLE(members);
+
+static bool
+read_gate(struct reader *r, const char *at, const char *output, json_t *item,
+          struct qdq_output_gate *to)
+{
+    struct reader inner = {r->to, r->problem, &table, to, at};
+    *to = (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN}};
+    if (json_is_object(item))
+        return api_read_members(&inner, "", item);
+    return api_refuse(&inner, API_INVALID_SPEC, "",
+                      "the gate of \"%.128s\" is to be an object, not %s", output,
+                      api_json_type_name(item));
+}
+
+bool
+api_read_output_gates(struct reader *r, const struct member *m, json_t *value)
+{
+    struct qdq_accept *accept = &r->to->spec.accept;
+    struct qdq_output_gate *gates = api_keep(r, json_object_size(value), sizeof *gates);
+    const char *output;
+    json_t *item;
+    accept->outputs = gates;
+    if (!gates)
+        return false;
+    json_object_foreach (value, output, item) {
+        char at[sizeof r->problem->where];
+        snprintf(at, sizeof at, "%s%s", r->at, m->pointer);
+        api_json_pointer_add(at, sizeof at, output);
+        if (!read_gate(r, at, output, item, &gates[accept->n_outputs]))
+            return false;
+        accept->n_outputs++;
+    }
+    return true;
+}
+
+json_t *
+api_write_output_gates(const void *object, const struct member *m)
+{
+    const struct qdq_accept *accept = &((const struct qdq_spec *)object)->accept;
+    (void)m;
+    if (accept->n_outputs == 0)
+        return json_null();
+    json_t *gates = json_object();
+    for (size_t i = 0; gates && i < accept->n_outputs; i++)
+        if (json_object_set_new(gates, accept->outputs[i].output,
+                                api_write_members(&table, &accept->outputs[i])) != 0) {
+            json_decref(gates);
+            gates = NULL;
+        }
+    return gates;
+}
+
+/* --- the whole ------------------------------------------------------------ */
+
+static bool
+asks(const struct qdq_gate *gate)
+{
+    return !isnan(gate->min_sqnr_db) || !isnan(gate->min_cosine) ||
+           !isnan(gate->max_abs_error) || !isnan(gate->min_top1_agreement);
+}
+
+bool
+api_check_accept(struct reader *r)
+{
+    const struct qdq_spec *spec = &r->to->spec;
+    bool any = asks(&spec->accept.all);
+    for (size_t i = 0; i < spec->accept.n_outputs; i++)
+        any = any || asks(&spec->accept.outputs[i].gate);
+    return !any || spec->evaluate != QDQ_NO ||
+           api_refuse(r, API_INVALID_SPEC, "/accept",
+                      "accept needs an evaluation, and evaluate is false");
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What spec.accept asks for: of which outputs, and what misses it. */
+#include "config.h"
+
+#include "evaluate/gates.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct qdq_value values[] = {
+    {"y", "float32", false, 0, NULL},
+    {"one/of~two", "float32", false, 0, NULL},
+    {"index", "int64", false, 0, NULL},
+    {"half", "float16", false, 0, NULL},
+};
+static const struct qdq_model_info model = {.n_outputs = 4, .outputs = values};
+
+static struct qdqi_arena *arena;
+static struct qdq_error err;
+static struct qdqi_warnings warnings;
+static struct qdq_spec spec;
+static struct qdq_output_gate named;
+
+static void
+set_up(void)
+{
+    arena = qdqi_arena_new();
+    err = (struct qdq_error){0};
+    warnings = (struct qdqi_warnings){0};
+    qdq_spec_init(&spec);
+    named = (struct qdq_output_gate){"y", spec.accept.all};
+}
+
+static void
+tear_down(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static void
+name(const char *output)
+{
+    named.output = output;
+    spec.accept.outputs = &named;
+    spec.accept.n_outputs = 1;
+}
+
+/* --- what is asked -------------------------------------------------------- */
+
+START_TEST(asks)
+{
+    ck_assert(!qdqi_gates_ask(&spec.accept));
+    name("y");
+    ck_assert(!qdqi_gates_ask(&spec.accept)); /* an empty gate asks nothing */
+    named.gate.max_abs_error = 0;
+    ck_assert(qdqi_gates_ask(&spec.accept));
+    spec.accept.n_outputs = 0;
+    spec.accept.all.min_top1_agreement = 1;
+    ck_assert(qdqi_gates_ask(&spec.accept));
+}
+END_TEST
+
+/* --- before the work ------------------------------------------------------ */
+
+static enum qdq_code
+check(const struct qdq_model_info *of)
+{
+    return qdqi_gates_check(&spec, of, &warnings, arena, &err);
+}
+
+static const struct {
+    const char *output;
+    bool warn;
+    enum qdq_code code;
+    const char *where;
+} names[] = {
+    {"y", false, QDQ_OK, ""},
+    {"one/of~two", false, QDQ_OK, ""},
+    {"z", false, QDQ_UNMATCHED, "/accept/outputs/z"},
+    {"a/b~c", false, QDQ_UNMATCHED, "/accept/outputs/a~1b~0c"},
+    {"z", true, QDQ_OK, ""},
+    {"index", true, QDQ_INVALID_SPEC, "/accept/outputs/index"},
+    {"half", false, QDQ_UNSUPPORTED, "/accept"},
+};
+
+START_TEST(named_outputs)
+{
+    spec.unmatched_is_error = !names[_i].warn;
+    name(names[_i].output);
+    named.gate.min_cosine = 0.9;
+    ck_assert_msg(check(&model) == names[_i].code, "%s: %s", names[_i].output,
+                  err.text);
+    ck_assert_str_eq(err.where, names[_i].where);
+    bool warned = names[_i].warn && names[_i].code == QDQ_OK;
+    ck_assert_uint_eq(warnings.n, warned);
+    if (warned)
+        ck_assert_str_eq(warnings.rows[0].code, "unmatched");
+}
+END_TEST
+
+START_TEST(cut_pointer)
+{
+    char long_name[1024];
+    memset(long_name, '/', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    name(long_name);
+    ck_assert_int_eq(check(&model), QDQ_UNMATCHED);
+    ck_assert_uint_lt(strlen(err.where), sizeof err.where);
+}
+END_TEST
+
+/* A bound for all needs an output that it can be about, and only such. */
+START_TEST(bound_for_all)
+{
+    const struct qdq_model_info integer = {.n_outputs = 1, .outputs = values + 2};
+    ck_assert_int_eq(check(&integer), QDQ_OK); /* nothing is asked */
+    spec.accept.all.min_sqnr_db = 20;
+    ck_assert_int_eq(check(&integer), QDQ_INVALID_SPEC);
+    ck_assert_str_eq(err.where, "/accept");
+    err = (struct qdq_error){0};
+    ck_assert_int_eq(check(&model), QDQ_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(err.text, "'half'"));
+    err = (struct qdq_error){0};
+    name("half"); /* leaves it out */
+    ck_assert_int_eq(check(&model), QDQ_OK);
+}
+END_TEST
+
+/* --- after the evaluation ------------------------------------------------- */
+
+static const struct {
+    struct qdq_gate gate;
+    struct qdq_output_report figures;
+    const char *missed; /* the gates, in their order */
+} judged[] = {
+    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1}, ""},
+    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1}, "min_sqnr_db "},
+    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1}, ""},
+    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1}, "min_sqnr_db "},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0}, ""},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0}, "min_cosine "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0}, ""},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0}, "max_abs_error "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0}, "max_abs_error "},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9}, ""},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN}, "min_top1_agreement "},
+    {{30, 0.9, 0.1, 0.9},
+     {"y", 10, 0.8, 0.2, 0.5},
+     "min_sqnr_db min_cosine max_abs_error min_top1_agreement "},
+    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN}, ""},
+};
+
+static struct qdq_report
+judge(const struct qdq_model_info *of, const struct qdq_output_report *measured,
+      size_t n, const bool *not_float)
+{
+    struct qdq_report report = {.outputs = measured, .n_outputs = n};
+    ck_assert_int_eq(
+        qdqi_gates_judge(&spec.accept, of, not_float, &report, arena, &err), QDQ_OK);
+    return report;
+}
+
+START_TEST(judges)
+{
+    const struct qdq_model_info one = {.n_outputs = 1, .outputs = values};
+    spec.accept.all = judged[_i].gate;
+    struct qdq_report report = judge(&one, &judged[_i].figures, 1, (bool[]){false});
+    char missed[128] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < report.n_missed; i++) {
+        const struct qdq_missed_gate *m = &report.missed[i];
+        len += (size_t)snprintf(missed + len, sizeof missed - len, "%s ", m->gate);
+        ck_assert_str_eq(m->output, "y");
+        ck_assert_int_eq(m->why != NULL, isnan(m->value));
+        ck_assert_int_eq(m->at_most, strcmp(m->gate, "max_abs_error") == 0);
+        ck_assert(!m->own);
+    }
+    ck_assert_str_eq(missed, judged[_i].missed);
+}
+END_TEST
+
+/* The output's own gate stands in the place of the one for all. */
+START_TEST(own_gate)
+{
+    const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
+    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1},
+                                                 {"one/of~two", 20, 1, 0, 1}};
+    spec.accept.all.min_sqnr_db = 10;
+    spec.accept.all.min_top1_agreement = 1;
+    name("one/of~two");
+    named.gate.min_sqnr_db = 25;
+    struct qdq_report report = judge(&two, measured, 2, (bool[2]){false});
+    ck_assert_uint_eq(report.n_missed, 1);
+    ck_assert_str_eq(report.missed[0].output, "one/of~two");
+    ck_assert(report.missed[0].own);
+    ck_assert(report.missed[0].bound == 25 && report.missed[0].value == 20);
+    named.gate.min_sqnr_db = NAN; /* and an empty one leaves it out */
+    spec.accept.all.min_sqnr_db = 20.5;
+    report = judge(&two, measured, 2, (bool[2]){false});
+    ck_assert_uint_eq(report.n_missed, 1);
+    ck_assert_str_eq(report.missed[0].output, "y");
+}
+END_TEST
+
+/* What was not measured has not passed; integers are not asked. */
+START_TEST(not_measured)
+{
+    const struct qdq_model_info three = {.n_outputs = 3, .outputs = values};
+    spec.accept.all.min_sqnr_db = -100;
+    struct qdq_report report = judge(&three, NULL, 0, (bool[]){false, false, true});
+    ck_assert_uint_eq(report.n_missed, 2);
+    ck_assert_str_eq(report.missed[1].output, "one/of~two");
+    ck_assert_ptr_nonnull(report.missed[1].why);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine/gates");
+    TCase *t = tcase_create("gates");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, asks);
+    tcase_add_loop_test(t, named_outputs, 0, (int)(sizeof names / sizeof *names));
+    tcase_add_test(t, cut_pointer);
+    tcase_add_test(t, bound_for_all);
+    tcase_add_loop_test(t, judges, 0, (int)(sizeof judged / sizeof *judged));
+    tcase_add_test(t, own_gate);
+    tcase_add_test(t, not_measured);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
