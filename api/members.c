@@ -3,6 +3,8 @@
 #include "config.h"
 #include "members.h"
 
+#include <string.h>
+
 static bool
 read_object(struct reader *r, const struct member *m, json_t *value)
 {
@@ -37,6 +39,42 @@ write_evaluate(const void *object, const struct member *m)
     return json_boolean(spec->evaluate == QDQ_YES);
 }
 
+/* That it goes with the method is checked when all has been read. */
+static bool
+read_percentile(struct reader *r, const struct member *m, json_t *value)
+{
+    double percent = json_number_value(value);
+    if (!(percent > 0 && percent <= 100))
+        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+                          "%s is to be above 0 and at most 100, not %.17g",
+                          api_label(r, m->pointer).text, percent);
+    *(double *)api_field(r, m) = percent;
+    return true;
+}
+
+/* It says nothing to other methods. */
+static json_t *
+write_percentile(const void *object, const struct member *m)
+{
+    const struct qdq_calibration_spec *c =
+        &((const struct qdq_spec *)object)->calibration;
+    (void)m;
+    return strcmp(c->method, "percentile") == 0 ? json_real(c->percentile)
+                                                : json_null();
+}
+
+bool
+api_check_percentile(struct reader *r)
+{
+    const struct qdq_calibration_spec *c = &r->to->spec.calibration;
+    const json_t *given =
+        json_object_get(json_object_get(r->to->root, "calibration"), "percentile");
+    return !given || strcmp(c->method, "percentile") == 0 ||
+           api_refuse(r, API_INVALID_SPEC, "/calibration/percentile",
+                      "calibration.percentile is for the method percentile, not %s",
+                      c->method);
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
@@ -68,10 +106,11 @@ static const struct member members[] = {
     {"/float", STRING, CHOICE, NO_FIELD, NAMES("keep", NULL, "float16", "bfloat16"), 0},
     {"/calibration", OBJECT, GROUP},
     {"/calibration/method", STRING, NAME, FIELD(calibration.method),
-     NAMES("minmax", NULL, "moving_average", "percentile", "entropy", "mse",
+     NAMES("minmax", "moving_average", "percentile", "entropy", "mse", NULL,
            "output_mse"),
      0},
-    {"/calibration/percentile", NUMBER, FIXED, NO_FIELD, ONLY(NULL), 0},
+    {"/calibration/percentile", NUMBER, read_percentile, write_percentile,
+     FIELD(calibration.percentile), NULL, 0},
     {"/calibration/ranges", OBJECT | ARRAY, api_read_ranges, api_write_ranges, NO_FIELD,
      NULL, 0},
     {"/calibration/max_samples", INTEGER, COUNT, FIELD(calibration.max_samples), NULL,

@@ -68,13 +68,13 @@ class Reader(CalibrationDataReader):
         return {"input": image} if len(image) else None
 
 
-def static(model, data, samples, out, operators="same"):
-    """quantize_static, MinMax, int8 and symmetric, per channel."""
+def static(model, data, samples, out, operators="same", method="MinMax"):
+    """quantize_static, int8 and symmetric, per channel."""
     start = time.monotonic()
     quantize_static(model, out, Reader(np.load(data)["input"][:int(samples)]),
                     quant_format=QuantFormat.QDQ, per_channel=True,
                     activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
-                    calibrate_method=CalibrationMethod.MinMax,
+                    calibrate_method=CalibrationMethod[method],
                     op_types_to_quantize=OPERATORS if operators == "same" else None,
                     extra_options=OPTIONS)
     return time.monotonic() - start

@@ -55,9 +55,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
+	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
+	engine/number/simd.h \
 	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/layers.c engine/plan/layers.h \
@@ -65,10 +67,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
 	engine/quantize.c \
+	engine/range/average.c \
 	engine/range/calibrate.c \
+	engine/range/entropy.c \
 	engine/range/method.c engine/range/method.h \
 	engine/range/minmax.c \
+	engine/range/mse.c \
 	engine/range/observer.c engine/range/observer.h \
+	engine/range/percentile.c \
 	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \

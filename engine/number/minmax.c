@@ -2,6 +2,10 @@
 #include "config.h"
 #include "number/minmax.h"
 
+#include "number/simd.h"
+
+#include <math.h>
+
 static inline uint32_t
 bits_at(const unsigned char *data, size_t i)
 {
@@ -12,8 +16,8 @@ bits_at(const unsigned char *data, size_t i)
 
 static const uint32_t INFINITY_BITS = 0x7f800000;
 
-void
-qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n)
+QDQI_LOOP void
+extremes_loop(struct qdqi_extremes *e, const unsigned char *data, size_t n)
 {
     int32_t min = e->min, max = e->max;
     for (size_t i = 0; i < n; i++) {
@@ -23,6 +27,34 @@ qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n)
     }
     e->min = min;
     e->max = max;
+}
+
+QDQI_AVX2 static void
+extremes_avx2(struct qdqi_extremes *e, const unsigned char *data, size_t n)
+{
+    extremes_loop(e, data, n);
+}
+
+void
+qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n)
+{
+    if (qdqi_has_avx2())
+        extremes_avx2(e, data, n);
+    else
+        extremes_loop(e, data, n);
+}
+
+void
+qdqi_extremes_merge(struct qdqi_extremes *e, const struct qdqi_extremes *other)
+{
+    e->min = other->min < e->min ? other->min : e->min;
+    e->max = other->max > e->max ? other->max : e->max;
+}
+
+float
+qdqi_extremes_amax(const struct qdqi_extremes *e)
+{
+    return fmaxf(fabsf(qdqi_float_of_key(e->min)), fabsf(qdqi_float_of_key(e->max)));
 }
 
 bool

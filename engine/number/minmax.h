@@ -41,9 +41,14 @@ qdqi_float_of_key(int32_t key)
 /* Takes in n little-endian float32 at any alignment. */
 void qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n);
 
+/* Takes in what another one has seen. */
+void qdqi_extremes_merge(struct qdqi_extremes *e, const struct qdqi_extremes *other);
+
 bool qdqi_extremes_empty(const struct qdqi_extremes *e);
 /* False when a NaN or an infinity was among the data. */
 bool qdqi_extremes_finite(const struct qdqi_extremes *e);
+/* The largest |x|, of finite ones that are not empty. */
+float qdqi_extremes_amax(const struct qdqi_extremes *e);
 
 /* The largest |x| of n float32; not finite when one of them is not. */
 float qdqi_amax(const void *data, size_t n);

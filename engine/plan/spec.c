@@ -12,7 +12,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .target = QDQ_TARGET_TENSORRT,
         .device = QDQ_DEVICE_AUTO,
         .weight_granularity = QDQ_PER_CHANNEL,
-        .calibration = {.method = "minmax",
+        .calibration = {.method = "mse",
                         .percentile = 99.99,
                         .max_samples = 0,
                         .batch = 1},

@@ -39,25 +39,13 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 }
 
 static enum qdq_code
-new_observers(struct qdqi_job *job, struct qdqi_observers *ret, struct qdq_error *err)
-{
-    size_t n = job->plan->view.n_tensors;
-    ret->rows = qdqi_arena_array(job->scratch, n, sizeof *ret->rows);
-    if (!ret->rows)
-        return qdqi_no_memory(err);
-    ret->n = n;
-    for (size_t i = 0; i < n; i++)
-        qdqi_observer_init(&ret->rows[i], job->plan->view.tensors[i]);
-    return QDQ_OK;
-}
-
-static enum qdq_code
 check_finite(const struct qdqi_observers *observers, int64_t first_sample,
              int64_t samples, struct qdq_error *err)
 {
     for (size_t i = 0; i < observers->n; i++) {
         const struct qdqi_observer *o = &observers->rows[i];
-        if (qdqi_extremes_empty(&o->extremes) || qdqi_extremes_finite(&o->extremes))
+        const struct qdqi_extremes *e = &o->all.extremes;
+        if (qdqi_extremes_empty(e) || qdqi_extremes_finite(e))
             continue;
         return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, o->tensor,
                              "tensor '%s' holds a NaN or an infinity in %s %lld%s",
@@ -70,7 +58,7 @@ check_finite(const struct qdqi_observers *observers, int64_t first_sample,
 
 static enum qdq_code
 observe_all(struct qdqi_job *job, struct qdqi_session *session, struct qdqi_feed *feed,
-            const struct qdqi_observers *observers, struct qdq_error *err)
+            struct qdqi_observers *observers, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
@@ -82,6 +70,7 @@ observe_all(struct qdqi_job *job, struct qdqi_session *session, struct qdqi_feed
                                       (uint64_t)total, err)) ||
             (code = qdqi_feed_next(feed, &inputs, &samples, err)) || samples == 0)
             break;
+        observers->samples = samples;
         code = qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs,
                                 &n_outputs, err);
         if (!code)
@@ -125,26 +114,40 @@ out:
 }
 
 static enum qdq_code
-take_observed(struct qdqi_job *job, const bool *missing,
-              const struct qdqi_observers *observers, struct qdq_error *err)
+take_observed(struct qdqi_job *job, const struct qdqi_method *method,
+              const bool *missing, const struct qdqi_observers *observers,
+              struct qdq_error *err)
 {
-    const char *name = job->work->spec->calibration.method;
-    const struct qdqi_method *method = qdqi_method_find(name);
-    if (!method)
-        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
-                             "/calibration/method", "there is no method '%s'", name);
+    const struct qdq_calibration_spec *spec = &job->work->spec->calibration;
     for (size_t i = 0; i < observers->n; i++) {
         const struct qdqi_observer *o = &observers->rows[i];
         if (!missing[i])
             continue;
-        if (qdqi_extremes_empty(&o->extremes))
+        if (qdqi_extremes_empty(&o->all.extremes))
             return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, o->tensor,
                                  "tensor '%s' was not reached by any of %lld samples",
                                  o->tensor, (long long)job->calibrated_samples);
-        job->ranges[i] = method->range(o);
+        job->ranges[i] = method->range(o, spec);
         job->methods[i] = method->name;
     }
     return QDQ_OK;
+}
+
+static enum qdq_code
+calibrate(struct qdqi_job *job, const bool *missing, struct qdq_error *err)
+{
+    const char *name = job->work->spec->calibration.method;
+    const struct qdqi_method *method = qdqi_method_find(name);
+    struct qdqi_observers observers;
+    if (!method)
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
+                             "/calibration/method", "there is no method '%s'", name);
+    if (!qdqi_observers_init(&observers, job->plan->view.tensors,
+                             job->plan->view.n_tensors, method->needs,
+                             (size_t)job->engine->threads, job->scratch))
+        return qdqi_no_memory(err);
+    enum qdq_code code = run_observed(job, missing, &observers, err);
+    return code ? code : take_observed(job, method, missing, &observers, err);
 }
 
 enum qdq_code
@@ -162,7 +165,6 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
     size_t first = 0;
     while (!missing[first])
         first++;
-    struct qdqi_observers observers;
     const char *tensor = job->plan->view.tensors[first];
     if (!job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
@@ -170,8 +172,5 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
                              "calibration data nor a range for it in "
                              "calibration.ranges",
                              tensor);
-    if ((code = new_observers(job, &observers, err)) ||
-        (code = run_observed(job, missing, &observers, err)))
-        return code;
-    return take_observed(job, missing, &observers, err);
+    return calibrate(job, missing, err);
 }

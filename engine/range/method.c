@@ -2,10 +2,13 @@
 #include "config.h"
 #include "range/method.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct qdqi_method *const methods[] = {
-    &qdqi_method_minmax,
+    &qdqi_method_minmax,     &qdqi_method_moving_average,
+    &qdqi_method_percentile, &qdqi_method_entropy,
+    &qdqi_method_mse,
 };
 
 const struct qdqi_method *
@@ -15,4 +18,20 @@ qdqi_method_find(const char *name)
         if (strcmp(methods[i]->name, name) == 0)
             return methods[i];
     return NULL;
+}
+
+struct qdqi_range
+qdqi_range_seen(const struct qdqi_observer *observer)
+{
+    const struct qdqi_extremes *e = &observer->all.extremes;
+    return (struct qdqi_range){(double)qdqi_float_of_key(e->min),
+                               (double)qdqi_float_of_key(e->max)};
+}
+
+struct qdqi_range
+qdqi_range_within(const struct qdqi_observer *observer, double t)
+{
+    struct qdqi_range seen = qdqi_range_seen(observer);
+    return (struct qdqi_range){fmin(fmax(seen.min, -t), t),
+                               fmax(fmin(seen.max, t), -t)};
 }

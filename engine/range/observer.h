@@ -1,31 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is remembered of an activation while a model runs: a fixed-size accumulator,
- * whatever the number of samples and elements.
+ * whatever the number of samples and elements, with no more in it than the range method
+ * needs.
  *
  * An observer belongs to one session; the runtime runs a session's nodes one after
  * another, so it needs no lock. A session that is run by several threads at once needs
- * a set of observers for each.
+ * a set of observers for each. Within one node the elements of a large tensor are
+ * shared over threads, each with a part of its own; parts are merged in their order,
+ * and merging is exact.
  */
 #ifndef QDQI_OBSERVER_H
 #define QDQI_OBSERVER_H
 
+#include "base/arena.h"
+#include "number/histogram.h"
 #include "number/minmax.h"
-#include "qdq/error.h"
+
+/* What a range method needs beyond the extremes. */
+enum {
+    QDQI_NEEDS_HISTOGRAM = 1 << 0,
+    QDQI_NEEDS_AVERAGE = 1 << 1, /* of each sample's extremes */
+};
+
+/* What can be merged. */
+struct qdqi_accumulator {
+    struct qdqi_extremes extremes;
+    struct qdqi_histogram *histogram; /* NULL: not needed */
+};
+
+/*
+ * Moving average of the samples' extremes, in their order:
+ * average += weight * (extreme - average), beginning with the first sample's.
+ */
+struct qdqi_average {
+    double min, max;
+    bool begun;
+};
 
 struct qdqi_observer {
     const char *tensor;
-    struct qdqi_extremes extremes;
+    unsigned needs;
+    struct qdqi_accumulator all;
+    struct qdqi_average average;
     int64_t runs; /* how often the tensor was reached */
 };
 
 struct qdqi_observers {
     struct qdqi_observer *rows; /* by slot */
     size_t n;
+    int64_t samples; /* of the run under way */
+    struct qdqi_accumulator *parts;
+    size_t n_parts; /* threads that may share a tensor, >= 1 */
 };
 
-void qdqi_observer_init(struct qdqi_observer *observer, const char *tensor);
-/* Takes in n float32. */
-void qdqi_observer_update(struct qdqi_observer *observer, const void *data, size_t n);
+/* Observers of all these tensors, in the arena; NULL rows when out of memory. */
+bool qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors,
+                         size_t n, unsigned needs, size_t n_parts,
+                         struct qdqi_arena *arena);
+
+/* A float32 tensor that a run has reached. */
+struct qdqi_reached {
+    struct qdqi_observer *observer;
+    const void *data;
+    size_t n;
+    /*
+     * Samples that lie in it one behind the other: those of the run where axis 0 has as
+     * many indices, else 1, for then the tensor is one sample's or cannot be cut. (An
+     * axis 0 that has as many indices as the run has samples by chance is cut, too.)
+     */
+    size_t samples;
+    struct qdqi_accumulator *parts;
+    size_t n_parts; /* 1: too small to be shared */
+};
+
+/* `axis0`: its number of indices, or 0 for a tensor without axes. */
+struct qdqi_reached qdqi_reached(struct qdqi_observers *observers, size_t slot,
+                                 const void *data, size_t n, int64_t axis0);
+/* Takes in part i of n_parts; different ones may be taken in at once. */
+void qdqi_reached_part(const struct qdqi_reached *reached, size_t i);
+/* When all parts are in. */
+void qdqi_reached_end(const struct qdqi_reached *reached);
 
 #endif

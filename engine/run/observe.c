@@ -14,7 +14,8 @@
 
 struct kernel {
     const OrtApi *api;
-    struct qdqi_observer *observer;
+    struct qdqi_observers *observers;
+    size_t slot;
 };
 
 static const char *ORT_API_CALL
@@ -104,32 +105,58 @@ kernel_create(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *inf
     struct kernel *kernel = malloc(sizeof *kernel);
     if (!kernel)
         return api->CreateStatus(ORT_FAIL, "out of memory");
-    *kernel = (struct kernel){api, &self->observers->rows[slot]};
+    *kernel = (struct kernel){api, self->observers, (size_t)slot};
     *ret = kernel;
     return NULL;
 }
 
+static void
+observe_part(void *reached, size_t i)
+{
+    qdqi_reached_part(reached, i);
+}
+
+/* The number of its indices; 0 for a tensor without axes. */
 static OrtStatusPtr
-observe(const struct kernel *k, const OrtValue *value,
+first_axis(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, int64_t *ret)
+{
+    size_t rank;
+    *ret = 0;
+    OrtStatusPtr status = api->GetDimensionsCount(shape, &rank);
+    return status || rank == 0 ? status : api->GetDimensions(shape, ret, 1);
+}
+
+/* A large tensor is shared over the runtime's own threads, of which this is one. */
+static OrtStatusPtr
+observe(const struct kernel *k, const OrtKernelContext *context, const OrtValue *value,
         const OrtTensorTypeAndShapeInfo *shape)
 {
     ONNXTensorElementDataType type;
     void *data;
     size_t n;
+    int64_t axis0;
     OrtStatusPtr status;
     if ((status = k->api->GetTensorElementType(shape, &type)) ||
-        (status = k->api->GetTensorShapeElementCount(shape, &n)))
+        (status = k->api->GetTensorShapeElementCount(shape, &n)) ||
+        (status = first_axis(k->api, shape, &axis0)))
         return status;
     if (type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
         char text[256];
         snprintf(text, sizeof text, "tensor '%.180s' is not float32",
-                 k->observer->tensor);
+                 k->observers->rows[k->slot].tensor);
         return k->api->CreateStatus(ORT_INVALID_ARGUMENT, text);
     }
     if ((status = k->api->GetTensorMutableData((OrtValue *)(uintptr_t)value, &data)))
         return status;
-    qdqi_observer_update(k->observer, data, n);
-    return NULL;
+    struct qdqi_reached r = qdqi_reached(k->observers, k->slot, data, n, axis0);
+    if (r.n_parts == 1)
+        qdqi_reached_part(&r, 0);
+    else
+        status = k->api->KernelContext_ParallelFor(context, observe_part, r.n_parts,
+                                                   r.n_parts, &r);
+    if (!status)
+        qdqi_reached_end(&r);
+    return status;
 }
 
 static OrtStatusPtr ORT_API_CALL
@@ -141,7 +168,7 @@ kernel_compute(void *kernel, OrtKernelContext *context)
     OrtStatusPtr status = k->api->KernelContext_GetInput(context, 0, &value);
     if (status || (status = k->api->GetTensorTypeAndShape(value, &shape)))
         return status;
-    status = observe(k, value, shape);
+    status = observe(k, context, value, shape);
     k->api->ReleaseTensorTypeAndShapeInfo(shape);
     return status;
 }

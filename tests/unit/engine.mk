@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_plan \
+	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton

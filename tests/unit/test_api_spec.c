@@ -36,6 +36,11 @@ static const char *const accepted[] = {
     "\"min_top1_agreement\":0}}}}",
     "{\"accept\":{\"outputs\":{\"y\":{}}},\"evaluate\":false}",
     "{\"calibration\":{\"max_samples\":0}}",
+    "{\"calibration\":{\"method\":\"percentile\"}}",
+    "{\"calibration\":{\"percentile\":100,\"method\":\"percentile\"}}",
+    "{\"calibration\":{\"method\":\"percentile\",\"percentile\":1e-9}}",
+    "{\"calibration\":{\"method\":\"entropy\"}}",
+    "{\"calibration\":{\"method\":\"moving_average\"}}",
     "{\"calibration\":{\"ranges\":{}}}",
     "{\"calibration\":{\"ranges\":[]}}",
     "{\"calibration\":{\"ranges\":{\"b\":[-0.1,0.1],\"a/x\":[0,6],\"\":[1,1]}}}",
@@ -63,7 +68,7 @@ START_TEST(test_defaults)
     expect_json(
         text,
         "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true},"
-        "\"calibration\":{\"batch\":1,\"max_samples\":0,\"method\":\"minmax\","
+        "\"calibration\":{\"batch\":1,\"max_samples\":0,\"method\":\"mse\","
         "\"on_nonfinite\":\"error\"},\"cases\":[],\"device\":\"auto\",\"equalize\":"
         "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
         "\"layers\":[],\"mode\":\"full\","
@@ -77,13 +82,16 @@ START_TEST(test_values)
 {
     struct api_spec *spec = decode(
         "{\"device\":\"cpu\",\"weights\":{\"granularity\":\"tensor\"},\"calibration\":"
-        "{\"max_samples\":64.0,\"batch\":8,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
+        "{\"max_samples\":64.0,\"batch\":8,\"method\":\"percentile\",\"percentile\":99."
+        "5,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
         "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\"}");
     const struct qdq_spec *s = api_spec_get(spec);
     ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
     ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
     ck_assert_int_eq(s->calibration.max_samples, 64);
     ck_assert_int_eq(s->calibration.batch, 8);
+    ck_assert_str_eq(s->calibration.method, "percentile");
+    ck_assert(s->calibration.percentile == 99.5);
     ck_assert_uint_eq(s->calibration.n_ranges, 2);
     ck_assert_str_eq(s->calibration.ranges[0].tensor, "a");
     ck_assert(s->calibration.ranges[0].max == 0.5);
@@ -142,6 +150,20 @@ static const struct refused_spec refused[] = {
     INVALID("{\"evaluate\":{\"samples\":0}}", "/evaluate/samples", "from 1 to"),
     INVALID("{\"evaluate\":{\"samples\":2.5}}", "/evaluate/samples", "not a fraction"),
     INVALID("{\"evaluate\":{\"sample\":2}}", "/evaluate/sample", "\"samples\"?"),
+    INVALID("{\"calibration\":{\"method\":\"max\"}}", "/calibration/method",
+            "minmax, moving_average, percentile, entropy, mse"),
+    INVALID("{\"calibration\":{\"method\":\"percentile\",\"percentile\":0}}",
+            "/calibration/percentile", "above 0 and at most 100, not 0"),
+    INVALID("{\"calibration\":{\"method\":\"percentile\",\"percentile\":100.5}}",
+            "/calibration/percentile", "not 100.5"),
+    INVALID("{\"calibration\":{\"method\":\"percentile\",\"percentile\":-1}}",
+            "/calibration/percentile", "not -1"),
+    INVALID("{\"calibration\":{\"method\":\"percentile\",\"percentile\":\"99\"}}",
+            "/calibration/percentile", "a number, not a string"),
+    INVALID("{\"calibration\":{\"percentile\":99.9,\"method\":\"entropy\"}}",
+            "/calibration/percentile", "for the method percentile, not entropy"),
+    INVALID("{\"calibration\":{\"percentile\":99.99}}", "/calibration/percentile",
+            "for the method percentile, not mse"),
     INVALID("{\"calibration\":{\"batch\":0}}", "/calibration/batch", "from 1 to"),
     INVALID("{\"calibration\":{\"batch\":3000000000}}", "/calibration/batch",
             "from 1 to"),
@@ -180,8 +202,7 @@ static const struct refused_spec refused[] = {
     LATER("{\"activations\":{\"dtype\":\"uint8\"}}", "/activations/dtype"),
     LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),
     LATER("{\"float\":\"float16\"}", "/float"),
-    LATER("{\"calibration\":{\"method\":\"entropy\"}}", "/calibration/method"),
-    LATER("{\"calibration\":{\"percentile\":99.9}}", "/calibration/percentile"),
+    LATER("{\"calibration\":{\"method\":\"output_mse\"}}", "/calibration/method"),
     LATER("{\"calibration\":{\"dims\":{\"seq\":128}}}", "/calibration/dims"),
     LATER("{\"calibration\":{\"random_samples\":8}}", "/calibration/random_samples"),
     LATER("{\"calibration\":{\"random\":{\"x\":[0,1]}}}", "/calibration/random"),

@@ -5,7 +5,6 @@
 #include "evaluate/metrics.h"
 #include "number/minmax.h"
 #include "number/quantize.h"
-#include "range/method.h"
 #include "unit.h"
 
 #include <float.h>
@@ -70,23 +69,6 @@ START_TEST(extremes_do_not_depend_on_grouping)
     ck_assert_int_eq(whole.max, parts.max);
     ck_assert_float_eq(qdqi_float_of_key(whole.min), min);
     ck_assert_float_eq(qdqi_float_of_key(whole.max), max);
-}
-END_TEST
-
-START_TEST(minmax_is_the_range_seen)
-{
-    struct qdqi_observer o;
-    const float a[] = {-1.5f, 2}, b[] = {0.25f, 3.75f};
-    qdqi_observer_init(&o, "t");
-    qdqi_observer_update(&o, a, 2);
-    qdqi_observer_update(&o, b, 2);
-    const struct qdqi_method *method = qdqi_method_find("minmax");
-    ck_assert_ptr_nonnull(method);
-    struct qdqi_range range = method->range(&o);
-    ck_assert_double_eq(range.min, -1.5);
-    ck_assert_double_eq(range.max, 3.75);
-    ck_assert_int_eq(o.runs, 2);
-    ck_assert_ptr_null(qdqi_method_find("no such method"));
 }
 END_TEST
 
@@ -324,7 +306,6 @@ suite(void)
     TCase *t = tcase_create("number");
     tcase_add_loop_test(t, extremes_are_exact, 0, sizeof rows / sizeof *rows);
     tcase_add_test(t, extremes_do_not_depend_on_grouping);
-    tcase_add_test(t, minmax_is_the_range_seen);
     tcase_add_loop_test(t, scale_is_amax_over_127, 0, sizeof scales / sizeof *scales);
     tcase_add_loop_test(t, channels_lie_along_the_axis, 0, sizeof axes / sizeof *axes);
     tcase_add_loop_test(t, scales_do_not_depend_on_the_order_of_axes, 0,

@@ -83,7 +83,7 @@ struct qdq_random_input {
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };
 
 struct qdq_calibration_spec {
-    const char *method; /* a row of the range methods: "minmax" */
+    const char *method; /* a row of the range methods: "mse" */
     double
         percentile; /* of method "percentile": share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;

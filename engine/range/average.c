@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "range/method.h"
+
+static struct qdqi_range
+averaged(const struct qdqi_observer *observer, const struct qdq_calibration_spec *spec)
+{
+    (void)spec;
+    return (struct qdqi_range){observer->average.min, observer->average.max};
+}
+
+const struct qdqi_method qdqi_method_moving_average = {"moving_average",
+                                                       QDQI_NEEDS_AVERAGE, averaged};

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * With c the counts, S and z the sum and the number of the filled bins of a level, N all
+ * values, B those below the candidate, and c' the counts with what lies beyond added to
+ * the last:
+ *
+ *   KL = (sum c' log c' - sum c' log(S / z)) / N - log N + log B
+ *
+ * The first sum is a running one. In the second a level adds S log(S / z), which depends
+ * on where the level begins and how long it is; levels of one candidate have two
+ * lengths at most, so tables of one length serve all candidates that have it. A search
+ * over 1,900 candidates takes 33,000 logarithms then, not millions.
+ */
+#include "config.h"
+#include "range/method.h"
+
+#include <math.h>
+
+enum { LEVELS = 128 };
+
+struct search {
+    size_t n;                       /* bins */
+    double below[QDQI_BINS + 1];    /* counts of the bins before */
+    double own[QDQI_BINS + 1];      /* sum of c log c of the bins before */
+    uint16_t filled[QDQI_BINS + 1]; /* bins before that are not empty */
+    double terms[2][QDQI_BINS];     /* S log(S / z) of the level that begins here, of
+                                        * even and odd lengths */
+};
+
+static double
+xlogx(double x)
+{
+    return x > 0 ? x * log(x) : 0;
+}
+
+static void
+begin(struct search *s, const struct qdqi_histogram *h)
+{
+    s->n = qdqi_histogram_used(h);
+    for (size_t j = 0; j < s->n; j++) {
+        uint64_t count = h->counts[j == 0 && s->n > 1 ? 1 : j];
+        s->below[j + 1] = s->below[j] + (double)count;
+        s->own[j + 1] = s->own[j] + xlogx((double)count);
+        s->filled[j + 1] = (uint16_t)(s->filled[j] + (count > 0));
+    }
+}
+
+/* log(S / z) of the bins from..to; they are not all empty. */
+static double
+log_mean(const struct search *s, size_t from, size_t to)
+{
+    return log((s->below[to] - s->below[from]) / (s->filled[to] - s->filled[from]));
+}
+
+static void
+fill_terms(struct search *s, size_t length)
+{
+    double *terms = s->terms[length % 2];
+    for (size_t from = 0; from + length <= s->n; from++) {
+        double sum = s->below[from + length] - s->below[from];
+        terms[from] = sum > 0 ? sum * log_mean(s, from, from + length) : 0;
+    }
+}
+
+/* Of the candidate with n bins. */
+static double
+divergence(const struct search *s, size_t n)
+{
+    double all = s->below[s->n], kept = s->below[n], beyond = all - kept;
+    double last = kept - s->below[n - 1];
+    if (last == 0 && beyond > 0)
+        return INFINITY;
+    double levels = 0;
+    size_t from = 0, last_from = 0;
+    for (size_t k = 1; k <= LEVELS; k++) {
+        size_t to = k * n / LEVELS;
+        levels += s->terms[(to - from) % 2][from];
+        last_from = from;
+        from = to;
+    }
+    double own = s->own[n] - xlogx(last) + xlogx(last + beyond);
+    if (beyond > 0)
+        levels += beyond * log_mean(s, last_from, n);
+    return (own - levels) / all - log(all) + log(kept);
+}
+
+static struct qdqi_range
+entropy(const struct qdqi_observer *observer, const struct qdq_calibration_spec *spec)
+{
+    (void)spec;
+    const struct qdqi_histogram *h = observer->all.histogram;
+    struct search s = {0};
+    double least = INFINITY;
+    size_t best = 0;
+    begin(&s, h);
+    fill_terms(&s, 1);
+    for (size_t n = LEVELS; n <= s.n; n++) {
+        if (n % LEVELS == 0)
+            fill_terms(&s, n / LEVELS + 1);
+        double kl = divergence(&s, n);
+        if (kl <= least) {
+            least = kl;
+            best = n;
+        }
+    }
+    return best > 0 && best < s.n
+               ? qdqi_range_within(observer, (double)best * qdqi_histogram_width(h))
+               : qdqi_range_seen(observer);
+}
+
+const struct qdqi_method qdqi_method_entropy = {"entropy", QDQI_NEEDS_HISTOGRAM,
+                                                entropy};

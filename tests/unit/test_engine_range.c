@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What observers remember and what range methods make of it, against references in
+ * float64 that are written here, most of them by brute force over the data.
+ */
+#include "config.h"
+
+#include "range/method.h"
+#include "unit.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* --- data ----------------------------------------------------------------- */
+
+enum { MANY = 200000 };
+static float data[MANY];
+
+static double
+uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+static double
+normal(uint64_t *state)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += uniform(state);
+    return sum;
+}
+
+enum shape {
+    NORMAL,
+    RELU,
+    HEAVY,   /* few values far out */
+    CLIPPED, /* many at exactly 6 */
+    SPARSE,  /* one in a thousand is not zero */
+    ONE,     /* all the same */
+    ZERO,
+    TINY, /* below the narrowest bins */
+    WIDE, /* up to the largest float32 */
+    N_SHAPES
+};
+
+static double
+value(enum shape shape, uint64_t *state)
+{
+    double x = normal(state);
+    switch (shape) {
+    case NORMAL:
+        return 0.3 * x;
+    case RELU:
+        return x > 0 ? x : 0;
+    case HEAVY:
+        return x * x * x * fabs(x);
+    case CLIPPED:
+        return fmin(fmax(4 * x, 0), 6);
+    case SPARSE:
+        return uniform(state) < 0.001 ? x : 0;
+    case ONE:
+        return -5;
+    case TINY:
+        return x * 0x1p-130;
+    case WIDE:
+        return (double)FLT_MAX * (2 * uniform(state) - 1);
+    default:
+        return 0;
+    }
+}
+
+static void
+make(enum shape shape, size_t n)
+{
+    uint64_t state = 42 + (uint64_t)shape;
+    for (size_t i = 0; i < n; i++)
+        data[i] = (float)value(shape, &state);
+}
+
+/* --- observing ------------------------------------------------------------ */
+
+static const char *const tensors[] = {"t"};
+static struct qdqi_arena *arena;
+static struct qdqi_observers observers;
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static struct qdqi_observer *
+begin(unsigned needs, size_t threads)
+{
+    ck_assert(qdqi_observers_init(&observers, tensors, 1, needs, threads, arena));
+    return &observers.rows[0];
+}
+
+/* One run; parts come in from the last to the first. */
+static size_t
+reach(const float *values, size_t n, int64_t axis0)
+{
+    struct qdqi_reached r = qdqi_reached(&observers, 0, values, n, axis0);
+    for (size_t i = r.n_parts; i-- > 0;)
+        qdqi_reached_part(&r, i);
+    qdqi_reached_end(&r);
+    return r.n_parts;
+}
+
+static struct qdqi_observer *
+observe(const char *method, size_t n)
+{
+    struct qdqi_observer *o = begin(qdqi_method_find(method)->needs, 1);
+    reach(data, n, 1);
+    return o;
+}
+
+static struct qdqi_range
+range_of(const char *method, double percentile, size_t n)
+{
+    const struct qdq_calibration_spec spec = {.method = method,
+                                              .percentile = percentile};
+    return qdqi_method_find(method)->range(observe(method, n), &spec);
+}
+
+static double
+largest(size_t n)
+{
+    double amax = 0;
+    for (size_t i = 0; i < n; i++)
+        amax = fmax(amax, fabs((double)data[i]));
+    return amax;
+}
+
+static double
+threshold(struct qdqi_range r)
+{
+    return fmax(fabs(r.min), fabs(r.max));
+}
+
+/* --- the histogram -------------------------------------------------------- */
+
+/* Width by the definition, counts by division. */
+static double
+count_by_hand(size_t n, uint64_t *counts)
+{
+    double width = 0x1p-126, amax = largest(n);
+    while (amax >= width * QDQI_BINS)
+        width *= 2;
+    memset(counts, 0, QDQI_BINS * sizeof *counts);
+    for (size_t i = 0; i < n; i++)
+        counts[(size_t)floor(fabs((double)data[i]) / width)]++;
+    return width;
+}
+
+static const size_t sizes[] = {1, 1000, 9000, 70001, MANY};
+
+START_TEST(histogram_counts_every_value_in_its_bin)
+{
+    static uint64_t want[QDQI_BINS];
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        make((enum shape)_i, sizes[k]);
+        const struct qdqi_histogram *h = observe("mse", sizes[k])->all.histogram;
+        double width = count_by_hand(sizes[k], want);
+        ck_assert_double_eq(qdqi_histogram_width(h), width);
+        ck_assert_mem_eq(h->counts, want, sizeof want);
+        ck_assert_uint_eq(qdqi_histogram_total(h), sizes[k]);
+        size_t used = (size_t)(largest(sizes[k]) / width) + 1;
+        ck_assert_uint_eq(qdqi_histogram_used(h), used);
+        if (_i != ZERO && _i != TINY && _i != SPARSE)
+            ck_assert_uint_gt(used, QDQI_BINS / 2);
+    }
+}
+END_TEST
+
+static bool
+same(const struct qdqi_observer *a, const struct qdqi_observer *b)
+{
+    return a->all.extremes.min == b->all.extremes.min &&
+           a->all.extremes.max == b->all.extremes.max &&
+           memcmp(a->all.histogram, b->all.histogram, sizeof *a->all.histogram) == 0;
+}
+
+/* Cut anywhere, in any order, by any number of threads: the same to the last count. */
+START_TEST(accumulators_depend_on_the_values_alone)
+{
+    static const size_t cuts[] = {1, 7, 1000, 65537, MANY};
+    make((enum shape)_i, MANY);
+    struct qdqi_observer whole = *observe("mse", MANY);
+    for (size_t threads = 1; threads <= 5; threads++)
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            struct qdqi_observer *o = begin(QDQI_NEEDS_HISTOGRAM, threads);
+            for (size_t end = MANY; end > 0;) {
+                size_t n = cuts[k] < end ? cuts[k] : end;
+                reach(data + end - n, n, 1);
+                end -= n;
+            }
+            ck_assert_msg(same(o, &whole), "%zu threads, cut %zu", threads, cuts[k]);
+        }
+}
+END_TEST
+
+START_TEST(large_tensors_are_shared)
+{
+    make(NORMAL, MANY);
+    begin(QDQI_NEEDS_HISTOGRAM, 4);
+    ck_assert_uint_eq(reach(data, 1000, 1), 1);
+    ck_assert_uint_eq(reach(data, MANY, 1), 4);
+    begin(0, 1);
+    ck_assert_uint_eq(reach(data, MANY, 1), 1);
+}
+END_TEST
+
+START_TEST(only_what_is_needed_is_there)
+{
+    ck_assert_ptr_null(begin(qdqi_method_minmax.needs, 2)->all.histogram);
+    ck_assert_ptr_null(begin(qdqi_method_moving_average.needs, 2)->all.histogram);
+    ck_assert_ptr_nonnull(begin(qdqi_method_entropy.needs, 2)->all.histogram);
+}
+END_TEST
+
+START_TEST(what_is_not_finite_is_seen_and_has_no_bin)
+{
+    static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
+        for (unsigned needs = 0; needs <= QDQI_NEEDS_AVERAGE; needs++) {
+            make(NORMAL, 100000);
+            data[99000] = odd[k];
+            struct qdqi_observer *o = begin(needs, 3);
+            reach(data, 100000, 1);
+            ck_assert(!qdqi_extremes_finite(&o->all.extremes));
+        }
+}
+END_TEST
+
+/* --- extremes ------------------------------------------------------------- */
+
+START_TEST(minmax_is_the_range_seen)
+{
+    const float a[] = {-1.5f, 2}, b[] = {0.25f, 3.75f};
+    struct qdqi_observer *o = begin(0, 1);
+    reach(a, 2, 1);
+    reach(b, 2, 1);
+    struct qdqi_range range = qdqi_method_minmax.range(o, NULL);
+    ck_assert_double_eq(range.min, -1.5);
+    ck_assert_double_eq(range.max, 3.75);
+    ck_assert_int_eq(o->runs, 2);
+    ck_assert_ptr_null(qdqi_method_find("no such method"));
+}
+END_TEST
+
+enum { SAMPLES = 48, ELEMENTS = 500 };
+
+/* Runs of `batch` samples each, of a tensor whose axis 0 has `axis0` indices. */
+static struct qdqi_range
+averaged(size_t batch, int64_t axis0)
+{
+    struct qdqi_observer *o = begin(QDQI_NEEDS_AVERAGE, 2);
+    observers.samples = (int64_t)batch;
+    for (size_t i = 0; i < SAMPLES; i += batch)
+        reach(data + i * ELEMENTS, batch * ELEMENTS, axis0);
+    return qdqi_method_moving_average.range(o, NULL);
+}
+
+/* The same by hand, over groups of that many samples. */
+static struct qdqi_range
+averaged_by_hand(size_t group)
+{
+    struct qdqi_range average = {0, 0};
+    for (size_t i = 0; i < SAMPLES; i += group) {
+        double min = INFINITY, max = -INFINITY;
+        for (size_t k = i * ELEMENTS; k < (i + group) * ELEMENTS; k++) {
+            min = fmin(min, (double)data[k]);
+            max = fmax(max, (double)data[k]);
+        }
+        double weight = i == 0 ? 1 : 0.01;
+        average.min += weight * (min - average.min);
+        average.max += weight * (max - average.max);
+    }
+    return average;
+}
+
+START_TEST(moving_average_is_over_samples)
+{
+    make(HEAVY, SAMPLES * ELEMENTS);
+    struct qdqi_range want = averaged_by_hand(1);
+    for (size_t batch = 1; batch <= SAMPLES; batch++) {
+        if (SAMPLES % batch != 0)
+            continue;
+        struct qdqi_range got = averaged(batch, (int64_t)batch);
+        ck_assert_double_eq(got.min, want.min);
+        ck_assert_double_eq(got.max, want.max);
+        /* Where axis 0 counts something else, a run is one sample. */
+        got = averaged(batch, 5000);
+        ck_assert_double_eq(got.max, averaged_by_hand(batch).max);
+        got = averaged(batch, 0);
+        ck_assert_double_eq(got.min, averaged_by_hand(batch).min);
+    }
+    ck_assert_double_lt(
+        want.max,
+        qdqi_method_minmax.range(observe("minmax", SAMPLES * ELEMENTS), NULL).max);
+}
+END_TEST
+
+/* --- percentile ----------------------------------------------------------- */
+
+static int
+by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static const double percentiles[] = {0.01, 1, 50, 90, 99, 99.9, 99.99, 99.9999, 100};
+
+START_TEST(percentile_is_that_of_the_sorted_data)
+{
+    enum { N = 50000 };
+    static double sorted[N];
+    static uint64_t counts[QDQI_BINS];
+    make((enum shape)_i, N);
+    double width = count_by_hand(N, counts), amax = largest(N);
+    for (size_t i = 0; i < N; i++)
+        sorted[i] = fabs((double)data[i]);
+    qsort(sorted, N, sizeof *sorted, by_size);
+    for (size_t k = 0; k < sizeof percentiles / sizeof *percentiles; k++) {
+        size_t at = (size_t)ceil(N * percentiles[k] / 100);
+        double got = threshold(range_of("percentile", percentiles[k], N));
+        ck_assert_double_le(fabs(got - sorted[at - 1]), width);
+        ck_assert_double_le(got, amax);
+    }
+    ck_assert_double_eq(threshold(range_of("percentile", 100, N)), amax);
+}
+END_TEST
+
+/* --- entropy -------------------------------------------------------------- */
+
+/* By the definition: P and Q are laid out, bin by bin. */
+static double
+divergence_by_hand(const uint64_t *counts, size_t used, size_t n)
+{
+    static double p[QDQI_BINS], q[QDQI_BINS];
+    double sum_p = 0, sum_q = 0, kl = 0;
+    memset(p, 0, sizeof p);
+    memset(q, 0, sizeof q);
+    for (size_t j = 0; j < used; j++)
+        p[j < n ? j : n - 1] += (double)counts[j == 0 ? 1 : j];
+    for (size_t k = 0; k < 128; k++) {
+        size_t from = k * n / 128, to = (k + 1) * n / 128, filled = 0;
+        double sum = 0;
+        for (size_t j = from; j < to; j++) {
+            sum += (double)counts[j == 0 ? 1 : j];
+            filled += counts[j == 0 ? 1 : j] > 0;
+        }
+        for (size_t j = from; j < to; j++)
+            q[j] = counts[j == 0 ? 1 : j] > 0 ? sum / (double)filled : 0;
+    }
+    for (size_t j = 0; j < n; j++) {
+        sum_p += p[j];
+        sum_q += q[j];
+    }
+    for (size_t j = 0; j < n; j++)
+        if (p[j] > 0)
+            kl +=
+                q[j] > 0 ? p[j] / sum_p * log(p[j] / sum_p / (q[j] / sum_q)) : INFINITY;
+    return kl;
+}
+
+static const enum shape searched[] = {NORMAL, RELU, HEAVY, CLIPPED, WIDE};
+
+START_TEST(entropy_is_the_least_divergence)
+{
+    enum { N = 100000 };
+    static uint64_t counts[QDQI_BINS];
+    make(searched[_i], N);
+    double width = count_by_hand(N, counts), amax = largest(N);
+    size_t used = (size_t)(amax / width) + 1;
+    double got = threshold(range_of("entropy", 0, N)), least = INFINITY;
+    for (size_t n = 128; n <= used; n++)
+        least = fmin(least, divergence_by_hand(counts, used, n));
+    size_t chosen = got == amax ? used : (size_t)(got / width);
+    if (got != amax)
+        ck_assert_double_eq((double)chosen * width, got);
+    ck_assert_double_le(divergence_by_hand(counts, used, chosen), least + 1e-12);
+    /* It does search. */
+    if (searched[_i] == HEAVY)
+        ck_assert_double_lt(got, 0.9 * amax);
+}
+END_TEST
+
+/* --- least squared error -------------------------------------------------- */
+
+/* Quantizes the data. */
+static double
+error_by_hand(size_t n, double t)
+{
+    double scale = t / 127, sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = fabs((double)data[i]);
+        double error = x - scale * fmin(nearbyint(x / scale), 127);
+        sum += error * error;
+    }
+    return sum;
+}
+
+/* Of all candidates; the search goes by histogram, so it may miss by a little. */
+START_TEST(mse_is_the_least_error_over_the_data)
+{
+    enum { N = 20000 };
+    static uint64_t counts[QDQI_BINS];
+    make(searched[_i], N);
+    double width = count_by_hand(N, counts), amax = largest(N);
+    double got = threshold(range_of("mse", 0, N));
+    double least = error_by_hand(N, amax), full = least;
+    for (size_t t = 16; (double)t * width < amax; t++)
+        least = fmin(least, error_by_hand(N, (double)t * width));
+    ck_assert_double_le(error_by_hand(N, got), 1.005 * least);
+    if (searched[_i] == HEAVY)
+        ck_assert_double_lt(least, 0.98 * full);
+    if (searched[_i] == CLIPPED)
+        ck_assert_double_eq(got, amax);
+}
+END_TEST
+
+/* --- all methods ---------------------------------------------------------- */
+
+static const char *const names[] = {"minmax", "moving_average", "percentile", "entropy",
+                                    "mse"};
+
+START_TEST(ranges_lie_within_what_was_seen)
+{
+    for (int shape = 0; shape < N_SHAPES; shape++)
+        for (size_t k = 0; k < 3; k++) {
+            make((enum shape)shape, sizes[k]);
+            struct qdqi_range seen = range_of("minmax", 0, sizes[k]);
+            struct qdqi_range got = range_of(names[_i], 99.99, sizes[k]);
+            ck_assert(isfinite(got.min) && isfinite(got.max));
+            ck_assert_double_le(got.min, got.max);
+            ck_assert_double_le(threshold(got), threshold(seen));
+            if (threshold(seen) > 0)
+                ck_assert_double_gt(threshold(got), 0);
+            if (shape == ONE) /* to the width of a bin */
+                ck_assert_double_le(fabs(threshold(got) - 5), 5.0 / 1024);
+            if (shape == ZERO)
+                ck_assert(got.min == 0 && got.max == 0);
+        }
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("range");
+    TCase *t = tcase_create("range");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, histogram_counts_every_value_in_its_bin, 0, N_SHAPES);
+    tcase_add_loop_test(t, accumulators_depend_on_the_values_alone, 0, N_SHAPES);
+    tcase_add_test(t, large_tensors_are_shared);
+    tcase_add_test(t, only_what_is_needed_is_there);
+    tcase_add_test(t, what_is_not_finite_is_seen_and_has_no_bin);
+    tcase_add_test(t, minmax_is_the_range_seen);
+    tcase_add_test(t, moving_average_is_over_samples);
+    tcase_add_loop_test(t, percentile_is_that_of_the_sorted_data, 0, N_SHAPES);
+    tcase_add_loop_test(t, entropy_is_the_least_divergence, 0,
+                        sizeof searched / sizeof *searched);
+    tcase_add_loop_test(t, mse_is_the_least_error_over_the_data, 0,
+                        sizeof searched / sizeof *searched);
+    tcase_add_loop_test(t, ranges_lie_within_what_was_seen, 0,
+                        sizeof names / sizeof *names);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
