@@ -113,6 +113,8 @@ static const struct member members[] = {
      FIELD(calibration.percentile), NULL, 0},
     {"/calibration/ranges", OBJECT | ARRAY, api_read_ranges, api_write_ranges, NO_FIELD,
      NULL, 0},
+    {"/calibration/source", STRING, api_read_source, api_write_text,
+     FIELD(calibration.source), NULL, 0},
     {"/calibration/max_samples", INTEGER, COUNT, FIELD(calibration.max_samples), NULL,
      0},
     {"/calibration/batch", INTEGER, COUNT, FIELD(calibration.batch), NULL, 1},

@@ -112,6 +112,32 @@ api_read_ranges(struct reader *r, const struct member *m, json_t *value)
     return true;
 }
 
+bool
+api_read_source(struct reader *r, const struct member *m, json_t *value)
+{
+    static const char prefix[] = "sha256:";
+    const char *id = json_string_value(value);
+    const char *hex = id + sizeof prefix - 1;
+    if (strncmp(id, prefix, sizeof prefix - 1) != 0 ||
+        strspn(hex, "0123456789abcdef") != 64 || hex[64])
+        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+                          "%s is to be sha256: and 64 hexadecimal digits, not "
+                          "\"%.80s\"",
+                          api_label(r, m->pointer).text, id);
+    *(const char **)api_field(r, m) = id;
+    return true;
+}
+
+/* A model may name its tensors by bytes that are no text; JSON cannot. */
+static bool
+is_sayable(const char *tensor)
+{
+    json_t *text = api_json_text(tensor);
+    bool ok = !text || strcmp(json_string_value(text), tensor) == 0;
+    json_decref(text);
+    return ok;
+}
+
 json_t *
 api_write_ranges(const void *object, const struct member *m)
 {
@@ -122,6 +148,8 @@ api_write_ranges(const void *object, const struct member *m)
     json_t *ranges = json_object();
     for (size_t i = 0; ranges && i < spec->calibration.n_ranges; i++) {
         const struct qdq_given_range *range = &spec->calibration.ranges[i];
+        if (!is_sayable(range->tensor))
+            continue;
         if (json_object_set_new(ranges, range->tensor,
                                 json_pack("[o, o]", api_json_real(range->min),
                                           api_json_real(range->max))) != 0) {

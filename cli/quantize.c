@@ -56,12 +56,18 @@ open_inputs(struct quantization *q, const struct options *options,
         (!file_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
         return false;
-    char *frozen = api_spec_encode(api_spec_get(q->spec));
-    bool ok = frozen && digest_bytes(frozen, strlen(frozen), q->spec_digest, problem);
-    if (!frozen)
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-    free(frozen);
-    return ok;
+    return true;
+}
+
+/* A qdq_freeze_fn; `arg` is the struct quantization. */
+static const char *
+digest_frozen(void *arg, const struct qdq_spec *frozen)
+{
+    struct quantization *q = arg;
+    char *text = api_spec_encode(frozen);
+    bool ok = text && digest_bytes(text, strlen(text), q->spec_digest, NULL);
+    free(text);
+    return ok ? q->spec_digest : NULL;
 }
 
 /* Before the work, so that it is not done in vain. */
@@ -87,7 +93,8 @@ run(struct quantization *q, struct api_problem *problem)
         .dataset = q->dataset,
         .dataset_id = q->dataset >= 0 ? q->dataset_id : NULL,
         .spec = api_spec_get(q->spec),
-        .spec_digest = q->spec_digest,
+        .freeze = digest_frozen,
+        .freeze_arg = q,
         .output = q->out.fd,
         .progress = progress_tell,
         .progress_arg = &progress,

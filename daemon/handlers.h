@@ -37,5 +37,6 @@ void handle_job_cancel(struct request *request);
 void handle_job_delete(struct request *request);
 void handle_job_model(struct request *request);
 void handle_job_report(struct request *request);
+void handle_job_spec(struct request *request);
 
 #endif

@@ -6,6 +6,7 @@
 #include "api/spec.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,25 +352,43 @@ handle_job_model(struct request *request)
     job_view_fini(&view);
 }
 
-void
-handle_job_report(struct request *request)
+/* Answers with a JSON text that a job left; `member` of its row is the id. */
+static void
+reply_left(struct request *request, size_t member)
 {
     struct api_problem problem = {0};
     struct job_view view = {0};
     struct stat st;
     int fd = -1;
-    if (!wait_for_job(request, &view, &problem) || !check_ran(&view, &problem) ||
-        !blob_read(library_blobs(request->service->library), view.row.report, &fd,
-                   &problem)) {
-        reply_problem(request, &problem);
-    } else if (fstat(fd, &st)) {
+    bool ok = wait_for_job(request, &view, &problem) && check_ran(&view, &problem);
+    const char *id = NULL;
+    memcpy(&id, (const char *)&view.row + member, sizeof id);
+    if (ok && !id)
+        ok = api_problem_set(&problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                             "the job ran under a version that did not keep this");
+    ok = ok && blob_read(library_blobs(request->service->library), id, &fd, &problem);
+    if (ok && fstat(fd, &st)) {
         close(fd);
-        api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
-        reply_problem(request, &problem);
-    } else {
-        reply_file(request, "application/json", fd, (uint64_t)st.st_size);
+        ok = api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL,
+                             "reading what the job left");
     }
+    if (ok)
+        reply_file(request, "application/json", fd, (uint64_t)st.st_size);
+    else
+        reply_problem(request, &problem);
     job_view_fini(&view);
+}
+
+void
+handle_job_report(struct request *request)
+{
+    reply_left(request, offsetof(struct store_job, report));
+}
+
+void
+handle_job_spec(struct request *request)
+{
+    reply_left(request, offsetof(struct store_job, frozen));
 }
 
 /* --- the list ------------------------------------------------------------- */

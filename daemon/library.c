@@ -144,31 +144,43 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
     return ok;
 }
 
+/* The files of a result, in the order in which they are stored. */
+enum { RESULT_MODEL, RESULT_REPORT, RESULT_FROZEN, N_RESULTS };
+
+static bool
+commit_all(struct spool **const files[N_RESULTS], struct api_problem *p)
+{
+    for (size_t i = 0; i < N_RESULTS; i++)
+        if (!spool_commit(files[i], p))
+            return false;
+    return true;
+}
+
 bool
 library_job_end(struct library *library, const char *id,
                 const struct job_result *result, const struct api_problem *error,
                 bool *ret_was, struct api_problem *p)
 {
-    char model[DIGEST_SIZE], report[DIGEST_SIZE];
-    memcpy(model, spool_id(*result->model), sizeof model);
-    memcpy(report, spool_id(*result->report), sizeof report);
+    struct spool **const files[] = {result->model, result->report, result->frozen};
+    char ids[N_RESULTS][DIGEST_SIZE];
+    for (size_t i = 0; i < N_RESULTS; i++) {
+        memcpy(ids[i], spool_id(*files[i]), sizeof ids[i]);
+        if (!spool_sync(*files[i], p))
+            return false;
+    }
     struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
-                            .result_model = model,
-                            .report = report,
+                            .result_model = ids[RESULT_MODEL],
+                            .report = ids[RESULT_REPORT],
+                            .frozen = ids[RESULT_FROZEN],
                             .summary = result->summary,
                             .result_size = spool_size(*result->model),
                             .error = error};
     bool was = false;
-    if (!spool_sync(*result->model, p) || !spool_sync(*result->report, p))
-        return false;
     pthread_mutex_lock(&library->lock);
-    bool ok = spool_commit(result->model, p) && spool_commit(result->report, p) &&
-              store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                            &was, p);
-    if (!ok || !was) {
-        drop_unneeded(library, model);
-        drop_unneeded(library, report);
-    }
+    bool ok = commit_all(files, p) && store_job_end(library->store, id, API_JOB_RUNNING,
+                                                    &end, clock_wall_ms(), &was, p);
+    for (size_t i = 0; i < N_RESULTS && (!ok || !was); i++)
+        drop_unneeded(library, ids[i]);
     pthread_mutex_unlock(&library->lock);
     if (ok)
         *ret_was = was;
@@ -186,6 +198,8 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
             drop_unneeded(library, job.result_model);
         if (job.report)
             drop_unneeded(library, job.report);
+        if (job.frozen)
+            drop_unneeded(library, job.frozen);
         store_job_fini(&job);
     }
     pthread_mutex_unlock(&library->lock);

@@ -36,7 +36,7 @@ bool library_remove(struct library *library, enum store_kind kind, const char *i
 
 /* What a job made: finished spools, which are consumed when they are stored. */
 struct job_result {
-    struct spool **model, **report;
+    struct spool **model, **report, **frozen;
     const char *summary; /* JSON */
 };
 

@@ -15,7 +15,7 @@
 #include "digest.h"
 #include "api/problem.h"
 
-#define MESSAGE_MAX_FDS 4
+#define MESSAGE_MAX_FDS 5
 #define MESSAGE_MAX_SPEC (8u << 20) /* a spec of a body's size, numbers written out */
 #define MESSAGE_MAX_RESULT (64u << 20)
 
@@ -24,6 +24,7 @@ enum message_quantize_fd {
     MESSAGE_FD_MODEL,
     MESSAGE_FD_OUTPUT,
     MESSAGE_FD_REPORT,
+    MESSAGE_FD_FROZEN,
     MESSAGE_FD_DATASET
 };
 

@@ -148,7 +148,7 @@ tell(struct lane *lane, const struct message_progress *progress)
 /* The files of one job while it runs. */
 struct work {
     struct message request;
-    struct spool *output, *report;
+    struct spool *output, *report, *frozen;
 };
 
 static bool
@@ -164,10 +164,12 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
     request->fds[MESSAGE_FD_MODEL] = model;
     if (job->calibration && !blob_read(blobs, job->calibration, &dataset, p))
         goto fail;
-    if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p))
+    if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p) ||
+        !spool_open(blobs, &work->frozen, p))
         goto fail;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
+    request->fds[MESSAGE_FD_FROZEN] = spool_fd(work->frozen);
     request->fds[MESSAGE_FD_DATASET] = dataset;
     request->n_fds = dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
     snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
@@ -183,7 +185,7 @@ fail:
     return false;
 }
 
-/* The spools own two of the descriptors. */
+/* The spools own three of the descriptors. */
 static void
 close_work(struct work *work)
 {
@@ -194,6 +196,7 @@ close_work(struct work *work)
     }
     spool_drop(&work->output);
     spool_drop(&work->report);
+    spool_drop(&work->frozen);
 }
 
 static enum outcome
@@ -214,10 +217,13 @@ keep_result(struct lane *lane, struct work *work, enum outcome outcome,
 {
     struct jobs *jobs = lane->pool->jobs;
     struct api_problem problem = {0};
-    struct job_result result = {
-        .model = &work->output, .report = &work->report, .summary = summary};
+    struct job_result result = {.model = &work->output,
+                                .report = &work->report,
+                                .frozen = &work->frozen,
+                                .summary = summary};
     if (!spool_finish_file(work->output, &problem) ||
-        !spool_finish_file(work->report, &problem)) {
+        !spool_finish_file(work->report, &problem) ||
+        !spool_finish_file(work->frozen, &problem)) {
         *p = problem;
         return FAILED;
     }

@@ -8,15 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 1
-
 #define JOB_COLUMNS                                                                 \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
-    "calibration, spec, labels, result_model, result_size, report, summary, "       \
-    "error_code, error_kind, error_where, error_detail"
+    "calibration, spec, labels, result_model, result_size, report, frozen, "        \
+    "summary, error_code, error_kind, error_where, error_detail"
 
-/* kind: enum store_kind. The error's code is its slug, which is stable. */
-static const char schema[] =
+/*
+ * How the schema came to be: step n makes of schema n the next one, each in a transaction
+ * of its own. What was released is never changed, only added to. kind: enum store_kind.
+ * The error's code is its slug, which is stable.
+ */
+static const char *const steps[] = {
     "BEGIN IMMEDIATE;"
     "CREATE TABLE files("
     "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
@@ -33,7 +35,15 @@ static const char schema[] =
     "CREATE INDEX jobs_result ON jobs(result_model);"
     "CREATE INDEX jobs_report ON jobs(report);"
     "PRAGMA user_version = 1;"
-    "COMMIT;";
+    "COMMIT;",
+    "BEGIN IMMEDIATE;"
+    "ALTER TABLE jobs ADD COLUMN frozen TEXT;"
+    "CREATE INDEX jobs_frozen ON jobs(frozen);"
+    "PRAGMA user_version = 2;"
+    "COMMIT;",
+};
+
+enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };
 
 enum statement {
 #define STATEMENT(name, sql) name,
@@ -81,14 +91,14 @@ make_schema(struct store *store, struct api_problem *p)
         return fail(store, p);
     int version = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
     sqlite3_finalize(stmt);
-    if (version == SCHEMA_VERSION)
-        return true;
-    if (version != 0)
+    if (version < 0 || version > SCHEMA_VERSION)
         return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                "the database has schema %d, this version knows %d",
                                version, SCHEMA_VERSION);
-    return sqlite3_exec(store->db, schema, NULL, NULL, NULL) == SQLITE_OK ||
-           fail(store, p);
+    for (; version < SCHEMA_VERSION; version++)
+        if (sqlite3_exec(store->db, steps[version], NULL, NULL, NULL) != SQLITE_OK)
+            return fail(store, p);
+    return true;
 }
 
 static bool
@@ -353,6 +363,7 @@ column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
     job.result_model = column_text(stmt, i++, &ok);
     job.result_size = (uint64_t)sqlite3_column_int64(stmt, i++);
     job.report = column_text(stmt, i++, &ok);
+    job.frozen = column_text(stmt, i++, &ok);
     job.summary = column_text(stmt, i++, &ok);
     column_problem(stmt, i, &job.error);
     if (job.error.set && job.result_model)
@@ -469,6 +480,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     sqlite3_bind_int64(stmt, 6, (int64_t)end->result_size);
     bind_text(stmt, 7, end->report);
     bind_text(stmt, 8, end->summary);
+    bind_text(stmt, 13, end->frozen);
     if (end->error) {
         bind_text(stmt, 9, api_problem_slug(end->error->code));
         sqlite3_bind_int(stmt, 10, (int)end->error->kind);
@@ -574,9 +586,9 @@ store_job_list(struct store *store, const struct store_filter *filter,
 void
 store_job_fini(struct store_job *job)
 {
-    char **const texts[] = {&job->model,       &job->calibration, &job->spec,
-                            &job->labels,      &job->report,      &job->summary,
-                            &job->result_model};
+    char **const texts[] = {&job->model,        &job->calibration, &job->spec,
+                            &job->labels,       &job->report,      &job->summary,
+                            &job->result_model, &job->frozen};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

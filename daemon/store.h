@@ -37,8 +37,9 @@ struct store_job {
     int64_t created_at, started_at, ended_at;
     char *model, *calibration; /* ids; calibration may be NULL */
     char *spec, *labels;       /* JSON or NULL */
-    /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY) */
-    char *result_model, *report, *summary;
+    /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY). Jobs of
+       schema 1 have no frozen spec. */
+    char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
     struct api_problem error; /* set when failed */
 };
@@ -46,7 +47,7 @@ struct store_job {
 /* What ends a job. Borrowed strings; those that do not apply are NULL. */
 struct store_end {
     enum api_job_state state;
-    const char *result_model, *report, *summary;
+    const char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
     const struct api_problem *error;
 };

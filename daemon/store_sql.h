@@ -15,6 +15,7 @@ STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
 STATEMENT(BLOB_NEEDED,
           "SELECT 1 FROM files WHERE id = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
+          " OR frozen = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
 /* No row when an input was deleted since its id was looked up. */
@@ -34,7 +35,8 @@ STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
                        " attempts = attempts + ?2 WHERE id = ?1 AND state = 'running'")
 STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
-                   " error_kind = ?10, error_where = ?11, error_detail = ?12"
+                   " error_kind = ?10, error_where = ?11, error_detail = ?12,"
+                   " frozen = ?13"
                    " WHERE id = ?1 AND state = ?2")
 STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
 STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0"

@@ -223,7 +223,7 @@ write_all(int fd, const char *text, struct api_problem *problem)
             continue;
         if (n < 0)
             return api_problem_set(problem, errno == ENOSPC ? API_DISK_FULL : API_IO,
-                                   QDQ_AT_NOTHING, NULL, "writing the report: %s",
+                                   QDQ_AT_NOTHING, NULL, "writing the result: %s",
                                    strerror(errno));
         text += n;
         left -= (size_t)n;
@@ -231,28 +231,28 @@ write_all(int fd, const char *text, struct api_problem *problem)
     return true;
 }
 
-/* The digest of the frozen spec, for the model's metadata. */
-static bool
-digest_spec(const struct api_spec *spec, char ret[DIGEST_SIZE],
-            struct api_problem *problem)
+/* The frozen spec's text and digest. */
+struct frozen {
+    char *text;
+    char digest[DIGEST_SIZE];
+};
+
+static const char *
+freeze(void *arg, const struct qdq_spec *spec)
 {
-    char *text = api_spec_encode(api_spec_get(spec));
+    struct frozen *frozen = arg;
+    frozen->text = api_spec_encode(spec);
     bool ok =
-        (text && digest_of(text, strlen(text), ret)) ||
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-    free(text);
-    return ok;
+        frozen->text && digest_of(frozen->text, strlen(frozen->text), frozen->digest);
+    return ok ? frozen->digest : NULL;
 }
 
 static bool
 run_engine(struct worker *w, const struct message *request, const struct api_spec *spec,
-           struct qdq_report **ret, struct api_problem *problem)
+           struct frozen *frozen, struct qdq_report **ret, struct api_problem *problem)
 {
     const struct message_quantize *ids = &request->body.quantize;
-    char spec_digest[DIGEST_SIZE];
     struct qdq_error err = {0};
-    if (!digest_spec(spec, spec_digest, problem))
-        return false;
     bool data = request->n_fds > MESSAGE_FD_DATASET;
     struct qdq_work work = {
         .model = request->fds[MESSAGE_FD_MODEL],
@@ -260,7 +260,8 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
         .dataset_id = data ? ids->dataset_id : NULL,
         .spec = api_spec_get(spec),
-        .spec_digest = spec_digest,
+        .freeze = freeze,
+        .freeze_arg = frozen,
         .output = request->fds[MESSAGE_FD_OUTPUT],
         .progress = tell_progress,
         .progress_arg = w,
@@ -277,13 +278,15 @@ quantize(struct worker *w, const struct message *request)
     struct api_problem problem = {0};
     struct api_spec *spec = NULL;
     struct qdq_report *report = NULL;
+    struct frozen frozen = {.text = NULL};
     char *text = NULL;
     bool ok = api_spec_decode(request->text, request->text_len, &spec, &problem) &&
-              run_engine(w, request, spec, &report, &problem);
+              run_engine(w, request, spec, &frozen, &report, &problem);
     if (ok && !(text = api_report_encode(report)))
         ok = api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
                              "out of memory");
-    ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem);
+    ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem) &&
+         write_all(request->fds[MESSAGE_FD_FROZEN], frozen.text, &problem);
     if (!ok)
         answer_failed(w, &problem);
     else if (api_report_accepted(report, &problem))
@@ -291,6 +294,7 @@ quantize(struct worker *w, const struct message *request)
     else
         answer_rejected(w, &problem, api_summary_encode(report));
     free(text);
+    free(frozen.text);
     qdq_report_free(&report);
     api_spec_free(&spec);
 }

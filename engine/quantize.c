@@ -66,17 +66,21 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
     return code;
 }
 
+/*
+ * What goes into the metadata comes from the frozen spec, too, so that it makes the same
+ * bytes when it is run again.
+ */
 static enum qdq_code
-stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
-            struct qdq_error *err)
+write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
+             struct qdq_error *err)
 {
     const struct qdqi_pair_scales pair_scales = {scales->activations, scales->weights,
                                                  scales->n_weights};
     const struct qdqi_metadata metadata[] = {
         {"qdqd.version", qdq_version()},
         {"qdqd.source_model", job->work->model_id},
-        {"qdqd.calibration", job->work->dataset_id},
-        {"qdqd.spec", job->work->spec_digest},
+        {"qdqd.calibration", job->source},
+        {"qdqd.spec", job->spec_digest},
     };
     const Onnx__ModelProto *edited;
     struct qdq_report *report = &job->report->view;
@@ -88,6 +92,14 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
     report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
     return qdqi_model_write(job->model, edited, job->work->output, &report->size_after,
                             err);
+}
+
+static enum qdq_code
+stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_report_freeze(job, err);
+    return code ? code : write_result(job, scales, err);
 }
 
 /*

@@ -2,13 +2,17 @@
 #include "config.h"
 #include "stages.h"
 
-/* The report outlives its caller's spec: a copy of all that it says. */
-static const struct qdq_spec *
-copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec)
+/*
+ * The report outlives its caller's spec: a copy of all that it says, with room for `more`
+ * ranges behind those that were given.
+ */
+static struct qdq_spec *
+copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
+          struct qdq_given_range **ret_ranges)
 {
     struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
     size_t n = spec->calibration.n_ranges;
-    struct qdq_given_range *ranges = qdqi_arena_array(arena, n, sizeof *ranges);
+    struct qdq_given_range *ranges = qdqi_arena_array(arena, n + more, sizeof *ranges);
     if (!copy || !ranges)
         return NULL;
     *copy = *spec;
@@ -20,7 +24,57 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec)
         if (!ranges[i].tensor)
             return NULL;
     }
+    *ret_ranges = ranges;
     return copy->calibration.method ? copy : NULL;
+}
+
+/* Adds the ranges that were found: those of planned activations that none was given for.
+ */
+static enum qdq_code
+add_found(const struct qdqi_job *job, struct qdq_calibration_spec *c,
+          struct qdq_given_range *ranges, struct qdq_error *err)
+{
+    struct qdqi_map *given = qdqi_map_new(job->scratch);
+    if (!given)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->n_ranges; i++)
+        if (!qdqi_map_put(given, ranges[i].tensor, &ranges[i]))
+            return qdqi_no_memory(err);
+    for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
+        const char *tensor = job->plan->view.tensors[i];
+        if (!qdqi_map_get(given, tensor))
+            ranges[c->n_ranges++] = (struct qdq_given_range){tensor, job->ranges[i].min,
+                                                             job->ranges[i].max};
+    }
+    return QDQ_OK;
+}
+
+/* Where ranges were found, in the data that found them; else where the spec says. */
+static const char *
+source_of(const struct qdqi_job *job)
+{
+    const char *known = job->work->spec->calibration.source;
+    return known && job->calibrated_samples == 0 ? known : job->work->dataset_id;
+}
+
+enum qdq_code
+qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_work *work = job->work;
+    struct qdq_given_range *ranges = NULL;
+    struct qdq_spec *frozen =
+        copy_spec(job->arena, work->spec, job->plan->view.n_tensors, &ranges);
+    const char *source = source_of(job);
+    job->source = source ? qdqi_arena_strdup(job->arena, source) : NULL;
+    if (!frozen || (source && !job->source))
+        return qdqi_no_memory(err);
+    enum qdq_code code = add_found(job, &frozen->calibration, ranges, err);
+    if (code)
+        return code;
+    frozen->calibration.source = job->source;
+    job->report->view.frozen = frozen;
+    job->spec_digest = work->freeze ? work->freeze(work->freeze_arg, frozen) : NULL;
+    return work->freeze && !job->spec_digest ? qdqi_no_memory(err) : QDQ_OK;
 }
 
 enum qdq_code
@@ -28,12 +82,13 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
 {
     struct qdq_report *r = &job->report->view;
     const struct qdq_work *work = job->work;
+    struct qdq_given_range *ranges;
     r->model = &job->model->info;
     r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
     r->calibration_samples = job->calibrated_samples;
-    r->spec = copy_spec(job->arena, work->spec);
+    r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
     r->device = "cpu";
     r->plan = &job->plan->view;
     r->size_before = job->model->size;

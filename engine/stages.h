@@ -40,6 +40,8 @@ struct qdqi_job {
     struct qdqi_range *ranges;   /* by planned activation */
     const char **methods;        /* likewise: "given" or the method's name */
     int64_t calibrated_samples;  /* that calibration read, from the first on */
+    const char *source;          /* id of the data that the ranges come from, or NULL */
+    const char *spec_digest;     /* of the frozen spec, or NULL */
     struct qdqi_warnings warnings;
 };
 
@@ -49,6 +51,9 @@ enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime
 
 /* report.c: an empty report; what it says about the job as a whole. */
 struct qdqi_report *qdqi_report_new(void);
+/* The spec with what was found, for those who run it again, and its digest. */
+enum qdq_code qdqi_report_freeze(struct qdqi_job *job,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 enum qdq_code qdqi_report_fill(struct qdqi_job *job,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 

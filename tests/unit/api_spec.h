@@ -96,6 +96,7 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
     ck_assert_str_eq(a->calibration.method, b->calibration.method);
     ck_assert(a->calibration.percentile == b->calibration.percentile);
+    expect_equal_texts(a->calibration.source, b->calibration.source);
     ck_assert_int_eq(a->calibration.max_samples, b->calibration.max_samples);
     ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
     ck_assert_int_eq(a->evaluate, b->evaluate);

@@ -19,6 +19,7 @@ static const struct {
     {"GET", "/v1/jobs", API_ROUTE_JOBS_GET, "", API_BODY_NONE},
     {"POST", "/v1/jobs/7/cancel", API_ROUTE_JOB_CANCEL, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/spec", API_ROUTE_JOB_SPEC, "7", API_BODY_NONE},
     {"POST", "/v1/quantize", API_ROUTE_QUANTIZE_POST, "", API_BODY_JOB},
     {"GET", "/v1/layers", API_ROUTE_LAYERS_GET, "", API_BODY_NONE},
     {"GET", "/v1/cases", API_ROUTE_CASES_GET, "", API_BODY_NONE},

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "api_spec.h"
 
+#define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 /* --- accepted ------------------------------------------------------------- */
 
 static const char *const accepted[] = {
@@ -42,6 +44,7 @@ static const char *const accepted[] = {
     "{\"calibration\":{\"method\":\"entropy\"}}",
     "{\"calibration\":{\"method\":\"moving_average\"}}",
     "{\"calibration\":{\"ranges\":{}}}",
+    "{\"calibration\":{\"source\":\"sha256:" HEX "\"}}",
     "{\"calibration\":{\"ranges\":[]}}",
     "{\"calibration\":{\"ranges\":{\"b\":[-0.1,0.1],\"a/x\":[0,6],\"\":[1,1]}}}",
     "{\"calibration\":{\"ranges\":{\"x\":[-1e308,1.7976931348623157e308],"
@@ -101,6 +104,21 @@ START_TEST(test_values)
     ck_assert_int_eq(s->evaluate_samples, 3);
     ck_assert(!s->unmatched_is_error);
     api_spec_free(&spec);
+}
+END_TEST
+
+/* A model may name a tensor by bytes that JSON has no text for: such a range is left out,
+   and all others are there. */
+START_TEST(test_unsayable_range)
+{
+    const struct qdq_given_range ranges[] = {{"a\xff", 0, 1}, {"b", -1, 2}};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.calibration.ranges = ranges;
+    spec.calibration.n_ranges = 2;
+    char *text = api_spec_encode(&spec);
+    ck_assert_ptr_nonnull(strstr(text, "\"ranges\":{\"b\":[-1.0,2.0]}"));
+    free(text);
 }
 END_TEST
 
@@ -164,6 +182,12 @@ static const struct refused_spec refused[] = {
             "/calibration/percentile", "for the method percentile, not entropy"),
     INVALID("{\"calibration\":{\"percentile\":99.99}}", "/calibration/percentile",
             "for the method percentile, not mse"),
+    INVALID("{\"calibration\":{\"source\":\"\"}}", "/calibration/source",
+            "sha256: and 64"),
+    INVALID("{\"calibration\":{\"source\":\"sha256:" HEX "0\"}}", "/calibration/source",
+            "64 hexadecimal digits"),
+    INVALID("{\"calibration\":{\"source\":\"sha512:" HEX "\"}}", "/calibration/source",
+            "calibration.source is to be"),
     INVALID("{\"calibration\":{\"batch\":0}}", "/calibration/batch", "from 1 to"),
     INVALID("{\"calibration\":{\"batch\":3000000000}}", "/calibration/batch",
             "from 1 to"),
@@ -289,6 +313,7 @@ suite(void)
     tcase_add_loop_test(c, test_round_trip, 0, N_ROWS(accepted));
     tcase_add_test(c, test_defaults);
     tcase_add_test(c, test_values);
+    tcase_add_test(c, test_unsayable_range);
     tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
     tcase_add_test(c, test_long_names);
     tcase_add_test(c, test_no_memory);

@@ -91,14 +91,16 @@ static void
 end_with(const struct api_problem *refused)
 {
     struct spool *model = spool_of("model"), *report = spool_of("report");
+    struct spool *frozen = spool_of("frozen");
     const struct job_result result = {
-        .model = &model, .report = &report, .summary = "{}"};
+        .model = &model, .report = &report, .frozen = &frozen, .summary = "{}"};
     if (refused)
         jobs_reject(jobs, &slot, &result, refused);
     else
         jobs_succeed(jobs, &slot, &result);
     spool_drop(&model);
     spool_drop(&report);
+    spool_drop(&frozen);
 }
 
 static void
@@ -140,10 +142,10 @@ START_TEST(succeeds)
     succeed();
     ck_assert_str_eq(slot.id, "");
     ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
-    ck_assert(has_result("model") && has_result("report"));
+    ck_assert(has_result("model") && has_result("report") && has_result("frozen"));
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
     ck_assert(library_job_remove(library, id, &problem));
-    ck_assert(!has_result("model") && !has_result("report"));
+    ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }
 END_TEST
@@ -166,9 +168,9 @@ START_TEST(rejected)
     ck_assert(digest_of("model", 5, digest));
     ck_assert_str_eq(view.row.error.model, digest);
     job_view_fini(&view);
-    ck_assert(has_result("model") && has_result("report"));
+    ck_assert(has_result("model") && has_result("report") && has_result("frozen"));
     ck_assert(library_job_remove(library, id, &problem));
-    ck_assert(!has_result("model") && !has_result("report"));
+    ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
 }
 END_TEST

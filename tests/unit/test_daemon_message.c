@@ -27,17 +27,17 @@ tear_down(void)
 START_TEST(request_with_files)
 {
     char text[] = "{\"mode\":\"full\"}", read_back[4] = "";
-    FILE *files[4];
+    FILE *files[MESSAGE_MAX_FDS];
     struct message sent = {.type = MESSAGE_QUANTIZE,
                            .text = text,
                            .text_len = strlen(text),
-                           .n_fds = (size_t)(3 + _i)},
+                           .n_fds = (size_t)(4 + _i)},
                    got;
     snprintf(sent.body.quantize.model_id, DIGEST_SIZE, "sha256:m");
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < MESSAGE_MAX_FDS; i++) {
         files[i] = tmpfile();
         sent.fds[i] = fileno(files[i]);
-        ck_assert_int_eq(pwrite(sent.fds[i], "0123" + i, 1, 0), 1);
+        ck_assert_int_eq(pwrite(sent.fds[i], "01234" + i, 1, 0), 1);
     }
     ck_assert(message_send(ends[0], &sent));
     ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
@@ -53,7 +53,7 @@ START_TEST(request_with_files)
     int fd = got.fds[0];
     message_fini(&got);
     ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < MESSAGE_MAX_FDS; i++)
         fclose(files[i]);
 }
 END_TEST

@@ -244,6 +244,7 @@ START_TEST(result_and_error)
     const struct store_end good = {.state = API_JOB_SUCCEEDED,
                                    .result_model = "sha256:r",
                                    .report = "sha256:p",
+                                   .frozen = "sha256:f",
                                    .summary = "{\"layers\":1}",
                                    .result_size = 42};
     const struct store_end bad = {.state = API_JOB_FAILED, .error = &error};
@@ -258,6 +259,7 @@ START_TEST(result_and_error)
     ck_assert(store_job_get(store, "good", &job, &problem));
     ck_assert_str_eq(job.result_model, "sha256:r");
     ck_assert_str_eq(job.report, "sha256:p");
+    ck_assert_str_eq(job.frozen, "sha256:f");
     ck_assert_str_eq(job.summary, "{\"layers\":1}");
     ck_assert_uint_eq(job.result_size, 42);
     ck_assert(!job.error.set);
@@ -273,11 +275,13 @@ START_TEST(result_and_error)
     ck_assert(store_file_get(store, STORE_MODEL, "sha256:r", &file, &problem));
     ck_assert_uint_eq(file.size, 42);
     ck_assert(store_needs_blob(store, "sha256:p"));
+    ck_assert(store_needs_blob(store, "sha256:f"));
     ck_assert(store_job_remove(store, "good", &job, &problem));
     ck_assert_str_eq(job.result_model, "sha256:r");
     store_job_fini(&job);
     ck_assert(!store_needs_blob(store, "sha256:r"));
     ck_assert(!store_needs_blob(store, "sha256:p"));
+    ck_assert(!store_needs_blob(store, "sha256:f"));
 }
 END_TEST
 

@@ -31,13 +31,20 @@ enum qdq_stage {
 typedef bool (*qdq_progress_fn)(void *arg, enum qdq_stage stage, uint64_t done,
                                 uint64_t total);
 
+/*
+ * Told the frozen spec once, before the result is written. Returns its digest for the
+ * result's metadata, which stays the callee's; NULL: no memory.
+ */
+typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
+
 struct qdq_work {
     int model;              /* descriptor of the model, a regular file */
     const char *model_id;   /* written into the result's metadata; NULL: left out */
     int dataset;            /* descriptor of the calibration data, or -1 */
     const char *dataset_id; /* likewise */
     const struct qdq_spec *spec;
-    const char *spec_digest;  /* of the frozen spec, for the metadata; NULL: left out */
+    qdq_freeze_fn freeze; /* NULL: not told, and no digest in the metadata */
+    void *freeze_arg;
     int output;               /* writable and readable regular file; truncated first */
     qdq_progress_fn progress; /* NULL: not told */
     void *progress_arg;

@@ -56,7 +56,9 @@ struct qdq_report {
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
     int64_t calibration_samples;
     const struct qdq_spec *spec; /* the effective spec */
-    const char *device;          /* "cpu" */
+    /* With every range that was given or found: it makes the same model without data. */
+    const struct qdq_spec *frozen;
+    const char *device; /* "cpu" */
     const struct qdq_plan_view *plan;
     size_t qdq_pairs;
     uint64_t size_before, size_after;

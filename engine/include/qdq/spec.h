@@ -88,6 +88,9 @@ struct qdq_calibration_spec {
         percentile; /* of method "percentile": share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;
     size_t n_ranges;
+    const char
+        *source; /* id of the data that `ranges` were found with, or NULL; it goes
+                           into the metadata of a model that needed no others */
     int64_t max_samples; /* 0: all */
     int64_t batch;       /* samples a run, where the model's axis 0 is symbolic */
     const struct qdq_dim_value *dims;

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /v1/jobs/{id}/spec: run again, it makes the same bytes."""
+
+import hashlib
+import io
+import json
+import sqlite3
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+
+import judge
+import nets
+from service import INSTALLED, problem
+from test_gates import MISSED, submit
+
+
+def frozen(daemon, job):
+    """The frozen spec's text."""
+    answer = daemon.get(f"/v1/jobs/{job}/spec")
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+def metadata(data):
+    return {p.key: p.value for p in onnx.load_model_from_string(data).metadata_props}
+
+
+SPECS = {
+    "default": {},
+    "by tensor": {"weights": {"granularity": "tensor"}, "evaluate": False},
+    "partial": {"mode": "partial", "layers": [{"class": "Add"}, {"match": "stem/*"}]},
+    "case": {"cases": ["residual"], "layer_support": [
+        {"class": "GlobalMaxPool", "kind": "non_weighted"}]},
+    "some given": {"calibration": {"ranges": {"x": [-0.1, 0.3]}, "max_samples": 3}},
+    "none found": {"mode": "partial", "layers": [{"name": "stem/conv"}],
+                   "calibration": {"ranges": {"x": [-1, 1], "stem/relu": [0, 1]}}},
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_same_bytes_without_data(daemon, name):
+    job = submit(daemon, SPECS[name])
+    document = daemon.succeeded(job)
+    text = frozen(daemon, job)
+    spec = json.loads(text)
+    # It holds what was asked, every default, and the ranges as the report has them.
+    assert {k: spec[k] for k in ("mode", "target", "device", "layers", "on_unmatched")}
+    report = daemon.report(job)
+    effective = report["spec"]
+    for member in set(effective) - {"calibration"}:
+        assert spec[member] == effective[member]
+    ranges = spec["calibration"]["ranges"]
+    assert ranges.items() >= {t["name"]: [t["min"], t["max"]]
+                              for t in report["tensors"]}.items()
+    given = SPECS[name].get("calibration", {}).get("ranges", {})
+    assert ranges.items() >= given.items()
+    # Again, without data.
+    again = daemon.submit(model=document["model"], spec=spec)
+    result = daemon.succeeded(again)["result"]
+    assert result == document["result"]
+    assert frozen(daemon, again) == text
+    if name != "by tensor":
+        assert report["evaluation"] and daemon.report(again)["evaluation"] is None
+
+
+def test_metadata(daemon):
+    job = submit(daemon, {})
+    document = daemon.succeeded(job)
+    data = daemon.result(job)
+    text = frozen(daemon, job)
+    told = metadata(data)
+    assert told["qdqd.spec"] == "sha256:" + hashlib.sha256(text).hexdigest()
+    assert told["qdqd.source_model"] == document["model"]
+    assert told["qdqd.calibration"] == document["calibration"]
+    assert json.loads(text)["calibration"]["source"] == document["calibration"]
+
+
+def test_other_data_for_evaluation(daemon):
+    """Ranges have their source, whatever data a later run is evaluated with."""
+    job = submit(daemon, {})
+    document = daemon.succeeded(job)
+    spec = json.loads(frozen(daemon, job))
+    others = daemon.upload("datasets", other_samples())
+    again = daemon.submit(model=document["model"], calibration=others, spec=spec)
+    assert daemon.succeeded(again)["result"] == document["result"]
+    assert daemon.report(again)["evaluation"]["samples"] == 4
+    # But where something had to be found, the data that found it are named.
+    del spec["calibration"]["ranges"]["x"]
+    third = daemon.submit(model=document["model"], calibration=others, spec=spec)
+    daemon.succeeded(third)
+    assert metadata(daemon.result(third))["qdqd.calibration"] == others
+
+
+def other_samples():
+    file = io.BytesIO()
+    np.savez(file, x=np.full([4, *nets.SHAPE], 0.5, np.float32))
+    return file.getvalue()
+
+
+def test_evaluation_as_asked(daemon):
+    job = submit(daemon, {"evaluate": {"samples": 2}})
+    document = daemon.succeeded(job)
+    spec = json.loads(frozen(daemon, job))
+    assert spec["evaluate"] == {"samples": 2}
+    error = daemon.ended(daemon.submit(model=document["model"], spec=spec))["error"]
+    assert error["code"] == "no_calibration"
+    again = daemon.submit(model=document["model"], calibration=document["calibration"],
+                          spec=spec)
+    assert daemon.succeeded(again)["result"] == document["result"]
+
+
+def test_of_a_refused_model(daemon):
+    job = submit(daemon, {"accept": MISSED})
+    error = daemon.ended(job)["error"]
+    spec = json.loads(frozen(daemon, job))
+    assert spec["accept"] == MISSED
+    again = daemon.ended(submit(daemon, spec))
+    assert again["error"]["model"] == error["model"]
+
+
+def test_only_of_jobs_that_ran(held, service):
+    one = service(**held)
+    job = submit(one, {})
+    answer = one.get(f"/v1/jobs/{job}/spec")
+    problem(answer, 409, "not_finished")
+    assert "Retry-After" in answer.headers
+    one.post(f"/v1/jobs/{job}/cancel")
+    problem(one.get(f"/v1/jobs/{job}/spec"), 409, "cancelled")
+    problem(one.get("/v1/jobs/none/spec"), 404, "not_found")
+
+
+def test_wait_and_failure(daemon):
+    job = submit(daemon, {})
+    assert daemon.get(f"/v1/jobs/{job}/spec?wait=60").status_code == 200
+    bad = daemon.submit(model=daemon.upload("models", nets.block_net()), spec={})
+    daemon.ended(bad)
+    problem(daemon.get(f"/v1/jobs/{bad}/spec"), 409, "failed")
+
+
+def test_restart_and_deletion(service):
+    one = service()
+    job = submit(one, {})
+    one.succeeded(job)
+    text = frozen(one, job)
+    one.kill()
+    one.start()
+    assert frozen(one, job) == text
+    name = hashlib.sha256(text).hexdigest()
+    assert any(name in stored for stored in one.stored_files())
+    assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+    assert not any(name in stored for stored in one.stored_files())
+
+
+def test_state_folder_of_an_earlier_version(service):
+    """Schema 1 knew no frozen specs: its jobs go on, without one."""
+    one = service()
+    job = submit(one, {})
+    before = one.succeeded(job)
+    one.stop()
+    database = sqlite3.connect(one.state / "qdqd.sqlite3")
+    database.executescript("DROP INDEX jobs_frozen; ALTER TABLE jobs DROP COLUMN frozen;"
+                           "PRAGMA user_version = 1;")
+    database.close()
+    one.start()
+    assert one.job(job) == before
+    assert one.report(job)["summary"] == before["result"]["summary"]
+    problem(one.get(f"/v1/jobs/{job}/spec"), 404, "not_found")
+    later = submit(one, {})
+    one.succeeded(later)
+    assert frozen(one, later)
+
+
+def test_qdq_runs_it(daemon, tmp_path):
+    job = submit(daemon, {})
+    daemon.succeeded(job)
+    (tmp_path / "net.onnx").write_bytes(nets.block_net())
+    (tmp_path / "frozen.json").write_bytes(frozen(daemon, job))
+    done = subprocess.run(
+        [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--spec", "frozen.json"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    data = (tmp_path / "net.int8.onnx").read_bytes()
+    judge.load(data)
+    assert data == daemon.result(job)
