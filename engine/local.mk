@@ -22,8 +22,10 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 	-I$(top_builddir)/engine \
 	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LUA_CFLAGS) $(ORT_CFLAGS)
-# Loops over floats are written to vectorize; -O2 alone does not try hard.
-engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic
+# Loops over floats are written to vectorize; -O2 alone does not try hard, and it minds
+# the flags that a comparison may raise, which nobody looks at.
+engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
+	-fno-trapping-math
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
@@ -56,7 +58,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
 	engine/number/histogram.c engine/number/histogram.h \
+	engine/number/integers.c engine/number/integers.h \
 	engine/number/minmax.c engine/number/minmax.h \
+	engine/number/narrow.c \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/number/simd.h \

@@ -75,14 +75,14 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
              struct qdq_error *err)
 {
     const struct qdqi_pair_scales pair_scales = {scales->activations, scales->weights,
-                                                 scales->n_weights};
+                                                 scales->n_weights, scales->integers};
     const struct qdqi_metadata metadata[] = {
         {"qdqd.version", qdq_version()},
         {"qdqd.source_model", job->work->model_id},
         {"qdqd.calibration", job->source},
         {"qdqd.spec", job->spec_digest},
     };
-    const Onnx__ModelProto *edited;
+    struct qdqi_edited edited;
     struct qdq_report *report = &job->report->view;
     enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, &pair_scales,
                                            metadata, sizeof metadata / sizeof *metadata,
@@ -90,7 +90,7 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
     if (code)
         return code;
     report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
-    return qdqi_model_write(job->model, edited, job->work->output, &report->size_after,
+    return qdqi_model_write(job->model, &edited, job->work->output, &report->size_after,
                             err);
 }
 

@@ -75,6 +75,7 @@ struct qdqi_scales {
     float *activations;
     float **weights;
     size_t *n_weights;
+    const struct qdqi_made **integers; /* of weights that are stored as integers */
 };
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;

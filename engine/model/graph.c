@@ -98,6 +98,9 @@ declared_dtype(const Onnx__ValueInfoProto *v)
     return (enum qdqi_dtype)v->type->tensor_type->elem_type;
 }
 
+/* IR version from which an initializer that is an input, too, is only its default. */
+enum { IR_VERSION_OVERRIDABLE = 4 };
+
 static enum qdq_code
 index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
              bool is_input, bool is_output, struct qdq_error *err)
@@ -116,6 +119,8 @@ index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
          * same: a weight's scales come from what the file holds.
          */
         tensor->is_input |= is_input && !tensor->constant;
+        tensor->is_overridable |= is_input && tensor->constant &&
+                                  m->proto->ir_version >= IR_VERSION_OVERRIDABLE;
         tensor->is_output |= is_output;
         if (tensor->dtype == QDQI_UNKNOWN)
             tensor->dtype = declared_dtype(values[i]);

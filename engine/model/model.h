@@ -42,6 +42,7 @@ struct qdqi_tensor {
     const struct qdqi_use *uses;
     struct qdqi_use *last_use;
     bool is_input, is_output; /* of the graph */
+    bool is_overridable;      /* a constant that a caller may send another for */
     bool is_captured;         /* used inside a nested graph */
     bool is_fixed;            /* constant, or made of constants alone */
     bool is_shape;            /* made of shapes and constants alone, and not fixed */

@@ -436,6 +436,12 @@ out:
 
 /* --- expanding ------------------------------------------------------------ */
 
+size_t
+qdqi_bulk_reference(uint8_t *to, size_t index)
+{
+    return write_varint(to, index);
+}
+
 int64_t
 qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks)
 {
@@ -497,7 +503,8 @@ replace_by_bulk(struct walk *w, enum message message, const struct field *f,
                              "a tensor names data that is not there");
     const struct qdqi_bulk *bulk = &w->bulks[i];
     *ret_replaced = true;
-    if (w->how == QDQI_EXTERNAL && message == INITIALIZER && is_raw_form(bulk->field)) {
+    if (w->how == QDQI_EXTERNAL && message == INITIALIZER && !bulk->made &&
+        is_raw_form(bulk->field)) {
         write_external(ret, bulk);
         return QDQ_OK;
     }

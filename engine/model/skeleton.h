@@ -20,10 +20,23 @@
 /* The private field of TensorProto: a varint, the index of a bulk. */
 enum { QDQI_BULK_FIELD = 536870017 };
 
-/* Bytes of the file that were cut out: the payload of one data field of a tensor. */
+struct qdqi_sink;
+
+/* Bytes that no file holds: they are made, `size` of their bulk, while a sink takes
+   them. */
+struct qdqi_made {
+    enum qdq_code (*write)(const struct qdqi_made *made, struct qdqi_sink *sink,
+                           struct qdq_error *err);
+};
+
+/*
+ * The payload of one data field of a tensor: bytes of the file that were cut out, or
+ * such as an edit puts there.
+ */
 struct qdqi_bulk {
     uint64_t offset, size;
     uint32_t field; /* TensorProto's field: 9 raw_data, 4 float_data, … */
+    const struct qdqi_made *made; /* NULL: from the file; else the offset is nothing */
 };
 
 struct qdqi_bytes {
@@ -53,7 +66,8 @@ struct qdqi_sink {
 /* What an expanded model does with the bulk of an initializer of the main graph. */
 enum qdqi_expand {
     QDQI_INLINE,  /* the bytes come back, as in the file */
-    QDQI_EXTERNAL /* those in a raw form become external data of QDQI_MAPPED_FILE */
+    QDQI_EXTERNAL /* those of the file, in a raw form: external data of
+                     QDQI_MAPPED_FILE */
 };
 
 /* The location that QDQI_EXTERNAL names: the source model's file as a whole. */
@@ -63,6 +77,12 @@ enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,
                                    struct qdqi_sink *sink,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Room for the payload of a private field: a varint of 64 bits. */
+enum { QDQI_BULK_REFERENCE = 10 };
+
+/* Writes the payload of a private field that names a bulk; returns its size. */
+size_t qdqi_bulk_reference(uint8_t *to, size_t index);
 
 /* The index of the bulk that the payload of a private field names, or -1. */
 int64_t qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks);

@@ -65,11 +65,25 @@ file_bytes(struct qdqi_sink *sink, const void *data, size_t size, struct qdq_err
     return QDQ_OK;
 }
 
+/* Lengths were written before: what is made is to have the size that it was said to. */
+static enum qdq_code
+made_bulk(struct file_sink *f, const struct qdqi_bulk *bulk, struct qdq_error *err)
+{
+    uint64_t end = f->offset + f->used + bulk->size;
+    enum qdq_code code = bulk->made->write(bulk->made, &f->sink, err);
+    if (!code && f->offset + f->used != end)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "a tensor's data did not come out as long as they are");
+    return code;
+}
+
 /* File to file inside the kernel; from the mapping where the file systems cannot. */
 static enum qdq_code
 file_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
     struct file_sink *f = (struct file_sink *)sink;
+    if (bulk->made)
+        return made_bulk(f, bulk, err);
     const uint8_t *data = f->source->map + bulk->offset;
     if (bulk->size < BUFFER)
         return file_bytes(sink, data, bulk->size, err);
@@ -101,12 +115,12 @@ pack(const Onnx__ModelProto *proto, struct qdqi_bytes *ret, struct qdq_error *er
 }
 
 enum qdq_code
-qdqi_model_write(const struct qdq_model *source, const Onnx__ModelProto *proto, int fd,
-                 uint64_t *ret_size, struct qdq_error *err)
+qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edited,
+                 int fd, uint64_t *ret_size, struct qdq_error *err)
 {
     struct qdqi_bytes skeleton = {0};
     struct file_sink *f = calloc(1, sizeof *f);
-    enum qdq_code code = f ? pack(proto, &skeleton, err) : qdqi_no_memory(err);
+    enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
     if (code)
         goto out;
     f->sink = (struct qdqi_sink){file_bytes, file_bulk};
@@ -116,7 +130,7 @@ qdqi_model_write(const struct qdq_model *source, const Onnx__ModelProto *proto, 
         code = failed("truncating", err);
         goto out;
     }
-    code = qdqi_skeleton_expand(&skeleton, &source->bulks, QDQI_INLINE, &f->sink, err);
+    code = qdqi_skeleton_expand(&skeleton, &edited->bulks, QDQI_INLINE, &f->sink, err);
     if (!code)
         code = flush(f, err);
     if (!code)

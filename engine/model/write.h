@@ -5,12 +5,19 @@
 
 #include "model/model.h"
 
+/* An edited copy of a model, and the bulks that its tensors name: the source's, then
+   those that the edit made. */
+struct qdqi_edited {
+    const Onnx__ModelProto *proto;
+    struct qdqi_bulks bulks;
+};
+
 /*
- * Writes `proto`, an edited copy of source->proto, to `fd` from its beginning; what the
- * file held before is cut off. *ret_size: bytes of the new file. IO, NO_MEMORY.
+ * Writes an edited copy of `source` to `fd` from its beginning; what the file held
+ * before is cut off. *ret_size: bytes of the new file. IO, NO_MEMORY.
  */
 enum qdq_code qdqi_model_write(const struct qdq_model *source,
-                               const Onnx__ModelProto *proto, int fd,
+                               const struct qdqi_edited *edited, int fd,
                                uint64_t *ret_size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -18,9 +18,8 @@ qdqi_symmetric_scale(double amax)
     return scale < (double)FLT_MIN ? FLT_MIN : (float)scale;
 }
 
-/* Elements from one index of `axis` to the next, as they are stored. */
-static size_t
-stored_inner(const struct qdqi_constant *w, int axis)
+size_t
+qdqi_weight_inner(const struct qdqi_constant *w, int axis)
 {
     size_t inner = 1;
     if (w->strides)
@@ -37,7 +36,7 @@ stored_inner(const struct qdqi_constant *w, int axis)
 static void
 channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
 {
-    size_t inner = stored_inner(w, axis), outer = w->n / (channels * inner);
+    size_t inner = qdqi_weight_inner(w, axis), outer = w->n / (channels * inner);
     if (inner == 1) {
         qdqi_amax_columns(w->bytes, outer, channels, amax);
         return;

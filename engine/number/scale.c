@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages.h"
 
+#include "number/integers.h"
 #include "number/quantize.h"
 
 #include <math.h>
@@ -63,26 +64,95 @@ count_filled(const struct qdqi_constant *w, int axis, const char *name, int64_t 
     return QDQ_OK;
 }
 
+/* What the weights of one model may still take, each kind by its number. */
+struct budget {
+    int64_t filled;    /* channels */
+    uint64_t integers; /* bytes */
+};
+
+/* Whether a caller of the model may send other elements than the file holds. */
+static bool
+is_overridable(const struct qdqi_job *job, const struct qdqi_tensor *t)
+{
+    const Onnx__TensorProto *stored = t->view.stored;
+    if (t->constant != stored && stored->name)
+        t = qdqi_map_get(job->model->graph.tensors, stored->name);
+    return t && t->constant == stored && t->is_overridable;
+}
+
+/* Why a weight is not stored as integers, or NULL. */
+static const char *
+stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+            const struct qdqi_constant *c, const struct budget *budget)
+{
+    if (qdqi_constant_is_fill(c))
+        return "it repeats one element, which is all that the file holds";
+    if (is_overridable(job, w->tensor))
+        return "it is an input of the graph, for which callers may send other values";
+    if (c->n > budget->integers)
+        return "the integers of all weights would take more bytes than the model";
+    return NULL;
+}
+
+/*
+ * The integers of weight i, where it is to be stored as such. Views and axes can make
+ * many weights of the few bytes that a file holds, so the budget is the file's size.
+ */
+static enum qdq_code
+choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+               const struct qdqi_constant *c, struct budget *budget,
+               struct qdq_error *err)
+{
+    const struct qdqi_planned_weight *w = &job->plan->weights[i];
+    const char *name = w->tensor->name;
+    if (job->work->spec->weight_storage != QDQ_STORE_DQ)
+        return QDQ_OK;
+    const char *why = stays_float(job, w, c, budget);
+    if (why)
+        return qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float", name,
+                         "the weight stays float, behind Q and DQ: %s", why);
+    s->integers[i] = qdqi_integers_new(job->scratch, c, w->axis, s->weights[i]);
+    budget->integers -= c->n;
+    return s->integers[i] ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
+             struct budget *budget, struct qdq_error *err)
+{
+    const struct qdqi_planned_weight *w = &job->plan->weights[i];
+    const char *name = w->tensor->name;
+    struct qdqi_constant c;
+    enum qdq_code code;
+    if ((code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, i, job->plan->view.n_weights,
+                                  err)) ||
+        (code = qdqi_constant_read(job->model, w->tensor, &c, err)) ||
+        (code = count_filled(&c, w->axis, name, &budget->filled, err)) ||
+        (code = qdqi_weight_scales(&c, w->axis, name, job->arena, &s->weights[i],
+                                   &s->n_weights[i], err)))
+        return code;
+    if (job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
+        (code = qdqi_weight_narrow(&c, w->axis, s->weights[i], s->n_weights[i], err)))
+        return code;
+    return choose_storage(job, s, i, &c, budget, err);
+}
+
 static enum qdq_code
 scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {
     size_t n = job->plan->view.n_weights;
-    int64_t filled_left = MAX_FILLED_CHANNELS;
+    struct budget budget = {MAX_FILLED_CHANNELS, job->model->size};
     struct qdq_weight_report *weights =
         qdqi_arena_array(job->arena, n, sizeof *weights);
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
     s->n_weights = qdqi_arena_array(job->arena, n, sizeof *s->n_weights);
-    if (!weights || !s->weights || !s->n_weights)
+    s->integers = qdqi_arena_array(job->scratch, n, sizeof *s->integers);
+    if (!weights || !s->weights || !s->n_weights || !s->integers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_planned_weight *w = &job->plan->weights[i];
-        struct qdqi_constant constant;
-        enum qdq_code code;
-        if ((code = qdqi_constant_read(job->model, w->tensor, &constant, err)) ||
-            (code = count_filled(&constant, w->axis, w->tensor->name, &filled_left,
-                                 err)) ||
-            (code = qdqi_weight_scales(&constant, w->axis, w->tensor->name, job->arena,
-                                       &s->weights[i], &s->n_weights[i], err)))
+        enum qdq_code code = scale_weight(job, s, i, &budget, err);
+        if (code)
             return code;
         weights[i] = (struct qdq_weight_report){
             .name = w->tensor->name,

@@ -2,11 +2,14 @@
 #include "config.h"
 #include "rewrite/edit.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 /* IR version from which initializers need not be listed as inputs (onnx.proto). */
 enum { IR_VERSION_INITIALIZERS = 4 };
+
+enum { RAW_DATA = 9 }; /* field of TensorProto */
 
 /* A list of pointers that grows in the arena. */
 struct list {
@@ -19,14 +22,25 @@ struct insertion {
     struct insertion *next;
 };
 
+/* How often a tensor of the source is read; kept from when it is first asked for. */
+struct usage {
+    size_t left;
+    bool dropped;
+};
+
 struct qdqi_edit {
     const struct qdq_model *source;
     struct qdqi_arena *arena;
-    struct qdqi_map *names;    /* those added here; the source's are in its index */
-    Onnx__NodeProto **changed; /* by source node: its copy, or NULL */
+    struct qdqi_map *names;  /* those added here; the source's are in its index */
+    struct qdqi_map *read;   /* tensors of the source that added nodes read */
+    struct qdqi_map *usages; /* tensor -> struct usage */
+    bool *dropped;           /* by source node */
+    size_t n_dropped;        /* initializers and nodes */
+    struct qdqi_bulks all_bulks;
+    Onnx__NodeProto **changed;        /* by source node: its copy, or NULL */
     struct insertion **first, **last; /* by place, n_nodes + 1 of them */
     size_t n_added;
-    struct list initializers, imports, metadata;
+    struct list initializers, imports, metadata, bulks;
     bool out_of_memory;
 };
 
@@ -74,10 +88,13 @@ qdqi_edit_new(const struct qdq_model *source, struct qdqi_arena *arena)
     e->source = source;
     e->arena = arena;
     e->names = qdqi_map_new(arena);
+    e->read = qdqi_map_new(arena);
+    e->usages = qdqi_map_new(arena);
+    e->dropped = grab(e, n, sizeof *e->dropped);
     e->changed = grab(e, n, sizeof *e->changed);
     e->first = grab(e, n + 1, sizeof *e->first);
     e->last = grab(e, n + 1, sizeof *e->last);
-    return e->names && !e->out_of_memory ? e : NULL;
+    return e->names && e->read && e->usages && !e->out_of_memory ? e : NULL;
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -121,6 +138,14 @@ fill_node(struct qdqi_edit *e, Onnx__NodeProto *node, const char *op, const char
     return !e->out_of_memory;
 }
 
+static void
+note_read(struct qdqi_edit *e, const char *name)
+{
+    struct qdqi_tensor *t = qdqi_map_get(e->source->graph.tensors, name);
+    if (t && !qdqi_map_put(e->read, t->name, t))
+        e->out_of_memory = true;
+}
+
 Onnx__NodeProto *
 qdqi_edit_add_node(struct qdqi_edit *e, size_t at, const char *op, const char *name,
                    const char *const *inputs, size_t n_inputs, const char *output)
@@ -131,6 +156,8 @@ qdqi_edit_add_node(struct qdqi_edit *e, size_t at, const char *op, const char *n
     struct insertion *insertion = grab(e, 1, sizeof *insertion);
     if (!node || !insertion || !fill_node(e, node, op, name, inputs, n_inputs, output))
         return NULL;
+    for (size_t i = 0; i < n_inputs; i++)
+        note_read(e, inputs[i]);
     insertion->node = node;
     if (e->last[at])
         e->last[at]->next = insertion;
@@ -199,27 +226,58 @@ qdqi_edit_set_input(struct qdqi_edit *e, size_t node, size_t i, const char *tens
 
 /* --- initializers, imports, metadata -------------------------------------- */
 
-void
-qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
-                          size_t n, bool scalar, const void *data)
+/* An initializer whose data is still to be set; NULL when out of memory. */
+static Onnx__TensorProto *
+add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype, size_t rank,
+           const int64_t *dims)
 {
-    if (!e)
-        return;
     Onnx__TensorProto *t = grab(e, 1, sizeof *t);
-    int64_t *dims = grab(e, 1, sizeof *dims);
-    if (!t || !dims)
-        return;
+    int64_t *own = grab(e, rank, sizeof *own);
+    if (!t || !own)
+        return NULL;
     onnx__tensor_proto__init(t);
     t->name = copy_text(e, name);
     t->has_data_type = 1;
     t->data_type = (int32_t)dtype;
-    dims[0] = (int64_t)n;
-    t->dims = dims;
-    t->n_dims = scalar ? 0 : 1;
+    if (rank)
+        memcpy(own, dims, rank * sizeof *own);
+    t->dims = own;
+    t->n_dims = rank;
+    append(e, &e->initializers, t);
+    return t;
+}
+
+void
+qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
+                          size_t n, bool scalar, const void *data)
+{
+    const int64_t dims[] = {(int64_t)n};
+    Onnx__TensorProto *t = e ? add_tensor(e, name, dtype, scalar ? 0 : 1, dims) : NULL;
+    if (!t)
+        return;
     t->has_raw_data = 1;
     t->raw_data.data = (uint8_t *)(uintptr_t)data;
     t->raw_data.len = n * qdqi_dtype_size((int)dtype);
-    append(e, &e->initializers, t);
+}
+
+void
+qdqi_edit_add_made(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
+                   size_t rank, const int64_t *dims, uint64_t size,
+                   const struct qdqi_made *made)
+{
+    Onnx__TensorProto *t = e ? add_tensor(e, name, dtype, rank, dims) : NULL;
+    struct qdqi_bulk *bulk = t ? grab(e, 1, sizeof *bulk) : NULL;
+    ProtobufCMessageUnknownField *field = t ? grab(e, 1, sizeof *field) : NULL;
+    uint8_t *reference = t ? grab(e, QDQI_BULK_REFERENCE, 1) : NULL;
+    if (!bulk || !field || !reference)
+        return;
+    size_t len = qdqi_bulk_reference(reference, e->source->bulks.n + e->bulks.n);
+    *bulk = (struct qdqi_bulk){.size = size, .field = RAW_DATA, .made = made};
+    *field = (ProtobufCMessageUnknownField){
+        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
+    t->base.unknown_fields = field;
+    t->base.n_unknown_fields = 1;
+    append(e, &e->bulks, bulk);
 }
 
 void
@@ -245,6 +303,122 @@ qdqi_edit_metadata(struct qdqi_edit *e, const char *key, const char *value)
     entry->key = copy_text(e, key);
     entry->value = copy_text(e, value);
     append(e, &e->metadata, entry);
+}
+
+/* --- what nothing reads any more ------------------------------------------ */
+
+static bool
+still_reads(const struct qdqi_edit *e, const struct qdqi_use *use, const char *name)
+{
+    const Onnx__NodeProto *copy = e->changed[use->node];
+    return !copy || strcmp(copy->input[use->input], name) == 0;
+}
+
+/* NULL when out of memory. A use that cannot be taken away counts, too. */
+static struct usage *
+usage_of(struct qdqi_edit *e, const struct qdqi_tensor *t)
+{
+    struct usage *u = qdqi_map_get(e->usages, t->name);
+    if (u || !(u = grab(e, 1, sizeof *u)))
+        return u;
+    u->left = t->is_output || t->is_captured || t->is_overridable ||
+              qdqi_map_get(e->read, t->name);
+    for (const struct qdqi_use *use = t->uses; use; use = use->next)
+        u->left += still_reads(e, use, t->name);
+    if (!qdqi_map_put(e->usages, t->name, u))
+        e->out_of_memory = true;
+    return u;
+}
+
+/* Drops a node none of whose outputs is read; its inputs are to be looked at next. */
+static void
+drop_node(struct qdqi_edit *e, size_t i, struct list *todo)
+{
+    const struct qdqi_node *node = &e->source->graph.nodes[i];
+    if (e->dropped[i] || e->changed[i])
+        return;
+    for (size_t k = 0; k < node->proto->n_output; k++) {
+        struct usage *u = node->outputs[k] ? usage_of(e, node->outputs[k]) : NULL;
+        if (node->outputs[k] && (!u || u->left))
+            return;
+    }
+    for (size_t k = 0; k < node->proto->n_output; k++)
+        if (node->outputs[k])
+            usage_of(e, node->outputs[k])->dropped = true;
+    for (size_t k = 0; k < node->proto->n_input; k++) {
+        struct usage *u = node->inputs[k] ? usage_of(e, node->inputs[k]) : NULL;
+        if (!u)
+            continue;
+        u->left--;
+        append(e, todo, node->inputs[k]);
+    }
+    e->dropped[i] = true;
+    e->n_dropped++;
+}
+
+static void
+drop_tensor(struct qdqi_edit *e, const struct qdqi_tensor *t, struct list *todo)
+{
+    struct usage *u = usage_of(e, t);
+    if (!u || u->left || u->dropped)
+        return;
+    if (t->producer >= 0) {
+        drop_node(e, (size_t)t->producer, todo);
+    } else if (t->constant) {
+        u->dropped = true;
+        e->n_dropped++;
+    }
+}
+
+void
+qdqi_edit_drop_unused(struct qdqi_edit *e, const char *tensor)
+{
+    struct list todo = {.n = 0};
+    void *t = e ? qdqi_map_get(e->source->graph.tensors, tensor) : NULL;
+    if (!t || e->source->proto->n_training_info) /* which names initializers, too */
+        return;
+    append(e, &todo, t);
+    while (todo.n > 0 && !e->out_of_memory)
+        drop_tensor(e, todo.rows[--todo.n], &todo);
+}
+
+static bool
+is_dropped(const struct qdqi_edit *e, const char *tensor)
+{
+    const struct usage *u = tensor ? qdqi_map_get(e->usages, tensor) : NULL;
+    return u && u->dropped;
+}
+
+/* Messages without those that speak of a dropped tensor; `name`: where they name it. */
+static void *
+kept(struct qdqi_edit *e, void *rows, size_t *n, size_t name)
+{
+    void **all = grab(e, *n, sizeof *all);
+    size_t left = 0;
+    for (size_t i = 0; all && i < *n; i++) {
+        void *row;
+        const char *tensor;
+        memcpy(&row, (char *)rows + i * sizeof row, sizeof row);
+        memcpy(&tensor, (char *)row + name, sizeof tensor);
+        if (!is_dropped(e, tensor))
+            all[left++] = row;
+    }
+    *n = left;
+    return all;
+}
+
+static void
+leave_out_dropped(struct qdqi_edit *e, Onnx__GraphProto *graph)
+{
+    if (!e->n_dropped)
+        return;
+    graph->initializer = kept(e, graph->initializer, &graph->n_initializer,
+                              offsetof(Onnx__TensorProto, name));
+    graph->value_info = kept(e, graph->value_info, &graph->n_value_info,
+                             offsetof(Onnx__ValueInfoProto, name));
+    graph->quantization_annotation =
+        kept(e, graph->quantization_annotation, &graph->n_quantization_annotation,
+             offsetof(Onnx__TensorAnnotation, tensor_name));
 }
 
 /* --- putting it together -------------------------------------------------- */
@@ -277,6 +451,8 @@ merge_nodes(struct qdqi_edit *e, Onnx__GraphProto *graph)
             nodes[filled++] = k->node;
         if (i == n)
             break;
+        if (e->dropped[i])
+            continue;
         const char *rename = e->source->graph.nodes[i].rename;
         Onnx__NodeProto *copy = rename ? change_node(e, i) : e->changed[i];
         if (copy && rename)
@@ -331,6 +507,30 @@ merge_metadata(struct qdqi_edit *e, Onnx__ModelProto *model)
     model->metadata_props = joined(e, kept, n, &e->metadata, &model->n_metadata_props);
 }
 
+/* The source's bulks followed by those added here. */
+static void
+merge_bulks(struct qdqi_edit *e)
+{
+    size_t n = e->source->bulks.n;
+    e->all_bulks = e->source->bulks;
+    if (!e->bulks.n)
+        return;
+    struct qdqi_bulk *all = grab(e, n + e->bulks.n, sizeof *all);
+    if (!all)
+        return;
+    if (n)
+        memcpy(all, e->source->bulks.rows, n * sizeof *all);
+    for (size_t i = 0; i < e->bulks.n; i++)
+        all[n + i] = *(const struct qdqi_bulk *)e->bulks.rows[i];
+    e->all_bulks = (struct qdqi_bulks){all, n + e->bulks.n};
+}
+
+struct qdqi_bulks
+qdqi_edit_bulks(const struct qdqi_edit *e)
+{
+    return e->all_bulks;
+}
+
 enum qdq_code
 qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
                  struct qdq_error *err)
@@ -343,6 +543,8 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
     *graph = *model->graph;
     model->graph = graph;
     merge_nodes(e, graph);
+    merge_bulks(e);
+    leave_out_dropped(e, graph);
     graph->initializer = joined(e, graph->initializer, graph->n_initializer,
                                 &e->initializers, &graph->n_initializer);
     model->opset_import = joined(e, model->opset_import, model->n_opset_import,

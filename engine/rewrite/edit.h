@@ -10,7 +10,7 @@
 #ifndef QDQI_EDIT_H
 #define QDQI_EDIT_H
 
-#include "model/model.h"
+#include "model/write.h"
 
 struct qdqi_edit;
 
@@ -39,6 +39,17 @@ void qdqi_edit_add_initializer(struct qdqi_edit *edit, const char *name,
                                enum qdqi_dtype dtype, size_t n, bool scalar,
                                const void *data);
 
+/* An initializer of that shape whose `size` bytes are made when the model is written. */
+void qdqi_edit_add_made(struct qdqi_edit *edit, const char *name, enum qdqi_dtype dtype,
+                        size_t rank, const int64_t *dims, uint64_t size,
+                        const struct qdqi_made *made);
+
+/*
+ * Takes out a constant of the source that nothing reads any more, with the nodes that
+ * make it and what only they read. To be asked when all inputs are set.
+ */
+void qdqi_edit_drop_unused(struct qdqi_edit *edit, const char *tensor);
+
 void qdqi_edit_import(struct qdqi_edit *edit, const char *domain, int64_t version);
 /* Adds or replaces an entry of metadata_props. */
 void qdqi_edit_metadata(struct qdqi_edit *edit, const char *key, const char *value);
@@ -46,5 +57,8 @@ void qdqi_edit_metadata(struct qdqi_edit *edit, const char *key, const char *val
 /* The edited model, in the arena. NO_MEMORY when any step ran out. */
 enum qdq_code qdqi_edit_finish(struct qdqi_edit *edit, const Onnx__ModelProto **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The bulks that the finished model's tensors name. */
+struct qdqi_bulks qdqi_edit_bulks(const struct qdqi_edit *edit);
 
 #endif

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "rewrite/insert.h"
 
+#include "model/constant.h"
 #include "rewrite/edit.h"
 
 #include <string.h>
@@ -48,6 +49,37 @@ add_pair(struct pairs *p, size_t at, const char *tensor, const float *scales, si
     return dq_out;
 }
 
+/* The same for a weight whose integers are given: scale, zero point, the integers and
+   DequantizeLinear. */
+static const char *
+add_integers(struct pairs *p, const struct qdqi_planned_weight *w, size_t i)
+{
+    struct qdqi_edit *e = p->edit;
+    const char *tensor = w->tensor->name;
+    const struct qdqi_view *view = &w->tensor->view;
+    size_t n = p->scales->n_weights[i], size = 0;
+    const char *integers = qdqi_edit_name(e, tensor, "_quantized");
+    const char *scale = qdqi_edit_name(e, tensor, "_scale");
+    const char *zero = qdqi_edit_name(e, tensor, "_zero_point");
+    const char *output = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
+    const char *name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
+    const void *zeros = qdqi_arena_alloc(p->arena, n);
+    if (!integers || !scale || !zero || !output || !name || !zeros ||
+        !qdqi_count_elements(view->dims, view->rank, &size))
+        return NULL;
+    qdqi_edit_add_made(e, integers, QDQI_INT8, view->rank, view->dims, size,
+                       p->scales->integers[i]);
+    qdqi_edit_add_initializer(e, scale, QDQI_FLOAT32, n, w->axis < 0,
+                              p->scales->weights[i]);
+    qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, w->axis < 0, zeros);
+    const char *inputs[] = {integers, scale, zero};
+    Onnx__NodeProto *node = qdqi_edit_add_node(
+        e, w->tensor->uses->node, "DequantizeLinear", name, inputs, 3, output);
+    if (w->axis >= 0)
+        qdqi_edit_add_int(e, node, "axis", w->axis);
+    return output;
+}
+
 static enum qdq_code
 pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
@@ -70,8 +102,10 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &p->plan->weights[i];
     const char *output =
-        add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
-                 p->scales->n_weights[i], w->axis);
+        p->scales->integers[i]
+            ? add_integers(p, w, i)
+            : add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
+                       p->scales->n_weights[i], w->axis);
     const char *key = weight_key(p, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
@@ -103,7 +137,7 @@ enum qdq_code
 qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                   const struct qdqi_pair_scales *scales,
                   const struct qdqi_metadata *metadata, size_t n_metadata,
-                  struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                  struct qdqi_arena *arena, struct qdqi_edited *ret,
                   struct qdq_error *err)
 {
     struct pairs p = {.source = source,
@@ -125,10 +159,15 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < plan->view.n_layers; i++)
         if ((code = connect_layer(&p, &plan->view.layers[i], err)))
             return code;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        if (scales->integers[i])
+            qdqi_edit_drop_unused(p.edit, plan->weights[i].tensor->name);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
-    return qdqi_edit_finish(p.edit, ret, err);
+    code = qdqi_edit_finish(p.edit, &ret->proto, err);
+    ret->bulks = qdqi_edit_bulks(p.edit);
+    return code;
 }
 
 enum qdq_code

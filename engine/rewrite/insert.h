@@ -4,6 +4,7 @@
 #ifndef QDQI_INSERT_H
 #define QDQI_INSERT_H
 
+#include "model/write.h"
 #include "plan/plan.h"
 
 /* Domain and operator of the observer: one input, no output, attribute "slot". */
@@ -14,6 +15,8 @@ struct qdqi_pair_scales {
     const float *activations; /* scale of plan->activations[i], one each */
     float *const *weights;    /* scales of plan->weights[i] */
     const size_t *n_weights;  /* how many each has: 1, or the channels */
+    /* int8 elements of plan->weights[i], or NULL: it stays float, behind Q and DQ */
+    const struct qdqi_made *const *integers;
 };
 
 struct qdqi_metadata {
@@ -21,14 +24,15 @@ struct qdqi_metadata {
 };
 
 /*
- * The source with one Q/DQ pair for each planned tensor, shared by all planned edges;
- * weights stay float, behind Q and DQ (storage "qdq"). Symmetric int8, zero point 0.
+ * The source with one Q/DQ pair for each planned tensor, shared by all planned edges.
+ * Where a weight's integers are given, they are an initializer behind DQ alone, and the
+ * float weight is gone unless something else reads it. Symmetric int8, zero point 0.
  */
 enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 const struct qdq_plan *plan,
                                 const struct qdqi_pair_scales *scales,
                                 const struct qdqi_metadata *metadata, size_t n_metadata,
-                                struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                                struct qdqi_arena *arena, struct qdqi_edited *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* The source with one observer for each planned activation i where wanted[i]; its slot

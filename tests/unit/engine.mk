@@ -10,7 +10,8 @@ check_PROGRAMS += \
 	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
 	tests/unit/test_engine_select \
-	tests/unit/test_engine_skeleton
+	tests/unit/test_engine_skeleton \
+	tests/unit/test_engine_weights
 
 # The Nth allocation fails (failing.h); the arena makes one malloc for many, see
 # --enable-arena-emulator.

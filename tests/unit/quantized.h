@@ -9,11 +9,13 @@
 #include "qdq/quantize.h"
 
 /*
- * The range [-1, 2] for every activation that the plan asks for, then the whole way.
- * On success *ret is the opened result.
+ * The range [-1, 2] for every activation that the plan asks for, then the whole way,
+ * with that spec. On success *ret is the opened result, *ret_report the report where it
+ * is wanted.
  */
 static inline enum qdq_code
-quantize_fd(int model, struct qdq_model **ret, struct qdq_error *err)
+quantize_with(int model, const struct qdq_spec *wanted, struct qdq_model **ret,
+              struct qdq_report **ret_report, struct qdq_error *err)
 {
     const struct qdq_engine_options options = {.threads = 1};
     struct qdq_given_range *ranges = NULL;
@@ -21,8 +23,7 @@ quantize_fd(int model, struct qdq_model **ret, struct qdq_error *err)
     struct qdq_model *source = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_report *report = NULL;
-    struct qdq_spec spec;
-    qdq_spec_init(&spec);
+    struct qdq_spec spec = *wanted;
     spec.evaluate = QDQ_NO;
     struct qdq_work work = {.model = model,
                             .model_id = "sha256:00",
@@ -46,6 +47,10 @@ quantize_fd(int model, struct qdq_model **ret, struct qdq_error *err)
     spec.calibration.n_ranges = view->n_tensors;
     if (!(code = qdq_quantize(engine, &work, &report, err)))
         code = qdq_model_open(work.output, ret, err);
+    if (!code && ret_report) {
+        *ret_report = report;
+        report = NULL;
+    }
 out:
     qdq_report_free(&report);
     qdq_plan_free(&plan);
@@ -54,6 +59,14 @@ out:
     free(ranges);
     close(work.output);
     return code;
+}
+
+static inline enum qdq_code
+quantize_fd(int model, struct qdq_model **ret, struct qdq_error *err)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    return quantize_with(model, &spec, ret, NULL, err);
 }
 
 #endif

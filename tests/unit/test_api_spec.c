@@ -17,6 +17,8 @@ static const char *const accepted[] = {
     "{\"weights\":{\"dtype\":\"int8\",\"granularity\":\"channel\",\"storage\":\"qdq\","
     "\"method\":\"max\"}}",
     "{\"weights\":{\"granularity\":\"tensor\"}}",
+    "{\"weights\":{\"storage\":\"dq\"}}",
+    "{\"weights\":{\"method\":\"mse\"}}",
     "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}}",
     "{\"float\":\"keep\",\"equalize\":false,\"accept\":{},\"rules\":{}}",
     "{\"opset\":\"auto\"}",
@@ -84,13 +86,16 @@ END_TEST
 START_TEST(test_values)
 {
     struct api_spec *spec = decode(
-        "{\"device\":\"cpu\",\"weights\":{\"granularity\":\"tensor\"},\"calibration\":"
+        "{\"device\":\"cpu\",\"weights\":{\"granularity\":\"tensor\",\"storage\":"
+        "\"dq\",\"method\":\"mse\"},\"calibration\":"
         "{\"max_samples\":64.0,\"batch\":8,\"method\":\"percentile\",\"percentile\":99."
         "5,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
         "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\"}");
     const struct qdq_spec *s = api_spec_get(spec);
     ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
     ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
+    ck_assert_int_eq(s->weight_storage, QDQ_STORE_DQ);
+    ck_assert_int_eq(s->weight_method, QDQ_WEIGHT_MSE);
     ck_assert_int_eq(s->calibration.max_samples, 64);
     ck_assert_int_eq(s->calibration.batch, 8);
     ck_assert_str_eq(s->calibration.method, "percentile");
@@ -159,6 +164,9 @@ static const struct refused_spec refused[] = {
             "[{\"class\":\"Selu\",\"kind\":\"non_weighted\"}]}",
             "/mode", "neither layers nor cases"),
     INVALID("{\"weights\":[]}", "/weights", "an object, not an array"),
+    INVALID("{\"weights\":{\"storage\":\"int8\"}}", "/weights/storage", "qdq, dq"),
+    INVALID("{\"weights\":{\"method\":\"MSE\"}}", "/weights/method", "max, mse"),
+    INVALID("{\"weights\":{\"storage\":true}}", "/weights/storage", "a string"),
     INVALID("{\"weights\":{\"granularity\":1}}", "/weights/granularity",
             "a string or an object"),
     INVALID("{\"activations\":\"int8\"}", "/activations", "none"),
@@ -220,8 +228,6 @@ static const struct refused_spec refused[] = {
     LATER("{\"weights\":{\"dtype\":\"uint8\"}}", "/weights/dtype"),
     LATER("{\"weights\":{\"dtype\":\"float4e2m1\"}}", "/weights/dtype"),
     LATER("{\"weights\":{\"granularity\":{\"block\":32}}}", "/weights/granularity"),
-    LATER("{\"weights\":{\"storage\":\"dq\"}}", "/weights/storage"),
-    LATER("{\"weights\":{\"method\":\"mse\"}}", "/weights/method"),
     LATER("{\"activations\":\"none\"}", "/activations"),
     LATER("{\"activations\":{\"dtype\":\"uint8\"}}", "/activations/dtype"),
     LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),

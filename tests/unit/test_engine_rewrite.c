@@ -4,6 +4,8 @@
 
 #include "quantized.h"
 
+#include <math.h>
+
 static struct qdq_model *
 quantize(const struct builder *b)
 {
@@ -299,6 +301,256 @@ START_TEST(filled_channels_are_bounded)
 }
 END_TEST
 
+/* --- weights as integers -------------------------------------------------- */
+
+static struct qdq_model *
+quantize_to_integers(const struct builder *b, struct qdq_report **ret_report)
+{
+    struct qdq_model *result = NULL;
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.weight_storage = QDQ_STORE_DQ;
+    int fd = builder_file(b);
+    enum qdq_code code = quantize_with(fd, &spec, &result, ret_report, &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    close(fd);
+    return result;
+}
+
+static bool
+has_tensor(const struct qdq_model *m, const char *name)
+{
+    return qdqi_map_get(m->graph.tensors, name) != NULL;
+}
+
+/* Why a weight stays float, or NULL. */
+static const char *
+why_float(const struct qdq_report *report, const char *weight)
+{
+    for (size_t i = 0; i < report->n_warnings; i++)
+        if (strcmp(report->warnings[i].code, "weight_stays_float") == 0 &&
+            strcmp(report->warnings[i].node, weight) == 0)
+            return report->warnings[i].detail;
+    return NULL;
+}
+
+START_TEST(integers_take_the_place_of_floats)
+{
+    struct builder b;
+    struct qdqi_constant q;
+    builder_two_convs(&b, 13);
+    struct qdq_model *m = quantize_to_integers(&b, NULL);
+    static const char *const ops[] = {
+        "QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv", "Relu",
+        "QuantizeLinear", "DequantizeLinear", "DequantizeLinear", "Conv"};
+    ck_assert_uint_eq(m->graph.n_nodes, 9);
+    for (size_t i = 0; i < 9; i++)
+        ck_assert_str_eq(m->graph.nodes[i].proto->op_type, ops[i]);
+    const Onnx__NodeProto *dq = find_node(m, "w_DequantizeLinear");
+    ck_assert_int_eq(qdqi_node_int(dq, "axis", -9), 0);
+    ck_assert_str_eq(dq->input[0], "w_quantized");
+    ck_assert_str_eq(find_node(m, "conv1")->input[1], dq->output[0]);
+    ck_assert_int_eq(find_initializer(m, "w_zero_point")->dims[0], 4);
+    ck_assert(!has_tensor(m, "w") && !has_tensor(m, "w2") && has_tensor(m, "bias"));
+    const Onnx__TensorProto *t = find_initializer(m, "w_quantized");
+    ck_assert_int_eq(qdqi_stored_read(m, t, "w", &q, NULL), 0);
+    ck_assert_int_eq(q.dtype, QDQI_INT8);
+    ck_assert_uint_eq(q.rank, 4);
+    ck_assert_uint_eq(q.n, 4 * 3 * 3 * 3);
+    for (size_t i = 0; i < q.n; i++) { /* element i is i + 1 */
+        float scale = (float)(27 * (i / 27 + 1)) / 127.0f;
+        ck_assert_int_eq((int8_t)q.bytes[i], (int)rintf((float)(i + 1) / scale));
+    }
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static void
+read_by_node(struct builder *b)
+{
+    builder_node(b, "Relu", "other", "w", "z");
+}
+
+static void
+read_as_output(struct builder *b)
+{
+    builder_output(b, "w", QDQI_FLOAT32);
+}
+
+static void
+read_in_branch(struct builder *b)
+{
+    Onnx__NodeProto *node = builder_node(b, "If", "if", "x", "z");
+    Onnx__GraphProto *branch = qdqi_arena_alloc(b->arena, sizeof *branch);
+    Onnx__NodeProto **nodes = qdqi_arena_array(b->arena, 1, sizeof *nodes);
+    onnx__graph_proto__init(branch);
+    nodes[0] = builder_node(b, "Relu", "inner", "w", "inside");
+    b->graph.n_node--;
+    branch->name = qdqi_arena_strdup(b->arena, "branch");
+    branch->node = nodes;
+    branch->n_node = 1;
+    builder_attribute(b, node, "then_branch")->g = branch;
+}
+
+static void
+read_in_training(struct builder *b)
+{
+    static Onnx__TrainingInfoProto info, *all[] = {&info};
+    onnx__training_info_proto__init(&info);
+    b->model.training_info = all;
+    b->model.n_training_info = 1;
+}
+
+static void (*const readers[])(struct builder *b) = {read_by_node, read_as_output,
+                                                     read_in_branch, read_in_training};
+
+START_TEST(a_float_weight_stays_for_its_other_readers)
+{
+    struct builder b;
+    builder_two_convs(&b, 13);
+    readers[_i](&b);
+    struct qdq_model *m = quantize_to_integers(&b, NULL);
+    ck_assert_int_eq(find_initializer(m, "w")->data_type, QDQI_FLOAT32);
+    ck_assert_int_eq(find_initializer(m, "w_quantized")->data_type, QDQI_INT8);
+    ck_assert_str_eq(find_node(m, "conv1")->input[1], "w_DequantizeLinear_Output");
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(what_is_said_of_a_dropped_weight_goes_too)
+{
+    struct builder b;
+    Onnx__ValueInfoProto *values[2];
+    Onnx__TensorAnnotation annotation, *annotations[] = {&annotation};
+    builder_two_convs(&b, 13);
+    values[0] = builder_value(&b, "w", QDQI_FLOAT32);
+    values[1] = builder_value(&b, "a", QDQI_FLOAT32);
+    onnx__tensor_annotation__init(&annotation);
+    annotation.tensor_name = qdqi_arena_strdup(b.arena, "w");
+    b.graph.value_info = values;
+    b.graph.n_value_info = 2;
+    b.graph.quantization_annotation = annotations;
+    b.graph.n_quantization_annotation = 1;
+    struct qdq_model *m = quantize_to_integers(&b, NULL);
+    ck_assert_uint_eq(m->proto->graph->n_value_info, 1);
+    ck_assert_str_eq(m->proto->graph->value_info[0]->name, "a");
+    ck_assert_uint_eq(m->proto->graph->n_quantization_annotation, 0);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* w is [3, 3, 2, 4] and v its transpose with axes 3, 2, 0, 1. */
+START_TEST(computed_weights_become_integers)
+{
+    struct builder b;
+    struct qdqi_constant q;
+    builder_computed_weight(&b);
+    struct qdq_model *m = quantize_to_integers(&b, NULL);
+    ck_assert(has_tensor(m, "w")); /* for the Relu that reads v */
+    const Onnx__TensorProto *t = find_initializer(m, "v_quantized");
+    ck_assert_int_eq(qdqi_stored_read(m, t, "v", &q, NULL), 0);
+    ck_assert_int_eq(t->dims[0], 4);
+    ck_assert_int_eq(t->dims[1], 2);
+    ck_assert_uint_eq(q.n, 72);
+    for (size_t i = 0; i < q.n; i++) {
+        size_t o = i / 18, c = i / 9 % 2, k = i % 9;
+        float scale = (float)(69 + o) / 127.0f, value = (float)(k * 8 + c * 4 + o + 1);
+        ck_assert_int_eq((int8_t)q.bytes[i], (int)rintf(value / scale));
+    }
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(nodes_that_only_made_a_weight_go)
+{
+    struct builder b;
+    builder_computed_weight(&b);
+    b.nodes[2] = b.nodes[--b.graph.n_node]; /* nobody else reads v */
+    b.graph.n_output--;
+    struct qdq_model *m = quantize_to_integers(&b, NULL);
+    ck_assert_uint_eq(m->graph.n_nodes, 4);
+    ck_assert(!has_tensor(m, "w") && !has_tensor(m, "same") && !has_tensor(m, "v"));
+    ck_assert_str_eq(find_node(m, "conv")->input[1], "v_DequantizeLinear_Output");
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* 2^50 elements, of which the file holds one. */
+START_TEST(filled_weights_stay_float)
+{
+    struct builder b;
+    struct qdq_report *report = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_ints_weight(&b, "s", 4, (const int64_t[]){2, 1 << 30, 1 << 19, 1});
+    builder_node(&b, "ConstantOfShape", "fill", "s", "w");
+    builder_node(&b, "Conv", "conv", "x,w", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    struct qdq_model *m = quantize_to_integers(&b, &report);
+    ck_assert_str_eq(find_node(m, "w_QuantizeLinear")->input[0], "w");
+    ck_assert(has_tensor(m, "s"));
+    ck_assert_ptr_nonnull(strstr(why_float(report, "w"), "repeats one element"));
+    qdq_report_free(&report);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* From IR version 4 on an initializer that is an input may be sent by a caller. */
+START_TEST(weights_that_callers_may_send_stay_float)
+{
+    struct builder b;
+    struct qdq_report *report = NULL;
+    builder_computed_weight(&b);
+    b.nodes[2] = b.nodes[--b.graph.n_node];
+    b.graph.n_output--;
+    builder_input(&b, "w", QDQI_FLOAT32);
+    struct qdq_model *m = quantize_to_integers(&b, &report);
+    ck_assert_str_eq(find_node(m, "v_QuantizeLinear")->input[0], "v");
+    ck_assert_uint_eq(m->proto->graph->n_input, 2);
+    ck_assert(has_tensor(m, "w"));
+    ck_assert_ptr_nonnull(strstr(why_float(report, "v"), "input of the graph"));
+    qdq_report_free(&report);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* Twenty weights that nodes make of one, whose integers would be five of it. */
+START_TEST(integers_take_no_more_than_the_file)
+{
+    struct builder b;
+    struct qdq_report *report = NULL;
+    size_t n = 0;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_weight(&b, "w", 4, (const int64_t[]){64, 64, 1, 1});
+    for (int i = 0; i < 20; i++) {
+        const char *v = qdqi_arena_printf(b.arena, "v%d", i);
+        const char *inputs = qdqi_arena_printf(b.arena, "x,%s", v);
+        const char *y = qdqi_arena_printf(b.arena, "y%d", i);
+        builder_node(&b, "Identity", v, "w", v);
+        builder_node(&b, "Conv", y, inputs, y);
+        builder_output(&b, y, QDQI_FLOAT32);
+    }
+    struct qdq_model *m = quantize_to_integers(&b, &report);
+    for (size_t i = 0; i < report->n_warnings; i++)
+        n += strstr(report->warnings[i].detail, "more bytes than the model") != NULL;
+    ck_assert_uint_ge(n, 15);
+    ck_assert_uint_le(n, 16);
+    ck_assert_uint_lt(report->size_after, 3 * report->size_before);
+    qdq_report_free(&report);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -315,6 +567,15 @@ suite(void)
     tcase_add_test(t, uses_may_stand_before_what_they_use);
     tcase_add_test(t, filled_weights_have_equal_scales);
     tcase_add_test(t, filled_channels_are_bounded);
+    tcase_add_test(t, integers_take_the_place_of_floats);
+    tcase_add_loop_test(t, a_float_weight_stays_for_its_other_readers, 0,
+                        sizeof readers / sizeof *readers);
+    tcase_add_test(t, what_is_said_of_a_dropped_weight_goes_too);
+    tcase_add_test(t, computed_weights_become_integers);
+    tcase_add_test(t, nodes_that_only_made_a_weight_go);
+    tcase_add_test(t, filled_weights_stay_float);
+    tcase_add_test(t, weights_that_callers_may_send_stay_float);
+    tcase_add_test(t, integers_take_no_more_than_the_file);
     suite_add_tcase(s, t);
     return s;
 }
