@@ -84,6 +84,25 @@ def test_weights_do_not_pass_through_memory(daemon, big_model):
     assert len(pairs.tensors()) == 12
 
 
+def test_integers_do_not_pass_through_memory(daemon, big_model):
+    """Not even those that are made: the result is written piece by piece."""
+    with open(big_model, "rb") as body:
+        model = daemon.post("/v1/models", data=body).json()["id"]
+    ranges = {f"t{i}": [-1, 1] for i in range(6)}
+    with PeakMemory(daemon.workers) as engine:
+        job = daemon.submit(model=model,
+                            spec={"weights": {"storage": "dq", "method": "mse"},
+                                  "calibration": {"ranges": ranges}})
+        daemon.succeeded(job)
+    result = onnx.load_model_from_string(daemon.result(job))
+    size = sum(len(t.raw_data) for t in result.graph.initializer
+               if t.name.endswith("_quantized"))
+    assert size == 6 * 2048 * 2048
+    print(f"{size / MIB:.0f} MiB of integers: worker {engine.peak / 1024:.1f} MiB")
+    assert engine.samples > 20 and engine.peak > 0
+    assert engine.peak * 1024 < size / 2, "not half of the integers, an eighth of the floats"
+
+
 def test_calibration_keeps_no_activations(daemon, tmp_path):
     """Four times the samples take no more memory; an observer that were an extra graph
     output, or kept what it saw, would show here."""

@@ -93,12 +93,25 @@ class Placement:
         dequantize = self.makers.get(name)
         if dequantize is None or dequantize.op_type != "DequantizeLinear":
             return None
+        if dequantize.input[0] in self.constants:
+            return dequantize.input[0], self.axis_of_integers(dequantize)
         quantize = self.makers[dequantize.input[0]]
         assert quantize.op_type == "QuantizeLinear"
         assert list(quantize.input[1:]) == list(dequantize.input[1:])
         assert attribute(quantize, "axis") == attribute(dequantize, "axis")
         scale = self.constants[quantize.input[1]]
         return quantize.input[0], attribute(quantize, "axis") if scale.dims else None
+
+    def axis_of_integers(self, dequantize):
+        integers, scale, zero = (self.constants[name] for name in dequantize.input)
+        assert integers.data_type == zero.data_type == onnx.TensorProto.INT8
+        axis = attribute(dequantize, "axis") if scale.dims else None
+        assert axis is None or list(scale.dims) == [integers.dims[axis]]
+        return axis
+
+    def integers(self):
+        """How many weights are integers behind DequantizeLinear alone."""
+        return sum(pair.input[0] in self.constants for pair in self.pairs)
 
     def rows(self):
         rows = {}
@@ -118,15 +131,20 @@ class Placement:
         return rows
 
 
-def check_untouched(source, result):
-    """Nothing of the source's graph has changed but who reads a pair."""
+def check_untouched(source, result, gone=()):
+    """Nothing of the source's graph has changed but who reads a pair. `gone` are weights
+    that became integers, and the nodes that made such."""
     constants = {t.name for t in source.graph.initializer}
     inputs = [v for v in source.graph.input
               if source.ir_version >= 4 or v.name not in constants]
     assert list(result.graph.input) == inputs
     assert result.graph.output == source.graph.output
     after = [n.output[0] for n in result.graph.node if n.op_type not in BOUNDARY]
-    assert after == [n.output[0] for n in source.graph.node], "order"
+    assert after == [n.output[0] for n in source.graph.node
+                     if n.output[0] not in gone], "order"
     weights = {t.name: t for t in result.graph.initializer}
     for tensor in source.graph.initializer:
-        assert weights[tensor.name] == tensor, "weights are the source's"
+        if tensor.name in gone:
+            assert tensor.name not in weights
+        else:
+            assert weights[tensor.name] == tensor, "weights are the source's"

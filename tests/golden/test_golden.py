@@ -11,6 +11,8 @@ with several of both: {case: {"spec": …, "expect": …}}. A table in `expect`:
   alone     node name: part of the reason for which a node of a known class has none
   unlisted  nodes of no known class, which the plan does not name
   pairs     number of pairs, each tensor once
+  integers  number of weights that are integers behind DequantizeLinear alone, 0 without
+  gone      tensors of the source that the result lacks, none without
   warnings  their codes, all of them; or with what they say: {code: part of the text}
   error     the code of the error instead of all that
   says      parts of the error's text: the place in the spec, a word
@@ -145,4 +147,5 @@ def test_model(case):
     assert len(placement.pairs) == expect.get("pairs", summary["qdq_pairs"])
     for pair in placement.pairs:
         assert not placement.constant(pair.input[2]).any(), "symmetric"
-    check_untouched(source.model, model)
+    assert placement.integers() == expect.get("integers", 0)
+    check_untouched(source.model, model, expect.get("gone", ()))
