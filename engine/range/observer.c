@@ -3,8 +3,10 @@
 #include "range/observer.h"
 
 enum {
-    PIECE = 1 << 16,     /* elements that are still in the cache at the second pass */
-    MIN_SHARE = 1 << 15, /* elements for which a thread is worth waking */
+    PIECE = 1 << 16, /* elements that are still in the cache at the second pass */
+    /* Elements for which a thread is worth waking: 15 microseconds or so. */
+    MIN_SHARE_EXTREMES = 1 << 18,
+    MIN_SHARE_HISTOGRAM = 1 << 15,
 };
 
 /* As onnxruntime's calibrators weigh a new sample. */
@@ -77,10 +79,13 @@ qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors
     return ok;
 }
 
+/* Samples are averaged in their order, one after the other. */
 static size_t
-shares(size_t n, size_t threads)
+shares(unsigned needs, size_t n, size_t threads)
 {
-    size_t most = n / MIN_SHARE;
+    size_t least =
+        needs & QDQI_NEEDS_HISTOGRAM ? MIN_SHARE_HISTOGRAM : MIN_SHARE_EXTREMES;
+    size_t most = needs & QDQI_NEEDS_AVERAGE ? 1 : n / least;
     return most < 2 ? 1 : most < threads ? most : threads;
 }
 
@@ -96,7 +101,7 @@ qdqi_reached(struct qdqi_observers *observers, size_t slot, const void *data, si
         .n = n,
         .samples = each && n > 0 ? (size_t)axis0 : 1,
         .parts = observers->parts,
-        .n_parts = o->needs & QDQI_NEEDS_AVERAGE ? 1 : shares(n, observers->n_parts),
+        .n_parts = shares(o->needs, n, observers->n_parts),
     };
 }
 

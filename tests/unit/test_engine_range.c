@@ -14,8 +14,8 @@
 
 /* --- data ----------------------------------------------------------------- */
 
-enum { MANY = 200000 };
-static float data[MANY];
+enum { MANY = 200000, EVEN_MORE = 600000 };
+static float data[EVEN_MORE];
 
 static double
 uniform(uint64_t *state)
@@ -215,8 +215,21 @@ START_TEST(large_tensors_are_shared)
     begin(QDQI_NEEDS_HISTOGRAM, 4);
     ck_assert_uint_eq(reach(data, 1000, 1), 1);
     ck_assert_uint_eq(reach(data, MANY, 1), 4);
-    begin(0, 1);
+    begin(0, 4); /* of the extremes alone a thread does more in the same time */
     ck_assert_uint_eq(reach(data, MANY, 1), 1);
+    begin(QDQI_NEEDS_HISTOGRAM, 1);
+    ck_assert_uint_eq(reach(data, MANY, 1), 1);
+}
+END_TEST
+
+START_TEST(shared_extremes_are_exact)
+{
+    make(NORMAL, EVEN_MORE);
+    struct qdqi_observer whole = *observe("minmax", EVEN_MORE);
+    struct qdqi_observer *o = begin(0, 4);
+    ck_assert_uint_eq(reach(data, EVEN_MORE, 1), 2);
+    ck_assert_int_eq(o->all.extremes.min, whole.all.extremes.min);
+    ck_assert_int_eq(o->all.extremes.max, whole.all.extremes.max);
 }
 END_TEST
 
@@ -466,6 +479,7 @@ suite(void)
     tcase_add_loop_test(t, histogram_counts_every_value_in_its_bin, 0, N_SHAPES);
     tcase_add_loop_test(t, accumulators_depend_on_the_values_alone, 0, N_SHAPES);
     tcase_add_test(t, large_tensors_are_shared);
+    tcase_add_test(t, shared_extremes_are_exact);
     tcase_add_test(t, only_what_is_needed_is_there);
     tcase_add_test(t, what_is_not_finite_is_seen_and_has_no_bin);
     tcase_add_test(t, minmax_is_the_range_seen);
