@@ -31,7 +31,8 @@ encode_value(const void *items, size_t i)
 static json_t *
 encode_size(const void *items, size_t i)
 {
-    return json_integer(((const int64_t *)items)[i]);
+    int64_t size = ((const int64_t *)items)[i];
+    return size == QDQ_DIFFERS ? json_null() : json_integer(size);
 }
 
 static json_t *

@@ -163,6 +163,12 @@ bool api_read_ranges(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_ranges(const void *spec, const struct member *m);
 /* The id of the data that the ranges were found with. */
 bool api_read_source(struct reader *r, const struct member *m, json_t *value);
+bool api_read_dims(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_dims(const void *spec, const struct member *m);
+bool api_read_random(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_random(const void *spec, const struct member *m);
+/* Whether what random samples are is said only where there are some. */
+bool api_check_random(struct reader *r);
 bool api_read_layers(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_layers(const void *spec, const struct member *m);
 bool api_read_cases(struct reader *r, const struct member *m, json_t *value);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibration.ranges: {tensor: [min, max]}, or the list `tensors` of a report. */
+/* calibration.ranges: {tensor: [min, max]}, the list `tensors` of a report, or the text
+   of TensorRT's calibration cache. */
 #include "config.h"
 #include "members.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,16 +96,89 @@ read_each_range(struct reader *r, const struct member *m, json_t *value)
     return true;
 }
 
-/* {tensor: [min, max]}, or a report's `tensors`; kept sorted by name. */
+/* --- TensorRT's calibration cache ----------------------------------------- */
+
+static size_t
+count_lines(const char *text)
+{
+    size_t n = 0;
+    for (; text && *text; text++)
+        n += *text == '\n';
+    return n + 1;
+}
+
+static bool
+bad_line(struct reader *r, const struct member *m, size_t number, const char *what)
+{
+    return api_refuse(r, API_INVALID_SPEC, m->pointer,
+                      "line %zu of the TensorRT calibration cache %s", number, what);
+}
+
+/* "NAME: 3c010a14": the bits of the tensor's float32 scale; names may hold colons. */
+static bool
+read_scale(struct reader *r, const struct member *m, char *line, size_t number)
+{
+    char *colon = strrchr(line, ':');
+    if (!colon || colon == line)
+        return bad_line(r, m, number, "is not a name, a colon and a scale");
+    const char *hex = colon + 1 + strspn(colon + 1, " ");
+    size_t digits = strspn(hex, "0123456789abcdefABCDEF");
+    if (digits == 0 || digits > 8 || hex[digits])
+        return bad_line(r, m, number,
+                        "does not end in the eight hexadecimal digits "
+                        "of a float32 scale");
+    uint32_t bits = (uint32_t)strtoul(hex, NULL, 16);
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    if (!isfinite(scale) || signbit(scale))
+        return bad_line(r, m, number, "has a scale that is negative or not finite");
+    *colon = '\0';
+    double amax = (double)scale * 127;
+    struct qdq_given_range *ranges = r->object;
+    ranges[r->to->spec.calibration.n_ranges++] =
+        (struct qdq_given_range){line, -amax, amax};
+    return true;
+}
+
+/* The first line tells TensorRT's version and calibrator. */
+static bool
+read_cache(struct reader *r, const struct member *m, const char *text)
+{
+    size_t size = strlen(text) + 1, number = 0;
+    if (strncmp(text, "TRT-", 4) != 0)
+        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+                          "ranges in a string are to be the text of a TensorRT "
+                          "calibration cache, which begins with \"TRT-\"");
+    char *lines = api_keep(r, size, 1), *next;
+    if (!lines)
+        return false;
+    memcpy(lines, text, size);
+    for (char *line = lines; line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        line[strcspn(line, "\r")] = '\0';
+        if (number++ > 0 && *line && !read_scale(r, m, line, number))
+            return false;
+    }
+    return true;
+}
+
+/* --- the member ----------------------------------------------------------- */
+
+/* Kept sorted by name. */
 bool
 api_read_ranges(struct reader *r, const struct member *m, json_t *value)
 {
     struct qdq_calibration_spec *to = &r->to->spec.calibration;
-    struct qdq_given_range *ranges =
-        api_keep(r, json_object_size(value) + json_array_size(value), sizeof *ranges);
+    const char *text = json_string_value(value);
+    size_t n =
+        text ? count_lines(text) : json_object_size(value) + json_array_size(value);
+    struct qdq_given_range *ranges = api_keep(r, n, sizeof *ranges);
     struct reader inner = {r->to, r->problem, NULL, ranges, r->at};
     to->ranges = ranges;
-    if (!ranges || !read_each_range(&inner, m, value))
+    if (!ranges ||
+        !(text ? read_cache(&inner, m, text) : read_each_range(&inner, m, value)))
         return false;
     qsort(ranges, to->n_ranges, sizeof *ranges, by_name);
     for (size_t i = 1; i < to->n_ranges; i++)

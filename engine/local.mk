@@ -74,6 +74,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/average.c \
 	engine/range/calibrate.c \
 	engine/range/entropy.c \
+	engine/range/finite.c engine/range/finite.h \
 	engine/range/method.c engine/range/method.h \
 	engine/range/minmax.c \
 	engine/range/mse.c \

@@ -3,6 +3,8 @@
 #include "config.h"
 #include "stages.h"
 
+#include "data/inputs.h"
+#include "data/random.h"
 #include "evaluate/gates.h"
 #include "model/write.h"
 #include "rewrite/insert.h"
@@ -28,6 +30,12 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
 {
     enum qdq_code code = qdq_model_open(job->work->model, &job->report->model, err);
     job->model = job->report->model;
+    if (!code && job->work->dataset >= 0 &&
+        job->work->spec->calibration.random_samples > 0)
+        return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
+                             "/calibration/random_samples",
+                             "random samples are asked for, and calibration data was "
+                             "sent");
     if (!code && job->work->dataset >= 0)
         code = qdq_dataset_open(job->work->dataset, &job->dataset, err);
     return code;
@@ -43,11 +51,28 @@ check_gates(const struct qdqi_job *job, struct qdq_error *err)
     if (spec->evaluate == QDQ_NO)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept",
                              "accept needs an evaluation, and evaluate is false");
-    if (!job->dataset)
+    if (!job->dataset && spec->calibration.random_samples == 0)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/accept",
                              "accept needs an evaluation, and there is no data to "
                              "evaluate with");
     return QDQ_OK;
+}
+
+/* The samples that the spec makes up, of the inputs as it sizes them. */
+static enum qdq_code
+make_samples(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
+    enum qdq_code code = qdqi_inputs_fix(&job->model->info, job->work->spec, job->arena,
+                                         &job->fixed, err);
+    if (code || c->random_samples == 0 || job->model->info.n_inputs == 0)
+        return code;
+    code = qdqi_random_open(&job->fixed, c, &job->dataset, err);
+    return code ? code
+                : qdqi_warn(&job->warnings, job->arena, err, "random_samples", NULL,
+                            "calibrated with %lld random samples: ranges are those of "
+                            "noise",
+                            (long long)qdq_dataset_info(job->dataset)->samples);
 }
 
 static enum qdq_code
@@ -63,7 +88,7 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
         code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
                          w->detail);
     }
-    return code;
+    return code ? code : make_samples(job, err);
 }
 
 /*
@@ -104,7 +129,7 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
 
 /*
  * Evaluates where that was asked for, which then has to be possible, or where nothing
- * was said and it can be done.
+ * was said and there is data to do it with, not samples that were made up.
  */
 static enum qdq_code
 stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
@@ -112,14 +137,15 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
     enum qdq_tristate wanted = job->work->spec->evaluate;
     struct qdqi_runtime *runtime = NULL;
     struct qdq_error why = {0};
-    if (wanted == QDQ_NO || (wanted == QDQ_DEFAULT && !job->dataset))
+    bool asked = wanted == QDQ_YES || qdqi_gates_ask(&job->work->spec->accept);
+    if (wanted == QDQ_NO || (!asked && job->work->dataset < 0))
         return QDQ_OK;
     if (!job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
                              "there is no data to evaluate with");
     if (!qdqi_engine_runtime(job->engine, &runtime, &why))
         return qdqi_evaluate(job, runtime, err);
-    if (wanted == QDQ_YES || qdqi_gates_ask(&job->work->spec->accept))
+    if (asked)
         return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
     return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
                      "float and quantized were not compared: %s", why.text);

@@ -11,9 +11,13 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
           struct qdq_given_range **ret_ranges)
 {
     struct qdq_spec *copy = qdqi_arena_alloc(arena, sizeof *copy);
-    size_t n = spec->calibration.n_ranges;
+    const struct qdq_calibration_spec *c = &spec->calibration;
+    size_t n = c->n_ranges;
     struct qdq_given_range *ranges = qdqi_arena_array(arena, n + more, sizeof *ranges);
-    if (!copy || !ranges)
+    struct qdq_dim_value *dims = qdqi_arena_array(arena, c->n_dims, sizeof *dims);
+    struct qdq_random_input *random =
+        qdqi_arena_array(arena, c->n_random, sizeof *random);
+    if (!copy || !ranges || !dims || !random)
         return NULL;
     *copy = *spec;
     copy->calibration.ranges = ranges;
@@ -25,6 +29,18 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
             return NULL;
     }
     *ret_ranges = ranges;
+    copy->calibration.dims = dims;
+    copy->calibration.random = random;
+    for (size_t i = 0; i < c->n_dims; i++) {
+        dims[i] = c->dims[i];
+        if (!(dims[i].symbol = qdqi_arena_strdup(arena, dims[i].symbol)))
+            return NULL;
+    }
+    for (size_t i = 0; i < c->n_random; i++) {
+        random[i] = c->random[i];
+        if (!(random[i].input = qdqi_arena_strdup(arena, random[i].input)))
+            return NULL;
+    }
     return copy->calibration.method ? copy : NULL;
 }
 
@@ -87,7 +103,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
-    r->calibration_samples = job->calibrated_samples;
+    r->calibration_samples = job->calibrated_samples - job->skipped_samples;
     r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
     r->device = "cpu";
     r->plan = &job->plan->view;

@@ -36,10 +36,12 @@ struct qdqi_job {
     struct qdqi_arena *scratch; /* edited models; dies with the job */
     struct qdq_model *model;
     struct qdq_plan *plan;
-    struct qdq_dataset *dataset; /* NULL: none was given */
+    struct qdq_dataset *dataset; /* given or made up; NULL: neither */
+    struct qdq_model_info fixed; /* the model's, as the spec sizes its inputs */
     struct qdqi_range *ranges;   /* by planned activation */
     const char **methods;        /* likewise: "given" or the method's name */
     int64_t calibrated_samples;  /* that calibration read, from the first on */
+    int64_t skipped_samples;     /* of these, that it left out */
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
     struct qdqi_warnings warnings;

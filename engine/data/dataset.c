@@ -5,6 +5,7 @@
 #include "data/file.h"
 #include "data/npy.h"
 #include "data/reader.h"
+#include "data/sets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +59,11 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
     if (got >= 4 &&
         (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0))
         return qdqi_npz_open(ds->fd, ds->info.size, &ds->npz, err);
-    return invalid_file(err, "starts neither like an .npz nor like an .npy file");
+    if (got >= 2 && memcmp(start, "\x1f\x8b", 2) == 0)
+        return invalid_file(err, "is compressed with gzip; samples are read from .npz, "
+                                 ".npy and .zip files");
+    return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy "
+                             "file");
 }
 
 static enum qdq_code
@@ -113,8 +118,8 @@ add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size
     size_t n = ds->info.n_arrays++;
     ds->arrays[n] =
         (struct qdq_array){name, qdqi_dtype_name(npy.dtype), npy.rank, shape};
-    ds->items[n] = (struct qdqi_item){npy.dtype, npy.big_endian, npy.fortran,
-                                      member,    npy.offset,     npy.size};
+    ds->items[n] = (struct qdqi_item){npy.dtype,  npy.big_endian, npy.fortran, member,
+                                      npy.offset, npy.size,       QDQI_NAMED};
     return QDQ_OK;
 }
 
@@ -171,8 +176,10 @@ read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
     if (!ds->arrays || !ds->items)
         return qdqi_no_memory(err);
     ds->info.arrays = ds->arrays;
-    enum qdq_code code =
-        ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
+    enum qdq_code code = ds->npz ? qdqi_sets_read(ds, err) : QDQ_OK;
+    if (code != QDQ_OK || ds->parts)
+        return code;
+    code = ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
     return code == QDQ_OK ? check_samples(ds, err) : code;
 }
 
@@ -221,4 +228,26 @@ enum qdqi_dtype
 qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i)
 {
     return dataset->items[i].dtype;
+}
+
+int
+qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i)
+{
+    return dataset->items[i].input;
+}
+
+bool
+qdqi_dataset_is_cut(const struct qdq_dataset *dataset)
+{
+    return dataset->parts;
+}
+
+const int64_t *
+qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i, int64_t sample,
+                  size_t *ret_elements)
+{
+    const struct qdqi_part *part =
+        &dataset->parts[(size_t)sample * dataset->info.n_arrays + i];
+    *ret_elements = (size_t)part->n;
+    return part->shape;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a dataset, for dataset.c and reader.c. */
+/* The inside of a dataset, for the files that open one and reader.c. */
 #ifndef QDQI_DATASET_H
 #define QDQI_DATASET_H
 
 #include "base/arena.h"
 #include "base/dtype.h"
 #include "data/npz.h"
+#include "data/random.h"
 #include "qdq/dataset.h"
 
 /* What is needed to read an array beyond what struct qdq_array says. */
@@ -15,15 +16,29 @@ struct qdqi_item {
     size_t member;   /* of the npz */
     uint64_t offset; /* of the first element in the stream */
     uint64_t size;   /* bytes of all elements; > 0 */
+    int input;       /* of the model, where its name is made up; else QDQI_NAMED */
+};
+
+enum { QDQI_NAMED = -1 };
+
+/* One sample of an array, where each is a file of its own and has its own shape. */
+struct qdqi_part {
+    size_t member;        /* of the zip archive */
+    uint64_t file_size;   /* of the member */
+    unsigned field;       /* of the TensorProto that holds the elements */
+    uint64_t n;           /* elements */
+    const int64_t *shape; /* of rank - 1 axes: axis 0 of the array counts parts */
 };
 
 struct qdq_dataset {
     struct qdqi_arena *arena;
-    int fd;               /* our own */
-    struct qdqi_npz *npz; /* NULL: an .npy file */
+    int fd;               /* our own; -1: none */
+    struct qdqi_npz *npz; /* NULL: an .npy file, or none */
     struct qdq_dataset_info info;
     struct qdq_array *arrays; /* those of info */
     struct qdqi_item *items;  /* one for each array */
+    struct qdqi_draw *draws;  /* likewise, of random samples; else NULL */
+    struct qdqi_part *parts;  /* of ONNX's test data: [sample * n_arrays + array] */
 };
 
 #endif

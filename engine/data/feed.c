@@ -18,7 +18,9 @@ struct binding {
     struct qdqi_reader *reader;
     struct qdqi_cast cast;
     size_t from_size, to_size; /* bytes of one element */
-    size_t row;                /* elements along the axes behind axis 0 of the array */
+    size_t array;              /* of the dataset */
+    size_t row;                /* elements along the axes behind axis 0 of the array;
+                                * the most of them, where that differs */
     bool drops_axis0;          /* the array has one rank more than the input */
     int64_t *shape;            /* of the run */
     unsigned char *data;       /* what the run gets */
@@ -32,8 +34,10 @@ struct qdqi_feed {
     struct qdqi_input *inputs; /* in the model's order */
     bool *used;                /* for each array of the dataset */
     int64_t rows;              /* samples that one run takes */
-    bool fixed;                /* by the model: no run takes fewer */
-    int64_t available, samples, done;
+    bool fixed;                /* by the model or the data: no run takes fewer */
+    bool cut;                  /* each sample has a shape of its own */
+    int64_t available, first, samples, done;
+    int64_t in_run; /* samples that the last run had */
     size_t n_warnings;
     struct qdq_warning *warnings; /* room for one an input, one an array and one more */
     alignas(max_align_t) unsigned char piece[PIECE];
@@ -57,7 +61,7 @@ describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *d
         return s;
     for (size_t i = 0; i < rank; i++) {
         char one[40];
-        int64_t value = dims ? dims[i].value : shape[i];
+        int64_t value = dims ? dims[i].value : shape[i]; /* -1: open, or it differs */
         if (value > 0)
             snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
         else
@@ -104,16 +108,44 @@ wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
     return QDQI_UNKNOWN;
 }
 
-/* Whether the axes of the array from `skip` on fit those of the input from `first`. */
+/* Whether the sizes fit the axes of the input from `first` on. */
 static bool
-axes_fit(const struct qdq_value *input, size_t first, const struct qdq_array *array,
-         size_t skip)
+axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)
 {
     for (size_t i = first; i < input->rank; i++)
-        if (input->dims[i].value > 0 &&
-            input->dims[i].value != array->shape[i - first + skip])
+        if (input->dims[i].value > 0 && input->dims[i].value != shape[i - first])
             return false;
     return true;
+}
+
+/* The shape of a sample that is fed as it is, and its elements. */
+static const int64_t *
+sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t *ret_n)
+{
+    const struct qdq_array *whole = &qdq_dataset_info(feed->dataset)->arrays[array];
+    if (feed->cut)
+        return qdqi_dataset_part(feed->dataset, array, sample, ret_n);
+    *ret_n = 1;
+    for (size_t i = 1; i < whole->rank; i++) /* the dataset knows that this fits */
+        *ret_n *= (size_t)whole->shape[i];
+    return whole->shape + 1;
+}
+
+/* Samples that are fed as they are: each has to be what the input takes. */
+static enum qdq_code
+fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
+            const struct qdq_array *array, struct qdq_error *err)
+{
+    size_t n, at = (size_t)(array - qdq_dataset_info(feed->dataset)->arrays);
+    for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++)
+        if (!axes_fit(input, 0, sample_shape(feed, at, i, &n))) {
+            char what[80] = "the shape of a sample differs";
+            if (feed->cut)
+                snprintf(what, sizeof what, "the shape of sample %" PRId64 " differs",
+                         i);
+            return mismatch(input, array, what, err);
+        }
+    return QDQ_OK;
 }
 
 /*
@@ -121,22 +153,22 @@ axes_fit(const struct qdq_value *input, size_t first, const struct qdq_array *ar
  * in one run, 0 where it takes any.
  */
 static enum qdq_code
-fit_shape(const struct qdq_value *input, const struct qdq_array *array,
-          struct binding *binding, int64_t *ret_rows, struct qdq_error *err)
+fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
+          const struct qdq_array *array, struct binding *binding, int64_t *ret_rows,
+          struct qdq_error *err)
 {
-    *ret_rows = 0;
+    *ret_rows = feed->cut ? 1 : 0;
+    binding->drops_axis0 = feed->cut;
     if (!input->has_shape)
         return QDQ_OK;
-    binding->drops_axis0 = array->rank == input->rank + 1;
-    if (binding->drops_axis0) {
+    if (array->rank == input->rank + 1) {
+        binding->drops_axis0 = true;
         *ret_rows = 1;
-        return axes_fit(input, 0, array, 1)
-                   ? QDQ_OK
-                   : mismatch(input, array, "the shape of a sample differs", err);
+        return fit_samples(feed, input, array, err);
     }
-    if (array->rank != input->rank)
+    if (array->rank != input->rank || feed->cut)
         return mismatch(input, array, "the rank differs", err);
-    if (!axes_fit(input, 1, array, 1))
+    if (!axes_fit(input, 1, array->shape + 1))
         return mismatch(input, array, "the shape behind axis 0 differs", err);
     if (input->dims[0].value > 0)
         *ret_rows = input->dims[0].value;
@@ -177,21 +209,28 @@ bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
     memcpy(shape, array->shape + skip, (array->rank - skip) * sizeof *shape);
     input->rank = array->rank - skip;
     input->shape = binding->shape = shape;
-    binding->row = 1;
-    for (size_t i = 1; i < array->rank; i++) /* the dataset knows that this fits */
-        binding->row *= (size_t)array->shape[i];
+    for (int64_t i = 0; i < (feed->cut ? array->shape[0] : 1); i++) {
+        size_t n;
+        sample_shape(feed, binding->array, i, &n);
+        if (n > binding->row)
+            binding->row = n;
+    }
     return QDQ_OK;
 }
 
 static const struct qdq_array *
-find_array(const struct qdq_dataset_info *info, const struct qdq_model_info *model,
+find_array(const struct qdq_dataset *dataset, const struct qdq_model_info *model,
            size_t input)
 {
+    const struct qdq_dataset_info *info = qdq_dataset_info(dataset);
     if (info->n_arrays == 1 && !*info->arrays[0].name && model->n_inputs == 1)
         return info->arrays;
-    for (size_t i = 0; i < info->n_arrays; i++)
-        if (strcmp(info->arrays[i].name, model->inputs[input].name) == 0)
+    for (size_t i = 0; i < info->n_arrays; i++) {
+        int place = qdqi_dataset_input(dataset, i);
+        if (place >= 0 ? (size_t)place == input
+                       : strcmp(info->arrays[i].name, model->inputs[input].name) == 0)
             return &info->arrays[i];
+    }
     return NULL;
 }
 
@@ -220,12 +259,13 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
 {
     const struct qdq_dataset_info *info = qdq_dataset_info(feed->dataset);
     const struct qdq_value *input = &model->inputs[i];
-    const struct qdq_array *array = find_array(info, model, i);
+    const struct qdq_array *array = find_array(feed->dataset, model, i);
     struct binding *binding = &feed->bindings[i];
     int64_t rows;
     if (!array)
         return no_array(info, input, err);
     size_t at = (size_t)(array - info->arrays);
+    binding->array = at;
     feed->used[at] = true;
     feed->inputs[i].name = qdqi_arena_strdup(feed->arena, input->name);
     if (!feed->inputs[i].name)
@@ -233,7 +273,7 @@ bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
     enum qdq_code code =
         bind_dtype(feed, i, input, array, qdqi_dataset_dtype(feed->dataset, at), err);
     if (code == QDQ_OK)
-        code = fit_shape(input, array, binding, &rows, err);
+        code = fit_shape(feed, input, array, binding, &rows, err);
     if (code == QDQ_OK)
         code = bind_shape(feed, array, binding, &feed->inputs[i], err);
     if (code != QDQ_OK)
@@ -261,6 +301,21 @@ warn_ignored(struct qdqi_feed *feed)
 
 /* --- opening: samples and memory ------------------------------------------ */
 
+static enum qdq_code
+skip_samples(const struct qdqi_feed *feed, struct binding *b, struct qdq_error *err)
+{
+    uint64_t elements = (uint64_t)feed->first * b->row;
+    if (feed->cut) {
+        elements = 0;
+        for (int64_t i = 0; i < feed->first; i++) {
+            size_t n;
+            sample_shape(feed, b->array, i, &n);
+            elements += n;
+        }
+    }
+    return qdqi_reader_skip(b->reader, elements * b->from_size, err);
+}
+
 /* Which samples the runs take, and the readers moved to the first of them. */
 static enum qdq_code
 choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
@@ -286,10 +341,9 @@ choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
         most = most < rows ? rows : most - most % rows;
     if (most > 0 && most < feed->samples)
         feed->samples = most;
+    feed->first = first;
     for (size_t i = 0; i < feed->n && feed->samples > 0; i++) {
-        struct binding *b = &feed->bindings[i];
-        uint64_t row = (uint64_t)b->row * b->from_size;
-        enum qdq_code code = qdqi_reader_skip(b->reader, (uint64_t)first * row, err);
+        enum qdq_code code = skip_samples(feed, &feed->bindings[i], err);
         if (code != QDQ_OK)
             return code;
     }
@@ -355,6 +409,7 @@ qdqi_feed_open(const struct qdq_model_info *model, struct qdq_dataset *dataset,
     if (!feed)
         return qdqi_no_memory(err);
     feed->dataset = dataset;
+    feed->cut = qdqi_dataset_is_cut(dataset);
     feed->arena = qdqi_arena_new();
     enum qdq_code code =
         feed->arena ? open_feed(feed, model, options, err) : qdqi_no_memory(err);
@@ -433,15 +488,36 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
         struct binding *b = &feed->bindings[i];
         struct qdqi_input *input = &feed->inputs[i];
         size_t elements = b->row * (size_t)rows;
+        if (feed->cut)
+            memcpy(b->shape,
+                   sample_shape(feed, b->array, feed->first + feed->done, &elements),
+                   input->rank * sizeof *b->shape);
         enum qdq_code code = fill(feed, b, elements, err);
         if (code != QDQ_OK)
             return code;
         if (!b->drops_axis0)
             b->shape[0] = rows;
+        input->data = b->data;
         input->size = elements * b->to_size;
     }
     feed->done += rows;
+    feed->in_run = rows;
     *ret = feed->inputs;
     *ret_samples = rows;
     return QDQ_OK;
+}
+
+const struct qdqi_input *
+qdqi_feed_one(struct qdqi_feed *feed, int64_t i)
+{
+    if (feed->fixed || i < 0 || i >= feed->in_run)
+        return NULL;
+    for (size_t k = 0; k < feed->n; k++) {
+        struct binding *b = &feed->bindings[k];
+        size_t size = b->row * b->to_size;
+        b->shape[0] = 1;
+        feed->inputs[k].data = b->data + (size_t)i * size;
+        feed->inputs[k].size = size;
+    }
+    return feed->inputs;
 }

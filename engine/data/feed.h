@@ -9,6 +9,8 @@
  *    short).
  *  - An array of one rank more: axis 0 counts samples, each is fed as it is, one a run.
  *  - Where the model does not say an input's shape, axis 0 is the batch.
+ *  - Samples that are files of their own (ONNX's test data) are fed as they are, each
+ *    in the shape that it has.
  *
  * The dataset is borrowed and outlives the feed; the model's information is only read
  * while the feed is opened, except for what a warning names.
@@ -72,5 +74,11 @@ size_t qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning
 enum qdq_code qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
                              int64_t *ret_samples,
                              struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * Sample i of the last run alone, as a run of its own; NULL where no run can take fewer
+ * samples than the last one did.
+ */
+const struct qdqi_input *qdqi_feed_one(struct qdqi_feed *feed, int64_t i);
 
 #endif

@@ -301,6 +301,7 @@ qdqi_npz_entry(struct qdqi_npz *npz, size_t i, struct qdqi_npz_entry *ret,
                              "array '%s' has zip compression method %u; stored and "
                              "deflated members can be read",
                              entry.name, (unsigned)stat.comp_method);
+    entry.npy = strlen(entry.name) < strlen(stat.name);
     entry.folder = stat.size == 0 && stat.name[strlen(stat.name) - 1] == '/';
     *ret = entry;
     return QDQ_OK;

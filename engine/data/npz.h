@@ -33,6 +33,7 @@ struct qdqi_npz_entry {
     char name[QDQI_NPZ_MAX_NAME + 1]; /* of the array: the member's less ".npy" */
     uint64_t size;                    /* uncompressed bytes */
     bool folder;                      /* a folder's entry, which holds nothing */
+    bool npy;                         /* the member's name ends in ".npy" */
 };
 
 /* INVALID_DATASET for members that cannot be read: encrypted, unknown compression. */

@@ -3,16 +3,23 @@
 #include "data/reader.h"
 #include "data/dataset.h"
 #include "data/npy.h"
+#include "data/proto.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct qdqi_reader {
+    struct qdq_dataset *dataset;
+    size_t index; /* of the array */
     struct qdqi_stream stream;
     const struct qdq_array *array;
     const struct qdqi_item *item;
     uint64_t at;          /* bytes given out */
     unsigned char *whole; /* all elements in C order, where the file is Fortran's */
+    /* Where each sample is a file of its own: */
+    struct qdqi_proto *proto;
+    uint64_t part_left; /* bytes of elements in the open one */
+    size_t next_part;   /* sample */
 };
 
 static void
@@ -82,6 +89,73 @@ out:
     return code;
 }
 
+/* --- samples that are files ----------------------------------------------- */
+
+static enum qdq_code
+open_part(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    struct qdq_dataset *ds = reader->dataset;
+    const struct qdqi_part *part =
+        &ds->parts[reader->next_part++ * ds->info.n_arrays + reader->index];
+    const struct qdqi_proto_head head = {.dtype = reader->item->dtype,
+                                         .field = part->field};
+    enum qdq_code code = qdqi_stream_open(ds->fd, ds->npz, part->member,
+                                          reader->array->name, &reader->stream, err);
+    if (code != QDQ_OK)
+        return code;
+    qdqi_proto_start(reader->proto, &reader->stream, part->file_size, &head);
+    reader->part_left = part->n * qdqi_dtype_size(head.dtype);
+    return QDQ_OK;
+}
+
+/* The next elements, from one file after another; `to` NULL: they are skipped. */
+static enum qdq_code
+read_parts(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
+           struct qdq_error *err)
+{
+    unsigned char skipped[4096];
+    while (size > 0) {
+        enum qdq_code code = QDQ_OK;
+        if (reader->part_left == 0)
+            code = open_part(reader, err);
+        uint64_t n = size < reader->part_left ? size : reader->part_left;
+        if (!to && n > sizeof skipped)
+            n = sizeof skipped;
+        if (code == QDQ_OK)
+            code =
+                qdqi_proto_elements(reader->proto, to ? to : skipped, (size_t)n, err);
+        if (code == QDQ_OK && n == reader->part_left) {
+            code = qdqi_proto_end(reader->proto, err);
+            qdqi_stream_close(&reader->stream);
+        }
+        if (code != QDQ_OK)
+            return code;
+        reader->part_left -= n;
+        size -= n;
+        to = to ? to + n : NULL;
+    }
+    return QDQ_OK;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+static enum qdq_code
+open_array(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    struct qdq_dataset *ds = reader->dataset;
+    if (ds->draws)
+        return QDQ_OK;
+    if (ds->parts) {
+        reader->proto = calloc(1, sizeof *reader->proto);
+        return reader->proto ? QDQ_OK : qdqi_no_memory(err);
+    }
+    enum qdq_code code = qdqi_stream_open(ds->fd, ds->npz, reader->item->member,
+                                          reader->array->name, &reader->stream, err);
+    if (code == QDQ_OK)
+        code = qdqi_stream_skip(&reader->stream, reader->item->offset, err);
+    return code == QDQ_OK && reader->item->fortran ? load_whole(reader, err) : code;
+}
+
 enum qdq_code
 qdqi_reader_open(struct qdq_dataset *dataset, size_t array, struct qdqi_reader **ret,
                  struct qdq_error *err)
@@ -89,15 +163,11 @@ qdqi_reader_open(struct qdq_dataset *dataset, size_t array, struct qdqi_reader *
     struct qdqi_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return qdqi_no_memory(err);
+    reader->dataset = dataset;
+    reader->index = array;
     reader->array = &dataset->arrays[array];
     reader->item = &dataset->items[array];
-    enum qdq_code code =
-        qdqi_stream_open(dataset->fd, dataset->npz, reader->item->member,
-                         reader->array->name, &reader->stream, err);
-    if (code == QDQ_OK)
-        code = qdqi_stream_skip(&reader->stream, reader->item->offset, err);
-    if (code == QDQ_OK && reader->item->fortran)
-        code = load_whole(reader, err);
+    enum qdq_code code = open_array(reader, err);
     if (code != QDQ_OK) {
         qdqi_reader_close(&reader);
         return code;
@@ -125,6 +195,14 @@ qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
     enum qdq_code code = advance(reader, size, err);
     if (code != QDQ_OK || size == 0)
         return code;
+    if (reader->dataset->draws) {
+        size_t element = qdqi_dtype_size(reader->item->dtype);
+        qdqi_draw(&reader->dataset->draws[reader->index], at / element, to,
+                  size / element);
+        return QDQ_OK;
+    }
+    if (reader->proto)
+        return read_parts(reader, to, size, err);
     if (reader->whole) {
         memcpy(to, reader->whole + at, size);
         return QDQ_OK;
@@ -136,8 +214,10 @@ enum qdq_code
 qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
     enum qdq_code code = advance(reader, size, err);
-    if (code != QDQ_OK || reader->whole)
+    if (code != QDQ_OK || reader->whole || reader->dataset->draws)
         return code;
+    if (reader->proto)
+        return read_parts(reader, NULL, size, err);
     return qdqi_stream_skip(&reader->stream, size, err);
 }
 
@@ -147,6 +227,7 @@ qdqi_reader_close(struct qdqi_reader **reader)
     if (!reader || !*reader)
         return;
     qdqi_stream_close(&(*reader)->stream);
+    free((*reader)->proto);
     free((*reader)->whole);
     free(*reader);
     *reader = NULL;

@@ -16,6 +16,14 @@ struct qdqi_reader;
 
 /* Element type of array `i` of the dataset. */
 enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
+/* The input of the model that array `i` is for, where only its place says so; else -1.
+ */
+int qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i);
+/* Whether each sample has a shape of its own. */
+bool qdqi_dataset_is_cut(const struct qdq_dataset *dataset);
+/* That shape, less axis 0 of the array, and the elements; of a dataset that is cut. */
+const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
+                                 int64_t sample, size_t *ret_elements);
 
 /* Starts at element 0. Several readers of one dataset may be open at once. */
 enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,

@@ -41,7 +41,7 @@ open_feed(struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
     struct qdqi_feed_options options = {.batch = job->work->spec->calibration.batch};
-    const struct qdq_model_info *info = &job->model->info;
+    const struct qdq_model_info *info = &job->fixed;
     enum qdq_code code = qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
     if (code)
         return code;

@@ -10,6 +10,7 @@
 
 #include "cases/case.h"
 #include "cases/catalog.h"
+#include "data/inputs.h"
 #include "evaluate/gates.h"
 #include "plan/planner.h"
 
@@ -332,6 +333,8 @@ make(struct planner *p, struct qdq_error *err)
     if ((code = collect(p, err)) || (code = check_given_ranges(p, err)) ||
         (code = qdqi_gates_check(p->spec, &p->model->info, &p->warnings, p->plan->arena,
                                  err)) ||
+        (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
+                                  p->plan->arena, err)) ||
         (code = check_opset(p, err)) || (code = warn_nested(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;

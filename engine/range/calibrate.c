@@ -7,6 +7,7 @@
 #include "config.h"
 #include "stages.h"
 
+#include "range/finite.h"
 #include "rewrite/insert.h"
 
 #include <string.h>
@@ -39,48 +40,24 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 }
 
 static enum qdq_code
-check_finite(const struct qdqi_observers *observers, int64_t first_sample,
-             int64_t samples, struct qdq_error *err)
-{
-    for (size_t i = 0; i < observers->n; i++) {
-        const struct qdqi_observer *o = &observers->rows[i];
-        const struct qdqi_extremes *e = &o->all.extremes;
-        if (qdqi_extremes_empty(e) || qdqi_extremes_finite(e))
-            continue;
-        return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, o->tensor,
-                             "tensor '%s' holds a NaN or an infinity in %s %lld%s",
-                             o->tensor,
-                             samples > 1 ? "the batch from sample" : "sample",
-                             (long long)first_sample, samples > 1 ? " on" : "");
-    }
-    return QDQ_OK;
-}
-
-static enum qdq_code
 observe_all(struct qdqi_job *job, struct qdqi_session *session, struct qdqi_feed *feed,
             struct qdqi_observers *observers, struct qdq_error *err)
 {
+    struct qdqi_watch watch = {
+        .job = job, .session = session, .feed = feed, .observers = observers};
     const struct qdqi_input *inputs;
-    const struct qdqi_output *outputs;
-    size_t n_outputs;
     int64_t samples, done = 0, total = qdqi_feed_samples(feed);
-    enum qdq_code code;
-    for (;;) {
+    enum qdq_code code = qdqi_watch_open(&watch, err);
+    while (!code) {
         if ((code = qdqi_job_progress(job, QDQ_STAGE_CALIBRATE, (uint64_t)done,
                                       (uint64_t)total, err)) ||
             (code = qdqi_feed_next(feed, &inputs, &samples, err)) || samples == 0)
             break;
-        observers->samples = samples;
-        code = qdqi_session_run(session, inputs, job->model->info.n_inputs, &outputs,
-                                &n_outputs, err);
-        if (!code)
-            code = check_finite(observers, done, samples, err);
-        if (code)
-            break;
+        code = qdqi_watch_run(&watch, inputs, done, samples, err);
         done += samples;
     }
     job->calibrated_samples = done;
-    return code;
+    return code ? code : qdqi_watch_end(&watch, done, err);
 }
 
 static enum qdq_code
@@ -98,8 +75,7 @@ run_observed(struct qdqi_job *job, const bool *missing,
     struct qdqi_session *session = NULL;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
     if (code ||
-        (code =
-             qdqi_feed_open(&job->model->info, job->dataset, &options, &feed, err)) ||
+        (code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)) ||
         (code = qdqi_job_take_warnings(job, feed, err)) ||
         (code = qdqi_insert_observers(job->model, job->plan, missing, job->scratch,
                                       &observed, err)) ||
@@ -170,7 +146,8 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_TENSOR, tensor,
                              "tensor '%s' is to be quantized, but there is neither "
                              "calibration data nor a range for it in "
-                             "calibration.ranges",
+                             "calibration.ranges, and calibration.random_samples asks "
+                             "for none",
                              tensor);
     return calibrate(job, missing, err);
 }

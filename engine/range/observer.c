@@ -123,6 +123,18 @@ take_sample(struct qdqi_observer *o, const unsigned char *data, size_t n)
 }
 
 void
+qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from)
+{
+    for (size_t i = 0; i < from->n; i++) {
+        struct qdqi_histogram *own = to->rows[i].all.histogram;
+        to->rows[i] = from->rows[i];
+        to->rows[i].all.histogram = own;
+        if (own)
+            *own = *from->rows[i].all.histogram;
+    }
+}
+
+void
 qdqi_reached_part(const struct qdqi_reached *r, size_t i)
 {
     const unsigned char *bytes = r->data;

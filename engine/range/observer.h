@@ -58,6 +58,8 @@ struct qdqi_observers {
 bool qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors,
                          size_t n, unsigned needs, size_t n_parts,
                          struct qdqi_arena *arena);
+/* Makes `to`, of the same tensors and needs, hold what `from` has taken in, no more. */
+void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from);
 
 /* A float32 tensor that a run has reached. */
 struct qdqi_reached {

@@ -99,6 +99,21 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     expect_equal_texts(a->calibration.source, b->calibration.source);
     ck_assert_int_eq(a->calibration.max_samples, b->calibration.max_samples);
     ck_assert_int_eq(a->calibration.batch, b->calibration.batch);
+    ck_assert_int_eq(a->calibration.random_samples, b->calibration.random_samples);
+    ck_assert_int_eq(a->calibration.on_nonfinite, b->calibration.on_nonfinite);
+    ck_assert_uint_eq(a->calibration.n_dims, b->calibration.n_dims);
+    for (size_t i = 0; i < a->calibration.n_dims; i++) {
+        const struct qdq_dim_value *left = &a->calibration.dims[i];
+        ck_assert_str_eq(left->symbol, b->calibration.dims[i].symbol);
+        ck_assert_int_eq(left->size, b->calibration.dims[i].size);
+    }
+    ck_assert_uint_eq(a->calibration.n_random, b->calibration.n_random);
+    for (size_t i = 0; i < a->calibration.n_random; i++) {
+        const struct qdq_random_input *left = &a->calibration.random[i];
+        ck_assert_str_eq(left->input, b->calibration.random[i].input);
+        ck_assert(left->low == b->calibration.random[i].low);
+        ck_assert(left->high == b->calibration.random[i].high);
+    }
     ck_assert_int_eq(a->evaluate, b->evaluate);
     ck_assert_int_eq(a->evaluate_samples, b->evaluate_samples);
     expect_equal_accepts(&a->accept, &b->accept);

@@ -51,6 +51,13 @@ static const char *const accepted[] = {
     "{\"calibration\":{\"ranges\":{\"b\":[-0.1,0.1],\"a/x\":[0,6],\"\":[1,1]}}}",
     "{\"calibration\":{\"ranges\":{\"x\":[-1e308,1.7976931348623157e308],"
     "\"y\":[5e-324,0.30000000000000004]}}}",
+    "{\"calibration\":{\"ranges\":\"TRT-8601-EntropyCalibration2\\n"
+    "in:0: 3c010a14\\r\\nout: 0\\n\\n\"}}",
+    "{\"calibration\":{\"ranges\":\"TRT-1\"}}",
+    "{\"calibration\":{\"dims\":{\"a/b\":2147483647,\"seq\":1.28e2}}}",
+    "{\"calibration\":{\"random_samples\":8,\"random\":{\"\":[0,0],\"ids\":[-5,1e3],"
+    "\"x\":[-0.1,0.30000000000000004]}}}",
+    "{\"calibration\":{\"on_nonfinite\":\"skip_sample\"}}",
     "{\"calibration\":{\"ranges\":[{\"name\":\"t\",\"min\":-1,\"max\":2.5,\"scale\":"
     "0.1,\"zero_point\":0,\"method\":\"minmax\",\"samples\":256}]}}",
 };
@@ -74,7 +81,8 @@ START_TEST(test_defaults)
         text,
         "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true},"
         "\"calibration\":{\"batch\":1,\"max_samples\":0,\"method\":\"mse\","
-        "\"on_nonfinite\":\"error\"},\"cases\":[],\"device\":\"auto\",\"equalize\":"
+        "\"on_nonfinite\":\"error\",\"random_samples\":0},\"cases\":[],\"device\":"
+        "\"auto\",\"equalize\":"
         "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
         "\"layers\":[],\"mode\":\"full\","
         "\"on_unmatched\":\"error\",\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
@@ -124,6 +132,21 @@ START_TEST(test_unsayable_range)
     char *text = api_spec_encode(&spec);
     ck_assert_ptr_nonnull(strstr(text, "\"ranges\":{\"b\":[-1.0,2.0]}"));
     free(text);
+}
+END_TEST
+
+/* A scale of 2^-7 and what TensorRT makes of it. */
+START_TEST(test_cache)
+{
+    struct api_spec *spec = decode("{\"calibration\":{\"ranges\":\"TRT-8601-MinMax\\n"
+                                   "b: 3c000000\\na:0: 3F800000\\n\"}}");
+    const struct qdq_calibration_spec *c = &api_spec_get(spec)->calibration;
+    ck_assert_uint_eq(c->n_ranges, 2);
+    ck_assert_str_eq(c->ranges[0].tensor, "a:0");
+    ck_assert(c->ranges[0].min == -127 && c->ranges[0].max == 127);
+    ck_assert_str_eq(c->ranges[1].tensor, "b");
+    ck_assert(c->ranges[1].max == 127.0 / 128);
+    api_spec_free(&spec);
 }
 END_TEST
 
@@ -213,6 +236,42 @@ static const struct refused_spec refused[] = {
             "two numbers"),
     INVALID("{\"calibration\":{\"ranges\":{\"x\":{}}}}", "/calibration/ranges/x",
             "two numbers"),
+    INVALID("{\"calibration\":{\"dims\":{\"a/b\":0}}}", "/calibration/dims/a~1b",
+            "from 1 to"),
+    INVALID("{\"calibration\":{\"dims\":{\"n\":3000000000}}}", "/calibration/dims/n",
+            "from 1 to"),
+    INVALID("{\"calibration\":{\"dims\":{\"n\":1.5}}}", "/calibration/dims/n",
+            "an integer, not a fraction"),
+    INVALID("{\"calibration\":{\"dims\":{\"n\":\"8\"}}}", "/calibration/dims/n",
+            "an integer, not a string"),
+    INVALID("{\"calibration\":{\"dims\":[8]}}", "/calibration/dims", "an object"),
+    INVALID("{\"calibration\":{\"random_samples\":-1}}", "/calibration/random_samples",
+            "from 0 to"),
+    INVALID("{\"calibration\":{\"random_samples\":2,\"random\":{\"x\":[1,0]}}}",
+            "/calibration/random/x", "above its highest"),
+    INVALID("{\"calibration\":{\"random_samples\":2,\"random\":{\"x\":[1]}}}",
+            "/calibration/random/x", "two numbers"),
+    INVALID("{\"calibration\":{\"random_samples\":2,\"random\":{\"x\":[0,\"1\"]}}}",
+            "/calibration/random/x", "two numbers"),
+    INVALID(
+        "{\"calibration\":{\"random_samples\":2,\"random\":{\"x\":[-1e308,1e308]}}}",
+        "/calibration/random/x", "too far apart"),
+    INVALID("{\"calibration\":{\"random\":{\"x\":[0,1]}}}", "/calibration/random",
+            "random_samples asks for none"),
+    INVALID("{\"calibration\":{\"on_nonfinite\":\"skip\"}}",
+            "/calibration/on_nonfinite", "error, skip_sample"),
+    INVALID("{\"calibration\":{\"ranges\":\"in: 3c010a14\"}}", "/calibration/ranges",
+            "begins with \"TRT-\""),
+    INVALID("{\"calibration\":{\"ranges\":\"TRT-1\\n\\nin 3c010a14\"}}",
+            "/calibration/ranges", "line 3 of the TensorRT"),
+    INVALID("{\"calibration\":{\"ranges\":\"TRT-1\\nin: 3c010a141\"}}",
+            "/calibration/ranges", "eight hexadecimal digits"),
+    INVALID("{\"calibration\":{\"ranges\":\"TRT-1\\nin: 7f800000\"}}",
+            "/calibration/ranges", "not finite"),
+    INVALID("{\"calibration\":{\"ranges\":\"TRT-1\\nin: bc010a14\"}}",
+            "/calibration/ranges", "negative"),
+    INVALID("{\"calibration\":{\"ranges\":\"TRT-1\\nin: 1\\nin: 2\"}}",
+            "/calibration/ranges", "\"in\" stands there twice"),
     INVALID("{\"calibration\":{\"ranges\":[3]}}", "/calibration/ranges/0",
             "name, min and max"),
     INVALID("{\"calibration\":{\"ranges\":[{\"name\":\"x\",\"min\":null,\"max\":1}]}}",
@@ -233,11 +292,6 @@ static const struct refused_spec refused[] = {
     LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),
     LATER("{\"float\":\"float16\"}", "/float"),
     LATER("{\"calibration\":{\"method\":\"output_mse\"}}", "/calibration/method"),
-    LATER("{\"calibration\":{\"dims\":{\"seq\":128}}}", "/calibration/dims"),
-    LATER("{\"calibration\":{\"random_samples\":8}}", "/calibration/random_samples"),
-    LATER("{\"calibration\":{\"random\":{\"x\":[0,1]}}}", "/calibration/random"),
-    LATER("{\"calibration\":{\"on_nonfinite\":\"skip_sample\"}}",
-          "/calibration/on_nonfinite"),
     LATER("{\"equalize\":true}", "/equalize"),
     INVALID("{\"accept\":[]}", "/accept", "an object, not an array"),
     INVALID("{\"accept\":{\"sqnr_db\":30}}", "/accept/sqnr_db",
@@ -301,7 +355,9 @@ END_TEST
 static char *
 encode_some(void)
 {
-    return decode_and_encode("{\"calibration\":{\"ranges\":{\"a\":[0,1]}},"
+    return decode_and_encode("{\"calibration\":{\"ranges\":\"TRT-1\\na: 0\","
+                             "\"dims\":{\"n\":3},\"random_samples\":1,\"random\":"
+                             "{\"x\":[0,1]}},"
                              "\"evaluate\":{\"samples\":3},\"equalize\":false}");
 }
 
@@ -320,6 +376,7 @@ suite(void)
     tcase_add_test(c, test_defaults);
     tcase_add_test(c, test_values);
     tcase_add_test(c, test_unsayable_range);
+    tcase_add_test(c, test_cache);
     tcase_add_loop_test(c, test_refused, 0, N_ROWS(refused));
     tcase_add_test(c, test_long_names);
     tcase_add_test(c, test_no_memory);

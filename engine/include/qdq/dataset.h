@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calibration data: the arrays of an .npz file, or the one array of an .npy file
- * (NumPy's format, versions 1 to 3, C or Fortran order). Which of the two it is, is
- * told by the first bytes. Arrays are streamed, never held as a whole. Pickled arrays
- * are refused.
+ * (NumPy's format, versions 1 to 3, C or Fortran order), or ONNX's test data in a zip
+ * archive: files test_data_set_N/input_M.pb, each a tensor of one sample. Which of them
+ * it is, is told by the first bytes and the members' names. Arrays are streamed, never
+ * held as a whole. Pickled arrays are refused.
  */
 #ifndef QDQ_DATASET_H
 #define QDQ_DATASET_H
@@ -16,8 +17,10 @@ struct qdq_array {
     const char *name;  /* the npz member without ".npy"; "" for an .npy file */
     const char *dtype; /* "float32", "int64", "bool"… as in qdq/model.h */
     size_t rank;
-    const int64_t *shape;
+    const int64_t *shape; /* QDQ_DIFFERS: not the same in all samples */
 };
+
+enum { QDQ_DIFFERS = -1 };
 
 struct qdq_dataset_info {
     uint64_t size;   /* bytes of the file */

@@ -77,7 +77,7 @@ struct qdq_dim_value {
 /* What random samples of one input are drawn from, evenly. */
 struct qdq_random_input {
     const char *input;
-    double low, high; /* low < high, both finite */
+    double low, high; /* low <= high; their difference is finite */
 };
 
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };

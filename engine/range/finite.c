@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "range/finite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMED = 8 }; /* samples that the warning names */
+
+static bool
+may_skip(const struct qdqi_watch *w)
+{
+    return w->job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+}
+
+enum qdq_code
+qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
+{
+    const struct qdqi_observers *o = w->observers;
+    return qdqi_observers_init(&w->saved, w->job->plan->view.tensors, o->n,
+                               o->n > 0 ? o->rows[0].needs : 0, 1, w->job->scratch)
+               ? QDQ_OK
+               : qdqi_no_memory(err);
+}
+
+/* Runs the model; *ret: the first tensor that was not finite, or NULL. */
+static enum qdq_code
+run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
+    const char **ret, struct qdq_error *err)
+{
+    const struct qdqi_output *outputs;
+    size_t n_outputs;
+    w->observers->samples = samples;
+    enum qdq_code code = qdqi_session_run(
+        w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
+    *ret = NULL;
+    for (size_t i = 0; !code && !*ret && i < w->observers->n; i++) {
+        const struct qdqi_observer *o = &w->observers->rows[i];
+        const struct qdqi_extremes *e = &o->all.extremes;
+        if (!qdqi_extremes_empty(e) && !qdqi_extremes_finite(e))
+            *ret = o->tensor;
+    }
+    return code;
+}
+
+/* Samples first … first + n - 1, which no run can take apart, are not finite. */
+static enum qdq_code
+reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
+       struct qdq_error *err)
+{
+    char part[80];
+    if (!may_skip(w))
+        return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, tensor,
+                             "tensor '%s' holds a NaN or an infinity in %s %lld%s",
+                             tensor, n > 1 ? "the batch from sample" : "sample",
+                             (long long)first, n > 1 ? " on" : "");
+    qdqi_observers_copy(w->observers, &w->saved);
+    if (w->skipped < NAMED) {
+        size_t used = strlen(w->which);
+        snprintf(part, sizeof part, n > 1 ? "%s%lld to %lld" : "%s%lld",
+                 used ? ", " : "", (long long)first, (long long)(first + n - 1));
+        snprintf(w->which + used, sizeof w->which - used, "%s", part);
+    }
+    w->skipped += n;
+    w->job->skipped_samples += n;
+    return QDQ_OK;
+}
+
+/* One of the batch is not finite: each by itself, from what was saved last. */
+static enum qdq_code
+run_each(struct qdqi_watch *w, int64_t first, int64_t samples, struct qdq_error *err)
+{
+    qdqi_observers_copy(w->observers, &w->saved);
+    for (int64_t i = 0; i < samples; i++) {
+        const char *tensor;
+        enum qdq_code code = run(w, qdqi_feed_one(w->feed, i), 1, &tensor, err);
+        if (!code && tensor)
+            code = reject(w, tensor, first + i, 1, err);
+        if (code)
+            return code;
+        qdqi_observers_copy(&w->saved, w->observers);
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t first,
+               int64_t samples, struct qdq_error *err)
+{
+    const char *tensor;
+    if (may_skip(w))
+        qdqi_observers_copy(&w->saved, w->observers);
+    enum qdq_code code = run(w, inputs, samples, &tensor, err);
+    if (code || !tensor)
+        return code;
+    if (samples > 1 && qdqi_feed_one(w->feed, 0))
+        return run_each(w, first, samples, err);
+    return reject(w, tensor, first, samples, err);
+}
+
+enum qdq_code
+qdqi_watch_end(struct qdqi_watch *w, int64_t total, struct qdq_error *err)
+{
+    if (w->skipped == 0)
+        return QDQ_OK;
+    if (w->skipped == total)
+        return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_NOTHING, NULL,
+                             "a tensor holds a NaN or an infinity in every one of %lld "
+                             "samples, so none is left to calibrate with",
+                             (long long)total);
+    return qdqi_warn(&w->job->warnings, w->job->arena, err, "sample_skipped", NULL,
+                     "%lld of %lld samples were left out, where a tensor held a NaN or "
+                     "an infinity: %s%s",
+                     (long long)w->skipped, (long long)total, w->which,
+                     w->skipped > NAMED ? " and others" : "");
+}

@@ -1,0 +1,450 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calibration data in all its forms, against what numpy and onnxruntime make of it."""
+
+import io
+import json
+import re
+import struct
+import subprocess
+import zipfile
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+
+import judge
+from service import INSTALLED, ROOT, problem
+
+RANDOM = np.random.default_rng(11)
+METHODS = re.search(r"enum: \[([a-z_, ]*entropy[a-z_, ]*)\]",
+                    (ROOT / "api" / "openapi.yaml").read_text())[1].split(", ")
+
+
+def text_net(n="n", seq="seq"):
+    """Three inputs of three types; `m` is what its MatMul takes in."""
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        text (int64[{n}, {seq}] ids, bool[{n}, {seq}] mask, float[{n}, {seq}, 4] x)
+             => (float[{n}, {seq}, 3] y) {{
+            e = Gather (table, ids)  s = Add (e, x)  b = Unsqueeze (mask, axes)
+            m = Where (b, s, zero)  y = MatMul (m, w) }}""")
+    for name, value in {"table": RANDOM.standard_normal((9, 4)).astype(np.float32),
+                        "axes": np.int64([2]), "zero": np.float32(0),
+                        "w": RANDOM.standard_normal((4, 3)).astype(np.float32)}.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def text_feed(*lead):
+    """Inputs of the net with these sizes of n and seq (and samples before them)."""
+    return {"ids": RANDOM.integers(0, 9, lead), "mask": RANDOM.random(lead) > 0.3,
+            "x": RANDOM.standard_normal((*lead, 4)).astype(np.float32)}
+
+
+TEXT = text_net()
+
+
+def plain_net(batch="n"):
+    """y = x w: the one activation is x itself."""
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        plain (float[{batch}, 6] x) => (float[{batch}, 2] y) {{ y = MatMul (x, w) }}""")
+    weight = RANDOM.standard_normal((6, 2)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    return model
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def sets(samples, named=True, proto=numpy_helper.from_array, suffix="", extra=None):
+    """ONNX's test data: a zip of one folder a sample."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("net/model.onnx", b"anything")
+        for i, feed in reversed(list(enumerate(samples))):
+            for k, (name, value) in enumerate(feed.items()):
+                tensor = proto(value, name if named else "")
+                archive.writestr(f"net/test_data_set_{i}/input_{k}.pb{suffix}",
+                                 tensor.SerializeToString())
+            archive.writestr(f"net/test_data_set_{i}/output_0.pb", b"anything")
+        for name, data in (extra or {}).items():
+            archive.writestr(name, data)
+    return file.getvalue()
+
+
+class Quantized:
+    """What `qdq quantize` did."""
+
+    def __init__(self, folder, model, data=None, **spec):
+        paths = {name: folder / name for name in ("m.onnx", "d", "s.json", "o", "r")}
+        paths["m.onnx"].write_bytes(model.SerializeToString())
+        paths["s.json"].write_text(json.dumps(spec))
+        command = [INSTALLED / "bin" / "qdq", "quantize", paths["m.onnx"], "--spec",
+                   paths["s.json"], "-o", paths["o"], "--report", paths["r"]]
+        if data is not None:
+            paths["d"].write_bytes(data)
+            command += ["--calibration", paths["d"]]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=120)
+        self.said = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
+        self.ok = done.returncode == 0
+        if self.ok:
+            self.report = json.loads(paths["r"].read_text())
+            self.tensors = {t["name"]: t for t in self.report["tensors"]}
+            self.warnings = {w["code"]: w for w in self.report["warnings"]}
+            self.bytes = paths["o"].read_bytes()
+
+    def range(self, name):
+        assert self.ok, self.said
+        return np.float32(self.tensors[name]["min"]), np.float32(self.tensors[name]["max"])
+
+
+def range_of(model, tensor, feeds):
+    """The exact range of a tensor over these runs, by onnxruntime."""
+    looked = onnx.ModelProto()
+    looked.CopyFrom(model)
+    looked.graph.output.append(onnx.helper.make_tensor_value_info(
+        tensor, TensorProto.FLOAT, None))
+    session = judge.session(looked.SerializeToString())
+    values = [session.run([tensor], feed)[0] for feed in feeds]
+    return min(v.min() for v in values), max(v.max() for v in values)
+
+
+# --- arrays ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_inputs_of_three_types(tmp_path, batch):
+    feed = text_feed(7, 5)
+    done = Quantized(tmp_path, TEXT, npz(**feed),
+                     calibration={"method": "minmax", "batch": batch})
+    assert done.range("m") == range_of(TEXT, "m", [feed])
+    assert done.report["calibration"]["samples"] == 7
+
+
+def test_samples_with_an_axis_of_their_own(tmp_path):
+    feed = text_feed(6, 2, 5)
+    runs = [{name: value[i] for name, value in feed.items()} for i in range(6)]
+    done = Quantized(tmp_path, TEXT, npz(**feed), calibration={"method": "minmax"})
+    assert done.range("m") == range_of(TEXT, "m", runs)
+    assert done.tensors["m"]["samples"] == 6
+
+
+def test_a_batch_that_dims_fix(tmp_path):
+    feed = text_feed(8, 5)
+    done = Quantized(tmp_path, TEXT, npz(**feed),
+                     calibration={"method": "minmax", "dims": {"n": 4, "seq": 5}})
+    assert done.range("m") == range_of(TEXT, "m", [feed])
+    assert done.report["spec"]["calibration"]["dims"] == {"n": 4, "seq": 5}
+
+
+def test_data_is_held_against_dims(tmp_path):
+    done = Quantized(tmp_path, TEXT, npz(**text_feed(4, 5)),
+                     calibration={"dims": {"seq": 6}})
+    assert "calibration_mismatch" in done.said and "'ids' wants int64 [?,6]" in done.said
+
+
+@pytest.mark.parametrize("where", ["plan", "quantize"])
+def test_unknown_symbol(daemon, where):
+    """Of a symbol that the inputs lack; `/` is escaped."""
+    model = daemon.upload("models", TEXT.SerializeToString())
+    data = daemon.upload("datasets", npz(**text_feed(4, 5)))
+    spec = {"calibration": {"dims": {"se/q": 5}}}
+    body = {"model": model, "calibration": data, "spec": spec}
+    if where == "plan":
+        document = problem(daemon.post("/v1/plan", json=body), 422, "unmatched")
+    else:
+        document = daemon.ended(daemon.submit(**body))["error"]
+        assert document["code"] == "unmatched"
+    assert document["errors"][0]["pointer"] == "/calibration/dims/se~1q"
+    assert "did you mean 'seq'" in document["detail"]
+    spec["on_unmatched"] = "warn"
+    answer = daemon.post("/v1/plan", json=body)
+    assert answer.status_code == 200
+    assert "/calibration/dims/se~1q" in answer.text
+
+
+# --- ONNX's test data --------------------------------------------------------------------
+
+RAGGED = [text_feed(1 + i % 3, 2 + i) for i in range(12)]
+
+
+def listed(value, name):
+    """Elements in the field of their type instead of in bytes."""
+    kind = numpy_helper.from_array(value).data_type
+    return onnx.helper.make_tensor(name, kind, value.shape, value.flatten().tolist())
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("proto", [numpy_helper.from_array, listed])
+def test_ragged_samples(tmp_path, named, proto):
+    done = Quantized(tmp_path, TEXT, sets(RAGGED, named, proto),
+                     calibration={"method": "minmax", "batch": 8}, evaluate=True)
+    assert done.range("m") == range_of(TEXT, "m", RAGGED)
+    assert done.report["calibration"]["samples"] == 12
+    assert done.report["evaluation"]["outputs"][0]["sqnr_db"] > 10
+
+
+def test_some_of_ragged_samples(tmp_path):
+    """Sets are taken in the order of their numbers: 10 comes after 9."""
+    done = Quantized(tmp_path, TEXT, sets(RAGGED), evaluate={"samples": 2},
+                     calibration={"method": "minmax", "max_samples": 10})
+    assert done.range("m") == range_of(TEXT, "m", RAGGED[:10])
+    assert done.report["evaluation"]["samples"] == 2
+
+
+def test_test_data_is_described(daemon):
+    answer = daemon.post("/v1/datasets", data=sets(RAGGED),
+                         headers={"Content-Type": "application/octet-stream"})
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["samples"] == 12
+    assert answer.json()["inputs"] == [
+        {"name": "ids", "dtype": "int64", "shape": [12, None, None]},
+        {"name": "mask", "dtype": "bool", "shape": [12, None, None]},
+        {"name": "x", "dtype": "float32", "shape": [12, None, None, 4]}]
+    unnamed = daemon.upload("datasets", sets(RAGGED[:1], named=False))
+    inputs = daemon.get(f"/v1/datasets/{unnamed}").json()["inputs"]
+    assert [(i["name"], i["shape"]) for i in inputs] == [
+        ("input_0", [1, 1, 2]), ("input_1", [1, 1, 2]), ("input_2", [1, 1, 2, 4])]
+
+
+def test_sample_that_does_not_fit_is_named(tmp_path):
+    wrong = [*RAGGED, {**text_feed(1, 2), "x": np.zeros((1, 2, 5), np.float32)}]
+    done = Quantized(tmp_path, TEXT, sets(wrong))
+    assert "calibration_mismatch: input 'x'" in done.said and "sample 12" in done.said
+
+
+X = np.arange(6, dtype=np.float32).reshape(1, 6)
+
+
+def tensor(**members):
+    return onnx.TensorProto(**{"dims": [1, 6], "data_type": TensorProto.FLOAT, **members})
+
+
+def one_set(proto):
+    data = proto if isinstance(proto, bytes) else proto.SerializeToString()
+    return sets([], extra={"test_data_set_0/input_0.pb": data})
+
+
+GOOD = tensor(name="x", raw_data=X.tobytes())
+BROKEN = {
+    "no proto": (one_set(b"\xff" * 40), "input_0.pb"),
+    "cut short": (one_set(GOOD.SerializeToString()[:-1]), "beyond its end"),
+    "a group": (one_set(b"\x0b"), "wire type 3"),
+    "too few elements": (one_set(tensor(raw_data=X.tobytes()[:-4])), "5 elements"),
+    "half an element": (one_set(tensor(raw_data=X.tobytes()[:-2])), "5 elements"),
+    "no elements": (one_set(tensor()), "no elements"),
+    "an empty axis": (one_set(tensor(dims=[0, 6])), "no elements"),
+    "a negative axis": (one_set(tensor(dims=[-1], raw_data=b"")), "negative"),
+    "a huge shape": (one_set(tensor(dims=[1 << 40, 1 << 40], raw_data=b"1")), "too large"),
+    "many axes": (one_set(tensor(dims=[1] * 64, raw_data=X.tobytes()[:4])), "63 axes"),
+    "two forms": (one_set(tensor(raw_data=X.tobytes(), float_data=X[0])), "form"),
+    "another list": (one_set(tensor(int64_data=[1] * 6)), "form"),
+    "strings": (one_set(tensor(data_type=TensorProto.STRING, string_data=[b"a"] * 6)),
+                "strings"),
+    "bfloat16": (one_set(tensor(data_type=TensorProto.BFLOAT16, raw_data=bytes(12))),
+                 "bfloat16"),
+    "no type": (one_set(tensor(data_type=0, raw_data=X.tobytes())), "unknown"),
+    "external": (one_set(tensor(data_location=TensorProto.EXTERNAL, external_data=[
+        onnx.StringStringEntryProto(key="location", value="/etc/passwd")])),
+        "another file"),
+    "a missing input": (sets([text_feed(1, 2), {"ids": np.int64([[1]])}]), "set"),
+    "other inputs": (sets([{"x": X}], extra={
+        "test_data_set_1/input_1.pb": GOOD.SerializeToString()}), "other inputs"),
+    "the same input": (sets([{"x": X}], extra={
+        "test_data_set_0/input_0.pb": GOOD.SerializeToString()}), "twice"),
+    "the same name": (sets([{"x": X}], extra={
+        "net/test_data_set_0/input_1.pb": GOOD.SerializeToString()}), "twice"),
+    "another name": (sets([{"x": X}, {"z": X}]), "called 'z'"),
+    "another type": (sets([{"x": X}, {"x": X.astype(np.float64)}]), "float64"),
+    "another rank": (sets([{"x": X}, {"x": X[0]}]), "of 1 axes"),
+    "arrays, too": (sets([{"x": X}], extra={"x.npy": b""}), ".npy"),
+    "tar.gz": (b"\x1f\x8b\x08" + bytes(60), "gzip"),
+}
+
+
+def test_broken_test_data(daemon):
+    for what, (data, text) in BROKEN.items():
+        answer = daemon.post("/v1/datasets", data=data,
+                             headers={"Content-Type": "application/octet-stream"})
+        document = problem(answer, 400, "invalid_dataset")
+        assert text in document["detail"], (what, document)
+    assert daemon.stored_files() == []
+
+
+def test_number_that_does_not_fit(tmp_path):
+    proto = tensor(name="x", data_type=TensorProto.INT8, int32_data=[1, 2, 3, 4, 5, 300])
+    done = Quantized(tmp_path, plain_net(), one_set(proto))
+    assert "300 does not fit in int8" in done.said
+
+
+# --- random samples ----------------------------------------------------------------------
+
+MASK = (1 << 64) - 1
+
+
+def splitmix(name, n):
+    """The documented generator, in Python's integers."""
+    seed = 0xcbf29ce484222325
+    for byte in name.encode():
+        seed = (seed ^ byte) * 0x100000001b3 & MASK
+    for i in range(1, n + 1):
+        x = seed + i * 0x9e3779b97f4a7c15 & MASK
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 & MASK
+        x = (x ^ x >> 27) * 0x94d049bb133111eb & MASK
+        yield x ^ x >> 31
+
+
+def random_feed(n, seq):
+    ids = [x % 9 for x in splitmix("ids", n * seq)]
+    mask = [x >> 63 for x in splitmix("mask", n * seq)]
+    x = [-2 + (x >> 40) / 2 ** 24 * 4 for x in splitmix("x", n * seq * 4)]  # exact
+    return {"ids": np.int64(ids).reshape(n, seq), "mask": np.bool_(mask).reshape(n, seq),
+            "x": np.float32(x).reshape(n, seq, 4)}
+
+
+WANTED = {"method": "minmax", "random_samples": 10, "dims": {"seq": 7},
+          "random": {"ids": [0, 8], "x": [-2, 2]}}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_random_samples(tmp_path, batch):
+    done = Quantized(tmp_path, TEXT, calibration={**WANTED, "batch": batch})
+    assert done.range("m") == range_of(TEXT, "m", [random_feed(10, 7)])
+    assert "10 random samples" in done.warnings["random_samples"]["detail"]
+    assert done.report["evaluation"] is None
+    assert done.report["calibration"] == {"id": None, "samples": 10}
+    again = Quantized(tmp_path, TEXT, **done.report["spec"])
+    assert again.bytes == done.bytes or batch > 1  # the digest of the spec is in it
+
+
+def test_random_samples_are_evaluated_when_asked(tmp_path):
+    done = Quantized(tmp_path, TEXT, calibration=WANTED, evaluate=True)
+    assert done.report["evaluation"]["samples"] == 10
+    assert done.report["evaluation"]["outputs"][0]["sqnr_db"] > 10
+
+
+@pytest.mark.parametrize("batch,made", [("n", 5), (4, 8)])
+def test_random_batches(tmp_path, batch, made):
+    net = plain_net(batch)
+    done = Quantized(tmp_path, net, calibration={"method": "minmax",
+                                                 "random_samples": 5})
+    values = np.float32([(x >> 40) / 2 ** 24 for x in splitmix("x", made * 6)])
+    assert done.range("x") == (values.min(), values.max())
+    assert done.report["calibration"]["samples"] == made
+
+
+NO_SAMPLES = {
+    "no size": ({"dims": {}}, "invalid_spec", "input 'ids'", "axis 1 is 'seq'"),
+    "no range": ({"random": {}}, "invalid_spec", "input 'ids' is int64",
+                 "(/calibration/random)"),
+    "no such input": ({"random": {"ids": [0, 8], "idx": [0, 1]}}, "unmatched",
+                      "did you mean 'ids'", "(/calibration/random/idx)"),
+    "fractions": ({"random": {"ids": [0, 0.5]}}, "invalid_spec", "integers",
+                  "(/calibration/random/ids)"),
+    "too large": ({"random": {"ids": [0, 8], "x": [0, 1e39]}}, "invalid_spec",
+                  "'x' is float32", "(/calibration/random/x)"),
+    "bool": ({"random": {"ids": [0, 8], "mask": [0, 1]}}, "invalid_spec", "bool",
+             "(/calibration/random/mask)"),
+}
+
+
+@pytest.mark.parametrize("name", NO_SAMPLES)
+def test_random_samples_that_cannot_be_made(tmp_path, name):
+    change, *texts = NO_SAMPLES[name]
+    done = Quantized(tmp_path, TEXT, calibration={**WANTED, **change})
+    assert not done.ok and all(text in done.said for text in texts), done.said
+
+
+def test_random_samples_beside_data(tmp_path):
+    done = Quantized(tmp_path, TEXT, npz(**text_feed(4, 5)), calibration=WANTED)
+    assert "invalid_spec" in done.said
+    assert "(/calibration/random_samples)" in done.said
+
+
+def test_no_data_at_all(tmp_path):
+    done = Quantized(tmp_path, TEXT)
+    assert "no_calibration: tensor 'm'" in done.said
+
+
+# --- what is not finite ------------------------------------------------------------------
+
+def images(n=20):
+    return RANDOM.standard_normal((n, 6)).astype(np.float32)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("batch", [1, 4, 64])
+def test_skipped_samples_leave_no_trace(tmp_path, method, batch):
+    net, good = plain_net(), images()
+    bad, places = good, [0, 7, 8, 23]
+    for i, value in zip(places, [np.nan, np.inf, -np.inf, np.nan]):
+        row = np.full((1, 6), 1e6, np.float32)
+        row[0, 3] = value
+        bad = np.insert(bad, i, row, axis=0)
+    calibration = {"method": method, "batch": batch, "on_nonfinite": "skip_sample"}
+    done = Quantized(tmp_path, net, npz(x=bad), calibration=calibration, evaluate=False)
+    assert done.ok, done.said
+    told = done.warnings["sample_skipped"]["detail"]
+    assert "4 of 24 samples" in told and told.endswith(": 0, 7, 8, 23")
+    assert done.report["calibration"]["samples"] == 20
+    clean = Quantized(tmp_path, net, npz(x=good), calibration=calibration, evaluate=False)
+    assert "sample_skipped" not in clean.warnings
+    for member in ("min", "max", "scale"):
+        assert done.tensors["x"][member] == clean.tensors["x"][member]
+
+
+def test_fixed_batch_is_skipped_whole(tmp_path):
+    data = images()
+    data[6, 2] = np.nan
+    done = Quantized(tmp_path, plain_net(4), npz(x=data), evaluate=False,
+                     calibration={"method": "minmax", "on_nonfinite": "skip_sample"})
+    rest = np.delete(data, range(4, 8), axis=0)
+    assert done.range("x") == (rest.min(), rest.max())
+    told = done.warnings["sample_skipped"]["detail"]
+    assert "4 of 20 samples" in told and told.endswith(": 4 to 7")
+
+
+def test_many_skipped_samples_are_counted(tmp_path):
+    data = images(40)
+    data[10:30] = np.inf
+    done = Quantized(tmp_path, plain_net(), npz(x=data), evaluate=False,
+                     calibration={"batch": 7, "on_nonfinite": "skip_sample"})
+    told = done.warnings["sample_skipped"]["detail"]
+    assert "20 of 40" in told and told.endswith("10, 11, 12, 13, 14, 15, 16, 17 and others")
+
+
+def test_no_sample_left(tmp_path):
+    done = Quantized(tmp_path, plain_net(), npz(x=images() * np.nan),
+                     calibration={"batch": 8, "on_nonfinite": "skip_sample"})
+    assert done.said.startswith("qdq: nonfinite:") and "every one of 20" in done.said
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_sample_and_tensor_are_named(tmp_path, batch):
+    data = images()
+    data[13, 1] = np.nan
+    done = Quantized(tmp_path, plain_net(), npz(x=data), calibration={"batch": batch})
+    assert "nonfinite: tensor 'x'" in done.said and "in sample 13" in done.said
+
+
+# --- ranges from TensorRT ----------------------------------------------------------------
+
+def test_calibration_cache(tmp_path):
+    scale = np.float32(0.0123)
+    digits = struct.pack(">f", scale).hex()
+    cache = f"TRT-8601-EntropyCalibration2\nx: {digits}\n"
+    done = Quantized(tmp_path, plain_net(), calibration={"ranges": cache})
+    assert np.float32(done.tensors["x"]["scale"]) == scale
+    assert done.tensors["x"]["method"] == "given"
+    cache += "(Unnamed Layer* 3): 3c010a14\n"
+    done = Quantized(tmp_path, plain_net(), calibration={"ranges": cache})
+    assert "unmatched" in done.said
+    done = Quantized(tmp_path, plain_net(), calibration={"ranges": cache},
+                     on_unmatched="warn")
+    assert "unmatched" in done.warnings
