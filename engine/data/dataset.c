@@ -43,18 +43,21 @@ adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
     return QDQ_OK;
 }
 
+enum { TAR_MAGIC_AT = 257 };
+
 /* Opens the npz, or leaves it NULL for an .npy file: the first bytes tell. */
 static enum qdq_code
 open_form(struct qdq_dataset *ds, struct qdq_error *err)
 {
-    unsigned char start[QDQI_NPY_MAGIC_SIZE];
+    unsigned char start[TAR_MAGIC_AT + 5];
     size_t got;
     int number = qdqi_file_read(ds->fd, 0, start, sizeof start, &got);
     if (number != 0)
         return file_failed(err, number);
     if (got == 0)
         return invalid_file(err, "is empty");
-    if (got == sizeof start && memcmp(start, QDQI_NPY_MAGIC, sizeof start) == 0)
+    if (got >= QDQI_NPY_MAGIC_SIZE &&
+        memcmp(start, QDQI_NPY_MAGIC, QDQI_NPY_MAGIC_SIZE) == 0)
         return QDQ_OK;
     if (got >= 4 &&
         (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0))
@@ -62,6 +65,9 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
     if (got >= 2 && memcmp(start, "\x1f\x8b", 2) == 0)
         return invalid_file(err, "is compressed with gzip; samples are read from .npz, "
                                  ".npy and .zip files");
+    if (got == sizeof start && memcmp(start + TAR_MAGIC_AT, "ustar", 5) == 0)
+        return invalid_file(err, "is a tar archive; samples are read from .npz, .npy "
+                                 "and .zip files");
     return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy "
                              "file");
 }

@@ -264,6 +264,7 @@ BROKEN = {
     "another type": (sets([{"x": X}, {"x": X.astype(np.float64)}]), "float64"),
     "another rank": (sets([{"x": X}, {"x": X[0]}]), "of 1 axes"),
     "arrays, too": (sets([{"x": X}], extra={"x.npy": b""}), ".npy"),
+    "tar": (bytes(257) + b"ustar" + bytes(900), "tar archive"),
     "tar.gz": (b"\x1f\x8b\x08" + bytes(60), "gzip"),
 }
 

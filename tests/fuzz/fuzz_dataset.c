@@ -3,11 +3,15 @@
  * Any bytes as calibration data: opened, every array read to its end and fed to a model
  * that wants just these arrays. What fails has to say why.
  *
+ * Bytes that begin with SETS are tensors, one set each, and are put into an archive whose
+ * checksums are right; else no mutation of a tensor would get past them.
+ *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_dataset.c engine/…
  */
 #include "config.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,19 +29,37 @@ expect_error(enum qdq_code code, const struct qdq_error *err)
     assert(err->code == code && *err->text);
 }
 
+/* Elements of an array, at most `most`. */
+static size_t
+count(const struct qdq_dataset *dataset, size_t i, size_t most)
+{
+    const struct qdq_array *array = &qdq_dataset_info(dataset)->arrays[i];
+    size_t n = 1, part;
+    if (!qdqi_dataset_is_cut(dataset)) {
+        for (size_t k = 0; k < array->rank && n <= most; k++)
+            n = (uint64_t)array->shape[k] > most ? most + 1
+                                                 : n * (size_t)array->shape[k];
+        return n < most ? n : most;
+    }
+    n = 0;
+    for (int64_t k = 0; k < array->shape[0] && n <= most; k++) {
+        const int64_t *shape = qdqi_dataset_part(dataset, i, k, &part);
+        for (size_t a = 1; a < array->rank; a++)
+            assert(shape[a - 1] > 0 &&
+                   (array->shape[a] == QDQ_DIFFERS || array->shape[a] == shape[a - 1]));
+        n = part > most ? most + 1 : n + part;
+    }
+    return n < most ? n : most;
+}
+
 static void
 read_array(struct qdq_dataset *dataset, size_t i)
 {
     static unsigned char piece[4096];
     struct qdqi_reader *reader = NULL;
     struct qdq_error err = {0};
-    const struct qdq_array *array = &qdq_dataset_info(dataset)->arrays[i];
     size_t element = qdqi_dtype_size(qdqi_dataset_dtype(dataset, i));
-    size_t left = element;
-    for (size_t k = 0; k < array->rank; k++)
-        left *= (size_t)array->shape[k];
-    if (left > MOST)
-        left = MOST;
+    size_t left = count(dataset, i, MOST / element) * element;
     enum qdq_code code = qdqi_reader_open(dataset, i, &reader, &err);
     while (code == QDQ_OK && left > 0) {
         size_t n = left < sizeof piece ? left : sizeof piece;
@@ -59,13 +81,14 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
     struct qdq_dim *dims = calloc(info->n_arrays, 64 * sizeof *dims);
     struct qdqi_feed *feed = NULL;
     struct qdq_error err = {0};
+    size_t cut = qdqi_dataset_is_cut(dataset) ? 1 : 0;
     assert(inputs && dims);
     for (size_t i = 0; i < info->n_arrays; i++) {
         const struct qdq_array *array = &info->arrays[i];
-        inputs[i] = (struct qdq_value){array->name, array->dtype, true, array->rank,
-                                       dims + 64 * i};
-        for (size_t k = 0; k < array->rank; k++)
-            dims[64 * i + k].value = k > 0 || fixed ? array->shape[k] : -1;
+        inputs[i] = (struct qdq_value){array->name, array->dtype, true,
+                                       array->rank - cut, dims + 64 * i};
+        for (size_t k = cut; k < array->rank; k++)
+            dims[64 * i + k - cut].value = k > 0 || fixed ? array->shape[k] : -1;
     }
     const struct qdq_model_info model = {.n_inputs = info->n_arrays, .inputs = inputs};
     enum qdq_code code = qdqi_feed_open(&model, dataset, &options, &feed, &err);
@@ -74,7 +97,11 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
         const struct qdqi_input *fed;
         code = qdqi_feed_next(feed, &fed, &samples, &err);
         if (code == QDQ_OK && samples > 0)
-            assert(fed[0].size > 0 && fed[0].rank == info->arrays[0].rank);
+            assert(fed[0].size > 0 && fed[0].rank == inputs[0].rank);
+        for (int64_t i = 0; code == QDQ_OK && i < samples; i++) {
+            const struct qdqi_input *one = qdqi_feed_one(feed, i);
+            assert(!one || (one[0].size > 0 && one[0].shape[0] == 1));
+        }
     }
     if (code != QDQ_OK)
         expect_error(code, &err);
@@ -85,18 +112,104 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
 
 /* Samples of more than this are left to the limits of the process. */
 static bool
-is_small(const struct qdq_dataset_info *info)
+is_small(const struct qdq_dataset *dataset)
 {
     size_t sum = 0;
-    for (size_t i = 0; i < info->n_arrays; i++) {
-        size_t size = 8;
-        for (size_t k = 0; k < info->arrays[i].rank; k++)
-            size *= (size_t)info->arrays[i].shape[k];
-        sum += size;
-        if (size > MOST || sum > MOST)
-            return false;
+    for (size_t i = 0; i < qdq_dataset_info(dataset)->n_arrays && sum < MOST / 8; i++)
+        sum += count(dataset, i, MOST / 8);
+    return sum < MOST / 8;
+}
+
+/* --- tensors in an archive ------------------------------------------------ */
+
+static const uint8_t mark[] = {'S', 'E', 'T', 'S'};
+
+static uint32_t
+crc32_of(const uint8_t *p, size_t n)
+{
+    uint32_t crc = ~0u;
+    while (n-- > 0) {
+        crc ^= *p++;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (0xedb88320u & (0u - (crc & 1)));
     }
-    return true;
+    return ~crc;
+}
+
+static uint8_t *
+put(uint8_t *to, uint64_t value, int size)
+{
+    for (int i = 0; i < size; i++)
+        *to++ = (uint8_t)(i < 8 ? value >> 8 * i : 0);
+    return to;
+}
+
+/* A header of member i, in the directory or before the member itself. */
+static uint8_t *
+put_header(uint8_t *to, bool directory, int i, const uint8_t *data, size_t size,
+           size_t offset)
+{
+    char name[40];
+    int len = snprintf(name, sizeof name, "test_data_set_%d/input_0.pb", i);
+    to = put(to, directory ? 0x02014b50 : 0x04034b50, 4);
+    to = put(to, 20, directory ? 2 : 0);
+    to = put(to, 20, 2);
+    to = put(to, 0, 8); /* stored; no date */
+    to = put(to, crc32_of(data, size), 4);
+    to = put(to, size, 4);
+    to = put(to, size, 4);
+    to = put(to, (uint64_t)len, 4); /* no extra field */
+    if (directory)
+        to = put(put(to, 0, 10), offset, 4);
+    memcpy(to, name, (size_t)len);
+    return to + len;
+}
+
+enum { MOST_SETS = 16, HEADERS = 256 };
+
+/* Returns the size of the archive in `to`. */
+static size_t
+archive_of(const uint8_t *data, size_t size, uint8_t *to)
+{
+    const uint8_t *starts[MOST_SETS], *next = data + sizeof mark, *end = data + size;
+    size_t sizes[MOST_SETS], offsets[MOST_SETS];
+    uint8_t *at = to;
+    int n = 0;
+    for (; n < MOST_SETS && next && next < end; n++) {
+        starts[n] = next;
+        next = memmem(next, (size_t)(end - next), mark, sizeof mark);
+        sizes[n] = (size_t)((next ? next : end) - starts[n]);
+        next = next ? next + sizeof mark : NULL;
+        offsets[n] = (size_t)(at - to);
+        at = put_header(at, false, n, starts[n], sizes[n], 0);
+        memcpy(at, starts[n], sizes[n]);
+        at += sizes[n];
+    }
+    size_t directory = (size_t)(at - to);
+    for (int i = 0; i < n; i++)
+        at = put_header(at, true, i, starts[i], sizes[i], offsets[i]);
+    size_t length = (size_t)(at - to) - directory;
+    at = put(put(at, 0x06054b50, 4), 0, 4);
+    at = put(put(at, (uint64_t)n, 2), (uint64_t)n, 2);
+    at = put(put(put(at, length, 4), directory, 4), 0, 2);
+    return (size_t)(at - to);
+}
+
+static int
+dataset_of(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("dataset", MFD_CLOEXEC);
+    assert(fd >= 0);
+    if (size <= sizeof mark || memcmp(data, mark, sizeof mark) != 0) {
+        assert(write(fd, data, size) == (ssize_t)size);
+        return fd;
+    }
+    uint8_t *archive = malloc(size + (size_t)MOST_SETS * HEADERS);
+    assert(archive);
+    size_t n = archive_of(data, size, archive);
+    assert(write(fd, archive, n) == (ssize_t)n);
+    free(archive);
+    return fd;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -106,8 +219,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct qdq_dataset *dataset = NULL;
     struct qdq_error err = {0};
-    int fd = memfd_create("dataset", MFD_CLOEXEC);
-    assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    int fd = dataset_of(data, size);
     enum qdq_code code = qdq_dataset_open(fd, &dataset, &err);
     close(fd);
     if (code != QDQ_OK) {
@@ -118,7 +230,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(info->n_arrays > 0 && info->samples > 0);
     for (size_t i = 0; i < info->n_arrays; i++)
         read_array(dataset, i);
-    if (is_small(info)) {
+    if (is_small(dataset)) {
         feed_model(dataset, false);
         feed_model(dataset, true);
     }
