@@ -59,8 +59,10 @@ encode_progress(const struct api_job *job)
 {
     if (!job->stage)
         return json_null();
-    return json_pack("{s:o, s:I, s:I, s:n}", "stage", api_json_text(job->stage), "done",
-                     (json_int_t)job->done, "total", (json_int_t)job->total, "eta_s");
+    json_t *eta = job->eta_s < 0 ? json_null() : json_integer(job->eta_s);
+    return json_pack("{s:o, s:I, s:I, s:o}", "stage", api_json_text(job->stage), "done",
+                     (json_int_t)job->done, "total", (json_int_t)job->total, "eta_s",
+                     eta);
 }
 
 static json_t *

@@ -3,23 +3,20 @@
 #include "progress.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { BAR = 30 };
-static const double REDRAW = 0.1;  /* seconds */
-static const double SETTLED = 0.5; /* a stage this old can tell how long it will take */
+enum { BAR = 30, REDRAW = 100 }; /* characters, milliseconds */
 
-static double
+static int64_t
 now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 void
@@ -30,43 +27,50 @@ progress_start(struct progress *progress)
         .shown = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0,
         .stage = QDQ_N_STAGES,
     };
+    api_eta_start(&progress->eta, NULL);
 }
 
 static void
-print_eta(double elapsed, double part)
+print_eta(int64_t left)
 {
-    if (elapsed < SETTLED || part <= 0)
+    if (left < 0)
         return;
-    long left = lround(elapsed * (1 - part) / part);
     if (left >= 60)
-        fprintf(stderr, "  %ld min %02ld s left", left / 60, left % 60);
+        fprintf(stderr, "  %lld min %02lld s left", (long long)left / 60,
+                (long long)left % 60);
     else
-        fprintf(stderr, "  %ld s left", left);
+        fprintf(stderr, "  %lld s left", (long long)left);
+}
+
+static void
+draw(const struct progress *progress, const struct qdq_progress *told, int64_t time)
+{
+    static const char bar[] = "##############################";
+    static_assert(sizeof bar == BAR + 1, "the bar's length");
+    bool open = told->total > 0 && told->done < told->total;
+    double part = open ? (double)told->done / (double)told->total : 1;
+    fprintf(stderr, "\r\033[K%-9s", qdq_stage_name(told->stage));
+    if (told->total > 0)
+        fprintf(stderr, " [%-*.*s] %llu/%llu", BAR, (int)(part * BAR), bar,
+                (unsigned long long)told->done, (unsigned long long)told->total);
+    print_eta(api_eta_left(&progress->eta, time));
+    fflush(stderr);
 }
 
 bool
-progress_tell(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total)
+progress_tell(void *arg, const struct qdq_progress *told)
 {
     struct progress *progress = arg;
-    double time = now();
-    bool fresh = stage != progress->stage;
-    if (!progress->shown || (!fresh && time - progress->drawn < REDRAW && done < total))
+    int64_t time = now();
+    bool fresh = told->stage != progress->stage;
+    if (!progress->shown)
         return false;
-    if (fresh)
-        progress->stage_began = time;
-    progress->stage = stage;
+    api_eta_tell(&progress->eta, told, time);
+    if (!fresh && time - progress->drawn < REDRAW && told->done < told->total)
+        return false;
+    progress->stage = told->stage;
     progress->drawn = time;
-
-    double part = total > 0 && done < total ? (double)done / (double)total : 1;
-    fprintf(stderr, "\r\033[K%-9s", qdq_stage_name(stage));
-    if (total > 0) {
-        static const char bar[] = "##############################";
-        static_assert(sizeof bar == BAR + 1, "the bar's length");
-        fprintf(stderr, " [%-*.*s] %llu/%llu", BAR, (int)(part * BAR), bar,
-                (unsigned long long)done, (unsigned long long)total);
-        print_eta(time - progress->stage_began, part);
-    }
-    fflush(stderr);
+    draw(progress, told, time);
     return false;
 }
 

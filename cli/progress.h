@@ -6,17 +6,18 @@
 
 #include <stdbool.h>
 
-#include "qdq/quantize.h"
+#include "api/eta.h"
 
 struct progress {
     bool shown; /* standard error is a terminal */
     enum qdq_stage stage;
-    double stage_began, drawn; /* seconds on the monotonic clock */
+    int64_t drawn; /* milliseconds on the monotonic clock */
+    struct api_eta eta;
 };
 
 void progress_start(struct progress *progress);
 /* A qdq_progress_fn; `arg` is the struct progress. Never cancels. */
-bool progress_tell(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total);
+bool progress_tell(void *arg, const struct qdq_progress *told);
 /* Clears the line. */
 void progress_end(struct progress *progress);
 

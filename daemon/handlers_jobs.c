@@ -147,6 +147,7 @@ show(const struct job_view *view)
                             .stage = view->stage,
                             .done = view->done,
                             .total = view->total,
+                            .eta_s = view->eta_s,
                             .position = view->position,
                             .created_at = row->created_at,
                             .started_at = row->started_at,

@@ -20,6 +20,14 @@ struct waiter {
     struct waiter *next;
 };
 
+/* How fast a model's last run went. */
+struct memory {
+    char model[DIGEST_SIZE]; /* "": none */
+    struct api_pace pace;
+};
+
+enum { N_PACES = 64 };
+
 struct jobs {
     struct library *library;
     struct store *store;
@@ -30,6 +38,8 @@ struct jobs {
     struct job_slot *slots;
     struct waiter *waiters;
     bool draining, stopping;
+    struct memory paces[N_PACES]; /* a ring: the oldest is at next_pace */
+    size_t next_pace;
 };
 
 bool
@@ -85,6 +95,39 @@ wake(struct jobs *jobs, const char *id)
         w->woken = true;
         pthread_cond_signal(&w->cond);
     }
+}
+
+static struct memory *
+find_pace(struct jobs *jobs, const char *model)
+{
+    for (size_t i = 0; i < N_PACES; i++)
+        if (strcmp(jobs->paces[i].model, model) == 0)
+            return &jobs->paces[i];
+    return NULL;
+}
+
+/* What the slot's job has shown, for the next one with its model. */
+static void
+remember_pace(struct jobs *jobs, const struct job_slot *slot)
+{
+    const struct api_pace *pace = &slot->eta.pace;
+    if (!slot->model[0] || (pace->calibrate <= 0 && pace->evaluate <= 0))
+        return;
+    struct memory *memory = find_pace(jobs, slot->model);
+    if (!memory) {
+        memory = &jobs->paces[jobs->next_pace];
+        jobs->next_pace = (jobs->next_pace + 1) % N_PACES;
+        memcpy(memory->model, slot->model, sizeof memory->model);
+    }
+    memory->pace = *pace;
+}
+
+static void
+begin_pace(struct jobs *jobs, struct job_slot *slot, const char *model)
+{
+    snprintf(slot->model, sizeof slot->model, "%s", model);
+    const struct memory *memory = find_pace(jobs, slot->model);
+    api_eta_start(&slot->eta, memory ? &memory->pace : NULL);
 }
 
 static void
@@ -166,7 +209,7 @@ bool
 jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
           struct api_problem *p)
 {
-    struct job_view view = {.row = *row};
+    struct job_view view = {.row = *row, .eta_s = -1};
     if (row->state == API_JOB_QUEUED &&
         !store_job_position(jobs->store, row->id, &view.position, p))
         return false;
@@ -176,6 +219,7 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
         view.stage = slot->stage;
         view.done = slot->done;
         view.total = slot->total;
+        view.eta_s = api_eta_left(&slot->eta, clock_steady_ms());
     }
     pthread_mutex_unlock(&jobs->lock);
     memset(row, 0, sizeof *row);
@@ -326,8 +370,10 @@ try_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         if (ok && !*ret_any)
             pthread_cond_wait(&jobs->work, &jobs->lock);
     }
-    if (ok && *ret_any)
+    if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
+        begin_pace(jobs, slot, ret->model);
+    }
     pthread_mutex_unlock(&jobs->lock);
     return ok;
 }
@@ -349,13 +395,14 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret)
 }
 
 void
-jobs_progress(struct jobs *jobs, struct job_slot *slot, const char *stage,
-              uint64_t done, uint64_t total)
+jobs_progress(struct jobs *jobs, struct job_slot *slot,
+              const struct qdq_progress *progress)
 {
     pthread_mutex_lock(&jobs->lock);
-    slot->stage = stage;
-    slot->done = done;
-    slot->total = total;
+    slot->stage = qdq_stage_name(progress->stage);
+    slot->done = progress->done;
+    slot->total = progress->total;
+    api_eta_tell(&slot->eta, progress, clock_steady_ms());
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -375,6 +422,7 @@ leave(struct jobs *jobs, struct job_slot *slot)
     char id[JOB_ID_SIZE];
     pthread_mutex_lock(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
+    remember_pace(jobs, slot);
     slot->id[0] = '\0';
     slot->unwanted = false;
     slot->stage = NULL;

@@ -18,7 +18,8 @@
  *
  * The record is the store: a state is true when it is committed, and whoever comes too
  * late (a lane whose job was cancelled meanwhile) is told that nothing was changed.
- * Beside it stands what need not survive: progress, and who waits for what.
+ * Beside it stands what need not survive: progress, the pace of earlier runs, and who
+ * waits for what.
  *
  * Any thread may call. Order of locks: jobs before library before store.
  */
@@ -26,6 +27,7 @@
 #define QDQD_JOB_H
 
 #include "library.h"
+#include "api/eta.h"
 
 #include <pthread.h>
 
@@ -38,6 +40,7 @@ struct job_view {
     struct store_job row;
     const char *stage; /* NULL when it is not running or has not said anything */
     uint64_t done, total;
+    int64_t eta_s;    /* seconds that are left; -1: not known */
     int64_t position; /* in the queue; 0: not queued */
 };
 
@@ -48,6 +51,8 @@ struct job_slot {
     bool unwanted;           /* the job was cancelled, or the daemon stops */
     const char *stage;
     uint64_t done, total;
+    struct api_eta eta;
+    char model[DIGEST_SIZE]; /* whose pace this is */
     struct job_slot *next;
 };
 
@@ -88,8 +93,8 @@ void job_view_fini(struct job_view *view);
 void jobs_add_slot(struct jobs *jobs, struct job_slot *slot);
 /* Waits for a job and takes it into the slot; false: there will be no more. */
 bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret);
-void jobs_progress(struct jobs *jobs, struct job_slot *slot, const char *stage,
-                   uint64_t done, uint64_t total);
+void jobs_progress(struct jobs *jobs, struct job_slot *slot,
+                   const struct qdq_progress *progress);
 /*
  * Is the slot's job to be given up? To be asked when its process is there: from then on
  * the process is killed as well.

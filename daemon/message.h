@@ -35,7 +35,7 @@ struct message_quantize {
 
 struct message_progress {
     uint32_t stage; /* enum qdq_stage */
-    uint64_t done, total;
+    uint64_t done, total, later;
 };
 
 enum message_type {

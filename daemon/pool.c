@@ -141,8 +141,9 @@ static void
 tell(struct lane *lane, const struct message_progress *progress)
 {
     jobs_progress(lane->pool->jobs, &lane->slot,
-                  qdq_stage_name((enum qdq_stage)progress->stage), progress->done,
-                  progress->total);
+                  &(struct qdq_progress){(enum qdq_stage)progress->stage,
+                                         progress->done, progress->total,
+                                         progress->later});
 }
 
 /* The files of one job while it runs. */

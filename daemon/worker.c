@@ -102,18 +102,18 @@ nap(long ms)
 
 /* Tells of every new stage, and within a stage not more often than is of use. */
 static bool
-tell_progress(void *arg, enum qdq_stage stage, uint64_t done, uint64_t total)
+tell_progress(void *arg, const struct qdq_progress *p)
 {
     struct worker *w = arg;
     int64_t now = clock_steady_ms();
-    bool new_stage = (int)stage != w->told_stage;
+    bool new_stage = (int)p->stage != w->told_stage;
     if (!new_stage && now - w->told_at < PROGRESS_EVERY_MS)
         return w->gone;
     struct message message = {.type = MESSAGE_PROGRESS,
-                              .body.progress = {stage, done, total}};
+                              .body.progress = {p->stage, p->done, p->total, p->later}};
     send_message(w, &message);
     w->told_at = now;
-    w->told_stage = (int)stage;
+    w->told_stage = (int)p->stage;
     if (new_stage)
         nap(w->pause_ms);
     return w->gone;

@@ -25,6 +25,27 @@ qdq_stage_name(enum qdq_stage stage)
 
 /* --- stages --------------------------------------------------------------- */
 
+/* By default where there is data, which samples that were made up are not. */
+static bool
+wants_evaluation(const struct qdqi_job *job)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    return spec->evaluate != QDQ_NO &&
+           (spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept) ||
+            job->work->dataset >= 0);
+}
+
+/* For those who are told of progress: a batch in the model may make it somewhat less. */
+static uint64_t
+count_evaluated(const struct qdqi_job *job)
+{
+    if (!job->dataset || !wants_evaluation(job))
+        return 0;
+    int64_t wanted = job->work->spec->evaluate_samples;
+    int64_t all = qdq_dataset_info(job->dataset)->samples;
+    return (uint64_t)(wanted && wanted < all ? wanted : all);
+}
+
 static enum qdq_code
 stage_load(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -88,7 +109,10 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
         code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
                          w->detail);
     }
-    return code ? code : make_samples(job, err);
+    if (code || (code = make_samples(job, err)))
+        return code;
+    job->to_evaluate = count_evaluated(job);
+    return QDQ_OK;
 }
 
 /*
@@ -138,7 +162,7 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
     struct qdqi_runtime *runtime = NULL;
     struct qdq_error why = {0};
     bool asked = wanted == QDQ_YES || qdqi_gates_ask(&job->work->spec->accept);
-    if (wanted == QDQ_NO || (!asked && job->work->dataset < 0))
+    if (!wants_evaluation(job))
         return QDQ_OK;
     if (!job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",

@@ -7,7 +7,9 @@ qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)
 {
     const struct qdq_work *work = job->work;
-    if (work->progress && work->progress(work->progress_arg, stage, done, total))
+    const struct qdq_progress progress = {
+        stage, done, total, stage < QDQ_STAGE_EVALUATE ? job->to_evaluate : 0};
+    if (work->progress && work->progress(work->progress_arg, &progress))
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
     return QDQ_OK;
 }

@@ -59,6 +59,7 @@ encode_ended(void)
         .stage = "calibrate",
         .done = 7,
         .total = 256,
+        .eta_s = 61,
         .created_at = 1,
         .started_at = 999,
         .ended_at = 253402300799999,
@@ -79,7 +80,7 @@ START_TEST(test_job)
     expect_json(
         encode_ended(),
         "{\"id\":\"j2\",\"state\":\"failed\",\"progress\":{\"stage\":\"calibrate\","
-        "\"done\":7,\"total\":256,\"eta_s\":null},\"queue\":null,\"created_at\":"
+        "\"done\":7,\"total\":256,\"eta_s\":61},\"queue\":null,\"created_at\":"
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
         "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":null,\"labels\":null,"
@@ -88,6 +89,16 @@ START_TEST(test_job)
         "\"title\":\"a NaN or an infinity was met\",\"status\":422,\"detail\":"
         "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"
         "\"errors\":[{\"sample\":7,\"detail\":\"a NaN in \\\"x\\\"\"}]}}");
+}
+END_TEST
+
+START_TEST(test_no_eta)
+{
+    const struct api_job job = {
+        .id = "j4", .state = API_JOB_RUNNING, .stage = "load", .eta_s = -1};
+    char *text = api_job_encode(&job);
+    ck_assert_ptr_nonnull(strstr(text, "\"total\":0,\"eta_s\":null}"));
+    free(text);
 }
 END_TEST
 
@@ -283,6 +294,7 @@ suite(void)
     tcase_add_loop_test(c, test_state, 0, API_N_JOB_STATES);
     tcase_add_test(c, test_no_state);
     tcase_add_test(c, test_job);
+    tcase_add_test(c, test_no_eta);
     tcase_add_test(c, test_result);
     tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);

@@ -76,6 +76,12 @@ claim(void)
     return job;
 }
 
+static void
+told(enum qdq_stage stage, uint64_t done, uint64_t total)
+{
+    jobs_progress(jobs, &slot, &(struct qdq_progress){stage, done, total, 0});
+}
+
 static struct spool *
 spool_of(const char *text)
 {
@@ -134,10 +140,11 @@ START_TEST(succeeds)
     struct job_view view;
     ck_assert(submit());
     struct store_job job = claim();
-    jobs_progress(jobs, &slot, "calibrate", 3, 7);
+    told(QDQ_STAGE_CALIBRATE, 3, 7);
     ck_assert(jobs_get(jobs, id, &view, &problem));
     ck_assert_str_eq(view.stage, "calibrate");
     ck_assert_uint_eq(view.done, 3);
+    ck_assert_int_eq(view.eta_s, -1);
     job_view_fini(&view);
     succeed();
     ck_assert_str_eq(slot.id, "");
@@ -147,6 +154,35 @@ START_TEST(succeeds)
     ck_assert(library_job_remove(library, id, &problem));
     ck_assert(!has_result("model") && !has_result("report") && !has_result("frozen"));
     store_job_fini(&job);
+}
+END_TEST
+
+/* A run tells the time that is left, and the next one with its model from its begin. */
+START_TEST(time_left)
+{
+    struct job_view view;
+    for (int run = 0; run < 2; run++) {
+        ck_assert(submit());
+        struct store_job job = claim();
+        told(QDQ_STAGE_CALIBRATE, 0, 1000000);
+        ck_assert(jobs_get(jobs, id, &view, &problem));
+        if (run == 0)
+            ck_assert_int_eq(view.eta_s, -1);
+        else
+            ck_assert_int_gt(view.eta_s, 100);
+        job_view_fini(&view);
+        usleep(600000);
+        told(QDQ_STAGE_CALIBRATE, 1000, 1000000);
+        ck_assert(jobs_get(jobs, id, &view, &problem));
+        ck_assert_int_gt(view.eta_s, 100);
+        job_view_fini(&view);
+        succeed();
+        ck_assert(jobs_get(jobs, id, &view, &problem));
+        ck_assert_int_eq(view.eta_s, -1);
+        ck_assert_ptr_null(view.stage);
+        job_view_fini(&view);
+        store_job_fini(&job);
+    }
 }
 END_TEST
 
@@ -347,6 +383,7 @@ suite(void)
     TCase *t = tcase_create("job");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, succeeds);
+    tcase_add_test(t, time_left);
     tcase_add_test(t, rejected);
     tcase_add_test(t, worker_dies);
     tcase_add_loop_test(t, cancelled_while_running, 0, 4);

@@ -29,6 +29,7 @@ struct api_job {
     enum api_job_state state;
     const char *stage; /* of the progress, NULL before it starts */
     uint64_t done, total;
+    int64_t eta_s;    /* -1: not known */
     int64_t position; /* in the queue from 1; 0 when not queued */
     int64_t created_at, started_at, ended_at;
     const char *model, *calibration; /* ids */

@@ -24,12 +24,18 @@ enum qdq_stage {
     QDQ_N_STAGES
 };
 
+/* How far the work is. Samples are counted where a stage runs the model. */
+struct qdq_progress {
+    enum qdq_stage stage;
+    uint64_t done, total; /* of this stage; total is 0 where it is not known */
+    uint64_t later;       /* that will be evaluated in the stage to come */
+};
+
 /*
- * Told of progress on the thread that called qdq_quantize(). `total` is 0 where it is
- * not known. Returning true cancels the work, which then ends with CANCELLED.
+ * Told of progress on the thread that called qdq_quantize(). Returning true cancels the
+ * work, which then ends with CANCELLED.
  */
-typedef bool (*qdq_progress_fn)(void *arg, enum qdq_stage stage, uint64_t done,
-                                uint64_t total);
+typedef bool (*qdq_progress_fn)(void *arg, const struct qdq_progress *progress);
 
 /*
  * Told the frozen spec once, before the result is written. Returns its digest for the

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/eta.h"
+
+#include <math.h>
+
+enum { SETTLED = 500 }; /* milliseconds after which samples tell a pace */
+
+/* An evaluated sample runs the model twice, float and quantized. */
+static const double RUNS_TO_EVALUATE = 2;
+
+void
+api_eta_start(struct api_eta *eta, const struct api_pace *earlier)
+{
+    *eta = (struct api_eta){.stage = QDQ_N_STAGES, .left = -1};
+    if (earlier)
+        eta->pace = *earlier;
+}
+
+/* Notes when the stage's samples began to be counted. */
+static void
+follow_stage(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
+{
+    if (progress->stage != eta->stage)
+        eta->counts = false;
+    eta->stage = progress->stage;
+    if (eta->counts || progress->total == 0)
+        return;
+    eta->counts = true;
+    eta->first = progress->done;
+    eta->began = now;
+}
+
+static void
+learn_pace(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
+{
+    double *pace = progress->stage == QDQ_STAGE_CALIBRATE  ? &eta->pace.calibrate
+                   : progress->stage == QDQ_STAGE_EVALUATE ? &eta->pace.evaluate
+                                                           : NULL;
+    if (pace && eta->counts && progress->done > eta->first &&
+        now - eta->began >= SETTLED)
+        *pace =
+            (double)(now - eta->began) / 1000 / (double)(progress->done - eta->first);
+}
+
+/* The seconds that so many samples take at a pace; negative: not known. */
+static double
+seconds(uint64_t samples, double pace)
+{
+    return samples == 0 ? 0 : pace > 0 ? (double)samples * pace : -1;
+}
+
+void
+api_eta_tell(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
+{
+    follow_stage(eta, progress, now);
+    learn_pace(eta, progress, now);
+    eta->told = now;
+    eta->left = -1;
+    bool evaluates = progress->stage == QDQ_STAGE_EVALUATE;
+    /* How much there is to do is known from calibration on. */
+    if (progress->stage < QDQ_STAGE_CALIBRATE ||
+        (!eta->counts && (evaluates || progress->stage == QDQ_STAGE_CALIBRATE)))
+        return;
+    double evaluate = eta->pace.evaluate > 0 ? eta->pace.evaluate
+                                             : RUNS_TO_EVALUATE * eta->pace.calibrate;
+    uint64_t samples =
+        progress->total > progress->done ? progress->total - progress->done : 0;
+    double here = seconds(samples, evaluates ? evaluate : eta->pace.calibrate);
+    double later = seconds(progress->later, evaluate);
+    if (here >= 0 && later >= 0 && here + later > 0)
+        eta->left = here + later;
+}
+
+int64_t
+api_eta_left(const struct api_eta *eta, int64_t now)
+{
+    if (eta->left < 0)
+        return -1;
+    double left = eta->left - (double)(now - eta->told) / 1000;
+    return left <= 0 ? 0 : left >= 1e12 ? -1 : (int64_t)ceil(left - 1e-6);
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""progress.eta_s, and what qdq shows of it on a terminal."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import nets
+from service import ENDED, INSTALLED
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Samples enough for some seconds."""
+    values = np.random.default_rng(9).normal(0, 1, [60_000, *nets.SHAPE])
+    file = io.BytesIO()
+    np.savez(file, **{nets.INPUT: values.astype(np.float32)})
+    return file.getvalue()
+
+
+def watch(daemon, job):
+    """What each look at the job says: (seconds since the first, progress)."""
+    began, seen = time.monotonic(), []
+    while True:
+        document = daemon.job(job)
+        if document["state"] in ENDED:
+            assert document["state"] == "succeeded", document
+            assert document["progress"] is None
+            return seen
+        if document["progress"]:
+            seen.append((time.monotonic() - began, document["progress"]))
+        time.sleep(0.02)
+
+
+def test_eta_of_a_job(daemon, many):
+    model = daemon.upload("models", nets.block_net())
+    data = daemon.upload("datasets", many)
+    spec = {"evaluate": {"samples": 5000}, "calibration": {"max_samples": 50_000}}
+    first = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
+    # Nothing is said before there is a pace; then something is, and it becomes less.
+    assert all(p["eta_s"] is None for _, p in first if p["total"] == 0
+               and p["stage"] in ("load", "plan", "calibrate"))
+    counted = [p for _, p in first if p["stage"] == "calibrate" and p["total"]]
+    assert counted[0]["eta_s"] is None
+    told = [p["eta_s"] for p in counted if p["eta_s"] is not None]
+    assert told and min(told) <= told[0] < 600
+    # The next job with that model knows from its first count on.
+    spec["calibration"]["max_samples"] = 10_000
+    second = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
+    counted = [p for _, p in second if p["stage"] == "calibrate" and p["total"]]
+    assert counted[0]["eta_s"] is not None
+    # Another model's job does not.
+    other = daemon.upload("models", nets.block_net().replace(b"logits", b"LOGITS"))
+    third = watch(daemon, daemon.submit(model=other, calibration=data, spec=spec))
+    counted = [p for _, p in third if p["stage"] == "calibrate" and p["total"]]
+    assert counted[0]["eta_s"] is None
+
+
+def test_qdq_shows_it(tmp_path, many):
+    (tmp_path / "net.onnx").write_bytes(nets.block_net())
+    (tmp_path / "data.npz").write_bytes(many)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--calibration", "data.npz"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
+        env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    parts = []
+
+    def read():
+        try:
+            while part := os.read(ours, 4096):
+                parts.append(part)
+        except OSError:  # the other end is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    assert process.wait(120) == 0
+    reader.join()
+    os.close(ours)
+    lines = b"".join(parts).decode().split("\r")
+    counted = [line for line in lines if "calibrate" in line and "/60000" in line]
+    assert counted and "left" not in counted[0]
+    assert any(re.search(r"\d+/60000  (\d+ min )?\d+ s left", line) for line in counted)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The estimate of the time left, on a clock that the test turns. */
+#include "config.h"
+#include "api.h"
+
+#include "api/eta.h"
+
+static struct api_eta eta;
+
+static int64_t
+left_at(int64_t now, enum qdq_stage stage, uint64_t done, uint64_t total,
+        uint64_t later)
+{
+    const struct qdq_progress progress = {stage, done, total, later};
+    api_eta_tell(&eta, &progress, now);
+    return api_eta_left(&eta, now);
+}
+
+/* Nothing is said before samples have told a pace; then they do, and evaluation is taken
+   for two runs a sample until its own samples say better. */
+START_TEST(first_run)
+{
+    api_eta_start(&eta, NULL);
+    ck_assert_int_eq(api_eta_left(&eta, 0), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_LOAD, 0, 0, 0), -1);
+    ck_assert_int_eq(left_at(10, QDQ_STAGE_PLAN, 0, 0, 50), -1);
+    ck_assert_int_eq(left_at(20, QDQ_STAGE_CALIBRATE, 0, 0, 50), -1);
+    ck_assert_int_eq(left_at(9000, QDQ_STAGE_CALIBRATE, 0, 100, 50), -1);
+    ck_assert_int_eq(left_at(9400, QDQ_STAGE_CALIBRATE, 4, 100, 50), -1);
+    ck_assert_int_eq(left_at(10000, QDQ_STAGE_CALIBRATE, 10, 100, 50), 9 + 10);
+    ck_assert_int_eq(api_eta_left(&eta, 14000), 15); /* goes on without being told */
+    ck_assert_int_eq(api_eta_left(&eta, 99000), 0);
+    ck_assert_int_eq(left_at(20000, QDQ_STAGE_CALIBRATE, 10, 100, 50), 99 + 110);
+    ck_assert_int_eq(left_at(20000, QDQ_STAGE_CALIBRATE, 100, 100, 0), -1);
+    ck_assert_int_eq(left_at(19000, QDQ_STAGE_CALIBRATE, 100, 100, 50), 10);
+    ck_assert_int_eq(left_at(19100, QDQ_STAGE_WRITE, 0, 0, 50), 10);
+    ck_assert_int_eq(left_at(19200, QDQ_STAGE_EVALUATE, 0, 0, 0), -1);
+    ck_assert_int_eq(left_at(20000, QDQ_STAGE_EVALUATE, 0, 50, 0), 10);
+    ck_assert_int_eq(left_at(21000, QDQ_STAGE_EVALUATE, 10, 50, 0), 4);
+    ck_assert(eta.pace.evaluate == 0.1 && eta.pace.calibrate == 0.1);
+}
+END_TEST
+
+/* An earlier run speaks from the first count on, until this one knows better. */
+START_TEST(later_run)
+{
+    const struct api_pace earlier = {0.5, 0.25};
+    api_eta_start(&eta, &earlier);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_PLAN, 0, 0, 8), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, 10, 8), 5 + 2);
+    ck_assert_int_eq(left_at(1000, QDQ_STAGE_CALIBRATE, 1, 10, 8), 9 + 2);
+    ck_assert_int_eq(left_at(1000, QDQ_STAGE_WRITE, 0, 0, 8), 2);
+}
+END_TEST
+
+/* Given ranges: nothing is calibrated, so nothing is known before evaluation's samples. */
+START_TEST(no_calibration)
+{
+    api_eta_start(&eta, NULL);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, 0, 10), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_WRITE, 0, 0, 10), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_EVALUATE, 0, 10, 0), -1);
+    ck_assert_int_eq(left_at(1000, QDQ_STAGE_EVALUATE, 5, 10, 0), 1);
+}
+END_TEST
+
+/* Counts that no run tells, and yet nothing breaks. */
+START_TEST(odd_counts)
+{
+    api_eta_start(&eta, &(struct api_pace){1e300, 1e300});
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 0, UINT64_MAX, UINT64_MAX), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_CALIBRATE, 9, 3, 0), -1);
+    ck_assert_int_eq(left_at(0, QDQ_STAGE_EVALUATE, 9, 3, 0), -1);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/eta");
+    TCase *c = tcase_create("eta");
+    tcase_add_test(c, first_run);
+    tcase_add_test(c, later_run);
+    tcase_add_test(c, no_calibration);
+    tcase_add_test(c, odd_counts);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)
