@@ -158,10 +158,10 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
 static enum qdq_code
 stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
 {
-    enum qdq_tristate wanted = job->work->spec->evaluate;
+    const struct qdq_spec *spec = job->work->spec;
     struct qdqi_runtime *runtime = NULL;
     struct qdq_error why = {0};
-    bool asked = wanted == QDQ_YES || qdqi_gates_ask(&job->work->spec->accept);
+    bool asked = spec->evaluate == QDQ_YES || qdqi_gates_ask(&spec->accept);
     if (!wants_evaluation(job))
         return QDQ_OK;
     if (!job->dataset)

@@ -32,6 +32,8 @@ SPECS = {
     "default": {},
     "by tensor": {"weights": {"granularity": "tensor"}, "evaluate": False},
     "partial": {"mode": "partial", "layers": [{"class": "Add"}, {"match": "stem/*"}]},
+    "integer weights": {"weights": {"storage": "dq", "method": "mse"}},
+    "entropy": {"calibration": {"method": "entropy", "batch": 2}},
     "case": {"cases": ["residual"], "layer_support": [
         {"class": "GlobalMaxPool", "kind": "non_weighted"}]},
     "some given": {"calibration": {"ranges": {"x": [-0.1, 0.3]}, "max_samples": 3}},
@@ -64,6 +66,19 @@ def test_same_bytes_without_data(daemon, name):
     assert frozen(daemon, again) == text
     if name != "by tensor":
         assert report["evaluation"] and daemon.report(again)["evaluation"] is None
+
+
+def test_random_samples(daemon):
+    model = daemon.upload("models", nets.block_net())
+    job = daemon.submit(model=model, spec={"calibration": {
+        "random_samples": 4, "dims": {"n": 1}}})
+    document = daemon.succeeded(job)
+    spec = json.loads(frozen(daemon, job))
+    assert spec["calibration"]["random_samples"] == 4
+    assert "source" not in spec["calibration"]
+    again = daemon.submit(model=model, spec=spec)
+    assert daemon.succeeded(again)["result"] == document["result"]
+    assert all(t["method"] == "given" for t in daemon.report(again)["tensors"])
 
 
 def test_metadata(daemon):
