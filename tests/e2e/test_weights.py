@@ -122,6 +122,18 @@ def test_daemon_gives_the_same_bytes(daemon, tmp_path):
             == onnx.load_model_from_string(local).graph)
 
 
+def test_evaluation_reads_integers(daemon):
+    """Both storages of one model cost the same."""
+    found = []
+    for storage in ("qdq", "dq"):
+        job = daemon.submit_glyphs(spec={"weights": {"storage": storage},
+                                         "evaluate": {"samples": 32}})
+        daemon.succeeded(job)
+        (output,) = daemon.report(job)["evaluation"]["outputs"]
+        found.append(output["sqnr_db"])
+    assert found[0] == pytest.approx(found[1], abs=0.5)
+
+
 @pytest.mark.parametrize("member, value, code", [
     ("storage", "int8", "invalid_spec"), ("method", "entropy", "invalid_spec"),
     ("dtype", "int4", "unsupported")])
