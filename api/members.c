@@ -127,7 +127,7 @@ static const struct member members[] = {
      0},
     {"/calibration/on_nonfinite", STRING, CHOICE, FIELD(calibration.on_nonfinite),
      NAMES("error", "skip_sample", NULL), 0},
-    {"/equalize", BOOL, FIXED, NO_FIELD, ONLY("false"), 0},
+    {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
     {"/evaluate", BOOL | OBJECT, read_evaluate, write_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_read_count, NULL, FIELD(evaluate_samples), NULL,
      1},

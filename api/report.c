@@ -138,6 +138,25 @@ encode_evaluation(const struct qdq_report *report)
 }
 
 static json_t *
+encode_equalized(const void *items, size_t i)
+{
+    const struct qdq_equalization *row = (const struct qdq_equalization *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o}", "first", api_json_text(row->first),
+                     "second", api_json_text(row->second), "channels",
+                     integer(row->channels), "reason", api_json_text(row->reason));
+}
+
+/* null when it was not asked for. */
+static json_t *
+encode_equalization(const struct qdq_report *report)
+{
+    if (!report->spec->equalize)
+        return json_null();
+    return api_json_list(report->equalization, report->n_equalization,
+                         encode_equalized);
+}
+
+static json_t *
 encode_calibration(const struct qdq_report *report)
 {
     if (!report->dataset_id && report->calibration_samples == 0)
@@ -242,7 +261,7 @@ api_report_encode(const struct qdq_report *report)
 {
     return api_json_dump(
         json_pack(
-            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device),
@@ -250,8 +269,8 @@ api_report_encode(const struct qdq_report *report)
             api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
-            "evaluation", encode_evaluation(report), "timings", encode_timings(report),
-            "warnings",
+            "equalization", encode_equalization(report), "evaluation",
+            encode_evaluation(report), "timings", encode_timings(report), "warnings",
             api_json_list(report->warnings, report->n_warnings, encode_warning)),
         0);
 }

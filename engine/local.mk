@@ -43,6 +43,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/cases/sandbox.c engine/cases/sandbox.h \
 	engine/cases/script.c engine/cases/script.h \
 	engine/engine.c \
+	engine/equalize/balance.c engine/equalize/balance.h \
+	engine/equalize/chain.c engine/equalize/chain.h \
+	engine/equalize/equalize.c engine/equalize/equalize.h \
+	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/evaluate.c \
 	engine/evaluate/gates.c engine/evaluate/gates.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \

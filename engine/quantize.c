@@ -5,6 +5,7 @@
 
 #include "data/inputs.h"
 #include "data/random.h"
+#include "equalize/equalize.h"
 #include "evaluate/gates.h"
 #include "model/write.h"
 #include "rewrite/insert.h"
@@ -50,7 +51,7 @@ static enum qdq_code
 stage_load(struct qdqi_job *job, struct qdq_error *err)
 {
     enum qdq_code code = qdq_model_open(job->work->model, &job->report->model, err);
-    job->model = job->report->model;
+    job->original = job->model = job->report->model;
     if (!code && job->work->dataset >= 0 &&
         job->work->spec->calibration.random_samples > 0)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
@@ -77,6 +78,26 @@ check_gates(const struct qdqi_job *job, struct qdq_error *err)
                              "accept needs an evaluation, and there is no data to "
                              "evaluate with");
     return QDQ_OK;
+}
+
+/* Equalization comes first: all that follows sees the model that is quantized. */
+static enum qdq_code
+stage_equalize(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_report *report = &job->report->view;
+    if (!job->work->spec->equalize)
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_equalize(job->original, job->arena, &report->equalization,
+                      &report->n_equalization, &job->report->equalized, err);
+    if (code)
+        return code;
+    if (job->report->equalized) {
+        job->model = job->report->equalized;
+        return QDQ_OK;
+    }
+    return qdqi_warn(&job->warnings, job->arena, err, "nothing_equalized", NULL,
+                     "no two layers of the model could be equalized with each other");
 }
 
 /* The samples that the spec makes up, of the inputs as it sizes them. */
@@ -192,6 +213,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     switch (stage) {
     case QDQ_STAGE_LOAD:
         return stage_load(job, err);
+    case QDQ_STAGE_EQUALIZE:
+        return stage_equalize(job, err);
     case QDQ_STAGE_PLAN:
         return stage_plan(job, err);
     case QDQ_STAGE_CALIBRATE:

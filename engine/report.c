@@ -99,7 +99,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_report *r = &job->report->view;
     const struct qdq_work *work = job->work;
     struct qdq_given_range *ranges;
-    r->model = &job->model->info;
+    r->model = &job->original->info;
     r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
@@ -107,7 +107,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
     r->device = "cpu";
     r->plan = &job->plan->view;
-    r->size_before = job->model->size;
+    r->size_before = job->original->size;
     r->warnings = job->warnings.rows;
     r->n_warnings = job->warnings.n;
     if (!r->spec || (work->model_id && !r->model_id) ||
@@ -135,6 +135,7 @@ qdq_report_free(struct qdq_report **report)
         return;
     struct qdqi_report *r = (struct qdqi_report *)*report;
     qdq_plan_free(&r->plan);
+    qdq_model_free(&r->equalized);
     qdq_model_free(&r->model);
     struct qdqi_arena *arena = r->arena; /* the report itself lies in it */
     qdqi_arena_free(&arena);

@@ -25,16 +25,18 @@ struct qdqi_report {
     struct qdq_report view; /* first: the caller's pointer */
     struct qdqi_arena *arena;
     struct qdq_model *model;
+    struct qdq_model *equalized; /* NULL: the model as it is */
     struct qdq_plan *plan;
 };
 
 struct qdqi_job {
     struct qdq_engine *engine;
     const struct qdq_work *work;
-    struct qdqi_report *report; /* owns model and plan */
+    struct qdqi_report *report; /* owns models and plan */
     struct qdqi_arena *arena;   /* the report's */
     struct qdqi_arena *scratch; /* edited models; dies with the job */
-    struct qdq_model *model;
+    struct qdq_model *original; /* as it was given */
+    struct qdq_model *model;    /* that is quantized: the original, or it equalized */
     struct qdq_plan *plan;
     struct qdq_dataset *dataset; /* given or made up; NULL: neither */
     struct qdq_model_info fixed; /* the model's, as the spec sizes its inputs */

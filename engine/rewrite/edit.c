@@ -31,11 +31,12 @@ struct usage {
 struct qdqi_edit {
     const struct qdq_model *source;
     struct qdqi_arena *arena;
-    struct qdqi_map *names;  /* those added here; the source's are in its index */
-    struct qdqi_map *read;   /* tensors of the source that added nodes read */
-    struct qdqi_map *usages; /* tensor -> struct usage */
-    bool *dropped;           /* by source node */
-    size_t n_dropped;        /* initializers and nodes */
+    struct qdqi_map *names;    /* those added here; the source's are in its index */
+    struct qdqi_map *read;     /* tensors of the source that added nodes read */
+    struct qdqi_map *usages;   /* tensor -> struct usage */
+    struct qdqi_map *replaced; /* initializer -> what stands in its place */
+    bool *dropped;             /* by source node */
+    size_t n_dropped;          /* initializers and nodes */
     struct qdqi_bulks all_bulks;
     Onnx__NodeProto **changed;        /* by source node: its copy, or NULL */
     struct insertion **first, **last; /* by place, n_nodes + 1 of them */
@@ -90,11 +91,13 @@ qdqi_edit_new(const struct qdq_model *source, struct qdqi_arena *arena)
     e->names = qdqi_map_new(arena);
     e->read = qdqi_map_new(arena);
     e->usages = qdqi_map_new(arena);
+    e->replaced = qdqi_map_new(arena);
     e->dropped = grab(e, n, sizeof *e->dropped);
     e->changed = grab(e, n, sizeof *e->changed);
     e->first = grab(e, n + 1, sizeof *e->first);
     e->last = grab(e, n + 1, sizeof *e->last);
-    return e->names && e->read && e->usages && !e->out_of_memory ? e : NULL;
+    return e->names && e->read && e->usages && e->replaced && !e->out_of_memory ? e
+                                                                                : NULL;
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -260,24 +263,78 @@ qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype
     t->raw_data.len = n * qdqi_dtype_size((int)dtype);
 }
 
+/*
+ * Makes a tensor's data a bulk of the edit: a private field behind what else the file
+ * says of the tensor that is unknown.
+ */
+static void
+set_made(struct qdqi_edit *e, Onnx__TensorProto *t, uint64_t size,
+         const struct qdqi_made *made)
+{
+    size_t n = t->base.n_unknown_fields, kept = 0;
+    struct qdqi_bulk *bulk = grab(e, 1, sizeof *bulk);
+    ProtobufCMessageUnknownField *fields = grab(e, n + 1, sizeof *fields);
+    uint8_t *reference = grab(e, QDQI_BULK_REFERENCE, 1);
+    if (!bulk || !fields || !reference)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (t->base.unknown_fields[i].tag != QDQI_BULK_FIELD)
+            fields[kept++] = t->base.unknown_fields[i];
+    size_t len = qdqi_bulk_reference(reference, e->source->bulks.n + e->bulks.n);
+    *bulk = (struct qdqi_bulk){.size = size, .field = RAW_DATA, .made = made};
+    fields[kept++] = (ProtobufCMessageUnknownField){
+        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
+    t->base.unknown_fields = fields;
+    t->base.n_unknown_fields = kept;
+    append(e, &e->bulks, bulk);
+}
+
 void
 qdqi_edit_add_made(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
                    size_t rank, const int64_t *dims, uint64_t size,
                    const struct qdqi_made *made)
 {
     Onnx__TensorProto *t = e ? add_tensor(e, name, dtype, rank, dims) : NULL;
-    struct qdqi_bulk *bulk = t ? grab(e, 1, sizeof *bulk) : NULL;
-    ProtobufCMessageUnknownField *field = t ? grab(e, 1, sizeof *field) : NULL;
-    uint8_t *reference = t ? grab(e, QDQI_BULK_REFERENCE, 1) : NULL;
-    if (!bulk || !field || !reference)
+    if (t)
+        set_made(e, t, size, made);
+}
+
+/* Makes a Constant hold another tensor. */
+static void
+set_value(struct qdqi_edit *e, size_t i, Onnx__TensorProto *t)
+{
+    Onnx__NodeProto *node = change_node(e, i);
+    Onnx__AttributeProto **all = node ? grab(e, node->n_attribute, sizeof *all) : NULL;
+    Onnx__AttributeProto *value = grab(e, 1, sizeof *value);
+    if (!all || !value)
         return;
-    size_t len = qdqi_bulk_reference(reference, e->source->bulks.n + e->bulks.n);
-    *bulk = (struct qdqi_bulk){.size = size, .field = RAW_DATA, .made = made};
-    *field = (ProtobufCMessageUnknownField){
-        QDQI_BULK_FIELD, PROTOBUF_C_WIRE_TYPE_VARINT, len, reference};
-    t->base.unknown_fields = field;
-    t->base.n_unknown_fields = 1;
-    append(e, &e->bulks, bulk);
+    for (size_t k = 0; k < node->n_attribute; k++) {
+        all[k] = node->attribute[k];
+        if (!all[k]->name || strcmp(all[k]->name, "value") != 0)
+            continue;
+        *value = *all[k];
+        value->t = t;
+        all[k] = value;
+    }
+    node->attribute = all;
+}
+
+void
+qdqi_edit_set_made(struct qdqi_edit *e, const struct qdqi_tensor *tensor, uint64_t size,
+                   const struct qdqi_made *made)
+{
+    Onnx__TensorProto *t = e ? grab(e, 1, sizeof *t) : NULL;
+    if (!t)
+        return;
+    *t = *tensor->constant;
+    t->n_float_data = t->n_double_data = t->n_int32_data = t->n_int64_data = 0;
+    t->n_uint64_data = 0;
+    t->has_raw_data = 0;
+    set_made(e, t, size, made);
+    if (tensor->producer >= 0)
+        set_value(e, (size_t)tensor->producer, t);
+    else if (!qdqi_map_put(e->replaced, tensor->name, t))
+        e->out_of_memory = true;
 }
 
 void
@@ -440,6 +497,21 @@ joined(struct qdqi_edit *e, void *rows, size_t n, const struct list *added,
 }
 
 static void
+replace_initializers(struct qdqi_edit *e, Onnx__GraphProto *graph)
+{
+    if (qdqi_map_size(e->replaced) == 0)
+        return;
+    Onnx__TensorProto **all = grab(e, graph->n_initializer, sizeof *all);
+    if (!all)
+        return;
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        Onnx__TensorProto *t = qdqi_map_get(e->replaced, graph->initializer[i]->name);
+        all[i] = t ? t : graph->initializer[i];
+    }
+    graph->initializer = all;
+}
+
+static void
 merge_nodes(struct qdqi_edit *e, Onnx__GraphProto *graph)
 {
     size_t n = e->source->graph.n_nodes, filled = 0;
@@ -543,6 +615,7 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
     *graph = *model->graph;
     model->graph = graph;
     merge_nodes(e, graph);
+    replace_initializers(e, graph);
     merge_bulks(e);
     leave_out_dropped(e, graph);
     graph->initializer = joined(e, graph->initializer, graph->n_initializer,

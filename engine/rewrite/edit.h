@@ -44,6 +44,11 @@ void qdqi_edit_add_made(struct qdqi_edit *edit, const char *name, enum qdqi_dtyp
                         size_t rank, const int64_t *dims, uint64_t size,
                         const struct qdqi_made *made);
 
+/* Gives an initializer, or the `value` of a Constant, other elements of its type and
+   shape, which are made when the model is written: `size` bytes. */
+void qdqi_edit_set_made(struct qdqi_edit *edit, const struct qdqi_tensor *tensor,
+                        uint64_t size, const struct qdqi_made *made);
+
 /*
  * Takes out a constant of the source that nothing reads any more, with the nodes that
  * make it and what only they read. To be asked when all inputs are set.

@@ -192,7 +192,7 @@ SPECS = [
     ('{"evaluate": 1e400}', None, None, None),
     ({"weights": {"dtype": "int4"}}, 422, "unsupported", "/weights/dtype"),
     ({"float": "float16"}, 422, "unsupported", "/float"),
-    ({"equalize": True}, 422, "unsupported", "/equalize"),
+    ({"equalize": 1}, 422, "invalid_spec", "/equalize"),
 ]
 
 

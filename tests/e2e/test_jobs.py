@@ -251,7 +251,7 @@ def test_progress_is_told(slow, service):
         return document["state"] in ENDED
 
     eventually(over)
-    stages = ["load", "plan", "calibrate", "quantize", "write", "evaluate"]
+    stages = ["load", "equalize", "plan", "calibrate", "quantize", "write", "evaluate"]
     assert seen == [stage for stage in stages if stage in seen]
     assert len(seen) >= 4
 

@@ -3,6 +3,7 @@ EXTRA_DIST += tests/unit/builder.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/test_engine_cases \
 	tests/unit/test_engine_constant \
+	tests/unit/test_engine_equalize \
 	tests/unit/test_engine_gates \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
@@ -19,6 +20,7 @@ FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory
 tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_cases_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 
 # The model door: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_model

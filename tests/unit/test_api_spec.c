@@ -292,7 +292,6 @@ static const struct refused_spec refused[] = {
     LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),
     LATER("{\"float\":\"float16\"}", "/float"),
     LATER("{\"calibration\":{\"method\":\"output_mse\"}}", "/calibration/method"),
-    LATER("{\"equalize\":true}", "/equalize"),
     INVALID("{\"accept\":[]}", "/accept", "an object, not an array"),
     INVALID("{\"accept\":{\"sqnr_db\":30}}", "/accept/sqnr_db",
             "known are min_sqnr_db, min_cosine"),
@@ -358,7 +357,7 @@ encode_some(void)
     return decode_and_encode("{\"calibration\":{\"ranges\":\"TRT-1\\na: 0\","
                              "\"dims\":{\"n\":3},\"random_samples\":1,\"random\":"
                              "{\"x\":[0,1]}},"
-                             "\"evaluate\":{\"samples\":3},\"equalize\":false}");
+                             "\"evaluate\":{\"samples\":3},\"equalize\":true}");
 }
 
 START_TEST(test_no_memory)

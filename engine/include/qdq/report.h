@@ -46,6 +46,13 @@ struct qdq_missed_gate {
     const char *why;     /* there is none; else NULL */
 };
 
+/* What equalization did with a layer and the next one that it feeds. */
+struct qdq_equalization {
+    const char *first, *second; /* layers; second NULL: none was found */
+    size_t channels;            /* between them that were scaled; 0: left alone */
+    const char *reason;         /* "equalized", or why not */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -67,6 +74,8 @@ struct qdq_report {
     const struct qdq_weight_report *weights;
     int64_t evaluated_samples; /* 0: no evaluation was made, outputs is empty */
     const struct qdq_output_report *outputs;
+    size_t n_equalization;
+    const struct qdq_equalization *equalization; /* one row a layer with a weight */
     size_t n_missed; /* 0: the model is accepted, or nothing was asked of it */
     const struct qdq_missed_gate *missed;
     const struct qdq_timing *timings;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages of a quantization in their order: QDQ_STAGE(NAME, "name"). */
 QDQ_STAGE(LOAD, "load")
+QDQ_STAGE(EQUALIZE, "equalize")
 QDQ_STAGE(PLAN, "plan")
 QDQ_STAGE(CALIBRATE, "calibrate")
 QDQ_STAGE(QUANTIZE, "quantize")

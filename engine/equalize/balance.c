@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between two layers, channel c of what the first puts out may be multiplied by any
+ * t > 0 when what the second makes of it is divided by t. With r1 and r2 the largest
+ * magnitudes of what belongs to the channel in the first and in the second layer,
+ * t = sqrt(r2 / r1) makes both the same: a channel then uses as much of the integers'
+ * range on one side as on the other. Chains share layers, so this is repeated until
+ * nothing moves.
+ *
+ * The factors that are applied are the nearest powers of two. Then products, sums,
+ * Relus and pools scale exactly, in any order of summation, and the model computes what
+ * it did bit for bit (but for numbers at the ends of float32's range); a channel is at
+ * most a factor of sqrt(2) away from its place, half a bit.
+ */
+#include "config.h"
+#include "equalize/balance.h"
+
+#include <math.h>
+
+enum {
+    MAX_SWEEPS = 32,
+    MAX_EXPONENT = 20, /* more is no skew but a dead channel */
+};
+#define BIAS_SHARE (1.0 / 16)
+#define TOLERANCE (1.0 / 64) /* of an exponent */
+#define TINY 0x1p-64         /* a channel below is as good as zero */
+
+struct balancing {
+    const struct qdqi_chain *chains;
+    size_t n;
+    struct qdqi_balance *to;
+    double **exponents; /* by chain and channel */
+    bool *waiting;      /* by chain: a layer has changed since its turn */
+    size_t *by_first;   /* by node: chain + 1 that begins there, or 0 */
+    size_t *by_second;
+    double *r1, *r2; /* as large as any layer asks for */
+};
+
+/* --- ranges --------------------------------------------------------------- */
+
+static double
+largest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * What a channel is in the first layer. A bias counts only where it outweighs all that
+ * the weights can be expected to put out: a channel that is hardly more than its bias
+ * must not be blown up for the sake of its weights.
+ */
+static void
+range_of_first(struct balancing *b, const struct qdqi_chain *chain)
+{
+    qdqi_weight_ranges(&chain->w1, true, b->to->layers[chain->first].in, b->r1);
+    for (size_t i = 0; i < chain->n_biases; i++)
+        for (size_t c = 0; c < chain->channels; c++) {
+            double bias = fabs(qdqi_element(chain->biases[i].bytes, c));
+            b->r1[c] = largest(b->r1[c], bias * BIAS_SHARE);
+        }
+}
+
+static void
+range_of_second(struct balancing *b, const struct qdqi_chain *chain)
+{
+    qdqi_weight_ranges(&chain->w2, false, b->to->layers[chain->second].out, b->r2);
+    for (size_t c = 0; c < chain->channels; c++) {
+        double range = 0;
+        for (size_t k = 0; k < chain->block; k++)
+            range = largest(range, b->r2[c * chain->block + k]);
+        b->r2[c] = range;
+    }
+}
+
+/* --- one chain ------------------------------------------------------------ */
+
+static double
+best_exponent(double r1, double r2)
+{
+    if (r1 < TINY || r2 < TINY)
+        return 0;
+    double best = 0.5 * log2(r2 / r1);
+    return fmin(fmax(best, -MAX_EXPONENT), MAX_EXPONENT);
+}
+
+static void
+set_scales(struct balancing *b, const struct qdqi_chain *chain, size_t c,
+           double exponent)
+{
+    b->to->layers[chain->first].out[c] = exp2(exponent);
+    for (size_t k = 0; k < chain->block; k++)
+        b->to->layers[chain->second].in[c * chain->block + k] = exp2(-exponent);
+}
+
+/* True when a channel moved by more than the tolerance. */
+static bool
+balance_chain(struct balancing *b, size_t i)
+{
+    const struct qdqi_chain *chain = &b->chains[i];
+    bool moved = false;
+    range_of_first(b, chain);
+    range_of_second(b, chain);
+    for (size_t c = 0; c < chain->channels; c++) {
+        double exponent = best_exponent(b->r1[c], b->r2[c]);
+        moved |= fabs(exponent - b->exponents[i][c]) > TOLERANCE;
+        b->exponents[i][c] = exponent;
+        set_scales(b, chain, c, exponent);
+    }
+    return moved;
+}
+
+static void
+wake(struct balancing *b, size_t chain_plus_1)
+{
+    if (chain_plus_1)
+        b->waiting[chain_plus_1 - 1] = true;
+}
+
+/* Chains in file order, again and again, but none whose layers have not changed. */
+static void
+sweep(struct balancing *b)
+{
+    bool any = true;
+    for (int s = 0; s < MAX_SWEEPS && any; s++) {
+        any = false;
+        for (size_t i = 0; i < b->n; i++) {
+            if (!b->waiting[i])
+                continue;
+            b->waiting[i] = false;
+            if (!balance_chain(b, i))
+                continue;
+            wake(b, b->by_second[b->chains[i].first]);
+            wake(b, b->by_first[b->chains[i].second]);
+            any = true;
+        }
+    }
+}
+
+/* To powers of two, and what that changes. */
+static void
+settle(struct balancing *b, size_t i)
+{
+    const struct qdqi_chain *chain = &b->chains[i];
+    size_t moved = 0;
+    for (size_t c = 0; c < chain->channels; c++) {
+        double exponent = rint(b->exponents[i][c]);
+        set_scales(b, chain, c, exponent);
+        moved += exponent != 0;
+    }
+    b->to->moved[i] = moved;
+    b->to->layers[chain->first].changed |= moved > 0;
+    b->to->layers[chain->second].changed |= moved > 0;
+}
+
+/* --- memory --------------------------------------------------------------- */
+
+static double *
+ones(struct qdqi_arena *arena, size_t n)
+{
+    double *all = qdqi_arena_array(arena, n, sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = 1;
+    return all;
+}
+
+static bool
+grow_layer(struct balancing *b, struct qdqi_arena *arena, size_t node,
+           const struct qdqi_weight *w, size_t *most)
+{
+    struct qdqi_layer_scales *layer = &b->to->layers[node];
+    *most = w->n_out > *most ? w->n_out : *most;
+    *most = w->n_in > *most ? w->n_in : *most;
+    if (layer->out)
+        return true;
+    layer->out = ones(arena, w->n_out);
+    layer->in = ones(arena, w->n_in);
+    return layer->out && layer->in;
+}
+
+static bool
+prepare(struct balancing *b, struct qdqi_arena *arena, size_t n_nodes)
+{
+    size_t most = 0;
+    b->to->layers = qdqi_arena_array(arena, n_nodes, sizeof *b->to->layers);
+    b->to->moved = qdqi_arena_array(arena, b->n, sizeof *b->to->moved);
+    b->exponents = qdqi_arena_array(arena, b->n, sizeof *b->exponents);
+    b->waiting = qdqi_arena_array(arena, b->n, sizeof *b->waiting);
+    b->by_first = qdqi_arena_array(arena, n_nodes, sizeof *b->by_first);
+    b->by_second = qdqi_arena_array(arena, n_nodes, sizeof *b->by_second);
+    if (!b->to->layers || !b->to->moved || !b->exponents || !b->waiting ||
+        !b->by_first || !b->by_second)
+        return false;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct qdqi_chain *chain = &b->chains[i];
+        if (chain->reason)
+            continue;
+        b->exponents[i] = qdqi_arena_array(arena, chain->channels, sizeof(double));
+        if (!b->exponents[i] ||
+            !grow_layer(b, arena, chain->first, &chain->w1, &most) ||
+            !grow_layer(b, arena, chain->second, &chain->w2, &most))
+            return false;
+        b->waiting[i] = true;
+        b->by_first[chain->first] = b->by_second[chain->second] = i + 1;
+    }
+    b->r1 = qdqi_arena_array(arena, most, sizeof *b->r1);
+    b->r2 = qdqi_arena_array(arena, most, sizeof *b->r2);
+    return b->r1 && b->r2;
+}
+
+enum qdq_code
+qdqi_balance(const struct qdq_model *model, const struct qdqi_chain *chains, size_t n,
+             struct qdqi_arena *arena, struct qdqi_balance *ret, struct qdq_error *err)
+{
+    struct balancing b = {.chains = chains, .n = n, .to = ret};
+    if (!prepare(&b, arena, model->graph.n_nodes))
+        return qdqi_no_memory(err);
+    sweep(&b);
+    for (size_t i = 0; i < n; i++)
+        if (!chains[i].reason)
+            settle(&b, i);
+    return QDQ_OK;
+}

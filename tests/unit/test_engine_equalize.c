@@ -1,0 +1,1083 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Equalization: the function stays, bit for bit, the channels become alike, and what
+ * does not fit is left alone. The function is that of a small float64 interpreter:
+ * activations are [1, channels, length] or [1, channels], kernels have one axis.
+ */
+#include "config.h"
+
+#include "builder.h"
+#include "equalize/balance.h"
+#include "equalize/equalize.h"
+#include "failing.h"
+
+#include <float.h>
+#include <math.h>
+
+/* --- models --------------------------------------------------------------- */
+
+enum { LENGTH = 9 }; /* of the input's last axis, where there is one */
+
+/* A weight of random values; its channels along `axis` differ in size, wildly. */
+static Onnx__TensorProto *
+skewed(struct builder *b, const char *name, int axis, size_t rank, const int64_t *dims)
+{
+    Onnx__TensorProto *t = builder_weight(b, name, rank, dims);
+    float *data = (float *)t->raw_data.data;
+    uint32_t state = (uint32_t)name[0] * 2654435761U + (uint32_t)name[1];
+    size_t step = 1;
+    for (size_t i = rank; axis >= 0 && i-- > (size_t)axis + 1;)
+        step *= (size_t)dims[i];
+    for (size_t i = 0; i < t->raw_data.len / sizeof *data; i++) {
+        state = state * 1664525U + 1013904223U;
+        size_t channel = axis < 0 ? 0 : i / step % (size_t)dims[axis];
+        data[i] = ((float)(state >> 8) / (1 << 23) - 1) *
+                  powf(5, (float)(channel * 3 % 5) - 2);
+    }
+    return t;
+}
+#define DIMS(...)     \
+    (const int64_t[]) \
+    {                 \
+        __VA_ARGS__   \
+    }
+#define N_DIMS(...) (sizeof(DIMS(__VA_ARGS__)) / sizeof(int64_t))
+#define SKEWED(b, name, axis, ...) \
+    skewed(b, name, axis, N_DIMS(__VA_ARGS__), DIMS(__VA_ARGS__))
+
+static void
+begin(struct builder *b)
+{
+    builder_init(b, 13);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_output(b, "y", QDQI_FLOAT32);
+}
+
+/* x -> Conv -> h, five channels */
+static void
+first_conv(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 5, 3, 2);
+    SKEWED(b, "b1", 0, 5);
+    builder_node(b, "Conv", "first", "x,w1,b1", "h");
+}
+
+static void
+second_conv(struct builder *b, const char *input)
+{
+    SKEWED(b, "w2", -1, 4, 5, 2);
+    SKEWED(b, "b2", -1, 4);
+    char inputs[64];
+    snprintf(inputs, sizeof inputs, "%s,w2,b2", input);
+    builder_node(b, "Conv", "second", inputs, "y");
+}
+
+static void
+conv_conv(struct builder *b)
+{
+    first_conv(b);
+    second_conv(b, "h");
+}
+
+static void
+conv_relu_conv(struct builder *b)
+{
+    first_conv(b);
+    builder_node(b, "Relu", "relu", "h", "r");
+    second_conv(b, "r");
+}
+
+static void
+conv_leaky_conv(struct builder *b)
+{
+    first_conv(b);
+    builder_attribute(b, builder_node(b, "LeakyRelu", "leaky", "h", "r"), "alpha")->f =
+        0.3F;
+    second_conv(b, "r");
+}
+
+static void
+conv_prelu_conv(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "slope", 0, 5, 1);
+    builder_node(b, "PRelu", "prelu", "h,slope", "r");
+    second_conv(b, "r");
+}
+
+static void
+conv_clip_conv(struct builder *b)
+{
+    first_conv(b);
+    ((float *)builder_weight(b, "zero", 0, NULL)->raw_data.data)[0] = 0;
+    builder_node(b, "Clip", "clip", "h,zero", "r");
+    second_conv(b, "r");
+}
+
+/* Everything that may stand between two convolutions, one after the other. */
+static void
+conv_long_way_conv(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "c1", 1, 1, 5, 1);
+    builder_node(b, "Identity", "identity", "h", "i");
+    builder_node(b, "Add", "add", "c1,i", "a");
+    builder_node(b, "Dropout", "dropout", "a", "d");
+    builder_ints(b, builder_node(b, "MaxPool", "max", "d", "m"), "kernel_shape", 1,
+                 DIMS(2));
+    builder_node(b, "Relu", "relu", "m", "r");
+    builder_ints(b, builder_node(b, "AveragePool", "mean", "r", "p"), "kernel_shape", 1,
+                 DIMS(2));
+    second_conv(b, "p");
+}
+
+/* Depthwise: every channel for itself; then pointwise. Both are chains. */
+static void
+conv_depthwise_conv(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "dw", 0, 5, 1, 2);
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_int(b, builder_node(b, "Conv", "depthwise", "r,dw", "d"), "group", 5);
+    builder_node(b, "Relu", "relu2", "d", "e");
+    second_conv(b, "e");
+}
+
+/* Two groups on both sides, of other sizes. */
+static void
+grouped_grouped(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 6, 2, 1);
+    SKEWED(b, "w2", -1, 4, 3, 2);
+    builder_int(b, builder_node(b, "Conv", "first", "x,w1", "h"), "group", 2);
+    builder_int(b, builder_node(b, "Conv", "second", "h,w2", "y"), "group", 2);
+}
+
+/* ConvTranspose in both places, the first in two groups. */
+static void
+transposed(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 3, 2);
+    SKEWED(b, "b1", -1, 6);
+    SKEWED(b, "w2", -1, 6, 2, 3);
+    builder_int(b, builder_node(b, "ConvTranspose", "first", "x,w1,b1", "h"), "group",
+                2);
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "ConvTranspose", "second", "r,w2", "y");
+}
+
+static void
+conv_pool_flatten_gemm(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 4, 5);
+    SKEWED(b, "b2", -1, 4);
+    builder_node(b, "GlobalAveragePool", "pool", "h", "p");
+    builder_node(b, "Flatten", "flatten", "p", "f");
+    builder_int(b, builder_node(b, "Gemm", "second", "f,w2,b2", "y"), "transB", 1);
+}
+
+/* Channels become blocks of eight. */
+static void
+conv_reshape_matmul(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 40, 3);
+    builder_ints_weight(b, "shape", 2, DIMS(0, -1));
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "Reshape", "reshape", "r,shape", "f");
+    builder_node(b, "MatMul", "second", "f,w2", "y");
+}
+
+static void
+gemm_gemm(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "b1", 1, 1, 5);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "Gemm", "first", "x,w1,b1", "h");
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "Gemm", "second", "r,w2", "y");
+}
+
+static void
+matmul_matmul(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "b1", 0, 5);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "MatMul", "first", "x,w1", "m");
+    builder_node(b, "Add", "add", "m,b1", "h");
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "MatMul", "second", "r,w2", "y");
+}
+
+/* Weights beyond the size that stays in the skeleton, and one in a Constant. */
+static void
+large(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 40, 4, 3);
+    SKEWED(b, "b1", 0, 40);
+    SKEWED(b, "w2", -1, 30, 40, 3);
+    builder_node(b, "Conv", "first", "x,w1,b1", "h");
+    builder_node(b, "Conv", "second", "h,w2,", "y");
+    Onnx__NodeProto *constant = builder_node(b, "Constant", "constant", "", "b2");
+    builder_tensor(b, constant, "value", SKEWED(b, "zz", 0, 30));
+    b->nodes[1]->input[2] = b->nodes[2]->output[0];
+    b->graph.n_initializer--;
+    SKEWED(b, "w3", -1, 2, 30, 1);
+    b->nodes[1]->output[0] = qdqi_arena_strdup(b->arena, "k");
+    builder_node(b, "Conv", "third", "k,w3", "y");
+}
+
+/* Three layers, of which the middle one is in two chains. */
+static void
+three(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "m2", 0, 6, 5, 1);
+    SKEWED(b, "n2", 0, 6);
+    SKEWED(b, "w3", -1, 3, 6, 1);
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "Conv", "middle", "r,m2,n2", "k");
+    builder_node(b, "Relu", "relu2", "k", "l");
+    builder_node(b, "Conv", "last", "l,w3", "y");
+}
+
+/* --- the interpreter ------------------------------------------------------ */
+
+struct value {
+    size_t channels, length; /* length 1: also of [1, channels] */
+    double data[512];
+};
+
+static double
+stored(const struct qdq_model *m, const struct qdqi_node *node, size_t input, size_t i)
+{
+    struct qdqi_constant c;
+    if (input >= node->proto->n_input || !node->inputs[input])
+        return 0;
+    ck_assert_int_eq(qdqi_constant_read(m, node->inputs[input], &c, NULL), QDQ_OK);
+    return qdqi_element(c.bytes, c.n == 1 ? 0 : i);
+}
+
+static const int64_t *
+weight_dims(const struct qdqi_node *node)
+{
+    return node->inputs[1]->constant->dims;
+}
+
+static void
+run_conv(const struct qdq_model *m, const struct qdqi_node *node, const struct value *x,
+         struct value *y)
+{
+    const int64_t *dims = weight_dims(node);
+    size_t group = (size_t)qdqi_node_int(node->proto, "group", 1);
+    size_t out = (size_t)dims[0], in = (size_t)dims[1], k = (size_t)dims[2];
+    ck_assert_uint_eq(in * group, x->channels);
+    y->channels = out;
+    y->length = x->length - k + 1;
+    for (size_t o = 0; o < out; o++)
+        for (size_t p = 0; p < y->length; p++) {
+            double sum = stored(m, node, 2, o);
+            for (size_t i = 0; i < in; i++)
+                for (size_t j = 0; j < k; j++)
+                    sum += stored(m, node, 1, (o * in + i) * k + j) *
+                           x->data[(o / (out / group) * in + i) * x->length + p + j];
+            y->data[o * y->length + p] = sum;
+        }
+}
+
+static void
+run_transposed(const struct qdq_model *m, const struct qdqi_node *node,
+               const struct value *x, struct value *y)
+{
+    const int64_t *dims = weight_dims(node);
+    size_t group = (size_t)qdqi_node_int(node->proto, "group", 1);
+    size_t in = (size_t)dims[0], out = (size_t)dims[1], k = (size_t)dims[2];
+    ck_assert_uint_eq(in, x->channels);
+    y->channels = out * group;
+    y->length = x->length + k - 1;
+    for (size_t o = 0; o < y->channels; o++)
+        for (size_t p = 0; p < y->length; p++)
+            y->data[o * y->length + p] = stored(m, node, 2, o);
+    for (size_t i = 0; i < in; i++)
+        for (size_t o = 0; o < out; o++)
+            for (size_t p = 0; p < x->length; p++)
+                for (size_t j = 0; j < k; j++)
+                    y->data[(i / (in / group) * out + o) * y->length + p + j] +=
+                        stored(m, node, 1, (i * out + o) * k + j) *
+                        x->data[i * x->length + p];
+}
+
+static void
+run_matrix(const struct qdq_model *m, const struct qdqi_node *node,
+           const struct value *x, struct value *y)
+{
+    const int64_t *dims = weight_dims(node);
+    bool transposed = qdqi_node_int(node->proto, "transB", 0) != 0;
+    size_t in = (size_t)dims[transposed], out = (size_t)dims[!transposed];
+    ck_assert_uint_eq(in, x->channels * x->length);
+    y->channels = out;
+    y->length = 1;
+    for (size_t o = 0; o < out; o++) {
+        y->data[o] = stored(m, node, 2, o);
+        for (size_t i = 0; i < in; i++)
+            y->data[o] +=
+                x->data[i] * stored(m, node, 1, transposed ? o * in + i : i * out + o);
+    }
+}
+
+static void
+run_pool(const struct qdqi_node *node, const struct value *x, struct value *y)
+{
+    bool all = qdqi_node_is(node->proto, "GlobalAveragePool");
+    bool max = qdqi_node_is(node->proto, "MaxPool");
+    size_t k = all ? x->length : 2;
+    y->length = x->length - k + 1;
+    for (size_t c = 0; c < x->channels; c++)
+        for (size_t p = 0; p < y->length; p++) {
+            const double *from = &x->data[c * x->length + p];
+            double sum = 0, largest = from[0];
+            for (size_t j = 0; j < k; j++) {
+                sum += from[j];
+                largest = fmax(largest, from[j]);
+            }
+            y->data[c * y->length + p] = max ? largest : sum / (double)k;
+        }
+}
+
+static double
+run_element(const struct qdq_model *m, const struct qdqi_node *node, size_t channel,
+            double v)
+{
+    const Onnx__AttributeProto *alpha = qdqi_node_attribute(node->proto, "alpha");
+    if (qdqi_node_is(node->proto, "Relu") || qdqi_node_is(node->proto, "Clip"))
+        return v > 0 ? v : 0;
+    if (qdqi_node_is(node->proto, "LeakyRelu"))
+        return v > 0 ? v : v * alpha->f;
+    if (qdqi_node_is(node->proto, "PRelu"))
+        return v > 0 ? v : v * stored(m, node, 1, channel);
+    if (qdqi_node_is(node->proto, "Add"))
+        return v + stored(m, node, node->inputs[0]->is_fixed ? 0 : 1, channel);
+    return v;
+}
+
+static void
+run_node(const struct qdq_model *m, const struct qdqi_node *node, struct value *v)
+{
+    static struct value y;
+    y = *v;
+    if (qdqi_node_is(node->proto, "Conv"))
+        run_conv(m, node, v, &y);
+    else if (qdqi_node_is(node->proto, "ConvTranspose"))
+        run_transposed(m, node, v, &y);
+    else if (qdqi_node_is(node->proto, "Gemm") || qdqi_node_is(node->proto, "MatMul"))
+        run_matrix(m, node, v, &y);
+    else if (strstr(node->proto->op_type, "Pool"))
+        run_pool(node, v, &y);
+    else
+        for (size_t i = 0; i < v->channels * v->length; i++)
+            y.data[i] = run_element(m, node, i / v->length, v->data[i]);
+    ck_assert_uint_le(y.channels * y.length, sizeof y.data / sizeof *y.data);
+    *v = y;
+}
+
+/* A chain of nodes in file order; Constants stand anywhere. */
+static void
+run_model(const struct qdq_model *m, struct value *v)
+{
+    const struct qdqi_node *first = &m->graph.nodes[0];
+    bool conv = strstr(first->proto->op_type, "Conv") != NULL;
+    v->channels =
+        conv && qdqi_node_is(first->proto, "Conv")
+            ? (size_t)(weight_dims(first)[1] * qdqi_node_int(first->proto, "group", 1))
+            : (size_t)weight_dims(first)[0];
+    v->length = conv ? LENGTH : 1;
+    for (size_t i = 0; i < v->channels * v->length; i++)
+        v->data[i] = sin((double)i + 1);
+    for (size_t i = 0; i < m->graph.n_nodes; i++)
+        if (!qdqi_node_is(m->graph.nodes[i].proto, "Constant"))
+            run_node(m, &m->graph.nodes[i], v);
+}
+
+/* --- the function stays --------------------------------------------------- */
+
+struct result {
+    struct qdq_model *source, *equalized;
+    struct qdqi_arena *arena;
+    const struct qdq_equalization *rows;
+    size_t n;
+};
+
+static struct result
+equalize(struct builder *b)
+{
+    struct result r = {.arena = qdqi_arena_new()};
+    struct qdq_error err = {0};
+    ck_assert_msg(builder_open(b, &r.source, &err) == QDQ_OK, "%s", err.text);
+    ck_assert_msg(qdqi_equalize(r.source, r.arena, &r.rows, &r.n, &r.equalized, &err) ==
+                      QDQ_OK,
+                  "%s", err.text);
+    return r;
+}
+
+static void
+finish(struct builder *b, struct result *r)
+{
+    qdq_model_free(&r->equalized);
+    qdq_model_free(&r->source);
+    qdqi_arena_free(&r->arena);
+    builder_fini(b);
+}
+
+/* How far the two sides of a channel are apart at most: 1 is equal. */
+static double
+imbalance(const struct qdq_model *m)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_chain *chains;
+    size_t n;
+    double ones[64], r1[64], r2[64], worst = 1;
+    for (size_t i = 0; i < 64; i++)
+        ones[i] = 1;
+    ck_assert_int_eq(qdqi_chains_find(m, arena, &chains, &n, NULL), QDQ_OK);
+    for (size_t i = 0; i < n; i++) {
+        if (chains[i].reason)
+            continue;
+        qdqi_weight_ranges(&chains[i].w1, true, ones, r1);
+        qdqi_weight_ranges(&chains[i].w2, false, ones, r2);
+        for (size_t c = 0; c < chains[i].channels; c++) {
+            double second = 0;
+            for (size_t k = 0; k < chains[i].block; k++)
+                second = fmax(second, r2[c * chains[i].block + k]);
+            worst = fmax(worst, fmax(r1[c] / second, second / r1[c]));
+        }
+    }
+    qdqi_arena_free(&arena);
+    return worst;
+}
+
+static const struct {
+    const char *what;
+    void (*build)(struct builder *b);
+    size_t pairs, channels; /* of the first pair */
+} pairs[] = {
+    {"conv conv", conv_conv, 1, 5},
+    {"conv relu conv", conv_relu_conv, 1, 5},
+    {"conv leaky relu conv", conv_leaky_conv, 1, 5},
+    {"conv prelu conv", conv_prelu_conv, 1, 5},
+    {"conv clip(0) conv", conv_clip_conv, 1, 5},
+    {"conv ... conv", conv_long_way_conv, 1, 5},
+    {"conv depthwise conv", conv_depthwise_conv, 2, 5},
+    {"grouped grouped", grouped_grouped, 1, 6},
+    {"transposed", transposed, 1, 6},
+    {"conv pool flatten gemm", conv_pool_flatten_gemm, 1, 5},
+    {"conv reshape matmul", conv_reshape_matmul, 1, 5},
+    {"gemm gemm", gemm_gemm, 1, 5},
+    {"matmul matmul", matmul_matmul, 1, 5},
+    {"large", large, 2, 40},
+    {"three", three, 2, 5},
+};
+
+START_TEST(the_function_stays)
+{
+    static struct value before, after;
+    struct builder b;
+    pairs[_i].build(&b);
+    struct result r = equalize(&b);
+    size_t equalized = 0;
+    for (size_t i = 0; i < r.n; i++)
+        equalized += strcmp(r.rows[i].reason, "equalized") == 0;
+    ck_assert_msg(equalized == pairs[_i].pairs, "%s: %zu pairs, %s", pairs[_i].what,
+                  equalized, r.rows[0].reason);
+    ck_assert_str_eq(r.rows[0].first, "first");
+    ck_assert_uint_gt(r.rows[0].channels, 0);
+    ck_assert_uint_le(r.rows[0].channels, pairs[_i].channels);
+    run_model(r.source, &before);
+    run_model(r.equalized, &after);
+    ck_assert_uint_eq(before.channels * before.length, after.channels * after.length);
+    for (size_t i = 0; i < before.channels * before.length; i++)
+        ck_assert_msg(before.data[i] == after.data[i], "%s: element %zu: %.17g, %.17g",
+                      pairs[_i].what, i, before.data[i], after.data[i]);
+    finish(&b, &r);
+}
+END_TEST
+
+/* One pair ends within a factor of two; where layers are shared, not far from it. */
+START_TEST(channels_become_alike)
+{
+    struct builder b;
+    pairs[_i].build(&b);
+    struct result r = equalize(&b);
+    double before = imbalance(r.source), after = imbalance(r.equalized);
+    ck_assert_msg(before > 20, "%s: %g before", pairs[_i].what, before);
+    ck_assert_msg(after <= (pairs[_i].pairs == 1 ? 2.0001 : 8), "%s: %g to %g",
+                  pairs[_i].what, before, after);
+    finish(&b, &r);
+}
+END_TEST
+
+/* What is equal needs no other model; nothing is scaled twice. */
+START_TEST(a_second_time_changes_nothing)
+{
+    struct builder b;
+    conv_relu_conv(&b);
+    struct result r = equalize(&b);
+    const struct qdq_equalization *rows;
+    struct qdq_model *again = NULL;
+    size_t n;
+    ck_assert_int_eq(qdqi_equalize(r.equalized, r.arena, &rows, &n, &again, NULL),
+                     QDQ_OK);
+    ck_assert_ptr_null(again);
+    ck_assert_str_eq(rows[0].reason, "equal already");
+    ck_assert_uint_eq(rows[0].channels, 0);
+    finish(&b, &r);
+}
+END_TEST
+
+START_TEST(all_but_numbers_stays)
+{
+    struct builder b;
+    large(&b);
+    builder_int(&b, b.nodes[0], "group", 1);
+    b.nodes[4 - 1]->name = b.nodes[0]->name; /* a duplicate, reported with a suffix */
+    struct result r = equalize(&b);
+    ck_assert_uint_eq(r.source->graph.n_nodes, r.equalized->graph.n_nodes);
+    ck_assert_uint_eq(r.source->size + strlen("_1"), r.equalized->size);
+    for (size_t i = 0; i < r.source->graph.n_nodes; i++) {
+        const struct qdqi_node *n = &r.source->graph.nodes[i];
+        ck_assert_str_eq(n->name, r.equalized->graph.nodes[i].name);
+        for (size_t k = 0; k < n->proto->n_input; k++)
+            ck_assert_str_eq(n->proto->input[k],
+                             r.equalized->graph.nodes[i].proto->input[k]);
+    }
+    finish(&b, &r);
+}
+END_TEST
+
+START_TEST(the_same_every_time)
+{
+    struct builder b, b2;
+    large(&b);
+    large(&b2);
+    struct result r = equalize(&b), r2 = equalize(&b2);
+    ck_assert_uint_eq(r.equalized->size, r2.equalized->size);
+    ck_assert_mem_eq(r.equalized->map, r2.equalized->map, r.equalized->size);
+    finish(&b, &r);
+    finish(&b2, &r2);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    struct builder b;
+    large(&b);
+    struct result r = equalize(&b);
+    enum qdq_code code = QDQ_NO_MEMORY;
+    long n = 0;
+    while (code != QDQ_OK && ++n < 1000) {
+        struct qdq_model *m = NULL;
+        const struct qdq_equalization *rows;
+        size_t n_rows;
+        fail_at = n;
+        code = qdqi_equalize(r.source, r.arena, &rows, &n_rows, &m, NULL);
+        bool reached = fail_at == 0;
+        fail_at = 0;
+        ck_assert_int_eq(code, reached ? QDQ_NO_MEMORY : QDQ_OK);
+        ck_assert_int_eq(m != NULL, code == QDQ_OK);
+        qdq_model_free(&m);
+    }
+    ck_assert_int_gt(n, 5);
+    finish(&b, &r);
+}
+END_TEST
+
+/* --- channels that are no good -------------------------------------------- */
+
+static float *
+weight_data(struct builder *b, const char *name)
+{
+    for (size_t i = 0; i < b->graph.n_initializer; i++)
+        if (strcmp(b->weights[i]->name, name) == 0)
+            return (float *)b->weights[i]->raw_data.data;
+    ck_abort_msg("no weight %s", name);
+    return NULL;
+}
+
+static float
+weight_of(const struct qdq_model *m, const char *name, size_t i)
+{
+    const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, name);
+    struct qdqi_constant c;
+    ck_assert_int_eq(qdqi_constant_read(m, t, &c, NULL), QDQ_OK);
+    return qdqi_element(c.bytes, i);
+}
+
+START_TEST(dead_channels_stay)
+{
+    struct builder b;
+    conv_relu_conv(&b);
+    float *w1 = weight_data(&b, "w1"), *w2 = weight_data(&b, "w2");
+    for (size_t i = 0; i < 6; i++) {
+        w1[0 * 6 + i] = 0;        /* makes nothing of its input */
+        w1[3 * 6 + i] = -FLT_MIN; /* as good as nothing */
+    }
+    for (size_t o = 0; o < 4; o++)
+        w2[(o * 5 + 1) * 2] = w2[(o * 5 + 1) * 2 + 1] = 0; /* nobody looks at it */
+    weight_data(&b, "b1")[0] = 1e6F;
+    weight_data(&b, "b1")[3] = 0;
+    struct result r = equalize(&b);
+    ck_assert_float_eq(weight_of(r.equalized, "w1", 3 * 6), -FLT_MIN);
+    ck_assert_float_eq(weight_of(r.equalized, "w1", 6), w1[6]);
+    ck_assert_float_eq(weight_of(r.equalized, "w2", 2), 0);
+    for (size_t i = 0; i < 5; i++)
+        ck_assert(isfinite(weight_of(r.equalized, "b1", i)));
+    finish(&b, &r);
+}
+END_TEST
+
+/* A channel that is all bias is not blown up for the sake of its weights. */
+START_TEST(a_bias_counts_where_it_outweighs)
+{
+    struct builder b;
+    conv_relu_conv(&b);
+    float *w1 = weight_data(&b, "w1"), *w2 = weight_data(&b, "w2");
+    for (size_t i = 0; i < 6; i++)
+        w1[i] = 1e-6F;
+    for (size_t o = 0; o < 4; o++)
+        w2[o * 10] = w2[o * 10 + 1] = 1;
+    weight_data(&b, "b1")[0] = 1;
+    struct result r = equalize(&b);
+    ck_assert_float_eq(weight_of(r.equalized, "b1", 0), 4);
+    finish(&b, &r);
+}
+END_TEST
+
+START_TEST(one_channel)
+{
+    struct builder b;
+    begin(&b);
+    SKEWED(&b, "w1", -1, 1, 3, 1);
+    *weight_data(&b, "w1") = 1;
+    SKEWED(&b, "w2", -1, 1, 1, 1);
+    *weight_data(&b, "w2") = 64;
+    builder_node(&b, "Conv", "first", "x,w1", "h");
+    builder_node(&b, "Conv", "second", "h,w2", "y");
+    struct result r = equalize(&b);
+    ck_assert_uint_eq(r.rows[0].channels, 1);
+    ck_assert_float_eq(weight_of(r.equalized, "w1", 0), 8);
+    ck_assert_float_eq(weight_of(r.equalized, "w2", 0), 8);
+    finish(&b, &r);
+}
+END_TEST
+
+/* --- left alone ----------------------------------------------------------- */
+
+static void
+clip_6(struct builder *b)
+{
+    first_conv(b);
+    ((float *)builder_weight(b, "zero", 0, NULL)->raw_data.data)[0] = 0;
+    ((float *)builder_weight(b, "six", 0, NULL)->raw_data.data)[0] = 6;
+    builder_node(b, "Clip", "clip", "h,zero,six", "r");
+    second_conv(b, "r");
+}
+
+static void
+clip_by_attribute(struct builder *b)
+{
+    first_conv(b);
+    b->opset.version = 6;
+    builder_attribute(b, builder_node(b, "Clip", "clip", "h", "r"), "max")->f = 6;
+    second_conv(b, "r");
+}
+
+static void
+clip_computed(struct builder *b)
+{
+    first_conv(b);
+    builder_input(b, "bound", QDQI_FLOAT32);
+    builder_node(b, "Clip", "clip", "h,bound", "r");
+    second_conv(b, "r");
+}
+
+static void
+sigmoid(struct builder *b)
+{
+    first_conv(b);
+    builder_node(b, "Sigmoid", "sigmoid", "h", "r");
+    second_conv(b, "r");
+}
+
+static void
+foreign_relu(struct builder *b)
+{
+    first_conv(b);
+    builder_node(b, "Relu", "relu", "h", "r")->domain =
+        qdqi_arena_strdup(b->arena, "com.example");
+    second_conv(b, "r");
+}
+
+static void
+residual(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_node(b, "Identity", "skip", "r", "z");
+    builder_output(b, "z", QDQI_FLOAT32);
+}
+
+static void
+graph_output(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_output(b, "r", QDQI_FLOAT32);
+}
+
+static void
+two_computed(struct builder *b)
+{
+    first_conv(b);
+    builder_node(b, "Add", "add", "h,h", "r");
+    second_conv(b, "r");
+}
+
+static void
+scalar_bias(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "b1", -1, 1);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "MatMul", "first", "x,w1", "m");
+    builder_node(b, "Add", "add", "m,b1", "h");
+    builder_node(b, "MatMul", "second", "h,w2", "y");
+}
+
+/* A bias along the last axis, which is not that of the channels. */
+static void
+bias_of_other_axis(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "c1", -1, 5);
+    builder_node(b, "Add", "add", "h,c1", "r");
+    second_conv(b, "r");
+}
+
+static void
+old_add(struct builder *b)
+{
+    first_conv(b);
+    b->opset.version = 6;
+    SKEWED(b, "c1", -1, 5);
+    builder_int(b, builder_node(b, "Add", "add", "h,c1", "r"), "axis", 1);
+    second_conv(b, "r");
+}
+
+static void
+shared_weight(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 3, 3, 1);
+    builder_node(b, "Conv", "first", "x,w1", "h");
+    builder_node(b, "Conv", "second", "h,w1", "y");
+}
+
+static void
+shared_bias(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_node(b, "Relu", "user", "b1", "z");
+    builder_output(b, "z", QDQI_FLOAT32);
+}
+
+static void
+shared_second(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_node(b, "Relu", "user", "w2", "z");
+    builder_output(b, "z", QDQI_FLOAT32);
+}
+
+static void
+weight_is_output(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_output(b, "w1", QDQI_FLOAT32);
+}
+
+static void
+computed_weight(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "v2", -1, 2, 5, 4);
+    builder_ints(b, builder_node(b, "Transpose", "turn", "v2", "w2"), "perm", 3,
+                 DIMS(2, 1, 0));
+    builder_node(b, "Conv", "second", "h,w2", "y");
+}
+
+static void
+weight_given_at_run_time(struct builder *b)
+{
+    first_conv(b);
+    builder_input(b, "w2", QDQI_FLOAT32);
+    builder_node(b, "Conv", "second", "h,w2", "y");
+}
+
+static void
+not_a_number(struct builder *b)
+{
+    conv_relu_conv(b);
+    weight_data(b, "w2")[3] = NAN;
+}
+
+static void
+infinite_bias(struct builder *b)
+{
+    conv_relu_conv(b);
+    weight_data(b, "b1")[3] = INFINITY;
+}
+
+static void
+enormous(struct builder *b)
+{
+    conv_relu_conv(b);
+    weight_data(b, "w1")[3] = FLT_MAX;
+}
+
+static void
+float64_weight(struct builder *b)
+{
+    begin(b);
+    Onnx__TensorProto *t = SKEWED(b, "w1", 0, 5, 3, 2);
+    t->data_type = QDQI_FLOAT64;
+    *t->dims /= 2;
+    t->raw_data.len = 2 * 3 * 2 * sizeof(double);
+    builder_node(b, "Conv", "first", "x,w1", "h");
+    builder_node(b, "Relu", "last", "h", "y");
+}
+
+static void
+other_channels(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 4, 3, 1);
+    builder_node(b, "Conv", "first", "x,w1", "h");
+    second_conv(b, "h");
+}
+
+static void
+bad_group(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_int(b, b->nodes[0], "group", 3);
+}
+
+static void
+negative_group(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_int(b, b->nodes[2], "group", -1);
+}
+
+static void
+flat_weight(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 12);
+    builder_node(b, "Conv", "first", "x,w1", "h");
+    builder_node(b, "Relu", "last", "h", "y");
+}
+
+static void
+empty_weight(struct builder *b)
+{
+    begin(b);
+    builder_weight(b, "w1", 3, DIMS(0, 3, 1));
+    builder_node(b, "Conv", "first", "x,w1", "h");
+    builder_node(b, "Relu", "last", "h", "y");
+}
+
+/* The channels of a convolution are not the last axis. */
+static void
+conv_matmul(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "MatMul", "second", "h,w2", "y");
+}
+
+static void
+uneven_blocks(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 7, 3);
+    builder_node(b, "Flatten", "flatten", "h", "f");
+    builder_node(b, "MatMul", "second", "f,w2", "y");
+}
+
+static void
+flatten_of_samples(struct builder *b)
+{
+    first_conv(b);
+    SKEWED(b, "w2", -1, 40, 3);
+    builder_int(b, builder_node(b, "Flatten", "flatten", "h", "f"), "axis", 0);
+    builder_node(b, "MatMul", "second", "f,w2", "y");
+}
+
+static void
+transposed_data(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "w2", -1, 5, 3);
+    builder_node(b, "Gemm", "first", "x,w1", "h");
+    builder_int(b, builder_node(b, "Gemm", "second", "h,w2", "y"), "transA", 1);
+}
+
+static void
+second_operand(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 1, 4, 5);
+    SKEWED(b, "w2", -1, 3, 5);
+    builder_node(b, "MatMul", "first", "x,w1", "h");
+    builder_node(b, "MatMul", "second", "w2,h", "y");
+}
+
+static void
+many_biases(struct builder *b)
+{
+    first_conv(b);
+    static const char *const names[] = {"c0", "c1", "c2", "c3"};
+    char input[8] = "h", both[16], output[8];
+    for (size_t i = 0; i < 4; i++) {
+        SKEWED(b, names[i], -1, 5, 1);
+        snprintf(both, sizeof both, "%s,%s", input, names[i]);
+        snprintf(output, sizeof output, "s%zu", i);
+        builder_node(b, "Add", output, both, output);
+        memcpy(input, output, sizeof input);
+    }
+    second_conv(b, input);
+}
+
+/* Waits for itself; such a model is opened all the same. */
+static void
+ring(struct builder *b)
+{
+    begin(b);
+    SKEWED(b, "w1", 0, 3, 3, 1);
+    builder_node(b, "Conv", "first", "r,w1", "h");
+    builder_node(b, "Relu", "relu", "h", "r");
+    builder_node(b, "Relu", "other", "x", "y");
+}
+
+static void
+nested(struct builder *b)
+{
+    static Onnx__GraphProto graph;
+    static Onnx__NodeProto *body[1];
+    conv_relu_conv(b);
+    onnx__graph_proto__init(&graph);
+    body[0] = builder_node(b, "Relu", "inner", "r", "inner_out");
+    b->graph.n_node--;
+    graph.node = body;
+    graph.n_node = 1;
+    builder_input(b, "c", QDQI_BOOL);
+    builder_attribute(b, builder_node(b, "If", "if", "c", "z"), "then_branch")->g =
+        &graph;
+}
+
+static const struct {
+    const char *what;
+    void (*build)(struct builder *b);
+    const char *reason; /* of the first row */
+} alone[] = {
+    {"clip to 6", clip_6, "followed by Clip"},
+    {"clip by attribute", clip_by_attribute, "followed by Clip"},
+    {"clip to what is computed", clip_computed, "followed by Clip"},
+    {"sigmoid", sigmoid, "followed by Sigmoid"},
+    {"foreign relu", foreign_relu, "followed by Relu"},
+    {"residual", residual, "its output goes to more than one layer"},
+    {"graph output", graph_output, "its output is one of the model's"},
+    {"add of itself", two_computed, "its output goes to more than one layer"},
+    {"scalar bias", scalar_bias, "what is added is not one value for each channel"},
+    {"bias of another axis", bias_of_other_axis,
+     "what is added is not one value for each channel"},
+    {"add of opset 6", old_add, "followed by Add"},
+    {"shared weight", shared_weight, "its weight is used elsewhere, too"},
+    {"shared bias", shared_bias, "what is added is used elsewhere, too"},
+    {"shared weight of the next", shared_second,
+     "the next layer's weight is used elsewhere, too"},
+    {"weight is an output", weight_is_output, "its weight is used elsewhere, too"},
+    {"computed weight", computed_weight,
+     "the next layer's weight is computed from constants"},
+    {"weight given at run time", weight_given_at_run_time,
+     "the next layer's weight is not constant"},
+    {"not a number", not_a_number,
+     "the next layer's weight is not finite, or beyond any usual size"},
+    {"infinite bias", infinite_bias,
+     "what is added is not finite, or beyond any usual size"},
+    {"enormous weight", enormous, "its weight is not finite, or beyond any usual size"},
+    {"float64", float64_weight, "its weight is not float32"},
+    {"other channels", other_channels,
+     "the next layer's weight does not have its channels"},
+    {"bad group", bad_group, "its weight is of a shape that does not fit"},
+    {"negative group", negative_group,
+     "the next layer's weight is of a shape that does not fit"},
+    {"flat weight", flat_weight, "its weight is of a shape that does not fit"},
+    {"empty weight", empty_weight, "its weight is of a shape that does not fit"},
+    {"conv matmul", conv_matmul, "the next layer's weight does not have its channels"},
+    {"uneven blocks", uneven_blocks,
+     "the next layer's weight does not have its channels"},
+    {"flatten of samples", flatten_of_samples, "followed by Flatten"},
+    {"transposed data", transposed_data,
+     "the next layer's weight does not have its channels"},
+    {"second operand", second_operand, "its output is no data of the next layer"},
+    {"many biases", many_biases, "what is added is beyond the most that are followed"},
+    {"ring", ring, "its output is no data of the next layer"},
+    {"nested graph", nested, "its output is used in a nested graph"},
+};
+
+START_TEST(left_alone)
+{
+    struct builder b;
+    alone[_i].build(&b);
+    struct result r = equalize(&b);
+    ck_assert_uint_gt(r.n, 0);
+    ck_assert_msg(strcmp(r.rows[0].reason, alone[_i].reason) == 0, "%s: %s",
+                  alone[_i].what, r.rows[0].reason);
+    ck_assert_str_eq(r.rows[0].first, "first");
+    ck_assert_uint_eq(r.rows[0].channels, 0);
+    ck_assert_ptr_null(r.equalized);
+    finish(&b, &r);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("equalize");
+    TCase *t = tcase_create("equalize");
+    const int n_pairs = sizeof pairs / sizeof *pairs;
+    tcase_add_loop_test(t, the_function_stays, 0, n_pairs);
+    tcase_add_loop_test(t, channels_become_alike, 0, n_pairs);
+    tcase_add_test(t, a_second_time_changes_nothing);
+    tcase_add_test(t, all_but_numbers_stays);
+    tcase_add_test(t, the_same_every_time);
+    tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_test(t, dead_channels_stay);
+    tcase_add_test(t, a_bias_counts_where_it_outweighs);
+    tcase_add_test(t, one_channel);
+    tcase_add_loop_test(t, left_alone, 0, sizeof alone / sizeof *alone);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
