@@ -57,8 +57,8 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     const struct qdqi_session_options options = {.threads = job->engine->threads};
     enum qdq_code code;
     if ((code = qdq_model_open(job->work->output, &e->quantized, err)) ||
-        (code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
-                                  &e->f, err)))
+        (code = qdqi_session_open(runtime, job->original, job->original->proto,
+                                  &options, &e->f, err)))
         return code;
     return qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                              &e->q, err);

@@ -209,6 +209,7 @@ START_TEST(test_report)
                    "\"int8\",\"granularity\":\"channel\"},{\"name\":\"w1\",\"layer\":"
                    "\"conv1\","
                    "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\"}],"
+                   "\"equalization\":null,"
                    "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":\"logits\","
                    "\"sqnr_db\":"
                    "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_agreement\":"
@@ -224,6 +225,30 @@ START_TEST(test_report)
                    "0.75},\"warnings\":[" WARNING_JSON
                    ",{\"code\":\"dead_tensor\",\"detail\":"
                    "\"nobody reads it\",\"node\":\"add\"}]}");
+}
+END_TEST
+
+static const struct qdq_equalization equalization[] = {
+    {"conv0", "conv1", 16, "equalized"},
+    {"conv1", NULL, 0, "nothing follows"},
+};
+
+START_TEST(test_equalization)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.equalize = true;
+    struct qdq_report report = make_report(&spec);
+    report.equalization = equalization;
+    report.n_equalization = 2;
+    char *text = api_report_encode(&report);
+    json_t *json = json_loads(text, 0, NULL);
+    expect_json(json_dumps(json_object_get(json, "equalization"), 0),
+                "[{\"first\":\"conv0\",\"second\":\"conv1\",\"channels\":16,"
+                "\"reason\":\"equalized\"},{\"first\":\"conv1\",\"second\":null,"
+                "\"channels\":0,\"reason\":\"nothing follows\"}]");
+    json_decref(json);
+    free(text);
 }
 END_TEST
 
@@ -401,6 +426,7 @@ suite(void)
     tcase_add_test(c, test_info);
     tcase_add_test(c, test_dataset);
     tcase_add_test(c, test_report);
+    tcase_add_test(c, test_equalization);
     tcase_add_test(c, test_report_without_data);
     tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));
     tcase_add_test(c, test_tensors_are_ranges);

@@ -98,7 +98,7 @@ START_TEST(test_values)
         "\"dq\",\"method\":\"mse\"},\"calibration\":"
         "{\"max_samples\":64.0,\"batch\":8,\"method\":\"percentile\",\"percentile\":99."
         "5,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
-        "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\"}");
+        "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\",\"equalize\":true}");
     const struct qdq_spec *s = api_spec_get(spec);
     ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
     ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
@@ -116,6 +116,7 @@ START_TEST(test_values)
     ck_assert_int_eq(s->evaluate, QDQ_YES);
     ck_assert_int_eq(s->evaluate_samples, 3);
     ck_assert(!s->unmatched_is_error);
+    ck_assert(s->equalize);
     api_spec_free(&spec);
 }
 END_TEST
@@ -316,6 +317,7 @@ static const struct refused_spec refused[] = {
             "evaluate is false"),
     INVALID("{\"evaluate\":false,\"accept\":{\"outputs\":{\"y\":{\"min_cosine\":0}}}}",
             "/accept", "evaluate is false"),
+    INVALID("{\"equalize\":1}", "/equalize", "is to be true or false"),
     LATER("{\"sensitivity\":{\"samples\":8}}", "/sensitivity"),
     LATER("{\"search\":{\"min_sqnr_db\":30}}", "/search"),
     LATER("{\"opset\":13}", "/opset"),
