@@ -42,13 +42,14 @@ def glyph(tmp_path_factory):
     """A glyph network quantized, once for each spec: bytes and report."""
     made = {}
 
-    def make(name, granularity="channel", **spec):
-        key = name, granularity, json.dumps(spec, sort_keys=True)
+    def make(name, granularity="channel", storage="qdq", **spec):
+        key = name, granularity, storage, json.dumps(spec, sort_keys=True)
         if key not in made:
             made[key] = quantize(tmp_path_factory.mktemp("glyph"),
                                  (DATA / f"{name}.onnx").read_bytes(),
                                  CALIBRATION.read_bytes(),
-                                 weights={"granularity": granularity}, **spec)
+                                 weights={"granularity": granularity, "storage": storage},
+                                 **spec)
         return made[key]
 
     return make
@@ -105,6 +106,12 @@ def test_a_skewed_network_is_as_good_as_the_straight_one(glyph, granularity):
     # The service's own figure, of float source against result, says the same.
     (output,) = report["evaluation"]["outputs"]
     assert abs(output["sqnr_db"] - ours) < 1.5
+
+
+def test_integer_weights_are_those_of_the_equalized_model(glyph):
+    straight, _ = glyph("glyph_resnet")
+    ours, _ = glyph("glyph_resnet_skewed", equalize=True, storage="dq")
+    assert sqnr_of("glyph_resnet", ours) > sqnr_of("glyph_resnet", straight) - 1
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)

@@ -831,6 +831,13 @@ weight_given_at_run_time(struct builder *b)
 }
 
 static void
+overridable(struct builder *b)
+{
+    conv_relu_conv(b);
+    builder_input(b, "w2", QDQI_FLOAT32);
+}
+
+static void
 not_a_number(struct builder *b)
 {
     conv_relu_conv(b);
@@ -1020,6 +1027,8 @@ static const struct {
      "the next layer's weight is computed from constants"},
     {"weight given at run time", weight_given_at_run_time,
      "the next layer's weight is not constant"},
+    {"overridable", overridable,
+     "the next layer's weight is an input, too, which a caller may replace"},
     {"not a number", not_a_number,
      "the next layer's weight is not finite, or beyond any usual size"},
     {"infinite bias", infinite_bias,
