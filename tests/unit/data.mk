@@ -6,6 +6,7 @@ check_PROGRAMS += \
 	tests/unit/test_data_npz \
 	tests/unit/test_data_random \
 	tests/unit/test_data_sets
+tests_unit_test_data_sets_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 
 # The dataset door: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_dataset

@@ -3,8 +3,10 @@
 #include "config.h"
 
 #include "data/feed.h"
+#include "data/random.h"
 #include "data/reader.h"
 #include "data_files.h"
+#include "failing.h"
 
 /* --- tensors, byte by byte ------------------------------------------------ */
 
@@ -244,6 +246,55 @@ START_TEST(one_of_a_batch)
 }
 END_TEST
 
+/* --- out of memory -------------------------------------------------------- */
+
+/* Opens a dataset, of the file or (-1) made up, and takes all of it. */
+static enum qdq_code
+take_all(int fd, struct qdq_error *err)
+{
+    const struct qdqi_feed_options options = {.batch = 2};
+    const struct qdq_calibration_spec spec = {.random_samples = 3};
+    const struct qdq_dim dims[] = {{-1, NULL}, {fd < 0 ? 2 : -1, NULL}};
+    const struct qdq_value input = {"x", "float32", true, 2, dims};
+    const struct qdq_model_info model = {.n_inputs = 1, .inputs = &input};
+    struct qdq_dataset *dataset = NULL;
+    struct qdqi_feed *feed = NULL;
+    const struct qdqi_input *fed;
+    int64_t samples = 1;
+    enum qdq_code code = fd < 0 ? qdqi_random_open(&model, &spec, &dataset, err)
+                                : qdq_dataset_open(fd, &dataset, err);
+    if (!code)
+        code = qdqi_feed_open(&model, dataset, &options, &feed, err);
+    while (!code && samples > 0)
+        code = qdqi_feed_next(feed, &fed, &samples, err);
+    qdqi_feed_close(&feed);
+    qdq_dataset_free(&dataset);
+    return code;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    enum qdq_code code = QDQ_NO_MEMORY;
+    struct zip z = {0};
+    long n = 0;
+    zip_add(&z, "test_data_set_0/input_0.pb", row(3, 0));
+    zip_add(&z, "test_data_set_1/input_0.pb", row(2, 0));
+    int fd = zip_file_of(&z);
+    while (code != QDQ_OK && ++n < 1000) {
+        struct qdq_error err = {0};
+        fail_at = n;
+        code = take_all(_i ? fd : -1, &err);
+        bool reached = fail_at == 0;
+        fail_at = 0;
+        ck_assert_msg(code == (reached ? QDQ_NO_MEMORY : QDQ_OK),
+                      "allocation %ld: code %d, %s", n, code, err.text);
+    }
+    ck_assert_int_gt(n, 5);
+    ck_assert_int_lt(n, 1000);
+    close(fd);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -253,6 +304,7 @@ suite(void)
     tcase_add_loop_test(t, cut_short, 0, sizeof forms / sizeof *forms);
     tcase_add_loop_test(t, ragged, 0, sizeof takings / sizeof *takings);
     tcase_add_test(t, one_of_a_batch);
+    tcase_add_loop_test(t, every_allocation_may_fail, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
