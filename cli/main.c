@@ -34,7 +34,7 @@ static const char help[] =
     "\n"
     "  --spec FILE         what to quantize, and how (JSON; \"-\": standard input);\n"
     "                      without one, every supported layer by its default\n"
-    "  --calibration FILE  sample inputs (.npz or .npy) that ranges are taken from\n"
+    "  --calibration FILE  samples (.npz, .npy, .zip) that ranges are taken from\n"
     "  -o, --out OUT       the quantized model; by default MODEL with the ending\n"
     "                      .int8.onnx\n"
     "  --report FILE       what was done and what it cost (JSON)\n"
