@@ -24,13 +24,12 @@ MANY = 256
 METHODS = ("minmax", "mse", "entropy")
 
 
-def images():
-    path = CACHE / f"images-{MANY}.npz"
+def images(n):
+    path = CACHE / f"images-{n}.npz"
     if not path.exists():
         random = np.random.default_rng(1)
         part = path.with_suffix(".tmp.npz")
-        np.savez(part, input=random.standard_normal((MANY, 3, 224, 224),
-                                                    np.float32))
+        np.savez(part, input=random.standard_normal((n, 3, 224, 224), np.float32))
         part.rename(path)
     return path
 
@@ -39,10 +38,12 @@ class Best:
     """The shortest times and the largest memories of the same work, done repeatedly."""
 
     def __init__(self):
-        self.seconds, self.anonymous, self.rss = float("inf"), 0, 0
+        self.seconds = self.cpu = float("inf")
+        self.anonymous = self.rss = 0
 
     def add(self, seconds, run):
         self.seconds = min(self.seconds, seconds)
+        self.cpu = min(self.cpu, run.cpu)
         self.anonymous = max(self.anonymous, run.anonymous)
         self.rss = max(self.rss, run.rss)
 
@@ -89,6 +90,22 @@ class Work:
                                    ("onnxruntime: quantize_static", self.static))]
 
 
+def each(few, work):
+    """What one more sample takes of the processors: other work hardly moves that."""
+    def milliseconds(bests):
+        less, more = bests
+        return 1000 * (more.cpu - less.cpu) / (work.samples - few.samples)
+
+    plain = milliseconds((few.plain, work.plain))
+    rows = [("plain inference", plain)]
+    rows += [(f"qdq {method}", milliseconds((few.whole[method], work.whole[method])))
+             for method in METHODS]
+    rows.append(("onnxruntime: quantize_static, Entropy",
+                 milliseconds((few.static, work.static))))
+    table("CPU time of one more sample", ["", "ms", "of plain inference"],
+          [[what, f"{ms:.1f}", f"{ms / plain:.2f}"] for what, ms in rows])
+
+
 def budget(few, work, most):
     def ratios(bests, over):
         return ", ".join(f"{over(bests[method]):.2f} ({method})" for method in METHODS)
@@ -106,8 +123,8 @@ def budget(few, work, most):
 
 
 def main(threads=os.cpu_count(), rounds=3):
-    few, work = (Work(cached(), images(), n, threads) for n in SAMPLES)
-    most = Work(cached(), images(), MANY, threads)
+    few, work = (Work(cached(), images(max(SAMPLES)), n, threads) for n in SAMPLES)
+    most = Work(cached(), images(MANY), MANY, threads)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(int(rounds)):
             few.round(Path(folder))
@@ -117,6 +134,7 @@ def main(threads=os.cpu_count(), rounds=3):
     table(f"Calibration, ResNet-50, {threads} threads, best of {rounds}",
           ["samples", "", "seconds", "of plain inference", "peak RssAnon, MiB",
            "peak RSS, MiB"], [*few.rows(), *work.rows()])
+    each(few, work)
     budget(few, work, most)
 
 

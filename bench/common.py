@@ -37,7 +37,8 @@ def peak_anonymous(pid, stop, result):
 
 
 class Measured:
-    """One process: seconds, bytes of peak anonymous memory, bytes of peak RSS."""
+    """One process: seconds, seconds of processors, bytes of peak anonymous memory, bytes
+    of peak RSS."""
 
     def __init__(self, command):
         result, stop = {"anon": 0}, threading.Event()
@@ -60,6 +61,7 @@ class Measured:
             thread.join()
         self.anonymous = result["anon"] * 1024
         self.rss = usage.ru_maxrss * 1024
+        self.cpu = usage.ru_utime + usage.ru_stime
         self.output = outputs["stdout"].decode()
         if process.returncode != 0:
             sys.exit(f"{command[0]} failed:\n{outputs['stderr'].decode()}")

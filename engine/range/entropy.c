@@ -24,7 +24,7 @@ struct search {
     double own[QDQI_BINS + 1];      /* sum of c log c of the bins before */
     uint16_t filled[QDQI_BINS + 1]; /* bins before that are not empty */
     double terms[2][QDQI_BINS];     /* S log(S / z) of the level that begins here, of
-                                        * even and odd lengths */
+                                     * even and odd lengths */
 };
 
 static double
