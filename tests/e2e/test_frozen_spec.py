@@ -33,6 +33,7 @@ SPECS = {
     "by tensor": {"weights": {"granularity": "tensor"}, "evaluate": False},
     "partial": {"mode": "partial", "layers": [{"class": "Add"}, {"match": "stem/*"}]},
     "integer weights": {"weights": {"storage": "dq", "method": "mse"}},
+    "equalized": {"equalize": True},
     "entropy": {"calibration": {"method": "entropy", "batch": 2}},
     "case": {"cases": ["residual"], "layer_support": [
         {"class": "GlobalMaxPool", "kind": "non_weighted"}]},
