@@ -190,6 +190,17 @@ def test_result_tells_its_source(daemon):
     assert report["timings"]["equalize"] > 0
 
 
+def test_frozen_spec_makes_the_same_bytes(daemon):
+    job = daemon.submit_glyphs("glyph_resnet_skewed", spec={"equalize": True,
+                                                            "evaluate": False})
+    daemon.succeeded(job)
+    spec = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert spec["equalize"] is True
+    again = daemon.submit(model=daemon.job(job)["model"], spec=spec)
+    daemon.succeeded(again)
+    assert daemon.result(again) == daemon.result(job)
+
+
 # --- what is left alone -------------------------------------------------------------------
 
 def test_what_is_left_alone_says_why(glyph):
