@@ -53,6 +53,7 @@ quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
     spec->calibration.ranges = ranges;
     spec->calibration.n_ranges = plan->n_tensors;
     spec->evaluate = QDQ_NO;
+    spec->equalize = true;
     const struct qdq_work work = {.model = model,
                                   .dataset = -1,
                                   .spec = spec,
