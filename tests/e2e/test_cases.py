@@ -272,7 +272,7 @@ def test_hostile(one, name):
     document = one.ended(one.submit(spec=bad, **body))
     assert document["state"] == "failed"
     check_error(document["error"], name)
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 100
     assert row(plan(one, cases=["residual"]), "block/add")[0] == [1]
     one.succeeded(one.submit(spec=good, **body))
     assert sorted(one.workers()) == before

@@ -18,6 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A minute, not the 4 seconds of libcheck: a machine may have other things to do. */
+static inline void
+unit_begin(void)
+{
+    setenv("CK_DEFAULT_TIMEOUT", "60", 0);
+}
+
 static inline int
 unit_run(Suite *suite, enum fork_status fork_status)
 {
@@ -34,11 +41,13 @@ unit_run(Suite *suite, enum fork_status fork_status)
 #define UNIT_MAIN(suite)                          \
     int main(void)                                \
     {                                             \
+        unit_begin();                             \
         return unit_run(suite(), CK_FORK_GETENV); \
     }
 #define UNIT_MAIN_NOFORK(suite)              \
     int main(void)                           \
     {                                        \
+        unit_begin();                        \
         return unit_run(suite(), CK_NOFORK); \
     }
 
