@@ -66,7 +66,10 @@ def test_eta_of_a_job(daemon, many):
 def test_qdq_shows_it(tmp_path, many):
     (tmp_path / "net.onnx").write_bytes(nets.block_net())
     (tmp_path / "data.npz").write_bytes(many)
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"no terminal to be had: {error}")
     process = subprocess.Popen(
         [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--calibration", "data.npz"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
