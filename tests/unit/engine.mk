@@ -1,7 +1,8 @@
 # Unit programs of the engine (without engine/data).
-EXTRA_DIST += tests/unit/builder.h tests/unit/failing.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/test_engine_cases \
+	tests/unit/test_engine_catalog \
 	tests/unit/test_engine_constant \
 	tests/unit/test_engine_equalize \
 	tests/unit/test_engine_gates \
@@ -10,6 +11,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_plan \
 	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
+	tests/unit/test_engine_sandbox \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton \
 	tests/unit/test_engine_weights
@@ -19,7 +21,8 @@ check_PROGRAMS += \
 FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory
 tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_cases_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_sandbox_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 
 # The model door: hunts under libFuzzer, replays its corpus here.

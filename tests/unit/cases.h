@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model, and running an insertion case on it: for the tests of engine/cases. */
+#ifndef CASES_H
+#define CASES_H
+
+#include "builder.h"
+#include "cases/case.h"
+#include "cases/catalog.h"
+#include "qdq/plan.h"
+
+struct world {
+    struct builder b;
+    struct qdq_model *model;
+    struct qdq_catalog *catalog;
+    struct qdq_spec spec;
+    struct qdqi_arena *arena;
+    struct qdqi_layers *layers;
+    struct qdq_layer_entry *entries; /* of the last run */
+    size_t n;
+    struct qdq_error err;
+};
+
+/* Opens the model that was built in w->b, and looks at it. */
+static inline void
+world_open(struct world *w)
+{
+    struct qdqi_classes *rows;
+    qdq_spec_init(&w->spec);
+    ck_assert_int_eq(builder_open(&w->b, &w->model, &w->err), QDQ_OK);
+    w->arena = qdqi_arena_new();
+    ck_assert_int_eq(qdqi_classes_new(NULL, 0, &w->spec, w->arena, &rows, &w->err),
+                     QDQ_OK);
+    ck_assert_int_eq(qdqi_layers_new(w->model, rows, w->arena, &w->layers, &w->err),
+                     QDQ_OK);
+}
+
+static inline void
+world_close(struct world *w)
+{
+    qdq_catalog_free(&w->catalog);
+    qdqi_arena_free(&w->arena);
+    qdq_model_free(&w->model);
+    builder_fini(&w->b);
+}
+
+/* A script, or a case of the catalog when `lua` is NULL. */
+static inline enum qdq_code
+run(struct world *w, const char *name, const char *lua)
+{
+    const struct qdq_case_use use = {.name = name, .lua = lua};
+    w->err = (struct qdq_error){0};
+    w->entries = NULL;
+    w->n = 0;
+    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", w->arena,
+                         &w->entries, &w->n, &w->err);
+}
+
+#define SCRIPT(body) "return { case = function(model, spec) " body " end }"
+
+/* x -> conv1 -> relu -> conv2 -> bn -> add(relu, bn) -> pool -> fc -> y, by the ONNX
+   names of NVIDIA's toolkit's models; `fc` is a MatMul with a bias Add behind it. */
+static inline void
+world_residual(struct world *w)
+{
+    struct builder *b = &w->b;
+    builder_init(b, 13);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_weight(b, "w1", 4, (const int64_t[]){4, 3, 3, 3});
+    builder_weight(b, "w2", 4, (const int64_t[]){4, 4, 1, 1});
+    builder_weight(b, "w3", 2, (const int64_t[]){4, 2});
+    for (int i = 0; i < 4; i++)
+        builder_weight(b, (const char *[]){"s", "b", "m", "v"}[i], 1,
+                       (const int64_t[]){4});
+    builder_weight(b, "bias", 1, (const int64_t[]){2});
+    builder_node(b, "Conv", "conv1", "x,w1", "c1");
+    builder_node(b, "Relu", "relu", "c1", "r1");
+    builder_node(b, "Conv", "conv2", "r1,w2", "c2");
+    builder_node(b, "BatchNormalization", "bn", "c2,s,b,m,v", "n2");
+    builder_node(b, "Dropout", "dropout", "n2", "d2");
+    builder_node(b, "Add", "add", "r1,d2", "a");
+    builder_node(b, "MaxPool", "pool", "a", "p");
+    builder_node(b, "Flatten", "flatten", "p", "f");
+    builder_node(b, "MatMul", "fc", "f,w3", "g");
+    builder_node(b, "Add", "fc_bias", "g,bias", "y");
+    builder_output(b, "y", QDQI_FLOAT32);
+    world_open(w);
+}
+
+/* "name[index] name[index]", "*" for all inputs, "-w" and "-i" for flags that are off. */
+static inline const char *
+text_of(const struct world *w)
+{
+    static char text[4096];
+    size_t len = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < w->n; i++) {
+        const struct qdq_layer_entry *e = &w->entries[i];
+        for (size_t k = 0; k < e->n_names; k++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s%s",
+                                    k   ? ","
+                                    : i ? " "
+                                        : "",
+                                    e->names[k]);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s[",
+                                e->quantize_input ? "" : "-i",
+                                e->quantize_weight ? "" : "-w");
+        for (size_t k = 0; k < e->n_index; k++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s%d", k ? "," : "",
+                                    e->index[k]);
+        len +=
+            (size_t)snprintf(text + len, sizeof text - len, "%s]", e->index ? "" : "*");
+    }
+    return text;
+}
+
+static inline void
+expect_in(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "'%s' is not in '%s'", part, text);
+}
+
+#endif
