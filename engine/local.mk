@@ -88,6 +88,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/run/observe.c engine/run/observe.h \
+	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/layers.h \

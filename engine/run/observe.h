@@ -4,18 +4,10 @@
 #define QDQI_OBSERVE_H
 
 #include "range/observer.h"
+#include "run/op.h"
 
-#include <onnxruntime_c_api.h>
-
-/* The operator, bound to one session's observers; must live where it was initialized.
- */
-struct qdqi_observe_op {
-    OrtCustomOp op; /* first: the runtime hands it back */
-    const OrtApi *api;
-    struct qdqi_observers *observers;
-};
-
-void qdqi_observe_op_init(struct qdqi_observe_op *op, const OrtApi *api,
-                          struct qdqi_observers *observers);
+/* The slots are the observers'. */
+void qdqi_observe_init(struct qdqi_op *op, const OrtApi *api,
+                       struct qdqi_observers *observers);
 
 #endif

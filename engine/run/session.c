@@ -20,7 +20,7 @@ struct qdqi_runtime {
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_observe_op observe;
+    struct qdqi_op observe; /* bound to its observers, in the domain */
     OrtCustomOpDomain *domain;
     OrtSession *session;
     size_t n_outputs;
@@ -155,17 +155,18 @@ set_options(const struct qdqi_runtime *r, const struct qdq_model *source,
     return NULL;
 }
 
+/* Our operators, as far as the session works on something of theirs. */
 static OrtStatus *
-add_observe(struct qdqi_session *s, struct qdqi_observers *observers,
-            OrtSessionOptions *o)
+add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
+        OrtSessionOptions *o)
 {
     const OrtApi *api = s->runtime->api;
-    OrtStatus *status;
-    qdqi_observe_op_init(&s->observe, api, observers);
-    if ((status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain)) ||
-        (status = api->CustomOpDomain_Add(s->domain, &s->observe.op)))
-        return status;
-    return api->AddCustomOpDomain(o, s->domain);
+    OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
+    if (!status && options->observers) {
+        qdqi_observe_init(&s->observe, api, options->observers);
+        status = api->CustomOpDomain_Add(s->domain, &s->observe.op);
+    }
+    return status ? status : api->AddCustomOpDomain(o, s->domain);
 }
 
 static enum qdq_code
@@ -214,8 +215,7 @@ create(struct qdqi_session *s, const struct qdq_model *source,
     if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
         (code = check(r, set_options(r, source, options, o), "session options", err)))
         goto out;
-    if (options->observers &&
-        (code = check(r, add_observe(s, options->observers, o), "observers", err)))
+    if ((code = check(r, add_ops(s, options, o), "operators", err)))
         goto out;
     code = check(
         r,
