@@ -53,6 +53,41 @@ struct qdq_equalization {
     const char *reason;         /* "equalized", or why not */
 };
 
+/*
+ * What quantizing one layer costs: the SQNR at the outputs (the worst of the floating
+ * ones) with that layer quantized and all others in float, and what it gains, in dB, to
+ * leave it alone in float while all others are quantized.
+ */
+struct qdq_sensitivity {
+    const char *name;
+    double sqnr_db_alone; /* +inf: no difference */
+    double gain_db;
+};
+
+/* A step of the search: so many layers in float, and what the outputs are then. */
+struct qdq_search_step {
+    size_t float_layers;
+    const char *layer; /* the one left in float by this step, or quantized again; NULL
+                          at the first step */
+    double sqnr_db, top1_agreement; /* the worst output's; NaN: none has it */
+};
+
+struct qdq_search_report {
+    int64_t samples;
+    bool met; /* the goal, by the last step */
+    size_t n_layers, n_steps;
+    const char *const *layers; /* left in float in the end */
+    const struct qdq_search_step *steps;
+};
+
+/* How ranges were adjusted by what they do to the outputs (method output_mse). */
+struct qdq_refinement {
+    const char *start; /* the method that the ranges came from */
+    int64_t samples;
+    size_t adjusted;                      /* ranges that are not as they were */
+    double sqnr_db_before, sqnr_db_after; /* the worst output's, on these samples */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -76,7 +111,13 @@ struct qdq_report {
     const struct qdq_output_report *outputs;
     size_t n_equalization;
     const struct qdq_equalization *equalization; /* one row a layer with a weight */
-    size_t n_missed; /* 0: the model is accepted, or nothing was asked of it */
+    /* NULL: not asked for. One row a quantized layer, the costliest first. */
+    const struct qdq_sensitivity *sensitivity;
+    size_t n_sensitivity;
+    const struct qdq_search_report *search;  /* NULL: not asked for */
+    const struct qdq_refinement *refinement; /* NULL: not asked for */
+    int64_t what_ifs; /* runs of the model that the three above took, a batch each */
+    size_t n_missed;  /* 0: the model is accepted, or nothing was asked of it */
     const struct qdq_missed_gate *missed;
     const struct qdq_timing *timings;
     const struct qdq_warning *warnings; /* the plan's and those of later stages */

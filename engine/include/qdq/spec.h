@@ -123,6 +123,15 @@ struct qdq_accept {
     size_t n_outputs;
 };
 
+/* Leave the fewest layers in float with which every floating output reaches the goal. */
+struct qdq_search {
+    double min_sqnr_db, min_top1_agreement; /* NaN: not asked; both NaN: no search */
+    int64_t max_float_layers;               /* QDQ_NO_LIMIT: none */
+    int64_t samples;                        /* at most so many; >= 1 */
+};
+
+enum { QDQ_NO_LIMIT = -1 };
+
 struct qdq_spec {
     enum qdq_mode mode;
     enum qdq_target target;
@@ -141,6 +150,8 @@ struct qdq_spec {
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */
     int64_t evaluate_samples;   /* 0: all */
     struct qdq_accept accept;
+    int64_t sensitivity_samples; /* 0: layers are not ranked */
+    struct qdq_search search;
     bool unmatched_is_error; /* on_unmatched: error */
 };
 
