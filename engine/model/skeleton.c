@@ -469,14 +469,21 @@ write_entry(uint8_t *to, const char *key, const char *value)
     return n + v;
 }
 
+void
+qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file)
+{
+    snprintf(to, QDQI_MAPPED_NAME, "mapped%u.onnx", file);
+}
+
 static void
 write_external(struct piece *ret, const struct qdqi_bulk *bulk)
 {
-    char offset[24], length[24];
+    char location[QDQI_MAPPED_NAME], offset[24], length[24];
+    qdqi_mapped_name(location, bulk->file);
     snprintf(offset, sizeof offset, "%llu", (unsigned long long)bulk->offset);
     snprintf(length, sizeof length, "%llu", (unsigned long long)bulk->size);
     uint8_t *p = ret->head;
-    p += write_entry(p, "location", QDQI_MAPPED_FILE);
+    p += write_entry(p, "location", location);
     p += write_entry(p, "offset", offset);
     p += write_entry(p, "length", length);
     p += write_tag(p, 14, WIRE_VARINT); /* data_location */

@@ -36,6 +36,7 @@ struct qdqi_made {
 struct qdqi_bulk {
     uint64_t offset, size;
     uint32_t field; /* TensorProto's field: 9 raw_data, 4 float_data, … */
+    unsigned file;  /* which, where bulks of several models are together; else 0 */
     const struct qdqi_made *made; /* NULL: from the file; else the offset is nothing */
 };
 
@@ -67,11 +68,12 @@ struct qdqi_sink {
 enum qdqi_expand {
     QDQI_INLINE,  /* the bytes come back, as in the file */
     QDQI_EXTERNAL /* those of the file, in a raw form: external data of
-                     QDQI_MAPPED_FILE */
+                     qdqi_mapped_name() */
 };
 
-/* The location that QDQI_EXTERNAL names: the source model's file as a whole. */
-#define QDQI_MAPPED_FILE "source.onnx"
+/* The location that QDQI_EXTERNAL names: file `file` of the bulks, as a whole. */
+enum { QDQI_MAPPED_NAME = 24 };
+void qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file);
 
 enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,

@@ -145,7 +145,7 @@ out:
 
 struct memory_sink {
     struct qdqi_sink sink;
-    const struct qdq_model *source;
+    const struct qdqi_runnable *model;
     struct qdqi_bytes bytes;
     size_t cap;
 };
@@ -172,19 +172,20 @@ static enum qdq_code
 memory_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
     struct memory_sink *m = (struct memory_sink *)sink;
-    return memory_bytes(sink, m->source->map + bulk->offset, bulk->size, err);
+    const uint8_t *file = m->model->files[bulk->file]->map;
+    return memory_bytes(sink, file + bulk->offset, bulk->size, err);
 }
 
 enum qdq_code
-qdqi_model_to_memory(const struct qdq_model *source, const Onnx__ModelProto *proto,
-                     struct qdqi_bytes *ret, struct qdq_error *err)
+qdqi_model_to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
+                     struct qdq_error *err)
 {
-    struct memory_sink m = {.sink = {memory_bytes, memory_bulk}, .source = source};
+    struct memory_sink m = {.sink = {memory_bytes, memory_bulk}, .model = model};
     struct qdqi_bytes skeleton = {0};
-    enum qdq_code code = pack(proto, &skeleton, err);
+    enum qdq_code code = pack(model->proto, &skeleton, err);
     if (!code)
-        code = qdqi_skeleton_expand(&skeleton, &source->bulks, QDQI_EXTERNAL, &m.sink,
-                                    err);
+        code =
+            qdqi_skeleton_expand(&skeleton, &model->bulks, QDQI_EXTERNAL, &m.sink, err);
     free(skeleton.data);
     if (code)
         free(m.bytes.data);

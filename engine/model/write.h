@@ -21,13 +21,20 @@ enum qdq_code qdqi_model_write(const struct qdq_model *source,
                                uint64_t *ret_size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* A model to be run: messages whose bulks lie in the files of some open models. */
+struct qdqi_runnable {
+    const Onnx__ModelProto *proto;
+    struct qdqi_bulks bulks;              /* none is made */
+    const struct qdq_model *const *files; /* by qdqi_bulk.file */
+    size_t n_files;
+};
+
 /*
  * The bytes that ONNX Runtime gets: initializers of the main graph are external data of
- * QDQI_MAPPED_FILE (the mapped source), so weights are not copied. The caller frees
+ * the mapped files (qdqi_mapped_name()), so weights are not copied. The caller frees
  * ret->data with free().
  */
-enum qdq_code qdqi_model_to_memory(const struct qdq_model *source,
-                                   const Onnx__ModelProto *proto,
+enum qdq_code qdqi_model_to_memory(const struct qdqi_runnable *model,
                                    struct qdqi_bytes *ret,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -2,7 +2,6 @@
 #include "config.h"
 #include "run/session.h"
 
-#include "model/write.h"
 #include "rewrite/insert.h"
 #include "run/observe.h"
 
@@ -18,9 +17,11 @@ struct qdqi_runtime {
     OrtMemoryInfo *memory;
 };
 
+enum { MAX_OPS = 1 }; /* add_ops() says which */
+
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_op observe; /* bound to its observers, in the domain */
+    struct qdqi_op ops[MAX_OPS]; /* bound to what they work on, in the domain */
     OrtCustomOpDomain *domain;
     OrtSession *session;
     size_t n_outputs;
@@ -135,24 +136,40 @@ qdqi_runtime_version(const struct qdqi_runtime *r)
 
 /* --- opening -------------------------------------------------------------- */
 
+enum { MAX_FILES = 2 };
+
+/* The runtime reads weights where they are mapped. */
 static OrtStatus *
-set_options(const struct qdqi_runtime *r, const struct qdq_model *source,
+add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOptions *o)
+{
+    char texts[MAX_FILES][QDQI_MAPPED_NAME], *files[MAX_FILES];
+    const char *names[MAX_FILES];
+    size_t sizes[MAX_FILES];
+    if (model->n_files > MAX_FILES)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "too many files");
+    for (size_t i = 0; i < model->n_files; i++) {
+        qdqi_mapped_name(texts[i], (unsigned)i);
+        names[i] = texts[i];
+        files[i] = (char *)(uintptr_t)model->files[i]->map;
+        sizes[i] = model->files[i]->size;
+    }
+    return api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes,
+                                                         model->n_files);
+}
+
+static OrtStatus *
+set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
             const struct qdqi_session_options *options, OrtSessionOptions *o)
 {
     const OrtApi *api = r->api;
     OrtStatus *status;
-    const char *names[] = {QDQI_MAPPED_FILE};
-    char *files[] = {(char *)(uintptr_t)source->map};
-    size_t sizes[] = {source->size};
     if ((status = api->SetIntraOpNumThreads(o, options->threads)) ||
         (status = api->SetInterOpNumThreads(o, 1)) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(o, ORT_ENABLE_ALL)) ||
-        (status = api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")) ||
-        (status =
-             api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, 1)))
+        (status = api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
-    return NULL;
+    return add_files(api, model, o);
 }
 
 /* Our operators, as far as the session works on something of theirs. */
@@ -162,10 +179,11 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
 {
     const OrtApi *api = s->runtime->api;
     OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
-    if (!status && options->observers) {
-        qdqi_observe_init(&s->observe, api, options->observers);
-        status = api->CustomOpDomain_Add(s->domain, &s->observe.op);
-    }
+    size_t n = 0;
+    if (options->observers)
+        qdqi_observe_init(&s->ops[n++], api, options->observers);
+    for (size_t i = 0; !status && i < n; i++)
+        status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
     return status ? status : api->AddCustomOpDomain(o, s->domain);
 }
 
@@ -202,18 +220,17 @@ take_output_names(struct qdqi_session *s, struct qdq_error *err)
 }
 
 static enum qdq_code
-create(struct qdqi_session *s, const struct qdq_model *source,
-       const Onnx__ModelProto *proto, const struct qdqi_session_options *options,
-       struct qdq_error *err)
+create(struct qdqi_session *s, const struct qdqi_runnable *model,
+       const struct qdqi_session_options *options, struct qdq_error *err)
 {
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
     OrtSessionOptions *o = NULL;
-    enum qdq_code code = qdqi_model_to_memory(source, proto, &bytes, err);
+    enum qdq_code code = qdqi_model_to_memory(model, &bytes, err);
     if (code)
         return code;
     if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
-        (code = check(r, set_options(r, source, options, o), "session options", err)))
+        (code = check(r, set_options(r, model, options, o), "session options", err)))
         goto out;
     if ((code = check(r, add_ops(s, options, o), "operators", err)))
         goto out;
@@ -231,8 +248,7 @@ out:
 }
 
 enum qdq_code
-qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
-                  const Onnx__ModelProto *proto,
+qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *model,
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
                   struct qdq_error *err)
 {
@@ -240,12 +256,22 @@ qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
     if (!s)
         return qdqi_no_memory(err);
     s->runtime = runtime;
-    enum qdq_code code = create(s, source, proto, options, err);
+    enum qdq_code code = create(s, model, options, err);
     if (code)
         qdqi_session_close(&s);
     else
         *ret = s;
     return code;
+}
+
+enum qdq_code
+qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
+                  const Onnx__ModelProto *proto,
+                  const struct qdqi_session_options *options, struct qdqi_session **ret,
+                  struct qdq_error *err)
+{
+    const struct qdqi_runnable model = {proto, source->bulks, &source, 1};
+    return qdqi_session_load(runtime, &model, options, ret, err);
 }
 
 /* --- running -------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #define QDQI_SESSION_H
 
 #include "data/feed.h"
-#include "model/model.h"
+#include "model/write.h"
 #include "range/observer.h"
 
 struct qdqi_runtime;
@@ -34,6 +34,13 @@ struct qdqi_session_options {
 enum qdq_code qdqi_session_open(struct qdqi_runtime *runtime,
                                 const struct qdq_model *source,
                                 const Onnx__ModelProto *proto,
+                                const struct qdqi_session_options *options,
+                                struct qdqi_session **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* The same of a model whose weights lie in the mappings of several, all of which must
+   outlive the session. */
+enum qdq_code qdqi_session_load(struct qdqi_runtime *runtime,
+                                const struct qdqi_runnable *model,
                                 const struct qdqi_session_options *options,
                                 struct qdqi_session **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
