@@ -5,6 +5,7 @@ engine_libqdqi_la_SOURCES += \
 	engine/data/dataset.c engine/data/dataset.h \
 	engine/data/feed.c engine/data/feed.h \
 	engine/data/file.c engine/data/file.h \
+	engine/data/gunzip.c engine/data/gunzip.h \
 	engine/data/inputs.c engine/data/inputs.h \
 	engine/data/npy.c engine/data/npy.h \
 	engine/data/npz.c engine/data/npz.h \
@@ -13,4 +14,5 @@ engine_libqdqi_la_SOURCES += \
 	engine/data/reader.c engine/data/reader.h \
 	engine/data/sets.c engine/data/sets.h \
 	engine/data/stream.c engine/data/stream.h \
+	engine/data/tar.c engine/data/tar.h \
 	engine/tbl/casts.h

@@ -21,12 +21,14 @@ ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
 # All of the engine, with its internals reachable for the unit tests.
 engine_libqdqi_la_CPPFLAGS = $(ENGINE_CPPFLAGS) -I$(top_builddir)/engine/model \
 	-I$(top_builddir)/engine \
-	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LUA_CFLAGS) $(ORT_CFLAGS)
+	$(PROTOBUF_C_CFLAGS) $(LIBZIP_CFLAGS) $(LIBARCHIVE_CFLAGS) $(ZLIB_CFLAGS) \
+	$(LUA_CFLAGS) $(ORT_CFLAGS)
 # Loops over floats are written to vectorize; -O2 alone does not try hard, and it minds
 # the flags that a comparison may raise, which nobody looks at.
 engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynamic \
 	-fno-trapping-math
-engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LUA_LIBS) -lm -ldl
+engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) \
+	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
 	engine/base/dtype.c engine/base/dtype.h \

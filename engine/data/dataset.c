@@ -45,7 +45,21 @@ adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
 
 enum { TAR_MAGIC_AT = 257 };
 
-/* Opens the npz, or leaves it NULL for an .npy file: the first bytes tell. */
+/* Bytes that a packed tar may unpack to, in a file: it is read in any order. */
+static const uint64_t UNPACKED_MAX = 8ull << 30;
+
+static enum qdq_code
+open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
+{
+    const struct qdqi_tar_options options = {gzip, UNPACKED_MAX, qdqi_sets_is_input};
+    enum qdq_code code =
+        qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
+    if (code == QDQ_OK && qdqi_tar_count(ds->tar) == 0)
+        code = invalid_file(err, "is a tar archive without test_data_set_N/input_M.pb");
+    return code;
+}
+
+/* Opens the archive, or none for an .npy file: the first bytes tell. */
 static enum qdq_code
 open_form(struct qdq_dataset *ds, struct qdq_error *err)
 {
@@ -63,13 +77,11 @@ open_form(struct qdq_dataset *ds, struct qdq_error *err)
         (memcmp(start, "PK\3\4", 4) == 0 || memcmp(start, "PK\5\6", 4) == 0))
         return qdqi_npz_open(ds->fd, ds->info.size, &ds->npz, err);
     if (got >= 2 && memcmp(start, "\x1f\x8b", 2) == 0)
-        return invalid_file(err, "is compressed with gzip; samples are read from .npz, "
-                                 ".npy and .zip files");
+        return open_tar(ds, true, err);
     if (got == sizeof start && memcmp(start + TAR_MAGIC_AT, "ustar", 5) == 0)
-        return invalid_file(err, "is a tar archive; samples are read from .npz, .npy "
-                                 "and .zip files");
-    return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy "
-                             "file");
+        return open_tar(ds, false, err);
+    return invalid_file(err, "starts neither like an .npz (or .zip) nor like an .npy, "
+                             "a .tar or a .tar.gz file");
 }
 
 static enum qdq_code
@@ -96,6 +108,15 @@ check_array(const struct qdqi_npy *npy, const char *name, uint64_t size,
         return qdqi_array_invalid(
             name, err, "%" PRIu64 " bytes follow its last element", there - npy->size);
     return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_dataset_check_arrays(size_t n, struct qdq_error *err)
+{
+    if (n <= QDQI_MAX_ARRAYS)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                         "the dataset has more than %d arrays", QDQI_MAX_ARRAYS);
 }
 
 /* Reads the header of one array, in a stream of `size` bytes, into arrays[n]. */
@@ -144,7 +165,9 @@ add_members(struct qdq_dataset *ds, struct qdq_error *err)
             continue;
         if (qdqi_map_get(names, entry.name))
             return qdqi_array_invalid(entry.name, err, "the name is there twice");
-        code = add_array(ds, i, entry.name, entry.size, err);
+        code = qdqi_dataset_check_arrays(ds->info.n_arrays + 1, err);
+        if (code == QDQ_OK)
+            code = add_array(ds, i, entry.name, entry.size, err);
         if (code != QDQ_OK)
             return code;
         struct qdq_array *array = &ds->arrays[ds->info.n_arrays - 1];
@@ -176,13 +199,15 @@ check_samples(struct qdq_dataset *ds, struct qdq_error *err)
 static enum qdq_code
 read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
 {
-    size_t n = ds->npz ? qdqi_npz_count(ds->npz) : 1;
+    size_t n = ds->npz   ? qdqi_npz_count(ds->npz)
+               : ds->tar ? qdqi_tar_count(ds->tar)
+                         : 1;
     ds->arrays = qdqi_arena_array(ds->arena, n, sizeof *ds->arrays);
     ds->items = qdqi_arena_array(ds->arena, n, sizeof *ds->items);
     if (!ds->arrays || !ds->items)
         return qdqi_no_memory(err);
     ds->info.arrays = ds->arrays;
-    enum qdq_code code = ds->npz ? qdqi_sets_read(ds, err) : QDQ_OK;
+    enum qdq_code code = ds->npz || ds->tar ? qdqi_sets_read(ds, err) : QDQ_OK;
     if (code != QDQ_OK || ds->parts)
         return code;
     code = ds->npz ? add_members(ds, err) : add_array(ds, 0, "", ds->info.size, err);
@@ -217,6 +242,7 @@ qdq_dataset_free(struct qdq_dataset **dataset)
         return;
     struct qdq_dataset *ds = *dataset;
     qdqi_npz_close(&ds->npz);
+    qdqi_tar_close(&ds->tar);
     if (ds->fd >= 0)
         close(ds->fd);
     qdqi_arena_free(&ds->arena);

@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "data/npz.h"
 #include "data/random.h"
+#include "data/tar.h"
 #include "qdq/dataset.h"
 
 /* What is needed to read an array beyond what struct qdq_array says. */
@@ -19,11 +20,17 @@ struct qdqi_item {
     int input;       /* of the model, where its name is made up; else QDQI_NAMED */
 };
 
-enum { QDQI_NAMED = -1 };
+enum {
+    QDQI_NAMED = -1,
+    QDQI_MAX_ARRAYS = 4096, /* of one dataset, or of one set */
+};
+
+/* LIMIT_EXCEEDED for a dataset of so many arrays. */
+enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* One sample of an array, where each is a file of its own and has its own shape. */
 struct qdqi_part {
-    size_t member;        /* of the zip archive */
+    size_t member;        /* of the archive */
     uint64_t file_size;   /* of the member */
     unsigned field;       /* of the TensorProto that holds the elements */
     uint64_t n;           /* elements */
@@ -33,7 +40,8 @@ struct qdqi_part {
 struct qdq_dataset {
     struct qdqi_arena *arena;
     int fd;               /* our own; -1: none */
-    struct qdqi_npz *npz; /* NULL: an .npy file, or none */
+    struct qdqi_npz *npz; /* NULL: an .npy file, a tar, or none */
+    struct qdqi_tar *tar; /* else NULL */
     struct qdq_dataset_info info;
     struct qdq_array *arrays; /* those of info */
     struct qdqi_item *items;  /* one for each array */

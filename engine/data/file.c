@@ -3,6 +3,9 @@
 #include "data/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -21,4 +24,40 @@ qdqi_file_read(int fd, uint64_t offset, void *to, size_t size, size_t *ret_got)
     }
     *ret_got = got;
     return 0;
+}
+
+int
+qdqi_file_write(int fd, uint64_t offset, const void *from, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        if (offset > INT64_MAX - size)
+            return EFBIG;
+        ssize_t n =
+            pwrite(fd, (const char *)from + done, size - done, (off_t)(offset + done));
+        if (n < 0 && errno != EINTR)
+            return errno;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return 0;
+}
+
+int
+qdqi_file_scratch(void)
+{
+    const char *dir = secure_getenv("TMPDIR");
+    char name[4096];
+    if (!dir || !*dir)
+        dir = "/var/tmp";
+    int fd = open(dir, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+        return fd;
+    if (snprintf(name, sizeof name, "%s/qdq.tmpXXXXXX", dir) >= (int)sizeof name) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(name, O_CLOEXEC); /* a file system that makes none without a name */
+    if (fd >= 0)
+        unlink(name);
+    return fd;
 }

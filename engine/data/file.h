@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a regular file at an offset, whatever the position of its descriptor. */
+/* Regular files by offset, whatever the position of their descriptors. */
 #ifndef QDQI_FILE_H
 #define QDQI_FILE_H
 
@@ -8,5 +8,12 @@
 
 /* 0 or an errno; *ret_got is less than `size` only at the end of the file. */
 int qdqi_file_read(int fd, uint64_t offset, void *to, size_t size, size_t *ret_got);
+/* All of it; 0 or an errno. */
+int qdqi_file_write(int fd, uint64_t offset, const void *from, size_t size);
+/*
+ * An empty file without a name, in the folder that TMPDIR names or in /var/tmp, which
+ * is meant for what may be large; -1 and errno.
+ */
+int qdqi_file_scratch(void);
 
 #endif

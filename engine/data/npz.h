@@ -12,7 +12,7 @@
 #include "qdq/error.h"
 
 enum {
-    QDQI_NPZ_MAX_MEMBERS = 4096,
+    QDQI_NPZ_MAX_MEMBERS = 60000,
     QDQI_NPZ_MAX_DIRECTORY = 8 << 20, /* bytes read to find the members */
     QDQI_NPZ_MAX_NAME = 255,          /* bytes, without ".npy" */
 };

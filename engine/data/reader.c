@@ -4,6 +4,7 @@
 #include "data/dataset.h"
 #include "data/npy.h"
 #include "data/proto.h"
+#include "data/sets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,8 +100,8 @@ open_part(struct qdqi_reader *reader, struct qdq_error *err)
         &ds->parts[reader->next_part++ * ds->info.n_arrays + reader->index];
     const struct qdqi_proto_head head = {.dtype = reader->item->dtype,
                                          .field = part->field};
-    enum qdq_code code = qdqi_stream_open(ds->fd, ds->npz, part->member,
-                                          reader->array->name, &reader->stream, err);
+    enum qdq_code code =
+        qdqi_sets_open(ds, part->member, reader->array->name, &reader->stream, err);
     if (code != QDQ_OK)
         return code;
     qdqi_proto_start(reader->proto, &reader->stream, part->file_size, &head);

@@ -52,6 +52,26 @@ is_input(const char *name, struct file *file)
     return s && strcmp(s, ".pb") == 0;
 }
 
+bool
+qdqi_sets_is_input(const char *name)
+{
+    struct file file;
+    return is_input(name, &file);
+}
+
+/* Whether a name would be a place of its own choice, were it one: "/x", "x/../y". */
+static bool
+leads_out(const char *name)
+{
+    bool out = *name == '/';
+    while (name && !out) {
+        out = strncmp(name, "..", 2) == 0 && (name[2] == '/' || !name[2]);
+        name = strchr(name, '/');
+        name = name ? name + 1 : NULL;
+    }
+    return out;
+}
+
 static int
 by_set(const void *a, const void *b)
 {
@@ -61,14 +81,12 @@ by_set(const void *a, const void *b)
     return left->input < right->input ? -1 : left->input > right->input;
 }
 
+/* --- files ---------------------------------------------------------------- */
+
 static enum qdq_code
-find_files(struct qdq_dataset *ds, struct files *files, struct qdq_error *err)
+find_in_zip(struct qdq_dataset *ds, struct files *files, struct qdq_error *err)
 {
-    size_t n = qdqi_npz_count(ds->npz);
-    files->rows = qdqi_arena_array(ds->arena, n, sizeof *files->rows);
-    if (!files->rows)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < qdqi_npz_count(ds->npz); i++) {
         struct qdqi_npz_entry entry;
         struct file file = {.member = i};
         enum qdq_code code = qdqi_npz_entry(ds->npz, i, &entry, err);
@@ -83,9 +101,35 @@ find_files(struct qdq_dataset *ds, struct files *files, struct qdq_error *err)
             return qdqi_no_memory(err);
         files->rows[files->n++] = file;
     }
-    if (files->n > 0)
-        qsort(files->rows, files->n, sizeof *files->rows, by_set);
     return QDQ_OK;
+}
+
+static void
+find_in_tar(const struct qdq_dataset *ds, struct files *files)
+{
+    for (size_t i = 0; i < qdqi_tar_count(ds->tar); i++) {
+        const struct qdqi_tar_file *found = qdqi_tar_file(ds->tar, i);
+        struct file file = {.member = i, .size = found->size, .name = found->name};
+        if (is_input(found->name, &file)) /* as all of them are */
+            files->rows[files->n++] = file;
+    }
+}
+
+static enum qdq_code
+find_files(struct qdq_dataset *ds, struct files *files, struct qdq_error *err)
+{
+    size_t n = ds->tar ? qdqi_tar_count(ds->tar) : qdqi_npz_count(ds->npz);
+    enum qdq_code code = QDQ_OK;
+    files->rows = qdqi_arena_array(ds->arena, n, sizeof *files->rows);
+    if (!files->rows)
+        return qdqi_no_memory(err);
+    if (ds->tar)
+        find_in_tar(ds, files);
+    else
+        code = find_in_zip(ds, files, err);
+    if (code == QDQ_OK && files->n > 0)
+        qsort(files->rows, files->n, sizeof *files->rows, by_set);
+    return code;
 }
 
 /* Whether every set has the inputs of the first, each once; *ret: how many. */
@@ -97,6 +141,12 @@ check_files(const struct files *files, size_t *ret, struct qdq_error *err)
     if (files->n_arrays > 0)
         return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_INPUT, rows->name,
                              "the archive holds both '%s' and .npy files", rows->name);
+    for (size_t i = 0; i < files->n; i++)
+        if (leads_out(rows[i].name))
+            return qdqi_array_invalid(
+                rows[i].name, err,
+                "a name in an archive neither begins with '/' nor "
+                "holds '..'");
     while (n < files->n && rows[n].set == rows[0].set)
         n++;
     for (size_t i = 0; i < files->n; i++) {
@@ -116,10 +166,21 @@ check_files(const struct files *files, size_t *ret, struct qdq_error *err)
                                   "set %d has fewer inputs than set %d",
                                   rows[files->n - 1].set, rows[0].set);
     *ret = n;
-    return QDQ_OK;
+    return qdqi_dataset_check_arrays(n, err);
 }
 
 /* --- tensors -------------------------------------------------------------- */
+
+enum qdq_code
+qdqi_sets_open(struct qdq_dataset *ds, size_t member, const char *name,
+               struct qdqi_stream *ret, struct qdq_error *err)
+{
+    if (!ds->tar)
+        return qdqi_stream_open(ds->fd, ds->npz, member, name, ret, err);
+    const struct qdqi_tar_file *file = qdqi_tar_file(ds->tar, member);
+    qdqi_stream_span(qdqi_tar_fd(ds->tar), file->offset, file->size, name, ret);
+    return QDQ_OK;
+}
 
 /* An input as the first set has it. */
 static enum qdq_code
@@ -177,8 +238,7 @@ read_head(struct qdq_dataset *ds, const struct file *file, struct qdqi_proto_hea
           struct qdq_error *err)
 {
     struct qdqi_stream stream;
-    enum qdq_code code =
-        qdqi_stream_open(ds->fd, ds->npz, file->member, file->name, &stream, err);
+    enum qdq_code code = qdqi_sets_open(ds, file->member, file->name, &stream, err);
     if (code != QDQ_OK)
         return code;
     code = qdqi_proto_read(&stream, file->size, ret, err);

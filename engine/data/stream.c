@@ -29,8 +29,16 @@ qdqi_stream_open(int fd, struct qdqi_npz *npz, size_t i, const char *name,
     struct qdqi_member *member = NULL;
     enum qdq_code code = npz ? qdqi_member_open(npz, i, &member, err) : QDQ_OK;
     if (code == QDQ_OK)
-        *ret = (struct qdqi_stream){.name = name, .member = member, .fd = fd};
+        *ret = (struct qdqi_stream){
+            .name = name, .member = member, .fd = fd, .end = UINT64_MAX};
     return code;
+}
+
+void
+qdqi_stream_span(int fd, uint64_t start, uint64_t size, const char *name,
+                 struct qdqi_stream *ret)
+{
+    *ret = (struct qdqi_stream){.name = name, .fd = fd, .start = start, .end = size};
 }
 
 /* Up to `size` bytes; fewer only at the end. */
@@ -40,7 +48,10 @@ read_some(struct qdqi_stream *stream, void *to, size_t size, size_t *ret_got,
 {
     if (stream->member)
         return qdqi_member_read(stream->member, to, size, ret_got, err);
-    int number = qdqi_file_read(stream->fd, stream->offset, to, size, ret_got);
+    if (size > stream->end - stream->offset)
+        size = (size_t)(stream->end - stream->offset);
+    int number =
+        qdqi_file_read(stream->fd, stream->start + stream->offset, to, size, ret_got);
     if (number != 0)
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                              "reading the dataset failed: %s", strerror(number));
@@ -68,7 +79,7 @@ qdqi_stream_read(struct qdqi_stream *stream, void *to, size_t size,
 enum qdq_code
 qdqi_stream_skip(struct qdqi_stream *stream, uint64_t size, struct qdq_error *err)
 {
-    if (!stream->member) {
+    if (!stream->member && size <= stream->end - stream->offset) {
         stream->offset += size; /* bounded by the file's size, which was checked */
         return QDQ_OK;
     }

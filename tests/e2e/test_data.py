@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calibration data in all its forms, against what numpy and onnxruntime make of it."""
 
+import gzip
 import io
 import json
 import re
 import struct
 import subprocess
+import tarfile
 import zipfile
 
 import numpy as np
@@ -76,6 +78,25 @@ def sets(samples, named=True, proto=numpy_helper.from_array, suffix="", extra=No
         for name, data in (extra or {}).items():
             archive.writestr(name, data)
     return file.getvalue()
+
+
+def tarred(files, form=tarfile.PAX_FORMAT, **members):
+    """A tar of these files, by Python's tarfile."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data or b"")
+            for member, value in members.items():
+                setattr(info, member, value)
+            archive.addfile(info, io.BytesIO(data or b""))
+    return file.getvalue()
+
+
+def unzipped(data):
+    """The files of a zip archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 class Quantized:
@@ -198,8 +219,87 @@ def test_some_of_ragged_samples(tmp_path):
     assert done.report["evaluation"]["samples"] == 2
 
 
-def test_test_data_is_described(daemon):
-    answer = daemon.post("/v1/datasets", data=sets(RAGGED),
+FORMS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT,
+         "pax": tarfile.PAX_FORMAT}
+
+
+@pytest.fixture(scope="module")
+def zipped(tmp_path_factory):
+    """What the samples give as a zip archive of sets."""
+    done = Quantized(tmp_path_factory.mktemp("zip"), TEXT, sets(RAGGED), **TAR_SPEC)
+    assert done.ok, done.said
+    return done
+
+
+TAR_SPEC = {"calibration": {"method": "entropy"}, "evaluate": True}
+
+
+def findings(done):
+    """All that a report says of the samples."""
+    assert done.ok, done.said
+    return [done.report[member] for member in ("tensors", "weights", "evaluation")]
+
+
+@pytest.mark.parametrize("packing", ["plain", "gzip"])
+@pytest.mark.parametrize("form", FORMS)
+def test_tar_is_as_good_as_zip(tmp_path, zipped, form, packing):
+    """Sets lie in it from the last to the first, in folders of long names."""
+    folder = "a folder of a ünusual name/" + ("x" * 90 if form == "ustar" else "x" * 300)
+    data = tarred({f"{folder}/{name}": content
+                   for name, content in unzipped(sets(RAGGED)).items()}, FORMS[form])
+    done = Quantized(tmp_path, TEXT, gzip.compress(data) if packing == "gzip" else data,
+                     **TAR_SPEC)
+    assert findings(done) == findings(zipped)
+    assert done.report["calibration"]["samples"] == 12
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tar_is_as_good_as_npz(tmp_path, form):
+    feed = text_feed(6, 2, 5)
+    samples = [{name: value[i] for name, value in feed.items()} for i in range(6)]
+    data = tarred(unzipped(sets(samples)), FORMS[form])
+    assert findings(Quantized(tmp_path, TEXT, data, **TAR_SPEC)) == \
+        findings(Quantized(tmp_path, TEXT, npz(**feed), **TAR_SPEC))
+
+
+def test_tar_made_by_tar(tmp_path, zipped):
+    """As people make them: a folder, packed from inside, with gzip."""
+    with zipfile.ZipFile(io.BytesIO(sets(RAGGED))) as archive:
+        archive.extractall(tmp_path / "in")
+    subprocess.run(["tar", "-C", tmp_path / "in", "-czf", tmp_path / "t.tgz", "."],
+                   check=True)
+    done = Quantized(tmp_path, TEXT, (tmp_path / "t.tgz").read_bytes(), **TAR_SPEC)
+    assert findings(done) == findings(zipped)
+
+
+def test_nothing_is_left_of_unpacking(tmp_path, monkeypatch):
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    data = gzip.compress(tarred(unzipped(sets(RAGGED))))
+    assert Quantized(tmp_path, TEXT, data).ok
+    assert not list((tmp_path / "scratch").iterdir())
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    done = Quantized(tmp_path, TEXT, data)
+    assert done.said.startswith("qdq: io: no file to unpack"), done.said
+
+
+def test_tar_that_claims_too_much(daemon):
+    """The limit on what a packed one unpacks to: its header is enough."""
+    header = tarfile.TarInfo(SET)
+    header.size = 9 << 30
+    data = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
+    answer = daemon.post("/v1/datasets", data=data,
+                         headers={"Content-Type": "application/octet-stream"})
+    document = problem(answer, 422, "limit_exceeded")
+    assert f"unpacks to more than {8 << 30} bytes" in document["detail"]
+    assert daemon.stored_files() == []
+
+
+@pytest.mark.parametrize("packing", ["zip", "tar", "tar.gz"])
+def test_test_data_is_described(daemon, packing):
+    pack = {"zip": lambda data: data, "tar": lambda data: tarred(unzipped(data)),
+            "tar.gz": lambda data: gzip.compress(tarred(unzipped(data)))}[packing]
+    answer = daemon.post("/v1/datasets", data=pack(sets(RAGGED)),
                          headers={"Content-Type": "application/octet-stream"})
     assert answer.status_code == 201, answer.text
     assert answer.json()["samples"] == 12
@@ -207,7 +307,7 @@ def test_test_data_is_described(daemon):
         {"name": "ids", "dtype": "int64", "shape": [12, None, None]},
         {"name": "mask", "dtype": "bool", "shape": [12, None, None]},
         {"name": "x", "dtype": "float32", "shape": [12, None, None, 4]}]
-    unnamed = daemon.upload("datasets", sets(RAGGED[:1], named=False))
+    unnamed = daemon.upload("datasets", pack(sets(RAGGED[:1], named=False)))
     inputs = daemon.get(f"/v1/datasets/{unnamed}").json()["inputs"]
     assert [(i["name"], i["shape"]) for i in inputs] == [
         ("input_0", [1, 1, 2]), ("input_1", [1, 1, 2]), ("input_2", [1, 1, 2, 4])]
@@ -232,6 +332,8 @@ def one_set(proto):
 
 
 GOOD = tensor(name="x", raw_data=X.tobytes())
+SET = "test_data_set_0/input_0.pb"
+PACKED = gzip.compress(tarred({SET: GOOD.SerializeToString()}))
 BROKEN = {
     "no proto": (one_set(b"\xff" * 40), "input_0.pb"),
     "cut short": (one_set(GOOD.SerializeToString()[:-1]), "beyond its end"),
@@ -264,8 +366,27 @@ BROKEN = {
     "another type": (sets([{"x": X}, {"x": X.astype(np.float64)}]), "float64"),
     "another rank": (sets([{"x": X}, {"x": X[0]}]), "of 1 axes"),
     "arrays, too": (sets([{"x": X}], extra={"x.npy": b""}), ".npy"),
-    "tar": (bytes(257) + b"ustar" + bytes(900), "tar archive"),
-    "tar.gz": (b"\x1f\x8b\x08" + bytes(60), "gzip"),
+    "tar of nothing": (bytes(257) + b"ustar" + bytes(900), "tar archive is damaged"),
+    "tar without sets": (tarred({"a/x.npy": b""}), "without test_data_set_N/input_M.pb"),
+    "tar that is cut": (tarred({SET: GOOD.SerializeToString()})[:1024], "mark of its end"),
+    "tar of half a file": (tarred({"a": b"a", SET: bytes(5000)})[:4096], SET),
+    "tar of a tensor cut": (tarred({SET: GOOD.SerializeToString()[:-1]}), "beyond its end"),
+    "tar with a bad sum": (tarred({SET: b"a"}).replace(b"test_", b"best_"), "at byte 0"),
+    "absolute": (tarred({"/" + SET: GOOD.SerializeToString()}), "begins with '/'"),
+    "climbing": (tarred({"a/../" + SET: GOOD.SerializeToString()}), "holds '..'"),
+    "climbing in a zip": (sets([], extra={"../" + SET: GOOD.SerializeToString()}), "'..'"),
+    "symbolic link": (tarred({SET: None}, type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+                      "is a link"),
+    "hard link": (tarred({SET: None}, type=tarfile.LNKTYPE, linkname="a"), "is a link"),
+    "sparse file": (tarred({SET: b"1\n0\n4\n".ljust(512, b"\0") + b"data"}, pax_headers={
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": SET,
+        "GNU.sparse.realsize": "9000"}), "sparse"),
+    "gzip of nothing": (gzip.compress(b""), "empty at byte 20"),
+    "gzip of no tar": (gzip.compress(npz(x=X)), "Unrecognized archive format"),
+    "gzip of noise": (b"\x1f\x8b\x08" + bytes(60), "gzip file is"),
+    "gzip that is cut": (PACKED[:-4], f"cut short at byte {len(PACKED) - 4}"),
+    "gzip with a bad sum": (PACKED[:-8] + bytes(4) + PACKED[-4:], "incorrect data check"),
+    "gzip with a bad size": (PACKED[:-4] + bytes(4), "incorrect length check"),
 }
 
 

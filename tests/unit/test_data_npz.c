@@ -2,6 +2,7 @@
 /* .npz files: names as keys, damage and hostility refused, readers side by side. */
 #include "config.h"
 
+#include "data/dataset.h"
 #include "data/npz.h"
 #include "data/reader.h"
 #include "data_files.h"
@@ -220,7 +221,7 @@ START_TEST(too_many_members)
     struct qdq_dataset *dataset;
     struct qdq_error err = {0};
     zip_add(&z, "a.npy", floats("(8,)", 8));
-    struct bytes lie = zip_end(&z, 60000);
+    struct bytes lie = zip_end(&z, QDQI_NPZ_MAX_MEMBERS + 1);
     int fd = file_of(&lie);
     ck_assert_int_eq(qdq_dataset_open(fd, &dataset, &err), QDQ_LIMIT_EXCEEDED);
     close(fd);
@@ -231,6 +232,22 @@ START_TEST(too_many_members)
         zip_add(&z, name, floats("(1,)", 1));
     }
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
+    ck_assert_ptr_nonnull(strstr(err.text, "members"));
+}
+END_TEST
+
+START_TEST(too_many_arrays)
+{
+    struct zip z = {0};
+    struct qdq_dataset *dataset;
+    struct qdq_error err = {0};
+    for (int i = 0; i < QDQI_MAX_ARRAYS + 1; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d.npy", i);
+        zip_add(&z, name, floats("(1,)", 1));
+    }
+    ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
+    ck_assert_ptr_nonnull(strstr(err.text, "arrays"));
 }
 END_TEST
 
@@ -334,6 +351,7 @@ suite(void)
     tcase_add_test(t, side_by_side);
     tcase_add_test(t, every_byte);
     tcase_add_test(t, too_many_members);
+    tcase_add_test(t, too_many_arrays);
     tcase_add_test(t, large_directory);
     tcase_add_test(t, zip64);
     suite_add_tcase(s, t);

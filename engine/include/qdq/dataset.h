@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calibration data: the arrays of an .npz file, or the one array of an .npy file
- * (NumPy's format, versions 1 to 3, C or Fortran order), or ONNX's test data in a zip
- * archive: files test_data_set_N/input_M.pb, each a tensor of one sample. Which of them
- * it is, is told by the first bytes and the members' names. Arrays are streamed, never
- * held as a whole. Pickled arrays are refused.
+ * (NumPy's format, versions 1 to 3, C or Fortran order), or ONNX's test data in a zip or
+ * a tar archive: files test_data_set_N/input_M.pb, each a tensor of one sample. Which of
+ * them it is, is told by the first bytes and the members' names. Arrays are streamed,
+ * never held as a whole. Pickled arrays are refused.
+ *
+ * A tar may be packed with gzip. Then its samples are unpacked, once, into a file without
+ * a name in TMPDIR or /var/tmp that is gone with the dataset; more than 8 GiB are
+ * LIMIT_EXCEEDED.
  */
 #ifndef QDQ_DATASET_H
 #define QDQ_DATASET_H
