@@ -161,8 +161,9 @@ encode_calibration(const struct qdq_report *report)
 {
     if (!report->dataset_id && report->calibration_samples == 0)
         return json_null();
-    return json_pack("{s:o, s:I}", "id", api_json_text(report->dataset_id), "samples",
-                     (json_int_t)report->calibration_samples);
+    return json_pack("{s:o, s:I, s:I, s:o}", "id", api_json_text(report->dataset_id),
+                     "samples", (json_int_t)report->calibration_samples, "inferences",
+                     (json_int_t)report->inferences, "reused", integer(report->reused));
 }
 
 static json_t *

@@ -8,7 +8,7 @@
 
 /* What stands on the command line; NULL where it does not. */
 struct options {
-    const char *model, *spec, *calibration, *out, *report, *cases;
+    const char *model, *spec, *calibration, *observations, *out, *report, *cases;
     const char *threads_text;
     int threads;
     bool json, all;

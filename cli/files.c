@@ -159,7 +159,7 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 /* --- output --------------------------------------------------------------- */
 
-enum { MAX_OUTPUTS = 4 }; /* a command has two */
+enum { MAX_OUTPUTS = 4 }; /* a command has three */
 
 /* Temporary names that exist now; the signal handler reads it. */
 static char *volatile temporaries[MAX_OUTPUTS];
@@ -251,20 +251,40 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
     return true;
 }
 
-bool
-output_write(struct output *output, const char *text, struct api_problem *problem)
+static bool
+write_bytes(struct output *output, const char *bytes, size_t left,
+            struct api_problem *problem)
 {
-    size_t left = strlen(text);
     while (left > 0) {
-        ssize_t n = write(output->fd, text, left);
+        ssize_t n = write(output->fd, bytes, left);
         if (n < 0 && errno != EINTR)
             return io_problem(problem, output->path, errno);
         if (n > 0) {
-            text += n;
+            bytes += n;
             left -= (size_t)n;
         }
     }
     return true;
+}
+
+bool
+output_write(struct output *output, const char *text, struct api_problem *problem)
+{
+    return write_bytes(output, text, strlen(text), problem);
+}
+
+bool
+output_copy(struct output *output, int from, struct api_problem *problem)
+{
+    char chunk[1 << 16];
+    off_t at = 0;
+    ssize_t n;
+    while ((n = pread(from, chunk, sizeof chunk, at)) > 0) {
+        if (!write_bytes(output, chunk, (size_t)n, problem))
+            return false;
+        at += n;
+    }
+    return n == 0 || io_problem(problem, output->path, errno);
 }
 
 bool

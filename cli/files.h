@@ -34,6 +34,8 @@ struct output {
 
 bool output_open(const char *path, struct output *ret, struct api_problem *problem);
 bool output_write(struct output *output, const char *text, struct api_problem *problem);
+/* Writes all of another file. */
+bool output_copy(struct output *output, int from, struct api_problem *problem);
 /* Syncs the file and renames it into place. */
 bool output_commit(struct output *output, struct api_problem *problem);
 /* Removes what was not committed; fine on OUTPUT_NONE. */

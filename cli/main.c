@@ -21,7 +21,8 @@ enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 static const char usage[] =
     "usage: qdq quantize MODEL [--spec FILE] [--calibration FILE] [-o OUT]\n"
-    "                          [--report FILE] [--threads N] [--cases DIR]\n"
+    "                          [--observations FILE] [--report FILE] [--threads N]\n"
+    "                          [--cases DIR]\n"
     "       qdq plan MODEL [--spec FILE] [--cases DIR] [--all | --json]\n"
     "       qdq info MODEL [--cases DIR] [--json]\n"
     "       qdq --help | --version\n";
@@ -36,6 +37,9 @@ static const char help[] =
     "                      without one, every supported layer by its default\n"
     "  --calibration FILE  samples that ranges are taken from (.npz, .npy, .zip,\n"
     "                      .tar, .tar.gz)\n"
+    "  --observations FILE what calibration observed is kept there, and what another\n"
+    "                      run of the same model and samples left there is not\n"
+    "                      observed again, whatever its spec; made when absent\n"
     "  -o, --out OUT       the quantized model; by default MODEL with the ending\n"
     "                      .int8.onnx\n"
     "  --report FILE       what was done and what it cost (JSON)\n"
@@ -76,6 +80,8 @@ static const struct {
     {"calibration", required_argument, QUANTIZE, offsetof(struct options, calibration)},
     {"out", required_argument, QUANTIZE, offsetof(struct options, out)},
     {"report", required_argument, QUANTIZE, offsetof(struct options, report)},
+    {"observations", required_argument, QUANTIZE,
+     offsetof(struct options, observations)},
     {"threads", required_argument, QUANTIZE, offsetof(struct options, threads_text)},
     {"cases", required_argument, QUANTIZE | PLAN | INFO,
      offsetof(struct options, cases)},

@@ -19,7 +19,7 @@ struct quantization {
     struct api_spec *spec;
     int model, dataset;
     char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
-    struct output out, report_out;
+    struct output out, report_out, observed;
     struct qdq_engine *engine;
     struct qdq_report *report;
 };
@@ -70,6 +70,33 @@ digest_frozen(void *arg, const struct qdq_spec *frozen)
     return ok ? q->spec_digest : NULL;
 }
 
+/*
+ * The file that is there is copied and the copy takes its place, so at any time it is
+ * whole. A file of another kind is not overwritten: somebody may need it.
+ */
+static bool
+open_observations(struct quantization *q, const char *path, struct api_problem *problem)
+{
+    static const char magic[] = QDQ_OBSERVATIONS_MAGIC;
+    enum { NAME = sizeof magic - 3 }; /* without its version */
+    char begin[NAME];
+    int fd;
+    if (!output_open(path, &q->observed, problem))
+        return false;
+    if (access(path, F_OK) != 0)
+        return true;
+    if (!file_open(path, &fd, problem))
+        return false;
+    ssize_t n = pread(fd, begin, NAME, 0);
+    bool ok = n == 0 || (n == NAME && memcmp(begin, magic, NAME) == 0);
+    if (!ok)
+        api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                        "%s holds no observations, so it is not overwritten", path);
+    ok = ok && output_copy(&q->observed, fd, problem);
+    close(fd);
+    return ok;
+}
+
 /* Before the work, so that it is not done in vain. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
@@ -79,7 +106,10 @@ open_outputs(struct quantization *q, const struct options *options, const char *
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s is the model itself, so it is not overwritten", out);
     return output_open(out, &q->out, problem) &&
-           (!options->report || output_open(options->report, &q->report_out, problem));
+           (!options->report ||
+            output_open(options->report, &q->report_out, problem)) &&
+           (!options->observations ||
+            open_observations(q, options->observations, problem));
 }
 
 static bool
@@ -96,6 +126,7 @@ run(struct quantization *q, struct api_problem *problem)
         .freeze = digest_frozen,
         .freeze_arg = q,
         .output = q->out.fd,
+        .observations = q->observed.fd,
         .progress = progress_tell,
         .progress_arg = &progress,
     };
@@ -103,6 +134,14 @@ run(struct quantization *q, struct api_problem *problem)
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
     return code == QDQ_OK || api_problem_set_engine(problem, &err);
+}
+
+/* Where nothing was observed, the file is as it was. */
+static bool
+keep_observations(struct quantization *q, struct api_problem *problem)
+{
+    return q->observed.fd < 0 || q->report->inferences == 0 ||
+           output_commit(&q->observed, problem);
 }
 
 static bool
@@ -128,6 +167,7 @@ close_all(struct quantization *q)
     qdq_engine_close(&q->engine);
     output_close(&q->out);
     output_close(&q->report_out);
+    output_close(&q->observed);
     if (q->model >= 0)
         close(q->model);
     if (q->dataset >= 0)
@@ -138,8 +178,11 @@ close_all(struct quantization *q)
 bool
 command_quantize(const struct options *options, struct api_problem *problem)
 {
-    struct quantization q = {
-        .model = -1, .dataset = -1, .out = OUTPUT_NONE, .report_out = OUTPUT_NONE};
+    struct quantization q = {.model = -1,
+                             .dataset = -1,
+                             .out = OUTPUT_NONE,
+                             .report_out = OUTPUT_NONE,
+                             .observed = OUTPUT_NONE};
     char *own_out = options->out ? NULL : default_out(options->model);
     const char *out = options->out ? options->out : own_out;
     bool ok = out != NULL;
@@ -148,7 +191,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.engine, problem) && run(&q, problem) &&
-         write_report(&q, problem);
+         keep_observations(&q, problem) && write_report(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
     /* A model that misses a gate never gets its name. */

@@ -84,6 +84,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/method.c engine/range/method.h \
 	engine/range/minmax.c \
 	engine/range/mse.c \
+	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/percentile.c \
 	engine/report.c \

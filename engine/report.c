@@ -104,6 +104,8 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
     r->calibration_samples = job->calibrated_samples - job->skipped_samples;
+    r->inferences = job->inferences;
+    r->reused = job->reused;
     r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
     r->device = "cpu";
     r->plan = &job->plan->view;

@@ -44,6 +44,8 @@ struct qdqi_job {
     const char **methods;        /* likewise: "given" or the method's name */
     int64_t calibrated_samples;  /* that calibration read, from the first on */
     int64_t skipped_samples;     /* of these, that it left out */
+    int64_t inferences;          /* runs of the model that it made */
+    size_t reused;               /* activations that were observed earlier */
     uint64_t to_evaluate;        /* samples, about; 0: none, or not known yet */
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */

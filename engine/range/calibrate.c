@@ -3,14 +3,35 @@
  * From data to ranges: the model runs once over the samples, with an Observe node at
  * each planned activation whose range was not given. Accumulators have a fixed size, so
  * memory does not grow with samples.
+ *
+ * Where accumulators are kept, those that an earlier calibration left are taken in the
+ * place of a run, tensor by tensor; then all kinds are collected, so that another
+ * method finds what it needs.
  */
 #include "config.h"
 #include "stages.h"
 
 #include "range/finite.h"
+#include "range/observations.h"
 #include "rewrite/insert.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+struct calibration {
+    struct qdqi_job *job;
+    const struct qdqi_method *method;
+    bool *missing; /* by planned activation: it has no range */
+    bool *wanted;  /* of these: it has to be observed */
+    size_t n_wanted;
+    struct qdqi_observers observers;
+    char *identity; /* NULL: nothing is kept */
+    struct qdqi_observations earlier;
+    struct qdqi_observed all;
+};
+
+/* --- ranges by hand ------------------------------------------------------- */
 
 /* Takes the ranges given by hand; *ret_missing: how many activations have none. */
 static enum qdq_code
@@ -39,107 +60,214 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
     return QDQ_OK;
 }
 
+/* --- running -------------------------------------------------------------- */
+
 static enum qdq_code
-observe_all(struct qdqi_job *job, struct qdqi_session *session, struct qdqi_feed *feed,
-            struct qdqi_observers *observers, struct qdq_error *err)
+observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
+            struct qdq_error *err)
 {
     struct qdqi_watch watch = {
-        .job = job, .session = session, .feed = feed, .observers = observers};
+        .job = c->job, .session = session, .feed = feed, .observers = &c->observers};
     const struct qdqi_input *inputs;
-    int64_t samples, done = 0, total = qdqi_feed_samples(feed);
+    int64_t samples, total = qdqi_feed_samples(feed);
     enum qdq_code code = qdqi_watch_open(&watch, err);
     while (!code) {
-        if ((code = qdqi_job_progress(job, QDQ_STAGE_CALIBRATE, (uint64_t)done,
-                                      (uint64_t)total, err)) ||
+        if ((code = qdqi_job_progress(c->job, QDQ_STAGE_CALIBRATE,
+                                      (uint64_t)watch.all.samples, (uint64_t)total,
+                                      err)) ||
             (code = qdqi_feed_next(feed, &inputs, &samples, err)) || samples == 0)
             break;
-        code = qdqi_watch_run(&watch, inputs, done, samples, err);
-        done += samples;
+        code = qdqi_watch_run(&watch, inputs, samples, err);
     }
-    job->calibrated_samples = done;
-    return code ? code : qdqi_watch_end(&watch, done, err);
+    c->all = watch.all;
+    return code ? code : qdqi_watch_end(&watch, err);
 }
 
 static enum qdq_code
-run_observed(struct qdqi_job *job, const bool *missing,
-             struct qdqi_observers *observers, struct qdq_error *err)
+run_observed(struct calibration *c, struct qdqi_runtime *runtime,
+             struct qdqi_feed *feed, struct qdq_error *err)
 {
-    const struct qdq_calibration_spec *c = &job->work->spec->calibration;
-    const struct qdqi_feed_options options = {.batch = c->batch,
-                                              .max_samples = c->max_samples};
-    struct qdqi_session_options session_options = {.threads = job->engine->threads,
-                                                   .observers = observers};
+    struct qdqi_job *job = c->job;
+    struct qdqi_session_options options = {.threads = job->engine->threads,
+                                           .observers = &c->observers};
     const Onnx__ModelProto *observed;
-    struct qdqi_runtime *runtime = NULL;
-    struct qdqi_feed *feed = NULL;
     struct qdqi_session *session = NULL;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
-    if (code ||
-        (code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)) ||
-        (code = qdqi_job_take_warnings(job, feed, err)) ||
-        (code = qdqi_insert_observers(job->model, job->plan, missing, job->scratch,
-                                      &observed, err)) ||
-        (code = qdqi_session_open(runtime, job->model, observed, &session_options,
-                                  &session, err)))
-        goto out;
-    code = observe_all(job, session, feed, observers, err);
-out:
+    enum qdq_code code = qdqi_insert_observers(job->model, job->plan, c->wanted,
+                                               job->scratch, &observed, err);
+    if (!code)
+        code =
+            qdqi_session_open(runtime, job->model, observed, &options, &session, err);
+    if (!code)
+        code = observe_all(c, session, feed, err);
     qdqi_session_close(&session);
-    qdqi_feed_close(&feed);
     return code;
 }
 
+/* The data are looked at in any case: they may be such that a warning is due. */
 static enum qdq_code
-take_observed(struct qdqi_job *job, const struct qdqi_method *method,
-              const bool *missing, const struct qdqi_observers *observers,
-              struct qdq_error *err)
+feed_observers(struct calibration *c, struct qdq_error *err)
 {
+    struct qdqi_job *job = c->job;
     const struct qdq_calibration_spec *spec = &job->work->spec->calibration;
-    for (size_t i = 0; i < observers->n; i++) {
-        const struct qdqi_observer *o = &observers->rows[i];
-        if (!missing[i])
+    const struct qdqi_feed_options options = {.batch = spec->batch,
+                                              .max_samples = spec->max_samples};
+    struct qdqi_runtime *runtime = NULL;
+    struct qdqi_feed *feed = NULL;
+    enum qdq_code code =
+        c->n_wanted > 0 ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
+    if (!code &&
+        !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
+        code = qdqi_job_take_warnings(job, feed, err);
+    if (!code && c->n_wanted > 0)
+        code = run_observed(c, runtime, feed, err);
+    qdqi_feed_close(&feed);
+    return code ? code : qdqi_job_observed(job, &c->all, err);
+}
+
+/* --- what is kept --------------------------------------------------------- */
+
+/*
+ * What the caller's key says and, where it can be told, which ONNX Runtime it is: one
+ * rounds as another does not. NULL where nothing is kept, or without memory.
+ */
+static char *
+identify(const struct qdqi_job *job)
+{
+    const struct qdq_work *work = job->work;
+    const char *library = job->engine->library;
+    char *key = qdq_observations_identity(work->spec, work->model_id, work->dataset_id);
+    struct stat st = {.st_size = -1};
+    if (library && strchr(library, '/') && stat(library, &st))
+        st.st_size = -1;
+    char *text =
+        key ? qdqi_arena_printf(job->scratch, "%sruntime %lld %lld.%09ld\n", key,
+                                (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                                st.st_mtim.tv_nsec)
+            : NULL;
+    free(key);
+    return text;
+}
+
+static bool
+keeps(const struct qdq_work *work)
+{
+    return work->observations >= 0 && work->model_id &&
+           (work->dataset < 0 || work->dataset_id);
+}
+
+/*
+ * Finds out what has to be observed. Which samples are left out has to be the same for
+ * all tensors: where that may happen, it is all of them or none.
+ */
+static enum qdq_code
+take_earlier(struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
+    if (!(c->identity = identify(job)))
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_observations_read(job->work->observations, c->identity,
+                                                job->scratch, &c->earlier, err);
+    if (code)
+        return code;
+    size_t n = 0, lacking = 0;
+    for (size_t i = 0; i < c->observers.n; i++) {
+        n += c->missing[i];
+        lacking += c->missing[i] &&
+                   !qdqi_observations_have(&c->earlier, c->observers.rows[i].tensor);
+    }
+    if (skips && lacking > 0) {
+        qdqi_observations_fini(&c->earlier);
+        lacking = n;
+    }
+    for (size_t i = 0; i < c->observers.n; i++) {
+        c->wanted[i] = c->missing[i] && !qdqi_observations_have(
+                                            &c->earlier, c->observers.rows[i].tensor);
+        if (c->missing[i] && !c->wanted[i])
+            qdqi_observations_take(&c->earlier, &c->observers.rows[i]);
+    }
+    c->n_wanted = lacking;
+    c->all = c->earlier.all;
+    job->reused = n - lacking;
+    return QDQ_OK;
+}
+
+/* The work goes on without it. */
+static enum qdq_code
+keep(struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    struct qdq_error why = {0};
+    if (!c->identity || c->n_wanted == 0 ||
+        !qdqi_observations_write(job->work->observations, c->identity, &c->all,
+                                 &c->earlier, &c->observers, c->wanted, &why))
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "observations_not_kept", NULL,
+        "a later calibration of the same model and data will run it again: "
+        "%s",
+        why.text);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static enum qdq_code
+choose_ranges(const struct calibration *c, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    for (size_t i = 0; i < c->observers.n; i++) {
+        const struct qdqi_observer *o = &c->observers.rows[i];
+        if (!c->missing[i])
             continue;
         if (qdqi_extremes_empty(&o->all.extremes))
             return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, o->tensor,
                                  "tensor '%s' was not reached by any of %lld samples",
                                  o->tensor, (long long)job->calibrated_samples);
-        job->ranges[i] = method->range(o, spec);
-        job->methods[i] = method->name;
+        job->ranges[i] = c->method->range(o, &job->work->spec->calibration);
+        job->methods[i] = c->method->name;
     }
     return QDQ_OK;
 }
 
 static enum qdq_code
-calibrate(struct qdqi_job *job, const bool *missing, struct qdq_error *err)
+calibrate(struct calibration *c, struct qdq_error *err)
 {
+    struct qdqi_job *job = c->job;
     const char *name = job->work->spec->calibration.method;
-    const struct qdqi_method *method = qdqi_method_find(name);
-    struct qdqi_observers observers;
-    if (!method)
+    bool kept = keeps(job->work);
+    c->method = qdqi_method_find(name);
+    if (!c->method)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
                              "/calibration/method", "there is no method '%s'", name);
-    if (!qdqi_observers_init(&observers, job->plan->view.tensors,
-                             job->plan->view.n_tensors, method->needs,
+    if (!qdqi_observers_init(&c->observers, job->plan->view.tensors,
+                             job->plan->view.n_tensors,
+                             kept ? QDQI_NEEDS_ALL : c->method->needs,
                              (size_t)job->engine->threads, job->scratch))
         return qdqi_no_memory(err);
-    enum qdq_code code = run_observed(job, missing, &observers, err);
-    return code ? code : take_observed(job, method, missing, &observers, err);
+    enum qdq_code code = kept ? take_earlier(c, err) : QDQ_OK;
+    if (!code && !(code = feed_observers(c, err)) && !(code = keep(c, err)))
+        code = choose_ranges(c, err);
+    qdqi_observations_fini(&c->earlier);
+    return code;
 }
 
 enum qdq_code
 qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
 {
-    size_t n = job->plan->view.n_tensors, n_missing = 0;
-    bool *missing = qdqi_arena_array(job->scratch, n, sizeof *missing);
+    size_t n = job->plan->view.n_tensors, first = 0;
+    struct calibration c = {
+        .job = job,
+        .missing = qdqi_arena_array(job->scratch, n, sizeof *c.missing),
+        .wanted = qdqi_arena_array(job->scratch, n, sizeof *c.wanted)};
     job->ranges = qdqi_arena_array(job->arena, n, sizeof *job->ranges);
     job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
-    if (!missing || !job->ranges || !job->methods)
+    if (!c.missing || !c.wanted || !job->ranges || !job->methods)
         return qdqi_no_memory(err);
-    enum qdq_code code = take_given(job, missing, &n_missing, err);
-    if (code || n_missing == 0)
+    enum qdq_code code = take_given(job, c.missing, &c.n_wanted, err);
+    if (code || c.n_wanted == 0)
         return code;
-    size_t first = 0;
-    while (!missing[first])
+    memcpy(c.wanted, c.missing, n * sizeof *c.wanted);
+    while (!c.missing[first])
         first++;
     const char *tensor = job->plan->view.tensors[first];
     if (!job->dataset)
@@ -149,5 +277,5 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
                              "calibration.ranges, and calibration.random_samples asks "
                              "for none",
                              tensor);
-    return calibrate(job, missing, err);
+    return calibrate(&c, err);
 }

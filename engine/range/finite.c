@@ -17,8 +17,8 @@ enum qdq_code
 qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
 {
     const struct qdqi_observers *o = w->observers;
-    return qdqi_observers_init(&w->saved, w->job->plan->view.tensors, o->n,
-                               o->n > 0 ? o->rows[0].needs : 0, 1, w->job->scratch)
+    return qdqi_observers_init(&w->saved, w->job->plan->view.tensors, o->n, o->needs, 1,
+                               w->job->scratch)
                ? QDQ_OK
                : qdqi_no_memory(err);
 }
@@ -30,10 +30,12 @@ run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
 {
     const struct qdqi_output *outputs;
     size_t n_outputs;
-    w->observers->samples = samples;
+    *ret = NULL;
+    if (!qdqi_observers_begin(w->observers, samples))
+        return qdqi_no_memory(err);
+    w->job->inferences++;
     enum qdq_code code = qdqi_session_run(
         w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
-    *ret = NULL;
     for (size_t i = 0; !code && !*ret && i < w->observers->n; i++) {
         const struct qdqi_observer *o = &w->observers->rows[i];
         const struct qdqi_extremes *e = &o->all.extremes;
@@ -55,14 +57,14 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
                              tensor, n > 1 ? "the batch from sample" : "sample",
                              (long long)first, n > 1 ? " on" : "");
     qdqi_observers_copy(w->observers, &w->saved);
-    if (w->skipped < NAMED) {
-        size_t used = strlen(w->which);
+    if (w->all.skipped < NAMED) {
+        char *which = w->all.which;
+        size_t used = strlen(which);
         snprintf(part, sizeof part, n > 1 ? "%s%lld to %lld" : "%s%lld",
                  used ? ", " : "", (long long)first, (long long)(first + n - 1));
-        snprintf(w->which + used, sizeof w->which - used, "%s", part);
+        snprintf(which + used, sizeof w->all.which - used, "%s", part);
     }
-    w->skipped += n;
-    w->job->skipped_samples += n;
+    w->all.skipped += n;
     return QDQ_OK;
 }
 
@@ -84,12 +86,14 @@ run_each(struct qdqi_watch *w, int64_t first, int64_t samples, struct qdq_error 
 }
 
 enum qdq_code
-qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t first,
-               int64_t samples, struct qdq_error *err)
+qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
+               struct qdq_error *err)
 {
     const char *tensor;
+    int64_t first = w->all.samples;
     if (may_skip(w))
         qdqi_observers_copy(&w->saved, w->observers);
+    w->all.samples += samples;
     enum qdq_code code = run(w, inputs, samples, &tensor, err);
     if (code || !tensor)
         return code;
@@ -99,18 +103,27 @@ qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t fi
 }
 
 enum qdq_code
-qdqi_watch_end(struct qdqi_watch *w, int64_t total, struct qdq_error *err)
+qdqi_watch_end(const struct qdqi_watch *w, struct qdq_error *err)
 {
-    if (w->skipped == 0)
+    if (w->all.skipped == 0 || w->all.skipped < w->all.samples)
         return QDQ_OK;
-    if (w->skipped == total)
-        return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_NOTHING, NULL,
-                             "a tensor holds a NaN or an infinity in every one of %lld "
-                             "samples, so none is left to calibrate with",
-                             (long long)total);
-    return qdqi_warn(&w->job->warnings, w->job->arena, err, "sample_skipped", NULL,
+    return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_NOTHING, NULL,
+                         "a tensor holds a NaN or an infinity in every one of %lld "
+                         "samples, so none is left to calibrate with",
+                         (long long)w->all.samples);
+}
+
+enum qdq_code
+qdqi_job_observed(struct qdqi_job *job, const struct qdqi_observed *all,
+                  struct qdq_error *err)
+{
+    job->calibrated_samples = all->samples;
+    job->skipped_samples = all->skipped;
+    if (all->skipped == 0)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "sample_skipped", NULL,
                      "%lld of %lld samples were left out, where a tensor held a NaN or "
                      "an infinity: %s%s",
-                     (long long)w->skipped, (long long)total, w->which,
-                     w->skipped > NAMED ? " and others" : "");
+                     (long long)all->skipped, (long long)all->samples, all->which,
+                     all->skipped > NAMED ? " and others" : "");
 }

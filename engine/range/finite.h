@@ -7,6 +7,7 @@
 #ifndef QDQI_FINITE_H
 #define QDQI_FINITE_H
 
+#include "range/observations.h"
 #include "stages.h"
 
 struct qdqi_watch {
@@ -16,19 +17,21 @@ struct qdqi_watch {
     struct qdqi_observers *observers;
     struct qdqi_observers saved; /* of before the run, or of nothing, where a sample
                                   * that is not finite ends it all */
-    int64_t skipped;
-    char which[200]; /* the first samples that were */
+    struct qdqi_observed all;    /* that were run so far */
 };
 
 /* The other members are borrowed. */
 enum qdq_code qdqi_watch_open(struct qdqi_watch *w,
                               struct qdq_error *err) QDQ_MUST_CHECK;
-/* Runs the feed's last run, whose first sample is `first`, and observes it. NONFINITE. */
+/* Runs the feed's last run, of so many samples, and observes it. NONFINITE. */
 enum qdq_code qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs,
-                             int64_t first, int64_t samples,
+                             int64_t samples, struct qdq_error *err) QDQ_MUST_CHECK;
+/* After all runs; NONFINITE when no sample is left. */
+enum qdq_code qdqi_watch_end(const struct qdqi_watch *w,
                              struct qdq_error *err) QDQ_MUST_CHECK;
-/* Warns of samples that were left out; NONFINITE when none of `total` is left. */
-enum qdq_code qdqi_watch_end(struct qdqi_watch *w, int64_t total,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Notes in the job what was run, now or earlier, and warns of what was left out. */
+enum qdq_code qdqi_job_observed(struct qdqi_job *job, const struct qdqi_observed *all,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

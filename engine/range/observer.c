@@ -27,7 +27,7 @@ accumulator_init(struct qdqi_accumulator *a, unsigned needs, struct qdqi_arena *
 }
 
 /* A NaN or an infinity is in the extremes for good and has no bin. */
-static void
+static struct qdqi_extremes
 take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
     struct qdqi_extremes piece = QDQI_NO_EXTREMES;
@@ -35,16 +35,20 @@ take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
     qdqi_extremes_merge(&a->extremes, &piece);
     if (a->histogram && qdqi_extremes_finite(&piece))
         qdqi_histogram_update(a->histogram, qdqi_extremes_amax(&piece), data, n);
+    return piece;
 }
 
-static void
-take(struct qdqi_accumulator *a, const void *data, size_t n)
+/* Returns the extremes of these elements. */
+static struct qdqi_extremes
+take(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
-    const unsigned char *bytes = data;
-    for (; n > PIECE; n -= PIECE, bytes += PIECE * sizeof(float))
-        take_piece(a, bytes, PIECE);
-    if (n > 0)
-        take_piece(a, bytes, n);
+    struct qdqi_extremes taken = QDQI_NO_EXTREMES;
+    for (size_t m; n > 0; n -= m, data += m * sizeof(float)) {
+        m = n < PIECE ? n : PIECE;
+        struct qdqi_extremes piece = take_piece(a, data, m);
+        qdqi_extremes_merge(&taken, &piece);
+    }
+    return taken;
 }
 
 /* Moves what a part has taken in. */
@@ -59,6 +63,20 @@ collect(struct qdqi_accumulator *to, struct qdqi_accumulator *part)
     qdqi_histogram_init(part->histogram);
 }
 
+/* A sample in which there is nothing, or what is not finite, does not count. */
+static void
+average(struct qdqi_average *a, const struct qdqi_extremes *sample)
+{
+    if (qdqi_extremes_empty(sample) || !qdqi_extremes_finite(sample))
+        return;
+    double min = (double)qdqi_float_of_key(sample->min);
+    double max = (double)qdqi_float_of_key(sample->max);
+    *a = a->begun
+             ? (struct qdqi_average){a->min + AVERAGE_WEIGHT * (min - a->min),
+                                     a->max + AVERAGE_WEIGHT * (max - a->max), true}
+             : (struct qdqi_average){min, max, true};
+}
+
 /* --- observers ------------------------------------------------------------ */
 
 bool
@@ -66,60 +84,33 @@ qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors
                     size_t n, unsigned needs, size_t n_parts, struct qdqi_arena *arena)
 {
     struct qdqi_observer *rows = qdqi_arena_array(arena, n, sizeof *rows);
-    struct qdqi_accumulator *parts = qdqi_arena_array(arena, n_parts, sizeof *parts);
+    struct qdqi_part *parts = qdqi_arena_array(arena, n_parts, sizeof *parts);
     bool ok = rows && parts;
     for (size_t i = 0; ok && i < n; i++) {
-        rows[i] = (struct qdqi_observer){.tensor = tensors[i], .needs = needs};
+        rows[i] = (struct qdqi_observer){.tensor = tensors[i]};
         ok = accumulator_init(&rows[i].all, needs, arena);
     }
     for (size_t i = 0; ok && i < n_parts; i++)
-        ok = accumulator_init(&parts[i], needs, arena);
-    *observers = (struct qdqi_observers){
-        .rows = rows, .n = n, .samples = 1, .parts = parts, .n_parts = n_parts};
-    return ok;
+        ok = accumulator_init(&parts[i].all, needs, arena);
+    *observers = (struct qdqi_observers){.rows = rows,
+                                         .n = n,
+                                         .needs = needs,
+                                         .parts = parts,
+                                         .n_parts = n_parts,
+                                         .arena = arena};
+    return ok && qdqi_observers_begin(observers, 1);
 }
 
-/* Samples are averaged in their order, one after the other. */
-static size_t
-shares(unsigned needs, size_t n, size_t threads)
+bool
+qdqi_observers_begin(struct qdqi_observers *observers, int64_t samples)
 {
-    size_t least =
-        needs & QDQI_NEEDS_HISTOGRAM ? MIN_SHARE_HISTOGRAM : MIN_SHARE_EXTREMES;
-    size_t most = needs & QDQI_NEEDS_AVERAGE ? 1 : n / least;
-    return most < 2 ? 1 : most < threads ? most : threads;
-}
-
-struct qdqi_reached
-qdqi_reached(struct qdqi_observers *observers, size_t slot, const void *data, size_t n,
-             int64_t axis0)
-{
-    struct qdqi_observer *o = &observers->rows[slot];
-    bool each = o->needs & QDQI_NEEDS_AVERAGE && axis0 == observers->samples;
-    return (struct qdqi_reached){
-        .observer = o,
-        .data = data,
-        .n = n,
-        .samples = each && n > 0 ? (size_t)axis0 : 1,
-        .parts = observers->parts,
-        .n_parts = shares(o->needs, n, observers->n_parts),
-    };
-}
-
-static void
-take_sample(struct qdqi_observer *o, const unsigned char *data, size_t n)
-{
-    struct qdqi_extremes sample = QDQI_NO_EXTREMES;
-    struct qdqi_average *a = &o->average;
-    qdqi_extremes_update(&sample, data, n);
-    qdqi_extremes_merge(&o->all.extremes, &sample);
-    if (qdqi_extremes_empty(&sample) || !qdqi_extremes_finite(&sample))
-        return;
-    double min = (double)qdqi_float_of_key(sample.min);
-    double max = (double)qdqi_float_of_key(sample.max);
-    *a = a->begun
-             ? (struct qdqi_average){a->min + AVERAGE_WEIGHT * (min - a->min),
-                                     a->max + AVERAGE_WEIGHT * (max - a->max), true}
-             : (struct qdqi_average){min, max, true};
+    size_t n = (size_t)samples;
+    observers->samples = samples;
+    if (!(observers->needs & QDQI_NEEDS_AVERAGE) || n <= observers->room)
+        return true;
+    observers->each = qdqi_arena_array(observers->arena, n, sizeof *observers->each);
+    observers->room = observers->each ? n : 0;
+    return observers->each != NULL;
 }
 
 void
@@ -134,25 +125,91 @@ qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from
     }
 }
 
+/* --- a tensor ------------------------------------------------------------- */
+
+static size_t
+shares(unsigned needs, size_t n, size_t threads)
+{
+    size_t least =
+        needs & QDQI_NEEDS_HISTOGRAM ? MIN_SHARE_HISTOGRAM : MIN_SHARE_EXTREMES;
+    size_t most = n / least;
+    return most < 2 ? 1 : most < threads ? most : threads;
+}
+
+struct qdqi_reached
+qdqi_reached(struct qdqi_observers *observers, size_t slot, const void *data, size_t n,
+             int64_t axis0)
+{
+    bool each = observers->each && axis0 == observers->samples && n > 0;
+    return (struct qdqi_reached){
+        .observer = &observers->rows[slot],
+        .data = data,
+        .n = n,
+        .samples = each ? (size_t)axis0 : 1,
+        .each = observers->each,
+        .parts = observers->parts,
+        .n_parts = shares(observers->needs, n, observers->n_parts),
+    };
+}
+
+/* The first element of part i, or the end of the last one. */
+static size_t
+begin_of(const struct qdqi_reached *r, size_t i)
+{
+    return i < r->n_parts ? i * (r->n / r->n_parts) : r->n;
+}
+
+/* Does part i begin within a sample? */
+static bool
+goes_on(const struct qdqi_reached *r, size_t i)
+{
+    return begin_of(r, i) % (r->n / r->samples) != 0;
+}
+
+/* Samples are kept apart by the part in which they begin. */
+static void
+take_samples(const struct qdqi_reached *r, size_t i, struct qdqi_accumulator *a)
+{
+    const unsigned char *bytes = r->data;
+    size_t at = begin_of(r, i), end = begin_of(r, i + 1), size = r->n / r->samples;
+    while (at < end) {
+        size_t k = at / size, stop = (k + 1) * size < end ? (k + 1) * size : end;
+        struct qdqi_extremes *to = at % size ? &r->parts[i].rest : &r->each[k];
+        *to = take(a, bytes + at * sizeof(float), stop - at);
+        at = stop;
+    }
+}
+
 void
 qdqi_reached_part(const struct qdqi_reached *r, size_t i)
 {
-    const unsigned char *bytes = r->data;
-    size_t n = r->n / r->samples;
-    if (r->observer->needs & QDQI_NEEDS_AVERAGE) {
-        for (size_t k = 0; k < r->samples; k++)
-            take_sample(r->observer, bytes + k * n * sizeof(float), n);
-        return;
-    }
-    size_t share = r->n / r->n_parts, first = i * share;
-    take(r->n_parts > 1 ? &r->parts[i] : &r->observer->all,
-         bytes + first * sizeof(float), i + 1 < r->n_parts ? share : r->n - first);
+    struct qdqi_accumulator *a = r->n_parts > 1 ? &r->parts[i].all : &r->observer->all;
+    size_t at = begin_of(r, i);
+    if (r->each && r->n > 0)
+        take_samples(r, i, a);
+    else
+        (void)take(a, (const unsigned char *)r->data + at * sizeof(float),
+                   begin_of(r, i + 1) - at);
+}
+
+/* In the order of the samples, one after the other. */
+static void
+take_averages(const struct qdqi_reached *r)
+{
+    for (size_t i = 1; i < r->n_parts; i++)
+        if (goes_on(r, i))
+            qdqi_extremes_merge(&r->each[begin_of(r, i) / (r->n / r->samples)],
+                                &r->parts[i].rest);
+    for (size_t k = 0; k < r->samples; k++)
+        average(&r->observer->average, &r->each[k]);
 }
 
 void
 qdqi_reached_end(const struct qdqi_reached *r)
 {
     for (size_t i = 0; r->n_parts > 1 && i < r->n_parts; i++)
-        collect(&r->observer->all, &r->parts[i]);
+        collect(&r->observer->all, &r->parts[i].all);
+    if (r->each && r->n > 0)
+        take_averages(r);
     r->observer->runs++;
 }

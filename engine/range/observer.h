@@ -8,7 +8,8 @@
  * another, so it needs no lock. A session that is run by several threads at once needs
  * a set of observers for each. Within one node the elements of a large tensor are
  * shared over threads, each with a part of its own; parts are merged in their order,
- * and merging is exact.
+ * and merging is exact. What is averaged is cut at the samples' borders before that, so
+ * averages do not depend on the parts either.
  */
 #ifndef QDQI_OBSERVER_H
 #define QDQI_OBSERVER_H
@@ -40,24 +41,36 @@ struct qdqi_average {
 
 struct qdqi_observer {
     const char *tensor;
-    unsigned needs;
     struct qdqi_accumulator all;
     struct qdqi_average average;
     int64_t runs; /* how often the tensor was reached */
 };
 
+/* A thread's share of a tensor. */
+struct qdqi_part {
+    struct qdqi_accumulator all;
+    struct qdqi_extremes rest; /* of the sample that began in the part before */
+};
+
 struct qdqi_observers {
     struct qdqi_observer *rows; /* by slot */
     size_t n;
+    unsigned needs;
     int64_t samples; /* of the run under way */
-    struct qdqi_accumulator *parts;
-    size_t n_parts; /* threads that may share a tensor, >= 1 */
+    struct qdqi_part *parts;
+    size_t n_parts;             /* threads that may share a tensor, >= 1 */
+    struct qdqi_extremes *each; /* by sample of the run, where that is needed */
+    size_t room;                /* samples that it can hold */
+    struct qdqi_arena *arena;
 };
 
-/* Observers of all these tensors, in the arena; NULL rows when out of memory. */
+/* Observers of all these tensors, in the arena; false when out of memory. */
 bool qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors,
                          size_t n, unsigned needs, size_t n_parts,
                          struct qdqi_arena *arena);
+/* Before a run of so many samples; false when out of memory. */
+bool qdqi_observers_begin(struct qdqi_observers *observers,
+                          int64_t samples) QDQ_MUST_CHECK;
 /* Makes `to`, of the same tensors and needs, hold what `from` has taken in, no more. */
 void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from);
 
@@ -72,7 +85,8 @@ struct qdqi_reached {
      * axis 0 that has as many indices as the run has samples by chance is cut, too.)
      */
     size_t samples;
-    struct qdqi_accumulator *parts;
+    struct qdqi_extremes *each; /* NULL: not needed */
+    struct qdqi_part *parts;
     size_t n_parts; /* 1: too small to be shared */
 };
 

@@ -147,6 +147,7 @@ make_report(const struct qdq_spec *spec)
         .model_id = "sha256:aa",
         .dataset_id = "sha256:bb",
         .calibration_samples = 256,
+        .reused = 27,
         .spec = spec,
         .device = "cpu",
         .plan = &plan,
@@ -198,7 +199,8 @@ START_TEST(test_report)
         api_json_dump(json, 0),
         "{\"schema\":1,\"model\":{\"id\":\"sha256:aa\",\"name\":\"graph\",\"producer\":"
         "\"pytorch\",\"ir_version\":8,\"opset\":13,\"size\":1000,\"nodes\":3,"
-        "\"initializers\":2},\"calibration\":{\"id\":\"sha256:bb\",\"samples\":256},"
+        "\"initializers\":2},\"calibration\":{\"id\":\"sha256:bb\",\"samples\":256,"
+        "\"inferences\":0,\"reused\":27},"
         "\"device\":\"cpu\",\"summary\":" SUMMARY_JSON(
             "400") ",\"layers\":" LAYERS_JSON ",\"tensors\":[{\"name\":\"input\","
                    "\"min\":-0.5,\"max\":1.0,\"scale\":"

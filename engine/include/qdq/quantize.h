@@ -51,7 +51,14 @@ struct qdq_work {
     const struct qdq_spec *spec;
     qdq_freeze_fn freeze; /* NULL: not told, and no digest in the metadata */
     void *freeze_arg;
-    int output;               /* writable and readable regular file; truncated first */
+    int output; /* writable and readable regular file; truncated first */
+    /*
+     * A regular file, readable and writable, or -1. What an earlier calibration left in
+     * it is not observed again; then it holds that and what was observed anew. A file
+     * that is empty, damaged or of another identity is overwritten. It is used where
+     * there are the ids that qdq_observations_identity() wants.
+     */
+    int observations;
     qdq_progress_fn progress; /* NULL: not told */
     void *progress_arg;
 };
@@ -79,6 +86,19 @@ QDQ_API const struct qdq_catalog *qdq_engine_catalog(const struct qdq_engine *en
 QDQ_API enum qdq_code qdq_engine_runtime_version(struct qdq_engine *engine,
                                                  const char **ret,
                                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * What decides which accumulators a calibration ends with, as text that the caller
+ * frees: the engine's version, device, model, data (or the random samples asked for) and
+ * those members of the spec that change what is fed or seen. dataset_id is NULL where
+ * there is no data. Method, layers, cases and ranges are not among these. NULL: no
+ * memory.
+ */
+QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
+                                        const char *model_id, const char *dataset_id);
+
+/* How a file of observations begins. */
+#define QDQ_OBSERVATIONS_MAGIC "QDQOBS1\n"
 
 /*
  * Quantizes. On success the output file holds the whole model (not synced) and *ret the

@@ -97,6 +97,8 @@ struct qdq_report {
     const struct qdq_model_info *model; /* of the source model */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
     int64_t calibration_samples;
+    int64_t inferences; /* runs of the model that calibration made */
+    size_t reused;      /* tensors whose accumulators an earlier calibration left */
     const struct qdq_spec *spec; /* the effective spec */
     /* With every range that was given or found: it makes the same model without data. */
     const struct qdq_spec *frozen;

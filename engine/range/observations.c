@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "range/observations.h"
+
+#include "qdq/quantize.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAGIC = sizeof QDQ_OBSERVATIONS_MAGIC - 1,
+    MOST = 1 << 30, /* bytes of a file that is read */
+    MIN_EXPONENT = -126,
+    MAX_EXPONENT = 117, /* of a histogram of float32 */
+};
+
+_Static_assert(MAGIC == 8, "the head has room for so much");
+
+static const uint64_t SUM_BEGIN = 0xcbf29ce484222325ULL;
+
+static uint64_t
+sum_up(uint64_t sum, const unsigned char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
+    return sum;
+}
+
+uint64_t
+qdqi_observations_sum(const void *bytes, size_t n)
+{
+    return sum_up(SUM_BEGIN, bytes, n);
+}
+
+/* --- the identity --------------------------------------------------------- */
+
+/* Names come with their length: they may hold anything. */
+static void
+say_name(FILE *to, const char *what, const char *name)
+{
+    fprintf(to, "%s %zu:%s", what, name ? strlen(name) : 0, name ? name : "");
+}
+
+/* By its bits, whatever the locale. */
+static void
+say_real(FILE *to, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    fprintf(to, " %016" PRIx64, bits);
+}
+
+char *
+qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
+                          const char *dataset_id)
+{
+    const struct qdq_calibration_spec *c = &spec->calibration;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    fprintf(to, "engine %s\ndevice cpu\n", qdq_version());
+    say_name(to, "model", model_id);
+    say_name(to, "\ndata", dataset_id);
+    fprintf(to,
+            "\nequalize %d\nmax_samples %" PRId64 "\nbatch %" PRId64
+            "\non_nonfinite %d\n",
+            spec->equalize, c->max_samples, c->batch, (int)c->on_nonfinite);
+    for (size_t i = 0; i < c->n_dims; i++) {
+        say_name(to, "dim", c->dims[i].symbol);
+        fprintf(to, " %" PRId64 "\n", c->dims[i].size);
+    }
+    fprintf(to, "random_samples %" PRId64 "\n", c->random_samples);
+    for (size_t i = 0; i < c->n_random && c->random_samples > 0; i++) {
+        say_name(to, "random", c->random[i].input);
+        say_real(to, c->random[i].low);
+        say_real(to, c->random[i].high);
+        fputc('\n', to);
+    }
+    bool bad = ferror(to);
+    if (fclose(to) || bad) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* What is left of a file; `broken` once something did not fit. */
+struct cursor {
+    const unsigned char *at;
+    size_t left;
+    bool broken;
+};
+
+struct row {
+    const unsigned char *name;
+    uint32_t name_len;
+    struct qdqi_extremes extremes;
+    struct qdqi_average average;
+    int64_t runs;
+    int32_t exponent;
+    uint32_t used;
+    const unsigned char *counts;
+};
+
+static const unsigned char *
+get_bytes(struct cursor *c, size_t n)
+{
+    if (c->broken || n > c->left) {
+        c->broken = true;
+        return NULL;
+    }
+    const unsigned char *bytes = c->at;
+    c->at += n;
+    c->left -= n;
+    return bytes;
+}
+
+/* Zero where the file has ended. */
+static void
+get(struct cursor *c, void *to, size_t n)
+{
+    const unsigned char *bytes = get_bytes(c, n);
+    memset(to, 0, n);
+    if (bytes)
+        memcpy(to, bytes, n);
+}
+
+static const unsigned char *
+get_text(struct cursor *c, uint32_t *ret_len)
+{
+    get(c, ret_len, sizeof *ret_len);
+    const unsigned char *text = get_bytes(c, *ret_len);
+    if (text && memchr(text, '\0', *ret_len))
+        c->broken = true;
+    return text;
+}
+
+static uint64_t
+count_at(const struct row *row, size_t i)
+{
+    uint64_t count;
+    memcpy(&count, row->counts + i * sizeof count, sizeof count);
+    return count;
+}
+
+/* Are these the counts of values up to the largest one? */
+static bool
+counts_fit(const struct row *row)
+{
+    double amax = (double)qdqi_extremes_amax(&row->extremes);
+    uint64_t total = 0;
+    for (size_t i = 0; i < row->used; i++) {
+        uint64_t count = count_at(row, i);
+        if (count > INT64_MAX - total)
+            return false;
+        total += count;
+    }
+    return floor(ldexp(amax, -row->exponent)) + 1 == (double)row->used &&
+           count_at(row, row->used - 1) > 0;
+}
+
+static bool
+row_fits(const struct row *row)
+{
+    if (row->runs < 0 || row->exponent < MIN_EXPONENT || row->exponent > MAX_EXPONENT)
+        return false;
+    if (qdqi_extremes_empty(&row->extremes))
+        return row->used == 0 && !row->average.begun;
+    return qdqi_extremes_finite(&row->extremes) && row->used > 0 && counts_fit(row) &&
+           row->average.begun && isfinite(row->average.min) &&
+           isfinite(row->average.max) && row->average.min <= row->average.max;
+}
+
+static bool
+get_row(struct cursor *c, struct row *ret)
+{
+    uint32_t begun;
+    *ret = (struct row){0};
+    ret->name = get_text(c, &ret->name_len);
+    get(c, &ret->extremes.min, sizeof ret->extremes.min);
+    get(c, &ret->extremes.max, sizeof ret->extremes.max);
+    get(c, &begun, sizeof begun);
+    get(c, &ret->average.min, sizeof ret->average.min);
+    get(c, &ret->average.max, sizeof ret->average.max);
+    get(c, &ret->runs, sizeof ret->runs);
+    get(c, &ret->exponent, sizeof ret->exponent);
+    get(c, &ret->used, sizeof ret->used);
+    if (begun > 1 || ret->used > QDQI_BINS)
+        return false;
+    ret->average.begun = begun == 1;
+    ret->counts = get_bytes(c, ret->used * sizeof(uint64_t));
+    return !c->broken && row_fits(ret);
+}
+
+/* What stands before the rows. */
+static bool
+get_all(struct cursor *c, const char *identity, struct qdqi_observations *o)
+{
+    uint32_t len;
+    const unsigned char *text = get_text(c, &len);
+    if (!text || len != strlen(identity) || memcmp(text, identity, len) != 0)
+        return false;
+    get(c, &o->all.samples, sizeof o->all.samples);
+    get(c, &o->all.skipped, sizeof o->all.skipped);
+    text = get_text(c, &len);
+    if (c->broken || len >= sizeof o->all.which)
+        return false;
+    memcpy(o->all.which, text, len);
+    o->all.which[len] = '\0';
+    get(c, &o->n, sizeof o->n);
+    return !c->broken && o->all.skipped >= 0 && o->all.skipped < o->all.samples;
+}
+
+/* *ret: is the file good? */
+static enum qdq_code
+index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena *arena,
+           bool *ret, struct qdq_error *err)
+{
+    struct cursor c = {.at = o->bytes + QDQI_OBSERVATIONS_HEAD,
+                       .left = o->size - QDQI_OBSERVATIONS_HEAD};
+    o->rows = qdqi_map_new(arena);
+    if (!o->rows)
+        return qdqi_no_memory(err);
+    *ret = get_all(&c, identity, o);
+    o->first = o->size - c.left;
+    for (uint32_t i = 0; *ret && i < o->n; i++) {
+        const unsigned char *begin = c.at;
+        struct row row;
+        if (!(*ret = get_row(&c, &row)))
+            break;
+        char *name = qdqi_arena_strndup(arena, (const char *)row.name, row.name_len);
+        if (!name)
+            return qdqi_no_memory(err);
+        if (qdqi_map_get(o->rows, name))
+            *ret = false;
+        else if (!qdqi_map_put(o->rows, name, (void *)(uintptr_t)begin))
+            return qdqi_no_memory(err);
+    }
+    *ret = *ret && c.left == 0;
+    return QDQ_OK;
+}
+
+static bool
+read_at(int fd, unsigned char *to, size_t n, size_t offset)
+{
+    while (n > 0) {
+        ssize_t got = pread(fd, to, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        to += got;
+        n -= (size_t)got;
+        offset += (size_t)got;
+    }
+    return true;
+}
+
+/* The bytes of a file whose head is right. */
+static enum qdq_code
+read_file(int fd, struct qdqi_observations *o, struct qdq_error *err)
+{
+    unsigned char head[QDQI_OBSERVATIONS_HEAD];
+    uint64_t size, sum;
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof head || st.st_size > MOST ||
+        !read_at(fd, head, sizeof head, 0) ||
+        memcmp(head, QDQ_OBSERVATIONS_MAGIC, MAGIC) != 0)
+        return QDQ_OK;
+    memcpy(&size, head + MAGIC, sizeof size);
+    memcpy(&sum, head + MAGIC + sizeof size, sizeof sum);
+    if (size != (uint64_t)st.st_size)
+        return QDQ_OK;
+    o->size = (size_t)size;
+    o->bytes = malloc(o->size);
+    if (!o->bytes)
+        return qdqi_no_memory(err);
+    if (read_at(fd, o->bytes, o->size, 0) &&
+        sum == qdqi_observations_sum(o->bytes + sizeof head, o->size - sizeof head))
+        return QDQ_OK;
+    free(o->bytes);
+    o->bytes = NULL;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_observations_read(int fd, const char *identity, struct qdqi_arena *arena,
+                       struct qdqi_observations *ret, struct qdq_error *err)
+{
+    bool good = false;
+    *ret = (struct qdqi_observations){.bytes = NULL};
+    enum qdq_code code = read_file(fd, ret, err);
+    if (!code && ret->bytes)
+        code = index_rows(ret, identity, arena, &good, err);
+    if (code || !good)
+        qdqi_observations_fini(ret);
+    return code;
+}
+
+void
+qdqi_observations_fini(struct qdqi_observations *o)
+{
+    free(o->bytes);
+    *o = (struct qdqi_observations){.bytes = NULL};
+}
+
+bool
+qdqi_observations_have(const struct qdqi_observations *o, const char *tensor)
+{
+    return o->bytes && qdqi_map_get(o->rows, tensor);
+}
+
+void
+qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *to)
+{
+    const unsigned char *begin = qdqi_map_get(o->rows, to->tensor);
+    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
+    struct row row;
+    (void)get_row(&c, &row); /* it was read once */
+    to->all.extremes = row.extremes;
+    to->average = row.average;
+    to->runs = row.runs;
+    qdqi_histogram_init(to->all.histogram);
+    to->all.histogram->exponent = row.exponent;
+    for (size_t i = 0; i < row.used; i++)
+        to->all.histogram->counts[i] = count_at(&row, i);
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+struct output {
+    int fd, error; /* error: errno of what failed, or 0 */
+    size_t offset; /* of the buffer */
+    uint64_t sum;
+    size_t used;
+    unsigned char buffer[1 << 14];
+};
+
+static void
+write_at(struct output *out, const unsigned char *bytes, size_t n, size_t offset)
+{
+    while (n > 0 && !out->error) {
+        ssize_t put = pwrite(out->fd, bytes, n, (off_t)offset);
+        if (put < 0 && errno != EINTR)
+            out->error = errno;
+        if (put > 0) {
+            bytes += put;
+            n -= (size_t)put;
+            offset += (size_t)put;
+        }
+    }
+}
+
+static void
+flush(struct output *out)
+{
+    out->sum = sum_up(out->sum, out->buffer, out->used);
+    write_at(out, out->buffer, out->used, out->offset);
+    out->offset += out->used;
+    out->used = 0;
+}
+
+static void
+put(struct output *out, const void *bytes, size_t n)
+{
+    const unsigned char *at = bytes;
+    while (n > 0) {
+        if (out->used == sizeof out->buffer)
+            flush(out);
+        size_t room = sizeof out->buffer - out->used, m = n < room ? n : room;
+        memcpy(out->buffer + out->used, at, m);
+        out->used += m;
+        at += m;
+        n -= m;
+    }
+}
+
+static void
+put_text(struct output *out, const char *text)
+{
+    uint32_t len = (uint32_t)strlen(text);
+    put(out, &len, sizeof len);
+    put(out, text, len);
+}
+
+static void
+put_row(struct output *out, const struct qdqi_observer *o)
+{
+    uint32_t begun = o->average.begun;
+    uint32_t used = (uint32_t)qdqi_histogram_used(o->all.histogram);
+    int32_t exponent = o->all.histogram->exponent;
+    put_text(out, o->tensor);
+    put(out, &o->all.extremes.min, sizeof o->all.extremes.min);
+    put(out, &o->all.extremes.max, sizeof o->all.extremes.max);
+    put(out, &begun, sizeof begun);
+    put(out, &o->average.min, sizeof o->average.min);
+    put(out, &o->average.max, sizeof o->average.max);
+    put(out, &o->runs, sizeof o->runs);
+    put(out, &exponent, sizeof exponent);
+    put(out, &used, sizeof used);
+    put(out, o->all.histogram->counts, used * sizeof *o->all.histogram->counts);
+}
+
+/* The head comes last: without it the file is not good. */
+static void
+put_head(struct output *out)
+{
+    unsigned char head[QDQI_OBSERVATIONS_HEAD];
+    uint64_t size = out->offset;
+    memcpy(head, QDQ_OBSERVATIONS_MAGIC, MAGIC);
+    memcpy(head + MAGIC, &size, sizeof size);
+    memcpy(head + MAGIC + sizeof size, &out->sum, sizeof out->sum);
+    write_at(out, head, sizeof head, 0);
+}
+
+enum qdq_code
+qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed *all,
+                        const struct qdqi_observations *earlier,
+                        const struct qdqi_observers *observers, const bool *observed,
+                        struct qdq_error *err)
+{
+    struct output out = {.fd = fd, .offset = QDQI_OBSERVATIONS_HEAD, .sum = SUM_BEGIN};
+    uint32_t n = earlier->n;
+    for (size_t i = 0; i < observers->n; i++)
+        n += observed[i];
+    if (ftruncate(fd, 0))
+        out.error = errno;
+    put_text(&out, identity);
+    put(&out, &all->samples, sizeof all->samples);
+    put(&out, &all->skipped, sizeof all->skipped);
+    put_text(&out, all->which);
+    put(&out, &n, sizeof n);
+    if (earlier->bytes)
+        put(&out, earlier->bytes + earlier->first, earlier->size - earlier->first);
+    for (size_t i = 0; i < observers->n; i++)
+        if (observed[i])
+            put_row(&out, &observers->rows[i]);
+    flush(&out);
+    put_head(&out);
+    if (!out.error)
+        return QDQ_OK;
+    int ignored = ftruncate(fd, 0); /* without a head it is not good either */
+    (void)ignored;
+    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                         "writing what was observed: %s", strerror(out.error));
+}
