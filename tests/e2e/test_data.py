@@ -440,7 +440,8 @@ def test_random_samples(tmp_path, batch):
     assert done.range("m") == range_of(TEXT, "m", [random_feed(10, 7)])
     assert "10 random samples" in done.warnings["random_samples"]["detail"]
     assert done.report["evaluation"] is None
-    assert done.report["calibration"] == {"id": None, "samples": 10}
+    assert done.report["calibration"] == {"id": None, "samples": 10, "reused": 0,
+                                          "inferences": 10 if batch == 1 else 3}
     again = Quantized(tmp_path, TEXT, **done.report["spec"])
     assert again.bytes == done.bytes or batch > 1  # the digest of the spec is in it
 
