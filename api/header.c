@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/header.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static const char *
+skip_space(const char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* The end of a list's element: a comma that is not quoted, or the end. */
+static const char *
+element_end(const char *at, const char *stop)
+{
+    bool quoted = false;
+    for (; *at && (quoted || !strchr(stop, *at)); at++) {
+        if (quoted && *at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+    }
+    return at;
+}
+
+/* --- Range ---------------------------------------------------------------- */
+
+/* Reads digits, as large as a number can be; false when there are none. */
+static bool
+read_offset(const char **at, uint64_t *ret)
+{
+    uint64_t n = 0;
+    if (!is_digit(**at))
+        return false;
+    for (; is_digit(**at); ++*at) {
+        uint64_t digit = (uint64_t)(**at - '0');
+        n = n > (UINT64_MAX - digit) / 10 ? UINT64_MAX : n * 10 + digit;
+    }
+    *ret = n;
+    return true;
+}
+
+enum api_ranged
+api_header_range(const char *text, uint64_t size, struct api_range *ret)
+{
+    static const char unit[] = "bytes=";
+    uint64_t first = 0, last = UINT64_MAX;
+    if (!text || strncasecmp(text, unit, sizeof unit - 1) != 0)
+        return API_RANGED_WHOLE;
+    const char *at = skip_space(text + sizeof unit - 1);
+    bool has_first = read_offset(&at, &first);
+    if (*at++ != '-')
+        return API_RANGED_WHOLE;
+    bool has_last = read_offset(&at, &last);
+    if (*skip_space(at) || (!has_first && !has_last) || (has_first && last < first))
+        return API_RANGED_WHOLE;
+    if (!has_first) { /* the last so many */
+        if (last > size)
+            last = size;
+        first = size - last;
+        last = UINT64_MAX;
+    }
+    if (first >= size)
+        return API_RANGED_NONE;
+    ret->first = first;
+    ret->size = (last < size ? last + 1 : size) - first;
+    return API_RANGED_PART;
+}
+
+/* --- If-None-Match -------------------------------------------------------- */
+
+bool
+api_header_has_tag(const char *text, const char *tag)
+{
+    size_t len = strlen(tag);
+    if (!text)
+        return false;
+    const char *at = skip_space(text);
+    if (*at == '*')
+        return !*skip_space(at + 1);
+    while (*(at += strspn(at, ", \t"))) {
+        if (strncmp(at, "W/", 2) == 0)
+            at += 2;
+        const char *end = *at == '"' ? strchr(at + 1, '"') : NULL;
+        if (!end)
+            return false;
+        end++;
+        if ((size_t)(end - at) == len && memcmp(at, tag, len) == 0)
+            return true;
+        at = skip_space(end);
+        if (*at && *at != ',')
+            return false;
+    }
+    return false;
+}
+
+/* --- Accept --------------------------------------------------------------- */
+
+/* Reads "0", "0.5", "1.000" as thousandths; false when it is no weight. */
+static bool
+read_weight(const char *at, const char *end, int *ret)
+{
+    int n = 0, place = 1000;
+    if (at == end || (*at != '0' && *at != '1'))
+        return false;
+    n = (*at++ - '0') * place;
+    if (at < end && *at++ != '.')
+        return false;
+    for (; at < end && is_digit(*at) && place > 1; at++)
+        n += (*at - '0') * (place /= 10);
+    *ret = n;
+    return at == end && n <= 1000;
+}
+
+/* The weight of an element, 1000 where it names none; its other parameters do not
+   count. False when it cannot be read. */
+static bool
+find_weight(const char *at, const char *end, int *ret)
+{
+    *ret = 1000;
+    while (at < end) {
+        const char *stop = element_end(at + 1, ";,");
+        const char *name = skip_space(at + 1);
+        at = stop;
+        while (stop > name && strchr(" \t", stop[-1]))
+            stop--;
+        if (strncasecmp(name, "q=", 2) == 0)
+            return read_weight(name + 2, stop, ret);
+    }
+    return true;
+}
+
+/* How well the media range fits: 0 not at all, 1 any type, 2 any subtype, 3 it is it. */
+static int
+fit(const char *range, size_t len, const char *type)
+{
+    size_t major = strcspn(type, "/") + 1;
+    if (len == 3 && memcmp(range, "*/*", 3) == 0)
+        return 1;
+    if (len == major + 1 && range[major] == '*' && !strncasecmp(range, type, major))
+        return 2;
+    return len == strlen(type) && !strncasecmp(range, type, len) ? 3 : 0;
+}
+
+/* The weight that an Accept gives to a type: that of the range which fits it best. -1
+   when nothing in it can be read. */
+static int
+weigh(const char *text, const char *type)
+{
+    int best = 0, weight = -1;
+    for (const char *at = text; *(at += strspn(at, ", \t"));) {
+        const char *end = element_end(at, ",");
+        size_t len = strcspn(at, "; \t,");
+        int one;
+        if (find_weight(element_end(at, ";,"), end, &one)) {
+            int fits = fit(at, len, type);
+            if (weight < 0)
+                weight = 0;
+            if (fits && (fits > best || (fits == best && one > weight))) {
+                best = fits;
+                weight = one;
+            }
+        }
+        at = end;
+    }
+    return weight;
+}
+
+size_t
+api_header_choose(const char *text, const char *const types[], size_t n)
+{
+    size_t chosen = n;
+    int most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int weight = text ? weigh(text, types[i]) : -1;
+        if (weight < 0)
+            return 0;
+        if (weight > most) {
+            most = weight;
+            chosen = i;
+        }
+    }
+    return chosen;
+}
+
+/* --- Repr-Digest ---------------------------------------------------------- */
+
+static const char base64[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char hex[] = "0123456789abcdef";
+static const char prefix[] = "sha256:";
+static const char field[] = "sha-256=:";
+
+enum { BYTES = 32, DIGITS = 43 /* of base64, and one "=" */ };
+
+/* The digit's place in the alphabet, -1 when it is none. */
+static int
+value_of(const char *alphabet, char digit)
+{
+    const char *at = digit ? strchr(alphabet, digit) : NULL;
+    return at ? (int)(at - alphabet) : -1;
+}
+
+bool
+api_header_digest_of(const char *id, char ret[API_HEADER_DIGEST])
+{
+    uint32_t bits = 0;
+    int n_bits = 0;
+    if (strncmp(id, prefix, sizeof prefix - 1) != 0 ||
+        strlen(id) != sizeof prefix - 1 + 2 * BYTES)
+        return false;
+    char *to = ret + sizeof field - 1;
+    memcpy(ret, field, sizeof field - 1);
+    for (const char *at = id + sizeof prefix - 1; *at; at++) {
+        int digit = value_of(hex, *at);
+        if (digit < 0)
+            return false;
+        bits = bits << 4 | (uint32_t)digit;
+        n_bits += 4;
+        if (n_bits >= 6) {
+            n_bits -= 6;
+            *to++ = base64[bits >> n_bits & 63];
+        }
+    }
+    *to++ = base64[bits << (6 - n_bits) & 63]; /* 256 bits leave 4 */
+    memcpy(to, "=:", 3);
+    return true;
+}
+
+/* Turns the 43 digits and their "=" into an id; false when they are no digest. */
+static bool
+read_digest(const char *at, char ret[API_HEADER_ID])
+{
+    uint32_t bits = 0;
+    int n_bits = 0;
+    size_t n = 0;
+    char *to = ret + sizeof prefix - 1;
+    for (int i = 0; i < DIGITS; i++) {
+        int digit = value_of(base64, at[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        for (n_bits += 6; n_bits >= 4 && n < (size_t)2 * BYTES; n_bits -= 4)
+            to[n++] = hex[bits >> (n_bits - 4) & 15];
+    }
+    memcpy(ret, prefix, sizeof prefix - 1);
+    to[n] = '\0';
+    return at[DIGITS] == '=' && at[DIGITS + 1] == ':' && (bits & 3) == 0 &&
+           strchr(";, \t", at[DIGITS + 2]); /* finds the end, too */
+}
+
+bool
+api_header_digest(const char *text, char ret[API_HEADER_ID],
+                  struct api_problem *problem)
+{
+    static const size_t name_len = sizeof field - 3; /* without "=:" and the end */
+    ret[0] = '\0';
+    for (const char *at = text ? text : ""; *(at += strspn(at, ", \t"));) {
+        const char *end = element_end(at, ",");
+        bool ours = strcspn(at, "=;, \t") == name_len && !strncmp(at, field, name_len);
+        if (ours && (strncmp(at, field, sizeof field - 1) != 0 ||
+                     !read_digest(at + sizeof field - 1, ret)))
+            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                                   "the header Repr-Digest has no sha-256 of 32 bytes "
+                                   "in base64 between colons");
+        at = end;
+    }
+    return true;
+}
