@@ -7,6 +7,7 @@
 #define QDQD_BODY_H
 
 #include "blob.h"
+#include "api/header.h"
 #include "api/job.h"
 #include "api/route.h"
 
@@ -33,6 +34,8 @@ struct body {
     enum api_body kind;
     struct blobs *blobs;
     uint64_t limit, received;
+    /* What a raw body is to hash to; "": anything. May be set after body_begin(). */
+    char digest[API_HEADER_ID];
     struct MHD_PostProcessor *post; /* of a form */
     bool is_json;
     bool seen[BODY_N_PARTS];
@@ -57,7 +60,7 @@ bool body_begin(struct body *body, enum api_body kind, struct blobs *blobs,
                 uint64_t limit, struct MHD_Connection *connection,
                 const char *content_type, struct api_problem *p);
 bool body_take(struct body *body, const char *data, size_t len, struct api_problem *p);
-/* No more will come: fills files and job. */
+/* No more will come: fills files and job. DIGEST_MISMATCH and whatever is wrong. */
 bool body_finish(struct body *body, struct api_problem *p);
 /* Frees everything, and drops the files that nobody took. */
 void body_fini(struct body *body);

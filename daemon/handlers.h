@@ -23,6 +23,8 @@ void handle_dataset_get(struct request *request);
 void handle_dataset_delete(struct request *request);
 /* Answers with the bytes of a stored model. */
 void reply_model(struct request *request, const char *id);
+/* Adds the digest of the bytes that `id` names. */
+void reply_digest(struct request *request, const char *id);
 /* Has an upload checked; *ret is what the worker says of it, which the caller frees. */
 bool check_upload(struct request *request, enum store_kind kind, struct spool *file,
                   char **ret, struct api_problem *p);

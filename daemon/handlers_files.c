@@ -104,23 +104,76 @@ open_model(struct request *request, const char *id, struct store_file *ret, int 
     return false;
 }
 
+/* What a request wants of bytes that it may have already. */
+struct wanted {
+    bool known;
+    enum api_ranged ranged;
+    struct api_range range;
+};
+
+/* Only GET has ranges, and only GET and HEAD conditions: the answer of another method is
+   not what lies at its path. */
+static bool
+read_wanted(const struct request *request, const char *tag, uint64_t size,
+            struct wanted *ret, struct api_problem *p)
+{
+    const char *unless = request_header(request, "If-Range");
+    char *known = NULL;
+    bool is_get = !strcmp(request->method, "GET");
+    *ret = (struct wanted){.ranged = API_RANGED_WHOLE};
+    if (!is_get && strcmp(request->method, "HEAD") != 0)
+        return true;
+    if (!request_list(request, "If-None-Match", &known, p))
+        return false;
+    ret->known = api_header_has_tag(known, tag);
+    free(known);
+    if (is_get && !ret->known && (!unless || !strcmp(unless, tag)))
+        ret->ranged =
+            api_header_range(request_header(request, "Range"), size, &ret->range);
+    return ret->ranged != API_RANGED_NONE ||
+           api_problem_set(p, API_RANGE_NOT_SATISFIABLE, QDQ_AT_NOTHING, NULL,
+                           "the range begins beyond the %llu bytes that are there",
+                           (unsigned long long)size);
+}
+
+void
+reply_digest(struct request *request, const char *id)
+{
+    char digest[API_HEADER_DIGEST];
+    if (api_header_digest_of(id, digest))
+        reply_header(request, "Repr-Digest", "%s", digest);
+}
+
 /* A model's id names its bytes, so it is its own entity tag and never goes stale. */
 void
 reply_model(struct request *request, const char *id)
 {
+    struct api_problem problem = {0};
     struct store_file file;
+    struct wanted wanted;
     int fd;
     char tag[DIGEST_SIZE + 2];
-    const char *known = request_header(request, "If-None-Match");
     if (!open_model(request, id, &file, &fd))
         return;
     snprintf(tag, sizeof tag, "\"%s\"", file.id);
-    reply_file(request, "application/octet-stream", fd, file.size);
-    if (known && (strstr(known, tag) || !strcmp(known, "*")))
-        request->reply.status = 304; /* goes without the body */
-    reply_header(request, "ETag", "%s", tag);
-    reply_header(request, "Content-Disposition", "attachment; filename=\"%.12s.onnx\"",
-                 strchr(file.id, ':') + 1);
+    if (read_wanted(request, tag, file.size, &wanted, &problem)) {
+        reply_file(request, "application/octet-stream", fd, file.size);
+        if (wanted.known)
+            request->reply.status = 304; /* goes without the body */
+        if (wanted.ranged == API_RANGED_PART)
+            reply_part(request, &wanted.range);
+        reply_header(request, "Accept-Ranges", "bytes");
+        reply_header(request, "ETag", "%s", tag);
+        reply_header(request, "Content-Disposition",
+                     "attachment; filename=\"%.12s.onnx\"", strchr(file.id, ':') + 1);
+        reply_digest(request, file.id);
+    } else {
+        close(fd);
+        reply_problem(request, &problem);
+        if (problem.code == API_RANGE_NOT_SATISFIABLE)
+            reply_header(request, "Content-Range", "bytes */%llu",
+                         (unsigned long long)file.size);
+    }
     store_file_fini(&file);
 }
 

@@ -373,10 +373,12 @@ reply_left(struct request *request, size_t member)
         ok = api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL,
                              "reading what the job left");
     }
-    if (ok)
+    if (ok) {
         reply_file(request, "application/json", fd, (uint64_t)st.st_size);
-    else
+        reply_digest(request, id);
+    } else {
         reply_problem(request, &problem);
+    }
     job_view_fini(&view);
 }
 

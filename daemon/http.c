@@ -44,6 +44,47 @@ request_query(const struct request *request, const char *name)
                                        name);
 }
 
+struct list {
+    const char *name;
+    char *text;
+    size_t len;
+    bool full; /* memory is */
+};
+
+static enum MHD_Result
+join_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct list *list = arg;
+    (void)kind;
+    if (strcasecmp(name, list->name) != 0)
+        return MHD_YES;
+    size_t len = strlen(value);
+    char *grown = realloc(list->text, list->len + len + 2);
+    list->full = !grown;
+    if (!grown)
+        return MHD_NO;
+    if (list->len)
+        grown[list->len++] = ',';
+    memcpy(grown + list->len, value, len + 1);
+    list->text = grown;
+    list->len += len;
+    return MHD_YES;
+}
+
+bool
+request_list(const struct request *request, const char *name, char **ret,
+             struct api_problem *p)
+{
+    struct list list = {.name = name};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_header, &list);
+    if (list.full) {
+        free(list.text);
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    }
+    *ret = list.text;
+    return true;
+}
+
 struct counter {
     const char *name;
     int n;
@@ -130,6 +171,19 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
     return true;
 }
 
+/* The digest of a body that is one file, when the client sends it. */
+static bool
+read_digest(struct request *request, struct api_problem *p)
+{
+    char *list = NULL;
+    if (request->match.body != API_BODY_FILE)
+        return true;
+    bool ok = request_list(request, "Repr-Digest", &list, p) &&
+              api_header_digest(list, request->body.digest, p);
+    free(list);
+    return ok;
+}
+
 static bool
 check_head(const struct http *http, struct request *request, const char *method,
            const char *url, struct api_problem *p)
@@ -150,7 +204,7 @@ check_head(const struct http *http, struct request *request, const char *method,
                       library_blobs(request->service->library), body_limit(request),
                       request->connection, request_header(request, "Content-Type"),
                       p) &&
-           check_length(request, request->body.limit, p);
+           read_digest(request, p) && check_length(request, request->body.limit, p);
 }
 
 /* --- answering ------------------------------------------------------------ */
@@ -161,7 +215,8 @@ make_response(struct reply *reply)
     struct MHD_Response *response;
     static char nothing[1];
     if (reply->fd >= 0) {
-        response = MHD_create_response_from_fd64(reply->size, reply->fd);
+        response = MHD_create_response_from_fd_at_offset64(reply->size, reply->fd,
+                                                           reply->offset);
         if (response)
             reply->fd = -1;
     } else if (reply->text) {
@@ -236,6 +291,7 @@ begin(const struct http *http, struct MHD_Connection *connection, const char *me
     *request = (struct request){.magic = MAGIC,
                                 .service = http->service,
                                 .connection = connection,
+                                .method = method,
                                 .reply.fd = -1};
     *ret = request;
     if (check_head(http, request, method, url, &request->problem) || !has_body(request))

@@ -268,6 +268,16 @@ finish_form(struct body *body, struct api_problem *p)
     return true;
 }
 
+static bool
+check_digest(const struct body *body, struct api_problem *p)
+{
+    const char *id = spool_id(body->files[BODY_MODEL]);
+    return !body->digest[0] || !strcmp(body->digest, id) ||
+           api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
+                           "the body hashes to %s, not to %s as Repr-Digest says", id,
+                           body->digest);
+}
+
 bool
 body_finish(struct body *body, struct api_problem *p)
 {
@@ -280,7 +290,7 @@ body_finish(struct body *body, struct api_problem *p)
         return finish_form(body, p);
     if (body->is_json)
         return api_job_request_decode(body->json.data, body->json.len, &body->job, p);
-    return finish_files(body, p);
+    return finish_files(body, p) && check_digest(body, p);
 }
 
 void

@@ -132,7 +132,21 @@ reply_file(struct request *request, const char *type, int fd, uint64_t size)
 {
     set_reply(request, 200, type, NULL);
     request->reply.fd = fd;
+    request->reply.offset = 0;
     request->reply.size = size;
+}
+
+void
+reply_part(struct request *request, const struct api_range *range)
+{
+    struct reply *reply = &request->reply;
+    reply_header(request, "Content-Range", "bytes %llu-%llu/%llu",
+                 (unsigned long long)range->first,
+                 (unsigned long long)(range->first + range->size - 1),
+                 (unsigned long long)reply->size);
+    reply->status = 206;
+    reply->offset = range->first;
+    reply->size = range->size;
 }
 
 void

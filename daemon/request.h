@@ -8,11 +8,12 @@
 
 #include "body.h"
 #include "pool.h"
+#include "api/header.h"
 #include "api/route.h"
 
 #include <stdarg.h>
 
-#define REPLY_HEADERS 6
+#define REPLY_HEADERS 8
 
 /* What the handlers work with; all of it lives longer than any request. */
 struct service {
@@ -25,9 +26,9 @@ struct service {
 struct reply {
     int status; /* 0: none yet */
     const char *type;
-    char *text; /* owned; NULL: no body, or a file */
-    int fd;     /* owned; -1: no file */
-    uint64_t size;
+    char *text;            /* owned; NULL: no body, or a file */
+    int fd;                /* owned; -1: no file */
+    uint64_t offset, size; /* what of the file is sent */
     size_t n_headers;
     struct {
         const char *name;
@@ -41,6 +42,7 @@ struct request {
     unsigned magic;
     const struct service *service;
     struct MHD_Connection *connection;
+    const char *method; /* borrowed from the connection */
     struct api_match match;
     char allow[64];
     struct body body;
@@ -52,6 +54,11 @@ struct request {
 /* A header or query value, NULL when absent. Borrowed from the request. */
 const char *request_header(const struct request *request, const char *name);
 const char *request_query(const struct request *request, const char *name);
+
+/* The values of a header that may stand there several times, joined by commas; the caller
+   frees them. *ret is NULL when it is absent. */
+bool request_list(const struct request *request, const char *name, char **ret,
+                  struct api_problem *p);
 
 /* A query value that is a whole number between min and max; `absent` without one. */
 bool request_number(const struct request *request, const char *name, int64_t min,
@@ -70,6 +77,8 @@ void reply_problem(struct request *request, const struct api_problem *problem);
 void reply_empty(struct request *request, int status);
 /* Takes the descriptor. */
 void reply_file(struct request *request, const char *type, int fd, uint64_t size);
+/* After reply_file(): only these bytes of it are sent, with 206. */
+void reply_part(struct request *request, const struct api_range *range);
 /* Adds a header; `name` must be a literal. */
 void reply_header(struct request *request, const char *name, const char *fmt, ...)
     QDQ_PRINTF(3, 4);

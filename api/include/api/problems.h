@@ -46,6 +46,8 @@ PROBLEM(IN_USE, "in_use", 409, true, "a job that has not ended needs this resour
 PROBLEM(TOO_LARGE, "too_large", 413, false, "the body is over the configured limit")
 PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
         "the route does not take this content type")
+PROBLEM(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", 416, false,
+        "the range has none of the bytes that are there")
 PROBLEM(QUEUE_FULL, "queue_full", 429, true, "the queue is full")
 PROBLEM(WORKER_DIED, "worker_died", 500, true,
         "the process that worked on this ended unexpectedly, also when tried again")
