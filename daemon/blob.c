@@ -209,14 +209,11 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
     return true;
 }
 
-bool
-spool_write(struct spool *spool, const void *data, size_t len, struct api_problem *p)
+static bool
+write_all(int fd, const char *at, size_t left, struct api_problem *p)
 {
-    const char *at = data;
-    if (!digest_update(spool->digest, data, len))
-        return fail_memory(p);
-    for (size_t left = len; left;) {
-        ssize_t n = write(spool->fd, at, left);
+    while (left) {
+        ssize_t n = write(fd, at, left);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -224,8 +221,38 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
         at += n;
         left -= (size_t)n;
     }
+    return true;
+}
+
+bool
+spool_write(struct spool *spool, const void *data, size_t len, struct api_problem *p)
+{
+    if (!digest_update(spool->digest, data, len))
+        return fail_memory(p);
+    if (!write_all(spool->fd, data, len, p))
+        return false;
     spool->size += len;
     return true;
+}
+
+bool
+spool_fill(struct spool *spool, int from, struct api_problem *p)
+{
+    enum { CHUNK = 1 << 18 };
+    char *chunk = malloc(CHUNK);
+    off_t at = 0;
+    ssize_t n = 1;
+    bool ok = chunk || fail_memory(p);
+    while (ok && n != 0) {
+        n = pread(from, chunk, CHUNK, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        ok = n < 0 ? fail(p, "reading a blob")
+                   : write_all(spool->fd, chunk, (size_t)n, p);
+        at += n;
+    }
+    free(chunk);
+    return ok;
 }
 
 bool

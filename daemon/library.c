@@ -132,14 +132,29 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     return true;
 }
 
+/* Observations are a matter of time alone: what cannot be forgotten now is later. */
+static void
+forget_observations(struct library *library, enum store_kind kind, const char *id)
+{
+    struct api_problem ignored = {0};
+    char blob[DIGEST_SIZE];
+    bool any = true;
+    while (any &&
+           store_observations_forget(library->store, kind, id, blob, &any, &ignored))
+        if (any)
+            drop_unneeded(library, blob);
+}
+
 bool
 library_remove(struct library *library, enum store_kind kind, const char *id,
                struct api_problem *p)
 {
     pthread_mutex_lock(&library->lock);
     bool ok = store_file_remove(library->store, kind, id, p);
-    if (ok)
+    if (ok) {
+        forget_observations(library, kind, id);
         drop_unneeded(library, id);
+    }
     pthread_mutex_unlock(&library->lock);
     return ok;
 }
@@ -194,14 +209,88 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
     pthread_mutex_lock(&library->lock);
     bool ok = store_job_remove(library->store, id, &job, p);
     if (ok) {
-        if (job.result_model)
+        if (job.result_model) {
             drop_unneeded(library, job.result_model);
+            if (!store_needs_blob(library->store, job.result_model))
+                forget_observations(library, STORE_MODEL, job.result_model);
+        }
         if (job.report)
             drop_unneeded(library, job.report);
         if (job.frozen)
             drop_unneeded(library, job.frozen);
         store_job_fini(&job);
     }
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}
+
+/* --- observations --------------------------------------------------------- */
+
+enum { MOST_OBSERVATIONS = 10000 }; /* rows */
+
+bool
+library_observations_get(struct library *library, const char *key, struct spool *spool,
+                         char ret_id[DIGEST_SIZE], struct api_problem *p)
+{
+    int fd = -1;
+    bool any = false;
+    ret_id[0] = '\0';
+    pthread_mutex_lock(&library->lock);
+    bool ok =
+        store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
+        (!any || blob_read(library->blobs, ret_id, &fd, p));
+    pthread_mutex_unlock(&library->lock);
+    ok = ok && (!any || spool_fill(spool, fd, p));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* With the lock held. */
+static bool
+trim(struct library *library, int64_t bytes, struct api_problem *p)
+{
+    char blob[DIGEST_SIZE];
+    bool any = true, ok = true;
+    while (ok && any) {
+        ok = store_observations_evict(library->store, bytes, MOST_OBSERVATIONS, blob,
+                                      &any, p);
+        if (ok && any)
+            drop_unneeded(library, blob);
+    }
+    return ok;
+}
+
+bool
+library_observations_keep(struct library *library, const struct store_observations *row,
+                          struct spool **spool, int64_t bytes, struct api_problem *p)
+{
+    struct store_observations full = *row;
+    char before[DIGEST_SIZE];
+    bool had = false, stored = false;
+    full.size = spool_size(*spool);
+    memcpy(full.blob, spool_id(*spool), sizeof full.blob);
+    if (!spool_sync(*spool, p))
+        return false;
+    pthread_mutex_lock(&library->lock);
+    bool ok =
+        store_observations_use(library->store, row->key, clock_wall_ms(), before, &had,
+                               p) &&
+        spool_commit(spool, p) &&
+        store_observations_put(library->store, &full, clock_wall_ms(), &stored, p);
+    drop_unneeded(library, full.blob);
+    if (had)
+        drop_unneeded(library, before);
+    ok = ok && trim(library, bytes, p);
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}
+
+bool
+library_observations_trim(struct library *library, int64_t bytes, struct api_problem *p)
+{
+    pthread_mutex_lock(&library->lock);
+    bool ok = trim(library, bytes, p);
     pthread_mutex_unlock(&library->lock);
     return ok;
 }

@@ -31,6 +31,7 @@ struct blobs *library_blobs(struct library *library);
 bool library_add(struct library *library, enum store_kind kind, struct spool **spool,
                  const char *info, struct store_file *ret, bool *ret_new,
                  struct api_problem *p);
+/* With it goes what was observed of a model, or with a dataset. */
 bool library_remove(struct library *library, enum store_kind kind, const char *id,
                     struct api_problem *p);
 
@@ -48,5 +49,27 @@ bool library_job_end(struct library *library, const char *id,
                      const struct job_result *result, const struct api_problem *error,
                      bool *ret_was, struct api_problem *p);
 bool library_job_remove(struct library *library, const char *id, struct api_problem *p);
+
+/* --- observations --------------------------------------------------------- */
+
+/*
+ * Fills an empty spool with what is kept under a key, and *ret_id with its blob's id: ""
+ * where there is nothing.
+ */
+bool library_observations_get(struct library *library, const char *key,
+                              struct spool *spool, char ret_id[DIGEST_SIZE],
+                              struct api_problem *p);
+/*
+ * Keeps a finished spool, which is consumed on success, under row->key; blob and size are
+ * not read. What was used least recently goes, as far as there are more than `bytes` in
+ * all.
+ */
+bool library_observations_keep(struct library *library,
+                               const struct store_observations *row,
+                               struct spool **spool, int64_t bytes,
+                               struct api_problem *p);
+/* Removes what is more than `bytes`. */
+bool library_observations_trim(struct library *library, int64_t bytes,
+                               struct api_problem *p);
 
 #endif

@@ -15,7 +15,7 @@
 #include "digest.h"
 #include "api/problem.h"
 
-#define MESSAGE_MAX_FDS 5
+#define MESSAGE_MAX_FDS 6
 #define MESSAGE_MAX_SPEC (8u << 20) /* a spec of a body's size, numbers written out */
 #define MESSAGE_MAX_RESULT (64u << 20)
 
@@ -25,12 +25,14 @@ enum message_quantize_fd {
     MESSAGE_FD_OUTPUT,
     MESSAGE_FD_REPORT,
     MESSAGE_FD_FROZEN,
+    MESSAGE_FD_OBSERVATIONS, /* what is known, then what is known by then */
     MESSAGE_FD_DATASET
 };
 
 struct message_quantize {
     char model_id[DIGEST_SIZE];
     char dataset_id[DIGEST_SIZE]; /* "" when there is no dataset */
+    uint32_t observe;             /* 1: use the file of observations, 0: leave it */
 };
 
 struct message_progress {

@@ -12,7 +12,7 @@
  *   INFO           what is in the model?  model                   RESULT: its info
  *   PLAN           dry run; text: spec    model                   RESULT: the plan
  *   QUANTIZE       do it; text: spec      model, output, report, frozen
- *                                      spec, [dataset]
+ *                                      spec, observations, [dataset]
  *                                                                 RESULT: the summary
  *   RUNTIME        which ONNX Runtime?                            RESULT: its version
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
@@ -21,7 +21,7 @@ MESSAGE(CHECK_MODEL, 0, 0, 1, 1)
 MESSAGE(CHECK_DATASET, 0, 0, 1, 1)
 MESSAGE(INFO, 0, 0, 1, 1)
 MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1)
-MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 4, 5)
+MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 5, 6)
 MESSAGE(RUNTIME, 0, 0, 0, 0)
 MESSAGE(CASES, 0, 0, 0, 0)
 MESSAGE(LAYERS, 0, 0, 0, 0)

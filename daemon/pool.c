@@ -2,8 +2,10 @@
 #include "config.h"
 #include "pool.h"
 #include "clock.h"
+#include "log.h"
 #include "process.h"
 #include "settings.h"
+#include "api/spec.h"
 #include "qdq/quantize.h"
 
 #include <stdio.h>
@@ -150,7 +152,52 @@ tell(struct lane *lane, const struct message_progress *progress)
 struct work {
     struct message request;
     struct spool *output, *report, *frozen;
+    struct spool *observed;
+    char key[DIGEST_SIZE];  /* of what is observed; "": it is not kept */
+    char kept[DIGEST_SIZE]; /* blob of what was observed before; "": none */
 };
+
+static void
+tell_not_kept(const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
+}
+
+/* The key of what the job may observe; "" when that is nothing. */
+static bool
+find_key(const struct store_job *job, char ret[DIGEST_SIZE], struct api_problem *p)
+{
+    struct api_spec *spec = NULL;
+    const char *text = job->spec;
+    if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, p))
+        return false;
+    bool ok = true;
+    if (job->calibration || api_spec_get(spec)->calibration.random_samples > 0) {
+        char *identity =
+            qdq_observations_identity(api_spec_get(spec), job->model, job->calibration);
+        ok = (identity && digest_of(identity, strlen(identity), ret)) ||
+             api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        free(identity);
+    }
+    api_spec_free(&spec);
+    return ok;
+}
+
+/* Without it the job takes longer, no more. */
+static void
+open_observations(struct lane *lane, const struct store_job *job, struct work *work)
+{
+    struct api_problem problem = {0};
+    if (lane->pool->settings->cache_observations == 0)
+        return;
+    if (!find_key(job, work->key, &problem) ||
+        (work->key[0] &&
+         !library_observations_get(lane->pool->library, work->key, work->observed,
+                                   work->kept, &problem)))
+        tell_not_kept(&problem);
+    work->request.body.quantize.observe = work->key[0] != '\0';
+}
 
 static bool
 open_work(struct lane *lane, const struct store_job *job, struct work *work,
@@ -166,11 +213,12 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
     if (job->calibration && !blob_read(blobs, job->calibration, &dataset, p))
         goto fail;
     if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p) ||
-        !spool_open(blobs, &work->frozen, p))
+        !spool_open(blobs, &work->frozen, p) || !spool_open(blobs, &work->observed, p))
         goto fail;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
     request->fds[MESSAGE_FD_FROZEN] = spool_fd(work->frozen);
+    request->fds[MESSAGE_FD_OBSERVATIONS] = spool_fd(work->observed);
     request->fds[MESSAGE_FD_DATASET] = dataset;
     request->n_fds = dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
     snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
@@ -178,6 +226,7 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
              job->calibration ? job->calibration : "");
     request->text = job->spec;
     request->text_len = job->spec ? strlen(job->spec) : 0;
+    open_observations(lane, job, work);
     return true;
 fail:
     if (dataset >= 0)
@@ -186,7 +235,7 @@ fail:
     return false;
 }
 
-/* The spools own three of the descriptors. */
+/* The spools own four of the descriptors. */
 static void
 close_work(struct work *work)
 {
@@ -198,6 +247,7 @@ close_work(struct work *work)
     spool_drop(&work->output);
     spool_drop(&work->report);
     spool_drop(&work->frozen);
+    spool_drop(&work->observed);
 }
 
 static enum outcome
@@ -209,6 +259,28 @@ run_worker(struct lane *lane, const struct message *request, char **ret,
     if (jobs_is_unwanted(lane->pool->jobs, &lane->slot))
         return DIED;
     return follow(lane, request, tell, ret, p);
+}
+
+/* Before the job ends: who waits for that may count on it. */
+static void
+keep_observations(struct lane *lane, struct work *work)
+{
+    struct api_problem problem = {0};
+    const struct message_quantize *ids = &work->request.body.quantize;
+    int64_t most = lane->pool->settings->cache_observations;
+    struct store_observations row = {.model = ids->model_id,
+                                     .calibration =
+                                         *ids->dataset_id ? ids->dataset_id : NULL};
+    if (!ids->observe)
+        return;
+    memcpy(row.key, work->key, sizeof row.key);
+    bool ok = spool_finish_file(work->observed, &problem);
+    if (ok && spool_size(work->observed) > 0 &&
+        strcmp(spool_id(work->observed), work->kept) != 0)
+        ok = library_observations_keep(lane->pool->library, &row, &work->observed, most,
+                                       &problem);
+    if (!ok)
+        tell_not_kept(&problem);
 }
 
 /* What the worker wrote becomes the job's; FAILED where that cannot be done. */
@@ -247,8 +319,10 @@ run_job(struct lane *lane, const struct store_job *job)
         outcome = run_worker(lane, &work.request, &summary, &problem);
     if (outcome == DIED)
         process_end(&lane->process, true, how);
-    if (outcome == DONE || outcome == REJECTED)
+    if (outcome == DONE || outcome == REJECTED) {
+        keep_observations(lane, &work);
         outcome = keep_result(lane, &work, outcome, summary, &problem);
+    }
     close_work(&work);
     if (outcome == FAILED)
         jobs_fail(jobs, &lane->slot, &problem);
@@ -394,7 +468,8 @@ pool_open(struct jobs *jobs, struct library *library, const struct settings *set
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->asked, NULL);
     pthread_cond_init(&pool->answered, NULL);
-    bool ok = start_lane(pool, &pool->short_lane, short_lane, p);
+    bool ok = library_observations_trim(library, settings->cache_observations, p) &&
+              start_lane(pool, &pool->short_lane, short_lane, p);
     for (size_t i = 0; ok && i < pool->n_lanes; i++) {
         pool->lanes[i].slot.process = &pool->lanes[i].process;
         jobs_add_slot(jobs, &pool->lanes[i].slot);

@@ -19,6 +19,8 @@ SETTING_NUMBER(http, timeout, 60, 1, 3600, SECONDS,
                "a connection that sends and takes nothing for so long is closed")
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR,
              "folder of the database and of models, datasets and reports")
+SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES,
+               "what calibrations observed is kept, so much in all; 0: nothing")
 SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, "jobs that may wait in the queue")
 SETTING_NUMBER(workers, count, 1, 1, 256, COUNT, "jobs that run at the same time")
 SETTING_NUMBER(workers, threads, 0, 0, 1024, COUNT,

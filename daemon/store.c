@@ -41,6 +41,16 @@ static const char *const steps[] = {
     "CREATE INDEX jobs_frozen ON jobs(frozen);"
     "PRAGMA user_version = 2;"
     "COMMIT;",
+    "BEGIN IMMEDIATE;"
+    "CREATE TABLE observations("
+    "  key TEXT PRIMARY KEY, model TEXT NOT NULL, calibration TEXT, blob TEXT NOT NULL,"
+    "  size INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX observations_model ON observations(model);"
+    "CREATE INDEX observations_calibration ON observations(calibration);"
+    "CREATE INDEX observations_blob ON observations(blob);"
+    "CREATE INDEX observations_used ON observations(used_at);"
+    "PRAGMA user_version = 3;"
+    "COMMIT;",
 };
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };
@@ -320,6 +330,80 @@ store_needs_blob(struct store *store, const char *id)
     (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
     pthread_mutex_unlock(&store->lock);
     return needed;
+}
+
+/* --- observations --------------------------------------------------------- */
+
+/* Steps a bound statement that returns one blob, or none, to its end. */
+static bool
+ask_blob(struct store *store, enum statement s, char ret[DIGEST_SIZE], bool *ret_any,
+         struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[s];
+    int rc = sqlite3_step(stmt);
+    *ret_any = rc == SQLITE_ROW;
+    if (*ret_any) {
+        column_chars(stmt, 0, ret, DIGEST_SIZE);
+        rc = sqlite3_step(stmt);
+    }
+    bool ok = rc == SQLITE_DONE || fail(store, p);
+    *ret_any = ok && *ret_any;
+    done(stmt);
+    return ok;
+}
+
+bool
+store_observations_use(struct store *store, const char *key, int64_t now,
+                       char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[OBSERVATIONS_USE], 1, key);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_USE], 2, now);
+    bool ok = ask_blob(store, OBSERVATIONS_USE, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_put(struct store *store, const struct store_observations *row,
+                       int64_t now, bool *ret_stored, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[OBSERVATIONS_PUT];
+    bind_text(stmt, 1, row->key);
+    bind_text(stmt, 2, row->model);
+    bind_text(stmt, 3, row->calibration);
+    bind_text(stmt, 4, row->blob);
+    sqlite3_bind_int64(stmt, 5, (int64_t)row->size);
+    sqlite3_bind_int64(stmt, 6, now);
+    bool ok = run(store, OBSERVATIONS_PUT, p);
+    if (ok)
+        *ret_stored = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_forget(struct store *store, enum store_kind kind, const char *id,
+                          char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, OBSERVATIONS_FORGET, kind, id);
+    bool ok = ask_blob(store, OBSERVATIONS_FORGET, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
+                         char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 1, bytes);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 2, rows);
+    bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
 }
 
 /* --- jobs ----------------------------------------------------------------- */

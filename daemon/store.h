@@ -68,6 +68,32 @@ bool store_file_remove(struct store *store, enum store_kind kind, const char *id
                        struct api_problem *p);
 void store_file_fini(struct store_file *file);
 
+/* What calibrations of a model and its data have observed. */
+struct store_observations {
+    char key[DIGEST_SIZE]; /* digest of their identity */
+    const char *model;
+    const char *calibration; /* NULL: samples were made up */
+    char blob[DIGEST_SIZE];
+    uint64_t size;
+};
+
+/* The blob of a key, which counts as used now. *ret_any: is there one? */
+bool store_observations_use(struct store *store, const char *key, int64_t now,
+                            char ret[DIGEST_SIZE], bool *ret_any,
+                            struct api_problem *p);
+/* Adds or replaces. *ret_stored: false when model or data are not stored any more. */
+bool store_observations_put(struct store *store, const struct store_observations *row,
+                            int64_t now, bool *ret_stored, struct api_problem *p);
+/* Removes one row of a model or dataset and tells its blob. *ret_any: was there one? */
+bool store_observations_forget(struct store *store, enum store_kind kind,
+                               const char *id, char ret[DIGEST_SIZE], bool *ret_any,
+                               struct api_problem *p);
+/* The same with the row that was used least recently, where there are more bytes or
+   rows than these. */
+bool store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
+                              char ret[DIGEST_SIZE], bool *ret_any,
+                              struct api_problem *p);
+
 /* Does any row need this blob? True also when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 

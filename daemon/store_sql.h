@@ -16,8 +16,30 @@ STATEMENT(BLOB_NEEDED,
           "SELECT 1 FROM files WHERE id = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
           " OR frozen = ?1"
+          " UNION ALL SELECT 1 FROM observations WHERE blob = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
+STATEMENT(OBSERVATIONS_USE,
+          "UPDATE observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
+/* Nothing when the model or its data were deleted meanwhile. */
+STATEMENT(OBSERVATIONS_PUT,
+          "INSERT INTO observations(key, model, calibration, blob, size, used_at)"
+          " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?2)"
+          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?2))"
+          " AND (?3 IS NULL"
+          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?3))"
+          " ON CONFLICT(key) DO UPDATE SET blob = excluded.blob,"
+          " size = excluded.size, used_at = excluded.used_at")
+STATEMENT(OBSERVATIONS_FORGET,
+          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          " WHERE (?1 = 0 AND model = ?2) OR (?1 = 1 AND calibration = ?2) LIMIT 1)"
+          " RETURNING blob")
+STATEMENT(OBSERVATIONS_EVICT,
+          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          " ORDER BY used_at, key LIMIT 1)"
+          " AND ((SELECT sum(size) FROM observations) > ?1"
+          " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
 /* No row when an input was deleted since its id was looked up. */
 STATEMENT(JOB_ADD, "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
                    " calibration, spec, labels)"

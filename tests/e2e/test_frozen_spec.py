@@ -177,7 +177,8 @@ def test_state_folder_of_an_earlier_version(service):
     before = one.succeeded(job)
     one.stop()
     database = sqlite3.connect(one.state / "qdqd.sqlite3")
-    database.executescript("DROP INDEX jobs_frozen; ALTER TABLE jobs DROP COLUMN frozen;"
+    database.executescript("DROP TABLE observations; DROP INDEX jobs_frozen;"
+                           "ALTER TABLE jobs DROP COLUMN frozen;"
                            "PRAGMA user_version = 1;")
     database.close()
     one.start()

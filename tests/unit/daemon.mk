@@ -7,6 +7,7 @@ DAEMON_UNIT_LDADD = daemon/libqdqdi.la $(UNIT_LDADD)
 EXTRA_DIST += tests/unit/daemon.h
 check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_job \
+	tests/unit/test_daemon_library \
 	tests/unit/test_daemon_listen \
 	tests/unit/test_daemon_log \
 	tests/unit/test_daemon_message \
@@ -20,6 +21,10 @@ tests_unit_test_daemon_blob_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_job_SOURCES = tests/unit/test_daemon_job.c
 tests_unit_test_daemon_job_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_job_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_library_SOURCES = tests/unit/test_daemon_library.c
+tests_unit_test_daemon_library_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_library_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_listen_SOURCES = tests/unit/test_daemon_listen.c
 tests_unit_test_daemon_listen_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

@@ -156,6 +156,28 @@ START_TEST(id_form)
 }
 END_TEST
 
+/* What a worker makes of a blob's copy: only the end of it is hashed. */
+START_TEST(filled)
+{
+    int fd;
+    struct spool *spool = spool_of("first"), *copy;
+    char first[DIGEST_SIZE], text[8] = "";
+    memcpy(first, spool_id(spool), sizeof first);
+    ck_assert(spool_sync(spool, NULL) && spool_commit(&spool, NULL));
+    ck_assert(blob_read(blobs, first, &fd, &problem));
+    ck_assert(spool_open(blobs, &copy, &problem) && spool_fill(copy, fd, &problem));
+    ck_assert_int_eq(pread(spool_fd(copy), text, sizeof text, 0), 5);
+    ck_assert_str_eq(text, "first");
+    ck_assert_int_eq(pwrite(spool_fd(copy), "abc", 3, 0), 3);
+    ck_assert_int_eq(ftruncate(spool_fd(copy), 3), 0);
+    ck_assert(spool_finish_file(copy, &problem));
+    ck_assert_str_eq(spool_id(copy), ABC);
+    ck_assert_uint_eq(spool_size(copy), 3);
+    spool_drop(&copy);
+    close(fd);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -168,6 +190,7 @@ suite(void)
     tcase_add_test(t, sweep);
     tcase_add_test(t, each);
     tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));
+    tcase_add_test(t, filled);
     suite_add_tcase(s, t);
     return s;
 }

@@ -31,13 +31,13 @@ START_TEST(request_with_files)
     struct message sent = {.type = MESSAGE_QUANTIZE,
                            .text = text,
                            .text_len = strlen(text),
-                           .n_fds = (size_t)(4 + _i)},
+                           .n_fds = (size_t)(MESSAGE_FD_DATASET + _i)},
                    got;
     snprintf(sent.body.quantize.model_id, DIGEST_SIZE, "sha256:m");
     for (size_t i = 0; i < MESSAGE_MAX_FDS; i++) {
         files[i] = tmpfile();
         sent.fds[i] = fileno(files[i]);
-        ck_assert_int_eq(pwrite(sent.fds[i], "01234" + i, 1, 0), 1);
+        ck_assert_int_eq(pwrite(sent.fds[i], "012345" + i, 1, 0), 1);
     }
     ck_assert(message_send(ends[0], &sent));
     ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);

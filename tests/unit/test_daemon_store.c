@@ -372,6 +372,103 @@ START_TEST(list)
 }
 END_TEST
 
+/* --- observations --------------------------------------------------------- */
+
+static bool
+put(const char *key, const char *blob, uint64_t size, int64_t now)
+{
+    struct store_observations row = {.model = model, .calibration = data, .size = size};
+    bool stored;
+    snprintf(row.key, sizeof row.key, "%s", key);
+    snprintf(row.blob, sizeof row.blob, "%s", blob);
+    ck_assert_msg(store_observations_put(store, &row, now, &stored, &problem), "%s",
+                  problem.detail);
+    return stored;
+}
+
+/* The blob that is kept under the key, "": none. */
+static const char *
+kept(const char *key, int64_t now)
+{
+    static char blob[DIGEST_SIZE];
+    bool any;
+    ck_assert(store_observations_use(store, key, now, blob, &any, &problem));
+    return any ? blob : "";
+}
+
+static const char *
+evict(int64_t bytes, int64_t rows)
+{
+    static char blob[DIGEST_SIZE];
+    bool any;
+    ck_assert(store_observations_evict(store, bytes, rows, blob, &any, &problem));
+    return any ? blob : "";
+}
+
+START_TEST(observations)
+{
+    add_inputs();
+    ck_assert_str_eq(kept("a", 1), "");
+    ck_assert(put("a", "sha256:1", 10, 1));
+    ck_assert(put("b", "sha256:2", 10, 2));
+    ck_assert_str_eq(kept("a", 3), "sha256:1");
+    ck_assert(put("b", "sha256:3", 10, 4));
+    reopen();
+    ck_assert_str_eq(kept("b", 5), "sha256:3");
+    ck_assert(store_needs_blob(store, "sha256:1"));
+    ck_assert(!store_needs_blob(store, "sha256:2"));
+}
+END_TEST
+
+/* The least recently used goes first, and no more than has to. */
+START_TEST(observations_evicted)
+{
+    add_inputs();
+    ck_assert(put("a", "sha256:1", 10, 1));
+    ck_assert(put("b", "sha256:2", 10, 2));
+    ck_assert(put("c", "sha256:3", 10, 3));
+    ck_assert_str_eq(kept("a", 4), "sha256:1");
+    ck_assert_str_eq(evict(30, 3), "");
+    ck_assert_str_eq(evict(30, 2), "sha256:2");
+    ck_assert_str_eq(evict(20, 2), "");
+    ck_assert_str_eq(evict(19, 2), "sha256:3");
+    ck_assert_str_eq(evict(19, 2), "");
+    ck_assert_str_eq(evict(0, 2), "sha256:1");
+    ck_assert_str_eq(evict(0, 0), "");
+    ck_assert(!store_needs_blob(store, "sha256:1"));
+}
+END_TEST
+
+/* Of a model or a dataset that is deleted, before or after. */
+START_TEST(observations_forgotten)
+{
+    const enum store_kind kinds[] = {STORE_MODEL, STORE_DATASET};
+    const char *const ids[] = {model, data};
+    char blob[DIGEST_SIZE];
+    bool any;
+    add_inputs();
+    ck_assert(put("a", "sha256:1", 10, 1));
+    ck_assert(put("b", "sha256:1", 10, 1));
+    ck_assert(
+        store_observations_forget(store, kinds[_i], "sha256:x", blob, &any, &problem) &&
+        !any);
+    ck_assert(
+        store_observations_forget(store, kinds[!_i], ids[_i], blob, &any, &problem) &&
+        !any);
+    for (int left = 2; left > 0; left--) {
+        ck_assert(store_needs_blob(store, "sha256:1"));
+        ck_assert(store_observations_forget(store, kinds[_i], ids[_i], blob, &any,
+                                            &problem) &&
+                  any);
+        ck_assert_str_eq(blob, "sha256:1");
+    }
+    ck_assert(!store_needs_blob(store, "sha256:1"));
+    ck_assert(store_file_remove(store, kinds[_i], ids[_i], &problem));
+    ck_assert(!put("a", "sha256:1", 10, 2));
+    ck_assert_str_eq(kept("a", 3), "");
+}
+END_TEST
+
 /* --- the file ------------------------------------------------------------- */
 
 START_TEST(not_a_database)
@@ -392,6 +489,9 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, files);
     tcase_add_test(t, in_use);
+    tcase_add_test(t, observations);
+    tcase_add_test(t, observations_evicted);
+    tcase_add_loop_test(t, observations_forgotten, 0, 2);
     tcase_add_test(t, gone);
     tcase_add_test(t, order);
     tcase_add_test(t, requeue);
