@@ -1,6 +1,7 @@
 # Calibration data: .npz and .npy files, ONNX's test data and random samples, cut and
 # cast into a model's inputs.
 engine_libqdqi_la_SOURCES += \
+	engine/data/buffer.c engine/data/buffer.h \
 	engine/data/cast.c engine/data/cast.h \
 	engine/data/dataset.c engine/data/dataset.h \
 	engine/data/feed.c engine/data/feed.h \

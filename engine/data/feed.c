@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "data/feed.h"
+#include "data/buffer.h"
 #include "data/cast.h"
 #include "data/reader.h"
 
@@ -23,7 +24,7 @@ struct binding {
                                 * the most of them, where that differs */
     bool drops_axis0;          /* the array has one rank more than the input */
     int64_t *shape;            /* of the run */
-    unsigned char *data;       /* what the run gets */
+    struct qdqi_buffer data;   /* what the run gets */
 };
 
 struct qdqi_feed {
@@ -40,7 +41,7 @@ struct qdqi_feed {
     int64_t in_run; /* samples that the last run had */
     size_t n_warnings;
     struct qdq_warning *warnings; /* room for one an input, one an array and one more */
-    alignas(max_align_t) unsigned char piece[PIECE];
+    alignas(max_align_t) unsigned char piece[PIECE], wide[PIECE]; /* read; cast */
 };
 
 /* --- opening: what fits what ---------------------------------------------- */
@@ -365,10 +366,10 @@ make_buffers(struct qdqi_feed *feed, struct qdq_error *err)
                 "input '%s': %" PRId64 " samples of one run are larger "
                 "than %d bytes",
                 feed->inputs[i].name, rows, QDQI_FEED_MAX_INPUT);
-        b->data = malloc(size);
-        if (!b->data)
-            return qdqi_no_memory(err);
-        feed->inputs[i].data = b->data;
+        enum qdq_code code = qdqi_buffer_make(size, QDQI_BUFFER_LARGE, &b->data, err);
+        if (code != QDQ_OK)
+            return code;
+        feed->inputs[i].data = b->data.data;
     }
     return QDQ_OK;
 }
@@ -428,7 +429,7 @@ qdqi_feed_close(struct qdqi_feed **feed)
         return;
     for (size_t i = 0; (*feed)->bindings && i < (*feed)->n; i++) {
         qdqi_reader_close(&(*feed)->bindings[i].reader);
-        free((*feed)->bindings[i].data);
+        qdqi_buffer_free(&(*feed)->bindings[i].data);
     }
     qdqi_arena_free(&(*feed)->arena);
     free(*feed);
@@ -465,14 +466,18 @@ qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret)
 static enum qdq_code
 fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_error *err)
 {
-    size_t most = PIECE / b->from_size;
+    size_t most = PIECE / (b->from_size > b->to_size ? b->from_size : b->to_size);
     for (size_t done = 0; done < elements;) {
         size_t n = elements - done < most ? elements - done : most;
         enum qdq_code code =
             qdqi_reader_read(b->reader, feed->piece, n * b->from_size, err);
         if (code != QDQ_OK)
             return code;
-        b->cast.fn(b->data + done * b->to_size, feed->piece, n);
+        b->cast.fn(feed->wide, feed->piece, n);
+        code = qdqi_buffer_put(&b->data, done * b->to_size, feed->wide, n * b->to_size,
+                               err);
+        if (code != QDQ_OK)
+            return code;
         done += n;
     }
     return QDQ_OK;
@@ -497,7 +502,7 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
             return code;
         if (!b->drops_axis0)
             b->shape[0] = rows;
-        input->data = b->data;
+        input->data = b->data.data;
         input->size = elements * b->to_size;
     }
     feed->done += rows;
@@ -516,7 +521,7 @@ qdqi_feed_one(struct qdqi_feed *feed, int64_t i)
         struct binding *b = &feed->bindings[k];
         size_t size = b->row * b->to_size;
         b->shape[0] = 1;
-        feed->inputs[k].data = b->data + (size_t)i * size;
+        feed->inputs[k].data = b->data.data + (size_t)i * size;
         feed->inputs[k].size = size;
     }
     return feed->inputs;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AHEAD = 16 * 1024 };
+
 struct qdqi_reader {
     struct qdq_dataset *dataset;
     size_t index; /* of the array */
@@ -16,11 +18,15 @@ struct qdqi_reader {
     const struct qdq_array *array;
     const struct qdqi_item *item;
     uint64_t at;          /* bytes given out */
+    uint64_t taken;       /* bytes taken from the stream */
     unsigned char *whole; /* all elements in C order, where the file is Fortran's */
     /* Where each sample is a file of its own: */
     struct qdqi_proto *proto;
     uint64_t part_left; /* bytes of elements in the open one */
     size_t next_part;   /* sample */
+    /* Small samples are not worth a call of the system each: what is read ahead. */
+    size_t ahead_at, ahead_n;
+    unsigned char ahead[AHEAD];
 };
 
 static void
@@ -34,12 +40,55 @@ swap_bytes(unsigned char *p, size_t size, size_t element)
         }
 }
 
+static enum qdq_code
+take_ahead(struct qdqi_reader *reader, struct qdq_error *err)
+{
+    uint64_t left = reader->item->size - reader->taken;
+    size_t n = left < AHEAD ? (size_t)left : AHEAD;
+    enum qdq_code code = qdqi_stream_read(&reader->stream, reader->ahead, n, err);
+    if (code != QDQ_OK)
+        return code;
+    reader->ahead_at = 0;
+    reader->ahead_n = n;
+    reader->taken += n;
+    return QDQ_OK;
+}
+
+/* The next bytes of the stream, which the array has; `to` NULL: they are skipped. */
+static enum qdq_code
+take(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
+     struct qdq_error *err)
+{
+    while (size > 0) {
+        enum qdq_code code = QDQ_OK;
+        uint64_t n = reader->ahead_n - reader->ahead_at;
+        if (n > size)
+            n = size;
+        if (n > 0 && to)
+            memcpy(to, reader->ahead + reader->ahead_at, (size_t)n);
+        reader->ahead_at += (size_t)n;
+        size -= n;
+        to = to ? to + n : NULL;
+        if (size >= AHEAD) {
+            code = to ? qdqi_stream_read(&reader->stream, to, (size_t)size, err)
+                      : qdqi_stream_skip(&reader->stream, size, err);
+            reader->taken += size;
+            size = 0;
+        } else if (size > 0) {
+            code = take_ahead(reader, err);
+        }
+        if (code != QDQ_OK)
+            return code;
+    }
+    return QDQ_OK;
+}
+
 /* The next bytes of the stream in the host's byte order; at the end, its check. */
 static enum qdq_code
 read_elements(struct qdqi_reader *reader, void *to, size_t size, bool last,
               struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_stream_read(&reader->stream, to, size, err);
+    enum qdq_code code = take(reader, to, size, err);
     if (code == QDQ_OK && reader->item->big_endian)
         swap_bytes(to, size, qdqi_dtype_size(reader->item->dtype));
     if (code == QDQ_OK && last)
@@ -219,7 +268,7 @@ qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *er
         return code;
     if (reader->proto)
         return read_parts(reader, NULL, size, err);
-    return qdqi_stream_skip(&reader->stream, size, err);
+    return take(reader, NULL, size, err);
 }
 
 void

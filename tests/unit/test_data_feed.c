@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "data/cast.h"
+#include "data/buffer.h"
 #include "data/feed.h"
 #include "data_files.h"
 
@@ -538,6 +539,31 @@ START_TEST(cast_table)
 }
 END_TEST
 
+/* --- room ----------------------------------------------------------------- */
+
+/* In memory, in a file, and in memory because there is no place for a file. */
+START_TEST(buffer)
+{
+    enum { N = 100000 };
+    static const unsigned char byte = 7;
+    struct qdqi_buffer b = {0};
+    struct qdq_error err = {0};
+    qdqi_buffer_free(&b); /* which was never made */
+    if (_i == 2)
+        setenv("TMPDIR", "/nowhere", 1);
+    ck_assert_int_eq(qdqi_buffer_make(N, _i ? N : N + 1, &b, &err), QDQ_OK);
+    unsetenv("TMPDIR");
+    ck_assert_int_eq(b.fd >= 0, _i == 1);
+    for (size_t i = 0; i < N; i += 3)
+        ck_assert_int_eq(qdqi_buffer_put(&b, i, &byte, 1, &err), QDQ_OK);
+    for (size_t i = 0; i < N; i += 3)
+        ck_assert_int_eq(b.data[i], 7);
+    b.data[N - 1] = 8; /* a run might */
+    qdqi_buffer_free(&b);
+    ck_assert_ptr_null(b.data);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -548,6 +574,7 @@ suite(void)
     tcase_add_test(t, damaged);
     tcase_add_loop_test(t, cast_value, 0, sizeof casts / sizeof *casts);
     tcase_add_loop_test(t, cast_table, 0, N_KINDS * N_KINDS);
+    tcase_add_loop_test(t, buffer, 0, 3);
     suite_add_tcase(s, t);
     return s;
 }

@@ -215,6 +215,44 @@ START_TEST(every_byte)
 }
 END_TEST
 
+/* Pieces of every size, read and skipped: what is read ahead does not show. */
+START_TEST(pieces)
+{
+    enum { N = 70000 };
+    static const size_t sizes[] = {4, 12, 4096, 16380, 16384, 16388, 40000, 8, 65536};
+    const struct zip_how how = {.deflate = _i == 1, .bad_crc = _i == 2};
+    uint32_t *data = calloc(N, sizeof *data), got[65536 / 4];
+    struct zip z = {0};
+    struct qdq_dataset *dataset;
+    struct qdqi_reader *reader;
+    struct qdq_error err = {0};
+    enum qdq_code code = QDQ_OK;
+    ck_assert_ptr_nonnull(data);
+    for (uint32_t i = 0; i < N; i++)
+        data[i] = 2654435761u * i;
+    zip_add_how(&z, "x.npy", npy_c("<u4", "(70000,)", data, N * sizeof *data), how);
+    ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_reader_open(dataset, 0, &reader, &err), QDQ_OK);
+    size_t at = 0, left = N * sizeof *data;
+    for (size_t i = 0; !code && left > 0; i++) {
+        size_t n = sizes[i % (sizeof sizes / sizeof *sizes)];
+        n = n < left ? n : left;
+        if (i % 3 == 2 && n < left) {
+            code = qdqi_reader_skip(reader, n, &err);
+        } else {
+            code = qdqi_reader_read(reader, got, n, &err);
+            ck_assert(code || memcmp(got, (char *)data + at, n) == 0);
+        }
+        at += n;
+        left -= n;
+    }
+    ck_assert_int_eq(code, how.bad_crc ? QDQ_INVALID_DATASET : QDQ_OK);
+    qdqi_reader_close(&reader);
+    qdq_dataset_free(&dataset);
+    free(data);
+}
+END_TEST
+
 START_TEST(too_many_members)
 {
     struct zip z = {0};
@@ -350,6 +388,7 @@ suite(void)
     tcase_add_loop_test(t, checksum, 0, 2);
     tcase_add_test(t, side_by_side);
     tcase_add_test(t, every_byte);
+    tcase_add_loop_test(t, pieces, 0, 3);
     tcase_add_test(t, too_many_members);
     tcase_add_test(t, too_many_arrays);
     tcase_add_test(t, large_directory);

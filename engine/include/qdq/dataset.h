@@ -9,6 +9,9 @@
  * A tar may be packed with gzip. Then its samples are unpacked, once, into a file without
  * a name in TMPDIR or /var/tmp that is gone with the dataset; more than 8 GiB are
  * LIMIT_EXCEEDED.
+ *
+ * A sample of 256 MiB or more is handed to the model in such a file, too, so that the
+ * system can move it out of memory; where there is no room for one, in memory.
  */
 #ifndef QDQ_DATASET_H
 #define QDQ_DATASET_H
