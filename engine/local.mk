@@ -63,6 +63,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
+	engine/number/fake.c engine/number/fake.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/integers.c engine/number/integers.h \
 	engine/number/minmax.c engine/number/minmax.h \
@@ -90,12 +91,18 @@ engine_libqdqi_la_SOURCES = \
 	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/run/fake.c engine/run/fake.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/layers.h \
-	engine/tbl/types.h
+	engine/tbl/types.h \
+	engine/whatif/refine.c \
+	engine/whatif/search.c \
+	engine/whatif/sensitivity.c \
+	engine/whatif/trials.c engine/whatif/trials.h \
+	engine/whatif/whatif.c engine/whatif/whatif.h
 nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c
 
 # The parser comes from the schema that libonnx-dev installs, not from a copy of it.

@@ -9,6 +9,7 @@
 #include "evaluate/gates.h"
 #include "model/write.h"
 #include "rewrite/insert.h"
+#include "whatif/whatif.h"
 
 #include <time.h>
 
@@ -63,20 +64,39 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
     return code;
 }
 
-/* A gate needs an evaluation: where there can be none, the work does not begin. */
+/* A gate needs an evaluation. */
 static enum qdq_code
 check_gates(const struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdq_spec *spec = job->work->spec;
-    if (!qdqi_gates_ask(&spec->accept))
-        return QDQ_OK;
-    if (spec->evaluate == QDQ_NO)
+    if (spec->evaluate == QDQ_NO && qdqi_gates_ask(&spec->accept))
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/accept",
                              "accept needs an evaluation, and evaluate is false");
-    if (!job->dataset && spec->calibration.random_samples == 0)
-        return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/accept",
-                             "accept needs an evaluation, and there is no data to "
-                             "evaluate with");
+    return QDQ_OK;
+}
+
+/* What needs samples: where there can be none, the work does not begin. */
+static enum qdq_code
+check_data(const struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    const struct {
+        bool asked;
+        const char *pointer, *text;
+    } rows[] = {
+        {qdqi_gates_ask(&spec->accept), "/accept",
+         "accept needs an evaluation, and there is no data to evaluate with"},
+        {spec->sensitivity_samples > 0, "/sensitivity",
+         "sensitivity needs data to run the model with, and there is none"},
+        {qdqi_search_asked(spec), "/search",
+         "a search needs data to run the model with, and there is none"},
+    };
+    if (job->dataset || spec->calibration.random_samples > 0)
+        return QDQ_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].asked)
+            return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
+                                 rows[i].pointer, "%s", rows[i].text);
     return QDQ_OK;
 }
 
@@ -121,6 +141,8 @@ static enum qdq_code
 stage_plan(struct qdqi_job *job, struct qdq_error *err)
 {
     enum qdq_code code = check_gates(job, err);
+    if (!code)
+        code = check_data(job, err);
     if (!code)
         code = qdq_plan_make(job->engine->catalog, job->model, job->work->spec,
                              &job->report->plan, err);
@@ -221,7 +243,14 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return qdqi_calibrate(job, err);
     case QDQ_STAGE_QUANTIZE:
         return qdqi_choose_scales(job, scales, err);
+    case QDQ_STAGE_REFINE:
+        return qdqi_refine(job, scales, err);
+    case QDQ_STAGE_SENSITIVITY:
+        return qdqi_sensitivity(job, scales, err);
+    case QDQ_STAGE_SEARCH:
+        return qdqi_search(job, scales, err);
     case QDQ_STAGE_WRITE:
+        qdqi_whatif_close(job);
         return stage_write(job, scales, err);
     case QDQ_STAGE_EVALUATE:
         return stage_evaluate(job, err);
@@ -273,6 +302,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     *ret = report;
     report = NULL;
 out:
+    qdqi_whatif_close(&job);
     qdq_report_free(&report);
     qdq_dataset_free(&job.dataset);
     qdqi_arena_free(&job.scratch);

@@ -49,6 +49,7 @@ struct qdqi_job {
     uint64_t to_evaluate;        /* samples, about; 0: none, or not known yet */
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
+    struct qdqi_whatif *whatif;  /* NULL: nobody has asked */
     struct qdqi_warnings warnings;
 };
 
@@ -86,6 +87,26 @@ struct qdqi_scales {
 };
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* refine.c: ranges that calibration found, adjusted by what they do to the outputs, and
+   the scales that follow from them. Nothing unless the range method asks for it. */
+enum qdq_code qdqi_refine(struct qdqi_job *job, struct qdqi_scales *scales,
+                          struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* sensitivity.c: fills the report's `sensitivity`, where that is asked for. */
+enum qdq_code qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* search.c: leaves layers in float, where that is asked for: another plan, with the
+   ranges that there are, and its scales. */
+bool qdqi_search_asked(const struct qdq_spec *spec);
+enum qdq_code qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales,
+                          struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* evaluate.c: the samples to judge by: those that calibration has not read, as far as
+   there are any. */
+void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+                         struct qdqi_feed_options *options);
 
 /* evaluate.c: runs source and result side by side; fills the report's `outputs`. */
 enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,

@@ -22,10 +22,9 @@ struct evaluation {
     bool *not_float;              /* by output: no floating point at all */
 };
 
-/* The samples to take: those that calibration has not read, as far as there are any. */
-static void
-choose_samples(const struct qdqi_job *job, int64_t available,
-               struct qdqi_feed_options *options)
+void
+qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+                    struct qdqi_feed_options *options)
 {
     int64_t wanted = job->work->spec->evaluate_samples;
     int64_t fresh = available - job->calibrated_samples;
@@ -45,7 +44,7 @@ open_feed(struct evaluation *e, struct qdq_error *err)
     enum qdq_code code = qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
     if (code)
         return code;
-    choose_samples(job, qdqi_feed_available(e->feed), &options);
+    qdqi_choose_samples(job, qdqi_feed_available(e->feed), &options);
     qdqi_feed_close(&e->feed);
     return qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
 }

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+/* --- pairs ---------------------------------------------------------------- */
+
 struct pairs {
     const struct qdq_model *source;
     const struct qdq_plan *plan;
@@ -92,9 +94,9 @@ pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 }
 
 static const char *
-weight_key(struct pairs *p, const char *name, int axis)
+weight_key(struct qdqi_arena *arena, const char *name, int axis)
 {
-    return qdqi_arena_printf(p->arena, "%s/%d", name, axis);
+    return qdqi_arena_printf(arena, "%s/%d", name, axis);
 }
 
 static enum qdq_code
@@ -106,7 +108,7 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
             ? add_integers(p, w, i)
             : add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
                        p->scales->n_weights[i], w->axis);
-    const char *key = weight_key(p, w->tensor->name, w->axis);
+    const char *key = weight_key(p->arena, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
@@ -125,7 +127,7 @@ connect_layer(struct pairs *p, const struct qdq_layer *layer, struct qdq_error *
     }
     if (layer->weight_input < 0)
         return QDQ_OK;
-    const char *key = weight_key(p, layer->weight, layer->weight_axis);
+    const char *key = weight_key(p->arena, layer->weight, layer->weight_axis);
     if (!key)
         return qdqi_no_memory(err);
     qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
@@ -170,6 +172,8 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     return code;
 }
 
+/* --- observers ------------------------------------------------------------ */
+
 enum qdq_code
 qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
                       const bool *wanted, struct qdqi_arena *arena,
@@ -188,4 +192,96 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
     }
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
+}
+
+/* --- fake quantization ---------------------------------------------------- */
+
+struct fakes {
+    const struct qdq_model *source;
+    const struct qdq_plan *plan;
+    struct qdqi_edit *edit;
+    struct qdqi_arena *arena;
+    struct qdqi_map *activations, *weights; /* names and keys -> the planned */
+    struct qdqi_fake_place *places;
+    size_t n;
+};
+
+static enum qdq_code
+index_plan(struct fakes *f, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = f->plan;
+    f->activations = qdqi_map_new(f->arena);
+    f->weights = qdqi_map_new(f->arena);
+    bool ok = f->activations && f->weights;
+    for (size_t i = 0; ok && i < plan->view.n_tensors; i++)
+        ok = qdqi_map_put(f->activations, plan->view.tensors[i], &plan->activations[i]);
+    for (size_t i = 0; ok && i < plan->view.n_weights; i++) {
+        struct qdqi_planned_weight *w = &plan->weights[i];
+        const char *key = weight_key(f->arena, w->tensor->name, w->axis);
+        ok = key && qdqi_map_put(f->weights, key, w);
+    }
+    size_t most = 0;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        most += plan->view.layers[i].n_inputs + 1;
+    f->places = qdqi_arena_array(f->arena, most, sizeof *f->places);
+    return ok && f->places ? QDQ_OK : qdqi_no_memory(err);
+}
+
+static void
+add_fake(struct fakes *f, const struct qdq_layer *layer, int input,
+         struct qdqi_fake_place place)
+{
+    const char *tensor = f->source->graph.nodes[layer->node].inputs[input]->name;
+    const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant");
+    const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Output");
+    Onnx__NodeProto *node = qdqi_edit_add_node(f->edit, layer->node, QDQI_FAKE_QUANT,
+                                               name, &tensor, 1, output);
+    qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
+    qdqi_edit_add_int(f->edit, node, "slot", (int64_t)f->n);
+    qdqi_edit_set_input(f->edit, layer->node, (size_t)input, output);
+    f->places[f->n++] = place;
+}
+
+static enum qdq_code
+fake_layer(struct fakes *f, size_t i, struct qdq_error *err)
+{
+    const struct qdq_layer *layer = &f->plan->view.layers[i];
+    const struct qdqi_node *node = &f->source->graph.nodes[layer->node];
+    for (size_t k = 0; k < layer->n_inputs; k++) {
+        int input = layer->quantized_inputs[k];
+        const struct qdqi_tensor **t =
+            qdqi_map_get(f->activations, node->inputs[input]->name);
+        add_fake(
+            f, layer, input,
+            (struct qdqi_fake_place){i, false, (size_t)(t - f->plan->activations)});
+    }
+    if (layer->weight_input < 0)
+        return QDQ_OK;
+    const char *key = weight_key(f->arena, layer->weight, layer->weight_axis);
+    if (!key)
+        return qdqi_no_memory(err);
+    struct qdqi_planned_weight *w = qdqi_map_get(f->weights, key);
+    add_fake(f, layer, layer->weight_input,
+             (struct qdqi_fake_place){i, true, (size_t)(w - f->plan->weights)});
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
+                  struct qdqi_arena *arena, struct qdqi_fake_place **ret_places,
+                  size_t *ret_n, const Onnx__ModelProto **ret, struct qdq_error *err)
+{
+    struct fakes f = {.source = source,
+                      .plan = plan,
+                      .edit = qdqi_edit_new(source, arena),
+                      .arena = arena};
+    enum qdq_code code = index_plan(&f, err);
+    for (size_t i = 0; !code && i < plan->view.n_layers; i++)
+        code = fake_layer(&f, i, err);
+    if (code)
+        return code;
+    qdqi_edit_import(f.edit, QDQI_DOMAIN, 1);
+    *ret_places = f.places;
+    *ret_n = f.n;
+    return qdqi_edit_finish(f.edit, ret, err);
 }

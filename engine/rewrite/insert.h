@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two edits that the engine makes: Q/DQ pairs for the result, observers for
-   calibration. Both carry out a plan and nothing else. */
+/* The edits that the engine makes: Q/DQ pairs for the result, observers for calibration,
+   fake quantization for what-ifs. All carry out a plan and nothing else. */
 #ifndef QDQI_INSERT_H
 #define QDQI_INSERT_H
 
 #include "model/write.h"
 #include "plan/plan.h"
 
-/* Domain and operator of the observer: one input, no output, attribute "slot". */
+/* Domain of our operators; each has the attribute "slot". */
 #define QDQI_DOMAIN "qdqd"
-#define QDQI_OBSERVE "Observe"
+#define QDQI_OBSERVE "Observe"      /* one input, no output */
+#define QDQI_FAKE_QUANT "FakeQuant" /* one input, one output */
 
 struct qdqi_pair_scales {
     const float *activations; /* scale of plan->activations[i], one each */
@@ -42,5 +43,23 @@ enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     struct qdqi_arena *arena,
                                     const Onnx__ModelProto **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Where a FakeQuant is: an input of a layer that the plan quantizes. */
+struct qdqi_fake_place {
+    size_t layer;   /* of the plan's */
+    bool is_weight; /* of plan->weights, else of plan->activations: */
+    size_t planned; /* which */
+};
+
+/*
+ * The source with one FakeQuant for each planned edge and for each layer's weight, also
+ * where layers share a tensor: each can be switched with its layer. Slot i is at
+ * places[i]; they go by layer.
+ */
+enum qdq_code qdqi_insert_fakes(const struct qdq_model *source,
+                                const struct qdq_plan *plan, struct qdqi_arena *arena,
+                                struct qdqi_fake_place **ret_places, size_t *ret_n,
+                                const Onnx__ModelProto **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "rewrite/insert.h"
+#include "run/fake.h"
 #include "run/observe.h"
 
 #include <dlfcn.h>
@@ -17,7 +18,7 @@ struct qdqi_runtime {
     OrtMemoryInfo *memory;
 };
 
-enum { MAX_OPS = 1 }; /* add_ops() says which */
+enum { MAX_OPS = 2 }; /* add_ops() says which */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
@@ -182,6 +183,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
     size_t n = 0;
     if (options->observers)
         qdqi_observe_init(&s->ops[n++], api, options->observers);
+    if (options->fakes)
+        qdqi_fake_init(&s->ops[n++], api, options->fakes);
     for (size_t i = 0; !status && i < n; i++)
         status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
     return status ? status : api->AddCustomOpDomain(o, s->domain);

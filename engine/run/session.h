@@ -8,6 +8,7 @@
 
 #include "data/feed.h"
 #include "model/write.h"
+#include "number/fake.h"
 #include "range/observer.h"
 
 struct qdqi_runtime;
@@ -22,6 +23,7 @@ const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
 struct qdqi_session_options {
     int threads;                      /* >= 1 */
     struct qdqi_observers *observers; /* what Observe nodes feed; NULL: none */
+    struct qdqi_fakes *fakes;         /* what FakeQuant nodes do; NULL: none */
 };
 
 /*

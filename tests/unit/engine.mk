@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_catalog \
 	tests/unit/test_engine_constant \
 	tests/unit/test_engine_equalize \
+	tests/unit/test_engine_fake \
 	tests/unit/test_engine_gates \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
@@ -30,3 +31,7 @@ check_PROGRAMS += tests/fuzz/fuzz_model
 
 # The door of insertion cases: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_case
+
+# This one runs models.
+tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fake quantization: a tensor as it comes out of QuantizeLinear and DequantizeLinear, in
+ * floating point, bit for bit (quantize.h states the arithmetic).
+ */
+#ifndef QDQI_FAKE_NUMBER_H
+#define QDQI_FAKE_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * What one place of a model quantizes with. Elements lie as [outer][channels][inner],
+ * whatever the rank; one scale each channel. One channel: one scale for all.
+ */
+struct qdqi_fake {
+    bool on; /* off: the tensor as it is */
+    const float *scales;
+    size_t channels, inner; /* >= 1 */
+};
+
+/* Those of a session, by slot. They may change from one run to the next. */
+struct qdqi_fakes {
+    struct qdqi_fake *rows;
+    size_t n;
+};
+
+/*
+ * Elements first … first + n - 1 of a tensor of float32 at any alignment; `to` is the
+ * whole tensor's place, as `from` is, and may be the same.
+ */
+void qdqi_fake_quantize(const struct qdqi_fake *fake, const void *from, void *to,
+                        size_t first, size_t n);
+
+#endif

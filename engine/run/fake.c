@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A node of this operator has one input and one output of the same shape. What it does
+ * with the tensor stands in memory that the engine owns, so that it can do another thing
+ * in the next run: the runtime neither folds such a node when its input is constant nor
+ * takes two of them for one.
+ */
+#include "config.h"
+#include "run/fake.h"
+
+#include "rewrite/insert.h"
+
+enum { PIECE = 1 << 16 }; /* elements that are worth a thread */
+
+struct work {
+    const struct qdqi_fake *fake;
+    const void *from;
+    void *to;
+    size_t n;
+};
+
+static void
+do_piece(void *arg, size_t i)
+{
+    const struct work *w = arg;
+    size_t left = w->n - i * PIECE;
+    qdqi_fake_quantize(w->fake, w->from, w->to, i * PIECE, left < PIECE ? left : PIECE);
+}
+
+static OrtStatusPtr
+fake_quantize(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    const struct qdqi_fakes *fakes = k->op->state;
+    struct work w = {.fake = &fakes->rows[k->slot]};
+    struct qdqi_op_tensor t;
+    OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
+    if (status || (status = qdqi_op_output(k, context, 0, &w.to)))
+        return status;
+    if (t.n % w.fake->channels != 0 || t.n / w.fake->channels % w.fake->inner != 0)
+        return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
+                                        "a weight is not of the shape that it had");
+    w.from = t.data;
+    w.n = t.n;
+    if (w.n == 0 || (!w.fake->on && w.from == w.to))
+        return NULL;
+    return qdqi_op_share(k, context, do_piece, (w.n + PIECE - 1) / PIECE, &w);
+}
+
+void
+qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_fakes *fakes)
+{
+    *op = (struct qdqi_op){.api = api,
+                           .name = QDQI_FAKE_QUANT,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                           .n_inputs = 1,
+                           .n_outputs = 1,
+                           .memory = QDQI_OP_INPLACE,
+                           .state = fakes,
+                           .n_slots = fakes->n,
+                           .compute = fake_quantize};
+    qdqi_op_init(op);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* FakeQuant as a custom operator of ONNX Runtime. Only for engine/run/. */
+#ifndef QDQI_FAKE_H
+#define QDQI_FAKE_H
+
+#include "number/fake.h"
+#include "run/op.h"
+
+/* The slots are rows of `fakes`, which is borrowed. */
+void qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_fakes *fakes);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What each layer costs, from two sides: alone quantized, and alone in float. 2 n + 2
+ * runs of the samples for n layers, that of the float model included.
+ */
+#include "config.h"
+#include "whatif/whatif.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct ranking {
+    struct qdqi_whatif *w;
+    struct qdqi_trials *trials;
+    int64_t samples;
+    struct qdq_sensitivity *rows; /* by layer */
+};
+
+static enum qdq_code
+run_alone(struct ranking *r, size_t i, struct qdq_error *err)
+{
+    struct qdqi_score score;
+    qdqi_whatif_switch(r->w, i, true);
+    enum qdq_code code = qdqi_whatif_run(r->w, r->trials, r->samples, &score, err);
+    qdqi_whatif_switch(r->w, i, false);
+    if (!code)
+        r->rows[i].sqnr_db_alone = score.sqnr_db;
+    return code;
+}
+
+static enum qdq_code
+run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
+{
+    struct qdqi_score score;
+    qdqi_whatif_switch(r->w, i, false);
+    enum qdq_code code = qdqi_whatif_run(r->w, r->trials, r->samples, &score, err);
+    qdqi_whatif_switch(r->w, i, true);
+    if (!code) /* infinities of one sign are alike */
+        r->rows[i].gain_db = score.sqnr_db == all ? 0 : score.sqnr_db - all;
+    return code;
+}
+
+static enum qdq_code
+run_layers(struct ranking *r, struct qdq_error *err)
+{
+    size_t n = qdqi_whatif_layers(r->w);
+    struct qdqi_score all;
+    enum qdq_code code = QDQ_OK;
+    qdqi_whatif_switch_all(r->w, false);
+    for (size_t i = 0; !code && i < n; i++)
+        code = run_alone(r, i, err);
+    qdqi_whatif_switch_all(r->w, true);
+    if (!code)
+        code = qdqi_whatif_run(r->w, r->trials, r->samples, &all, err);
+    for (size_t i = 0; !code && i < n; i++)
+        code = run_without(r, i, all.sqnr_db, err);
+    return code;
+}
+
+/* A row and where its layer is in the plan, so that equals stay in its order. */
+struct ranked {
+    struct qdq_sensitivity row;
+    size_t layer;
+};
+
+static int
+costlier_first(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->row.sqnr_db_alone != y->row.sqnr_db_alone)
+        return x->row.sqnr_db_alone < y->row.sqnr_db_alone ? -1 : 1;
+    return x->layer < y->layer ? -1 : 1;
+}
+
+static enum qdq_code
+sort_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
+{
+    size_t n = qdqi_whatif_layers(r->w);
+    struct ranked *ranked = qdqi_arena_array(job->scratch, n, sizeof *ranked);
+    if (!ranked)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        ranked[i] = (struct ranked){r->rows[i], i};
+    if (n > 0)
+        qsort(ranked, n, sizeof *ranked, costlier_first);
+    for (size_t i = 0; i < n; i++)
+        r->rows[i] = ranked[i].row;
+    return QDQ_OK;
+}
+
+/* The plan may be made anew before the report is read: names are copied. */
+static enum qdq_code
+make_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
+{
+    size_t n = qdqi_whatif_layers(r->w);
+    r->rows = qdqi_arena_array(job->arena, n, sizeof *r->rows);
+    for (size_t i = 0; r->rows && i < n; i++) {
+        r->rows[i].name =
+            qdqi_arena_strdup(job->arena, qdqi_whatif_layer(r->w, i)->name);
+        if (!r->rows[i].name)
+            return qdqi_no_memory(err);
+    }
+    return r->rows ? QDQ_OK : qdqi_no_memory(err);
+}
+
+enum qdq_code
+qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
+                 struct qdq_error *err)
+{
+    struct ranking r = {.samples = job->work->spec->sensitivity_samples};
+    enum qdq_code code;
+    if (r.samples == 0)
+        return QDQ_OK;
+    if ((code = qdqi_whatif_get(job, scales, &r.w, err)))
+        return code;
+    uint64_t runs = 2 * qdqi_whatif_layers(r.w) + 2;
+    qdqi_whatif_begin(r.w, QDQ_STAGE_SENSITIVITY, runs * (uint64_t)r.samples);
+    if ((code = qdqi_trials_get(r.w, "/sensitivity", &r.trials, err)) ||
+        (code = make_rows(&r, job, err)))
+        return code;
+    if (r.samples > qdqi_trials_samples(r.trials))
+        r.samples = qdqi_trials_samples(r.trials);
+    if ((code = run_layers(&r, err)) || (code = sort_rows(&r, job, err)))
+        return code;
+    job->report->view.sensitivity = r.rows;
+    job->report->view.n_sensitivity = qdqi_whatif_layers(r.w);
+    job->report->view.what_ifs = qdqi_whatif_runs(r.w);
+    return QDQ_OK;
+}

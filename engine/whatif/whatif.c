@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "whatif/whatif.h"
+
+#include "evaluate/metrics.h"
+#include "rewrite/insert.h"
+#include "whatif/trials.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- opening -------------------------------------------------------------- */
+
+static bool
+is_quantized(const struct qdq_layer *layer)
+{
+    return layer->n_inputs > 0 || layer->weight_input >= 0;
+}
+
+/* One row a quantized layer: its places lie one behind the other. */
+static void
+find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
+{
+    const struct qdq_plan_view *plan = &w->job->plan->view;
+    size_t slot = 0;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        if (!is_quantized(&plan->layers[i]))
+            continue;
+        struct qdqi_whatif_row *row = &w->layers[w->n_layers++];
+        *row =
+            (struct qdqi_whatif_row){.layer = &plan->layers[i], .fakes = w->fakes.rows};
+        row->fakes += slot;
+        for (; slot < w->fakes.n && places[slot].layer == i; slot++)
+            row->n_fakes++;
+    }
+}
+
+/* Whatever the order of its axes, the runtime has the weight in C order. */
+static struct qdqi_fake
+fake_weight(const struct qdqi_planned_weight *weight, const float *scales)
+{
+    const struct qdqi_view *view = &weight->tensor->view;
+    struct qdqi_fake fake = {.scales = scales, .channels = 1, .inner = 1};
+    if (weight->axis < 0)
+        return fake;
+    fake.channels = (size_t)view->dims[weight->axis];
+    for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
+        fake.inner *= (size_t)view->dims[i];
+    return fake;
+}
+
+static enum qdq_code
+make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n,
+           const struct qdqi_scales *scales, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = w->job->scratch;
+    const struct qdq_plan *plan = w->job->plan;
+    w->fakes.rows = qdqi_arena_array(arena, n, sizeof *w->fakes.rows);
+    w->fakes.n = n;
+    w->scales = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->scales);
+    w->layers = qdqi_arena_array(arena, plan->view.n_quantized, sizeof *w->layers);
+    w->metrics =
+        qdqi_arena_array(arena, w->job->model->info.n_outputs, sizeof *w->metrics);
+    if (!w->fakes.rows || !w->scales || !w->layers || !w->metrics)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        w->scales[i] = scales->activations[i];
+    for (size_t i = 0; i < n; i++)
+        w->fakes.rows[i] =
+            places[i].is_weight
+                ? fake_weight(&plan->weights[places[i].planned],
+                              scales->weights[places[i].planned])
+                : (struct qdqi_fake){.scales = &w->scales[places[i].planned],
+                                     .channels = 1,
+                                     .inner = 1};
+    find_layers(w, places);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    struct qdqi_job *job = w->job;
+    const struct qdqi_session_options options = {.threads = job->engine->threads,
+                                                 .fakes = &w->fakes};
+    struct qdqi_runtime *runtime;
+    struct qdqi_fake_place *places;
+    const Onnx__ModelProto *proto;
+    size_t n;
+    enum qdq_code code;
+    if ((code = qdqi_engine_runtime(job->engine, &runtime, err)) ||
+        (code = qdqi_insert_fakes(job->model, job->plan, job->scratch, &places, &n,
+                                  &proto, err)) ||
+        (code = make_fakes(w, places, n, scales, err)))
+        return code;
+    return qdqi_session_open(runtime, job->model, proto, &options, &w->session, err);
+}
+
+enum qdq_code
+qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
+                struct qdqi_whatif **ret, struct qdq_error *err)
+{
+    if (!job->whatif) {
+        job->whatif = qdqi_arena_alloc(job->scratch, sizeof *job->whatif);
+        if (!job->whatif)
+            return qdqi_no_memory(err);
+        job->whatif->job = job;
+        enum qdq_code code = open_whatif(job->whatif, scales, err);
+        if (code)
+            return code;
+    }
+    *ret = job->whatif;
+    return QDQ_OK;
+}
+
+void
+qdqi_whatif_close(struct qdqi_job *job)
+{
+    if (!job->whatif)
+        return;
+    qdqi_trials_close(&job->whatif->trials);
+    qdqi_session_close(&job->whatif->session);
+    job->whatif = NULL; /* lies in the arena */
+}
+
+/* --- switches ------------------------------------------------------------- */
+
+size_t
+qdqi_whatif_layers(const struct qdqi_whatif *w)
+{
+    return w->n_layers;
+}
+
+const struct qdq_layer *
+qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i)
+{
+    return w->layers[i].layer;
+}
+
+void
+qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on)
+{
+    const struct qdqi_whatif_row *row = &w->layers[layer];
+    for (size_t i = 0; i < row->n_fakes; i++)
+        row->fakes[i].on = on;
+}
+
+void
+qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on)
+{
+    for (size_t i = 0; i < w->n_layers; i++)
+        qdqi_whatif_switch(w, i, on);
+}
+
+void
+qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale)
+{
+    w->scales[activation] = scale;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+void
+qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples)
+{
+    w->stage = stage;
+    w->done = 0;
+    w->total = samples;
+}
+
+int64_t
+qdqi_whatif_runs(const struct qdqi_whatif *w)
+{
+    return w->runs;
+}
+
+enum qdq_code
+qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
+                 int64_t samples, const struct qdqi_output **ret, size_t *ret_n,
+                 struct qdq_error *err)
+{
+    if (w->total < w->done + (uint64_t)samples)
+        w->total = w->done + (uint64_t)samples;
+    enum qdq_code code = qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
+    if (code)
+        return code;
+    w->runs++;
+    w->done += (uint64_t)samples;
+    return qdqi_session_run(w->session, inputs, w->job->model->info.n_inputs, ret,
+                            ret_n, err);
+}
+
+/* Takes in one run; an output that has not the size of the float one is worth nothing.
+ */
+static void
+judge(struct qdqi_whatif *w, const struct qdqi_trials *t,
+      const struct qdqi_trial *trial, const struct qdqi_output *outputs)
+{
+    for (size_t i = 0; i < t->n_outputs; i++) {
+        const struct qdqi_kept *f = &trial->outputs[i];
+        if (!t->compared[i])
+            continue;
+        if (outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f->n)
+            qdqi_metrics_update(&w->metrics[i], f->data, outputs[i].data, f->n,
+                                trial->samples, f->last);
+        else
+            w->metrics[i].noise = NAN;
+    }
+}
+
+static struct qdqi_score
+worst(const struct qdqi_whatif *w, const struct qdqi_trials *t)
+{
+    struct qdqi_score score = {INFINITY, NAN};
+    for (size_t i = 0; i < t->n_outputs; i++) {
+        struct qdq_output_report r;
+        if (!t->compared[i])
+            continue;
+        qdqi_metrics_finish(&w->metrics[i], NULL, &r);
+        if (!(r.sqnr_db >= score.sqnr_db))
+            score.sqnr_db = isnan(r.sqnr_db) ? -INFINITY : r.sqnr_db;
+        score.top1_agreement = fmin(score.top1_agreement, r.top1_agreement);
+    }
+    return score;
+}
+
+enum qdq_code
+qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
+                struct qdqi_score *ret, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    const struct qdqi_trial *trial;
+    size_t n;
+    enum qdq_code code = qdqi_trials_rewind(t, err);
+    memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
+    for (int64_t done = 0; !code && done < samples; done += trial->samples) {
+        if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
+            break;
+        if (!(code = qdqi_whatif_step(w, inputs, trial->samples, &outputs, &n, err)))
+            judge(w, t, trial, outputs);
+    }
+    if (!code)
+        *ret = worst(w, t);
+    return code;
+}

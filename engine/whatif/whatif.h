@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What if this layer stayed in float, what if that range were narrower: one session of
+ * the model with a FakeQuant at each place that the plan quantizes, whose switches and
+ * scales change from run to run. What comes out is held against what comes out when all
+ * is switched off.
+ */
+#ifndef QDQI_WHATIF_H
+#define QDQI_WHATIF_H
+
+#include "stages.h"
+
+/* How good the outputs are: those of the worst one that is floating. */
+struct qdqi_score {
+    double sqnr_db;        /* -inf where there is no such figure */
+    double top1_agreement; /* NaN: no output has rows of two or more */
+};
+
+struct qdqi_whatif;
+struct qdqi_trials;
+
+/*
+ * The job's, opened when it is first asked for, with these scales, which are borrowed.
+ * All is off. It lives until qdqi_whatif_close(). RUNTIME_MISSING, RUN_FAILED.
+ */
+enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
+                              struct qdqi_whatif **ret,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_whatif_close(struct qdqi_job *job);
+
+/* Layers that the plan quantizes, and the one that is number i of them. */
+size_t qdqi_whatif_layers(const struct qdqi_whatif *w);
+const struct qdq_layer *qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i);
+
+/* On: quantized. */
+void qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on);
+void qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on);
+/* The scale of an activation of the plan, at all its places. */
+void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale);
+
+/* The stage whose progress the runs to come are, and how many samples they will take,
+   as far as that is known. */
+void qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples);
+/* Runs of the model until now. */
+int64_t qdqi_whatif_runs(const struct qdqi_whatif *w);
+
+/*
+ * Runs the samples with all switched off and keeps what comes out; all stays off.
+ * Outputs that would take more than 256 MiB are those of fewer samples, with a warning.
+ * INVALID_SPEC at `pointer`, the member of the spec that asks for it, when no output is
+ * float32.
+ */
+enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
+                               const struct qdqi_feed_options *options,
+                               const char *pointer, struct qdqi_trials **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_trials_close(struct qdqi_trials **trials);
+int64_t qdqi_trials_samples(const struct qdqi_trials *trials);
+/* The samples that the evaluation will take, or as many of them as the spec's
+   sensitivity and search ask for; the job's, which closes them. */
+enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
+                              struct qdqi_trials **ret,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Runs the first `samples` of them, a whole batch more where they do not fill one, as
+   the switches and scales are now. */
+enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *trials,
+                              int64_t samples, struct qdqi_score *ret,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fake quantization: where it is put, and that it is what ONNX Runtime's own
+ * QuantizeLinear and DequantizeLinear make of a tensor, bit for bit. Without ONNX
+ * Runtime the program says so and is skipped.
+ */
+#include "config.h"
+
+#include "builder.h"
+#include "number/fake.h"
+#include "plan/plan.h"
+#include "qdq/quantize.h"
+#include "rewrite/insert.h"
+#include "run/session.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct qdqi_runtime *runtime;
+
+/* --- places --------------------------------------------------------------- */
+
+struct faked {
+    struct builder b;
+    struct qdq_model *model;
+    struct qdq_plan *plan;
+    struct qdqi_arena *arena;
+    struct qdqi_fake_place *places;
+    size_t n;
+    const Onnx__ModelProto *proto;
+};
+
+/* Of a built model, which is then borrowed. */
+static void
+insert(struct faked *f, const char *add_class)
+{
+    struct qdq_error err = {0};
+    struct qdq_spec spec;
+    const struct qdq_layer_entry entry = {.by = QDQ_BY_CLASS,
+                                          .names = &add_class,
+                                          .n_names = 1,
+                                          .quantize_input = true,
+                                          .quantize_weight = true};
+    qdq_spec_init(&spec);
+    spec.layers = &entry;
+    spec.n_layers = add_class != NULL;
+    int fd = builder_file(&f->b);
+    ck_assert_int_eq(qdq_model_open(fd, &f->model, &err), QDQ_OK);
+    close(fd);
+    ck_assert_int_eq(qdq_plan_make(NULL, f->model, &spec, &f->plan, &err), QDQ_OK);
+    f->arena = qdqi_arena_new();
+    ck_assert_int_eq(qdqi_insert_fakes(f->model, f->plan, f->arena, &f->places, &f->n,
+                                       &f->proto, &err),
+                     QDQ_OK);
+}
+
+static void
+release(struct faked *f)
+{
+    qdqi_arena_free(&f->arena);
+    qdq_plan_free(&f->plan);
+    qdq_model_free(&f->model);
+    builder_fini(&f->b);
+}
+
+static const Onnx__NodeProto *
+node_of(const struct faked *f, const char *name)
+{
+    for (size_t i = 0; i < f->proto->graph->n_node; i++)
+        if (strcmp(f->proto->graph->node[i]->name, name) == 0)
+            return f->proto->graph->node[i];
+    ck_abort_msg("there is no node %s", name);
+    return NULL;
+}
+
+/* The node that makes input i of a layer: FakeQuant of `tensor`, with that slot. */
+static void
+assert_fake(const struct faked *f, const char *layer, size_t i, const char *tensor,
+            int64_t slot)
+{
+    const char *made = node_of(f, layer)->input[i];
+    for (size_t k = 0; k < f->proto->graph->n_node; k++) {
+        const Onnx__NodeProto *node = f->proto->graph->node[k];
+        if (node->n_output != 1 || strcmp(node->output[0], made) != 0)
+            continue;
+        ck_assert_str_eq(node->op_type, "FakeQuant");
+        ck_assert_str_eq(node->domain, "qdqd");
+        ck_assert_str_eq(node->input[0], tensor);
+        ck_assert_int_eq(qdqi_node_int(node, "slot", -1), slot);
+        return;
+    }
+    ck_abort_msg("nothing makes %s", made);
+}
+
+START_TEST(every_edge_and_weight_has_its_own)
+{
+    struct faked f = {0};
+    builder_two_convs(&f.b, 13);
+    insert(&f, NULL);
+    static const struct qdqi_fake_place places[] = {
+        {0, false, 0}, {0, true, 0}, {2, false, 1}, {2, true, 1}};
+    ck_assert_uint_eq(f.n, 4);
+    for (size_t i = 0; i < f.n; i++) {
+        ck_assert_uint_eq(f.places[i].layer, places[i].layer);
+        ck_assert_int_eq(f.places[i].is_weight, places[i].is_weight);
+        ck_assert_uint_eq(f.places[i].planned, places[i].planned);
+    }
+    ck_assert_uint_eq(f.proto->graph->n_node, 3 + 4);
+    assert_fake(&f, "conv1", 0, "x", 0);
+    assert_fake(&f, "conv1", 1, "w", 1);
+    ck_assert_str_eq(node_of(&f, "conv1")->input[2], "bias");
+    assert_fake(&f, "conv2", 0, "r", 2);
+    assert_fake(&f, "conv2", 1, "w2", 3);
+    release(&f);
+}
+END_TEST
+
+/* x -> two convolutions with one weight -> their sum: what they share is switched for
+   each of them alone. */
+START_TEST(what_layers_share_has_one_for_each)
+{
+    struct faked f = {0};
+    builder_init(&f.b, 13);
+    builder_input(&f.b, "x", QDQI_FLOAT32);
+    builder_weight(&f.b, "w", 4, (const int64_t[]){4, 3, 1, 1});
+    builder_node(&f.b, "Conv", "one", "x,w", "a");
+    builder_node(&f.b, "Conv", "two", "x,w", "b");
+    builder_node(&f.b, "Add", "sum", "a,b", "c");
+    builder_node(&f.b, "Add", "twice", "c,c", "y");
+    builder_output(&f.b, "y", QDQI_FLOAT32);
+    insert(&f, "Add");
+    ck_assert_uint_eq(f.n, 2 + 2 + 2 + 2);
+    assert_fake(&f, "one", 0, "x", 0);
+    assert_fake(&f, "one", 1, "w", 1);
+    assert_fake(&f, "two", 0, "x", 2);
+    assert_fake(&f, "two", 1, "w", 3);
+    assert_fake(&f, "sum", 0, "a", 4);
+    assert_fake(&f, "sum", 1, "b", 5);
+    assert_fake(&f, "twice", 0, "c", 6);
+    assert_fake(&f, "twice", 1, "c", 7);
+    ck_assert_uint_eq(f.places[0].planned, f.places[2].planned);
+    ck_assert_uint_eq(f.places[1].planned, f.places[3].planned);
+    ck_assert_uint_eq(f.places[6].planned, f.places[7].planned);
+    ck_assert_uint_ne(f.places[4].planned, f.places[5].planned);
+    release(&f);
+}
+END_TEST
+
+/* --- the arithmetic ------------------------------------------------------- */
+
+enum { MOST = 300000 };
+static float data[MOST], expected[MOST];
+
+/* Of all magnitudes, with ties, zeros of both signs, and what is no number. */
+static void
+make_data(size_t n, float scale)
+{
+    static const float odd[] = {
+        0,       -0.0f, NAN,    INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, FLT_MIN,
+        -1e-45f, 127,   127.5f, 126.5f,   -128,      -128.5f, -128.51f, -127.5f};
+    uint32_t state = 1;
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u;
+        int32_t k = (int32_t)state >> 22; /* -512 … 511 */
+        if (i % 97 < sizeof odd / sizeof *odd)
+            data[i] = odd[i % 97] * (i % 2 ? 1 : scale);
+        else if (i % 3)
+            data[i] = (float)((double)k / 2 * (double)scale); /* ties */
+        else
+            data[i] = (float)((double)(int32_t)state / 1e7 * (double)scale);
+    }
+}
+
+/* x -> (FakeQuant, QuantizeLinear and DequantizeLinear) -> f, y */
+struct pair_model {
+    struct builder b;
+    Onnx__OperatorSetIdProto domain;
+    Onnx__OperatorSetIdProto *opsets[2];
+};
+
+static void
+build_pair(struct pair_model *m, size_t n_scales, const float *scales, int64_t axis,
+           bool constant, size_t rank, const int64_t *shape)
+{
+    struct builder *b = &m->b;
+    builder_init(b, 13);
+    if (constant) {
+        Onnx__TensorProto *t = builder_weight(b, "x", rank, shape);
+        memcpy(t->raw_data.data, data, t->raw_data.len);
+        builder_input(b, "unused", QDQI_FLOAT32);
+    } else {
+        builder_input(b, "x", QDQI_FLOAT32);
+    }
+    Onnx__TensorProto *scale = builder_weight(b, "s", 1, &(int64_t){(int64_t)n_scales});
+    memcpy(scale->raw_data.data, scales, scale->raw_data.len);
+    Onnx__TensorProto *zero =
+        qdqi_constant_new(b->arena, QDQI_INT8, 1, (int64_t)n_scales);
+    zero->name = qdqi_arena_strdup(b->arena, "z");
+    zero->has_raw_data = 1;
+    zero->raw_data.data = qdqi_arena_alloc(b->arena, n_scales);
+    zero->raw_data.len = n_scales;
+    if (axis < 0)
+        scale->n_dims = zero->n_dims = 0;
+    b->weights[b->graph.n_initializer++] = zero;
+    Onnx__NodeProto *fake = builder_node(b, QDQI_FAKE_QUANT, "fake", "x", "f");
+    fake->domain = qdqi_arena_strdup(b->arena, QDQI_DOMAIN);
+    Onnx__AttributeProto *slot = builder_attribute(b, fake, "slot");
+    slot->has_type = slot->has_i = 1;
+    slot->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    Onnx__NodeProto *q = builder_node(b, "QuantizeLinear", "q", "x,s,z", "i");
+    Onnx__NodeProto *dq = builder_node(b, "DequantizeLinear", "dq", "i,s,z", "y");
+    for (int i = 0; axis >= 0 && i < 2; i++) {
+        Onnx__AttributeProto *a = builder_attribute(b, i ? dq : q, "axis");
+        a->has_type = a->has_i = 1;
+        a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+        a->i = axis;
+    }
+    builder_output(b, "f", QDQI_FLOAT32);
+    builder_output(b, "y", QDQI_FLOAT32);
+    onnx__operator_set_id_proto__init(&m->domain);
+    m->domain.domain = qdqi_arena_strdup(b->arena, QDQI_DOMAIN);
+    m->domain.has_version = 1;
+    m->domain.version = 1;
+    m->opsets[0] = &b->opset;
+    m->opsets[1] = &m->domain;
+    b->model.opset_import = m->opsets;
+    b->model.n_opset_import = 2;
+}
+
+struct opened {
+    struct qdq_model *model;
+    struct qdqi_session *session;
+};
+
+static struct opened
+open_pair(struct pair_model *m, struct qdqi_fakes *fakes, int threads)
+{
+    const struct qdqi_session_options options = {.threads = threads, .fakes = fakes};
+    struct qdq_error err = {0};
+    struct opened o = {0};
+    int fd = builder_file(&m->b);
+    enum qdq_code code = qdq_model_open(fd, &o.model, &err);
+    close(fd);
+    if (!code)
+        code = qdqi_session_open(runtime, o.model, o.model->proto, &options, &o.session,
+                                 &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    return o;
+}
+
+static void
+close_pair(struct pair_model *m, struct opened *o)
+{
+    qdqi_session_close(&o->session);
+    qdq_model_free(&o->model);
+    builder_fini(&m->b);
+}
+
+static const struct qdqi_output *
+run_pair(struct opened *o, const char *input, const float *x, size_t rank,
+         const int64_t *shape, size_t n)
+{
+    const struct qdqi_input in = {.name = input,
+                                  .dtype = QDQI_FLOAT32,
+                                  .rank = rank,
+                                  .shape = shape,
+                                  .data = x,
+                                  .size = n * sizeof *x};
+    const struct qdqi_output *out;
+    struct qdq_error err = {0};
+    size_t n_out;
+    enum qdq_code code = qdqi_session_run(o->session, &in, 1, &out, &n_out, &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    ck_assert_uint_eq(n_out, 2);
+    return out;
+}
+
+/* Shapes with the axis that has a scale each; -1: one for all. */
+static const struct {
+    size_t rank;
+    int64_t shape[5];
+    int axis;
+} shapes[] = {
+    {1, {1}, -1},
+    {1, {1000}, -1},
+    {2, {500, 600}, -1}, /* shared over threads */
+    {1, {64}, 0},
+    {2, {7, 33}, 0},
+    {2, {7, 33}, 1},
+    {2, {300, 1000}, 0},
+    {2, {300, 1000}, 1},
+    {4, {16, 3, 3, 3}, 0},
+    {4, {16, 3, 3, 3}, 1},
+    {4, {64, 1, 3, 3}, 0},
+    {4, {5, 6, 7, 8}, 2},
+    {4, {5, 6, 7, 8}, 3},
+    {5, {2, 70, 5, 40, 9}, 1}, /* rows end in the middle of a part */
+    {5, {2, 3, 4, 5, 2000}, 4},
+};
+
+static struct qdqi_fake
+fake_for(int row, const float *scales, size_t *ret_n, size_t *ret_channels)
+{
+    struct qdqi_fake fake = {true, scales, 1, 1};
+    *ret_n = 1;
+    for (size_t i = 0; i < shapes[row].rank; i++) {
+        size_t size = (size_t)shapes[row].shape[i];
+        *ret_n *= size;
+        if ((int)i == shapes[row].axis)
+            fake.channels = size;
+        else if (shapes[row].axis >= 0 && (int)i > shapes[row].axis)
+            fake.inner *= size;
+    }
+    *ret_channels = fake.channels;
+    return fake;
+}
+
+static float scales[2000];
+
+static void
+make_scales(size_t n)
+{
+    static const float some[] = {0.0123f, 1, 3e-5f, 0.5f, FLT_MIN, 1e30f, 0.1f};
+    for (size_t i = 0; i < n; i++)
+        scales[i] = some[i % 7] * (i < 7 ? 1 : 1 + (float)i / 1000);
+}
+
+START_TEST(it_is_what_the_runtime_makes_of_a_pair)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        size_t n, channels;
+        struct qdqi_fake fake = fake_for(_i, scales, &n, &channels);
+        struct qdqi_fakes fakes = {&fake, 1};
+        struct pair_model m;
+        make_scales(channels);
+        make_data(n, scales[0]);
+        build_pair(&m, channels, scales, shapes[_i].axis, false, 0, NULL);
+        struct opened o = open_pair(&m, &fakes, threads);
+        const struct qdqi_output *out =
+            run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
+        ck_assert_uint_eq(out[0].n, n);
+        ck_assert_mem_eq(out[0].data, out[1].data, n * sizeof(float));
+        fake.on = false;
+        out = run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
+        ck_assert_mem_eq(out[0].data, data, n * sizeof(float));
+        close_pair(&m, &o);
+    }
+}
+END_TEST
+
+/* The same elements in place, apart and at an odd address, in parts of any size. */
+START_TEST(cuts_and_places_make_no_difference)
+{
+    static unsigned char odd[MOST * sizeof(float) + 1];
+    static float whole[MOST];
+    size_t n, channels;
+    struct qdqi_fake fake = fake_for(_i, scales, &n, &channels);
+    make_scales(channels);
+    make_data(n, scales[0]);
+    qdqi_fake_quantize(&fake, data, expected, 0, n);
+    memcpy(whole, data, n * sizeof *data);
+    qdqi_fake_quantize(&fake, whole, whole, 0, n);
+    ck_assert_mem_eq(whole, expected, n * sizeof *whole);
+    memset(whole, 0, n * sizeof *whole);
+    memcpy(odd + 1, data, n * sizeof *data);
+    size_t done = 0;
+    for (size_t part = 1; done < n; done += part) {
+        part = part * 3 + 1 < n - done ? part * 3 + 1 : n - done;
+        qdqi_fake_quantize(&fake, odd + 1, whole, done, part);
+    }
+    ck_assert_mem_eq(whole, expected, n * sizeof *whole);
+}
+END_TEST
+
+/* By hand, from the operator's own words. */
+START_TEST(the_arithmetic_is_the_operators)
+{
+    make_data(1000, 0.25f);
+    const float scale = 0.25f;
+    const struct qdqi_fake fake = {true, &scale, 1, 1};
+    float out[1000];
+    qdqi_fake_quantize(&fake, data, out, 0, 1000);
+    for (size_t i = 0; i < 1000; i++) {
+        double q = nearbyint((double)data[i] / 0.25); /* half to even */
+        q = isnan(data[i]) ? -128 : fmin(fmax(q, -128), 127);
+        ck_assert_double_eq((double)out[i], q * 0.25);
+        ck_assert(!(out[i] == 0 && signbit(out[i])));
+    }
+}
+END_TEST
+
+/* A constant behind the operator is not folded: switch and scale work after opening. */
+START_TEST(a_constant_is_quantized_anew_in_every_run)
+{
+    static const int64_t shape[] = {8, 50};
+    float own[8];
+    struct qdqi_fake fake = {false, own, 8, 50};
+    struct qdqi_fakes fakes = {&fake, 1};
+    struct pair_model m;
+    make_scales(8);
+    make_data(400, 1);
+    memcpy(own, scales, sizeof own);
+    build_pair(&m, 8, scales, 0, true, 2, shape);
+    struct opened o = open_pair(&m, &fakes, 1);
+    for (int i = 0; i < 4; i++) {
+        fake.on = i % 2 == 1;
+        own[0] = i == 3 ? 2 * scales[0] : scales[0];
+        const struct qdqi_output *out =
+            run_pair(&o, "unused", data, 1, (const int64_t[]){1}, 1);
+        if (!fake.on)
+            ck_assert_mem_eq(out[0].data, data, sizeof(float[400]));
+        else if (i == 1)
+            ck_assert_mem_eq(out[0].data, out[1].data, sizeof(float[400]));
+        else
+            ck_assert_mem_ne(out[0].data, out[1].data, sizeof(float[50]));
+    }
+    close_pair(&m, &o);
+}
+END_TEST
+
+START_TEST(a_weight_of_another_shape_is_refused)
+{
+    struct qdqi_fake fake = {true, scales, 3, 5};
+    struct qdqi_fakes fakes = {&fake, 1};
+    struct pair_model m;
+    make_scales(8);
+    make_data(400, 1);
+    build_pair(&m, 1, scales, -1, false, 0, NULL);
+    struct opened o = open_pair(&m, &fakes, 1);
+    static const size_t sizes[] = {16, 18, 20};
+    for (size_t i = 0; i < 3; i++) {
+        const struct qdqi_input in = {.name = "x",
+                                      .dtype = QDQI_FLOAT32,
+                                      .rank = 1,
+                                      .shape = &(int64_t){(int64_t)sizes[i]},
+                                      .data = data,
+                                      .size = sizes[i] * sizeof *data};
+        const struct qdqi_output *out;
+        struct qdq_error err = {0};
+        size_t n_out;
+        ck_assert_int_eq(qdqi_session_run(o.session, &in, 1, &out, &n_out, &err),
+                         QDQ_RUN_FAILED);
+        ck_assert_ptr_nonnull(strstr(err.text, "not of the shape"));
+    }
+    close_pair(&m, &o);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine_fake");
+    TCase *t = tcase_create("fake");
+    int n = (int)(sizeof shapes / sizeof *shapes);
+    suite_add_tcase(s, t);
+    tcase_add_test(t, every_edge_and_weight_has_its_own);
+    tcase_add_test(t, what_layers_share_has_one_for_each);
+    tcase_add_loop_test(t, cuts_and_places_make_no_difference, 0, n);
+    tcase_add_test(t, the_arithmetic_is_the_operators);
+    tcase_add_loop_test(t, it_is_what_the_runtime_makes_of_a_pair, 0, n);
+    tcase_add_test(t, a_constant_is_quantized_anew_in_every_run);
+    tcase_add_test(t, a_weight_of_another_shape_is_refused);
+    return s;
+}
+
+int
+main(void)
+{
+    struct qdq_error err = {0};
+    if (qdqi_runtime_open(QDQ_ORT_LIBRARY, &runtime, &err)) {
+        printf("1..0 # SKIP %s\n", err.text);
+        return 0;
+    }
+    unit_begin();
+    int status = unit_run(suite(), CK_NOFORK);
+    qdqi_runtime_close(&runtime);
+    return status;
+}
