@@ -9,6 +9,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_gates \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
+	tests/unit/test_engine_observations \
 	tests/unit/test_engine_plan \
 	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
@@ -35,3 +36,5 @@ check_PROGRAMS += tests/fuzz/fuzz_case
 # This one runs models.
 tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
+# The door of observations: hunts under libFuzzer, replays its corpus here.
+check_PROGRAMS += tests/fuzz/fuzz_observations

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "range/method.h"
+#include "range/observations.h"
 #include "unit.h"
 
 #include <float.h>
@@ -245,7 +246,7 @@ START_TEST(what_is_not_finite_is_seen_and_has_no_bin)
 {
     static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
-        for (unsigned needs = 0; needs <= QDQI_NEEDS_AVERAGE; needs++) {
+        for (unsigned needs = 0; needs <= QDQI_NEEDS_ALL; needs++) {
             make(NORMAL, 100000);
             data[99000] = odd[k];
             struct qdqi_observer *o = begin(needs, 3);
@@ -278,7 +279,7 @@ static struct qdqi_range
 averaged(size_t batch, int64_t axis0)
 {
     struct qdqi_observer *o = begin(QDQI_NEEDS_AVERAGE, 2);
-    observers.samples = (int64_t)batch;
+    ck_assert(qdqi_observers_begin(&observers, (int64_t)batch));
     for (size_t i = 0; i < SAMPLES; i += batch)
         reach(data + i * ELEMENTS, batch * ELEMENTS, axis0);
     return qdqi_method_moving_average.range(o, NULL);
@@ -321,6 +322,63 @@ START_TEST(moving_average_is_over_samples)
     ck_assert_double_lt(
         want.max,
         qdqi_method_minmax.range(observe("minmax", SAMPLES * ELEMENTS), NULL).max);
+}
+END_TEST
+
+/* Of samples as large as these, in runs of `batch`; the last run is short. */
+static struct qdqi_observer
+all_of(size_t size, size_t n, size_t batch, size_t threads, unsigned needs)
+{
+    struct qdqi_observer *o = begin(needs, threads);
+    for (size_t i = 0; i < n; i += batch) {
+        size_t m = i + batch < n ? batch : n - i;
+        ck_assert(qdqi_observers_begin(&observers, (int64_t)m));
+        reach(data + i * size, m * size, (int64_t)m);
+    }
+    return *o;
+}
+
+/* Samples are cut by threads wherever that comes: the average is the same, bit for bit,
+   and so is all that is collected beside it. */
+START_TEST(averages_and_histograms_go_together)
+{
+    static const size_t samples[] = {1, 3, 7, 1000, 40000, 150000};
+    make(HEAVY, EVEN_MORE);
+    for (size_t k = 0; k < sizeof samples / sizeof *samples; k++) {
+        size_t size = samples[k], n = EVEN_MORE / size < 40 ? EVEN_MORE / size : 40;
+        n = size < 40 ? EVEN_MORE / size : n;
+        struct qdqi_observer want = all_of(size, n, 1, 1, QDQI_NEEDS_AVERAGE);
+        struct qdqi_observer whole = *observe("mse", n * size);
+        for (size_t threads = 1; threads <= 5; threads += 2) {
+            static const size_t batches[] = {1, 2, 3, 16, 5000, EVEN_MORE};
+            for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+                if (n / batches[b] > 30000)
+                    continue;
+                struct qdqi_observer got =
+                    all_of(size, n, batches[b], threads, QDQI_NEEDS_ALL);
+                ck_assert(same(&got, &whole));
+                ck_assert(got.average.min == want.average.min &&
+                          got.average.max == want.average.max);
+                got = all_of(size, n, batches[b], threads, QDQI_NEEDS_AVERAGE);
+                ck_assert(got.average.max == want.average.max);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_sample_without_elements_is_none)
+{
+    const float values[] = {1, 2, 3, 4};
+    struct qdqi_observer *o = begin(QDQI_NEEDS_ALL, 2);
+    ck_assert(qdqi_observers_begin(&observers, 2));
+    reach(values, 0, 2);
+    reach(values, 0, 0);
+    ck_assert(qdqi_extremes_empty(&o->all.extremes) && !o->average.begun);
+    reach(values, 4, 2);
+    reach(values, 0, 2);
+    ck_assert_double_eq(o->average.min, 1 + 0.01 * (3 - 1));
+    ck_assert_int_eq(o->runs, 4);
 }
 END_TEST
 
@@ -484,6 +542,8 @@ suite(void)
     tcase_add_test(t, what_is_not_finite_is_seen_and_has_no_bin);
     tcase_add_test(t, minmax_is_the_range_seen);
     tcase_add_test(t, moving_average_is_over_samples);
+    tcase_add_test(t, averages_and_histograms_go_together);
+    tcase_add_test(t, a_sample_without_elements_is_none);
     tcase_add_loop_test(t, percentile_is_that_of_the_sorted_data, 0, N_SHAPES);
     tcase_add_loop_test(t, entropy_is_the_least_divergence, 0,
                         sizeof searched / sizeof *searched);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a file of observations: what is taken from it is such that every range
+ * method finds a range in it, and written again it reads the same.
+ *
+ * Bytes that begin with ROWS stand behind a head that is right; else no mutation would
+ * get past its sum.
+ *
+ *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_observations.c engine/…
+ */
+#include "config.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "qdq/quantize.h"
+#include "range/method.h"
+#include "range/observations.h"
+
+static const char *const tensors[] = {"input", "a", "b", ""};
+static const char *const methods[] = {"minmax", "moving_average", "percentile",
+                                      "entropy", "mse"};
+enum { N_TENSORS = 4, N_METHODS = 5, MARK = 4 };
+
+static int
+file_of(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("observations", MFD_CLOEXEC);
+    assert(fd >= 0);
+    if (size < MARK || memcmp(data, "ROWS", MARK) != 0) {
+        assert(write(fd, data, size) == (ssize_t)size);
+        return fd;
+    }
+    unsigned char head[QDQI_OBSERVATIONS_HEAD];
+    uint64_t whole = size - MARK + sizeof head;
+    uint64_t sum = qdqi_observations_sum(data + MARK, size - MARK);
+    memcpy(head, QDQ_OBSERVATIONS_MAGIC, 8);
+    memcpy(head + 8, &whole, sizeof whole);
+    memcpy(head + 16, &sum, sizeof sum);
+    assert(write(fd, head, sizeof head) == sizeof head);
+    assert(write(fd, data + MARK, size - MARK) == (ssize_t)(size - MARK));
+    return fd;
+}
+
+static struct qdqi_observations
+read_from(int fd, struct qdqi_arena *arena)
+{
+    struct qdqi_observations o;
+    struct qdq_error err = {0};
+    enum qdq_code code = qdqi_observations_read(fd, "me", arena, &o, &err);
+    assert(code == QDQ_OK);
+    return o;
+}
+
+static void
+expect_ranges(const struct qdqi_observer *o)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    if (qdqi_extremes_empty(&o->all.extremes))
+        return;
+    for (int i = 0; i < N_METHODS; i++) {
+        struct qdqi_range r = qdqi_method_find(methods[i])->range(o, &spec.calibration);
+        assert(isfinite(r.min) && isfinite(r.max) && r.min <= r.max);
+    }
+}
+
+/* *ret: which tensors are there; they are in `to`. */
+static void
+take_all(const struct qdqi_observations *o, struct qdqi_observers *to, bool *ret)
+{
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        ret[i] = qdqi_observations_have(o, tensors[i]);
+        if (!ret[i])
+            continue;
+        qdqi_observations_take(o, &to->rows[i]);
+        expect_ranges(&to->rows[i]);
+    }
+}
+
+static void
+expect_same(const struct qdqi_observer *a, const struct qdqi_observer *b)
+{
+    assert(memcmp(&a->all.extremes, &b->all.extremes, sizeof a->all.extremes) == 0);
+    assert(memcmp(a->all.histogram, b->all.histogram, sizeof *a->all.histogram) == 0);
+    assert(a->average.min == b->average.min && a->average.max == b->average.max);
+    assert(a->average.begun == b->average.begun && a->runs == b->runs);
+}
+
+/* The rows that were taken, alone in a new file. */
+static void
+write_again(const struct qdqi_observed *all, const struct qdqi_observers *rows,
+            const bool *which, struct qdqi_arena *arena)
+{
+    const struct qdqi_observations nothing = {0};
+    struct qdqi_observers again;
+    struct qdq_error err = {0};
+    bool there[N_TENSORS];
+    int fd = memfd_create("again", MFD_CLOEXEC);
+    assert(fd >= 0);
+    enum qdq_code code =
+        qdqi_observations_write(fd, "me", all, &nothing, rows, which, &err);
+    assert(code == QDQ_OK);
+    struct qdqi_observations o = read_from(fd, arena);
+    assert(o.bytes && o.all.samples == all->samples && o.all.skipped == all->skipped &&
+           strcmp(o.all.which, all->which) == 0);
+    assert(qdqi_observers_init(&again, tensors, N_TENSORS, QDQI_NEEDS_ALL, 1, arena));
+    take_all(&o, &again, there);
+    for (size_t i = 0; i < N_TENSORS; i++) {
+        assert(there[i] == which[i]);
+        if (which[i])
+            expect_same(&again.rows[i], &rows->rows[i]);
+    }
+    qdqi_observations_fini(&o);
+    close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_observers rows;
+    bool there[N_TENSORS];
+    int fd = file_of(data, size);
+    bool ok = arena &&
+              qdqi_observers_init(&rows, tensors, N_TENSORS, QDQI_NEEDS_ALL, 1, arena);
+    assert(ok);
+    struct qdqi_observations o = read_from(fd, arena);
+    take_all(&o, &rows, there);
+    if (o.bytes)
+        write_again(&o.all, &rows, there, arena);
+    qdqi_observations_fini(&o);
+    close(fd);
+    qdqi_arena_free(&arena);
+    return 0;
+}
+
+#define CORPUS "tests/fuzz/corpus/observations"
+#include "replay.h"

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of observations give back what was put in, or nothing. */
+#include "config.h"
+
+#include "qdq/quantize.h"
+#include "range/observations.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- files of observations ------------------------------------------------ */
+
+static struct qdqi_arena *arena;
+static const char *const named[] = {"input", "never reached", "zero", "t\303\244"};
+enum { N_NAMED = 4 };
+static const struct qdqi_observed run = {.samples = 7, .skipped = 2, .which = "3, 5"};
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static void
+fill(struct qdqi_observers *to)
+{
+    static float data[5000];
+    ck_assert(qdqi_observers_init(to, named, N_NAMED, QDQI_NEEDS_ALL, 1, arena));
+    for (size_t i = 0; i < N_NAMED; i++) {
+        for (int k = 0; k < 5000; k++)
+            data[k] =
+                i == 2 ? 0 : (float)((k * 7919 % 5000) - 1234) * (float)(i + 1) / 7;
+        struct qdqi_reached r = qdqi_reached(to, i, data, i == 1 ? 0 : 5000, 1);
+        qdqi_reached_part(&r, 0);
+        qdqi_reached_end(&r);
+    }
+}
+
+static bool
+same(const struct qdqi_observer *a, const struct qdqi_observer *b)
+{
+    return a->all.extremes.min == b->all.extremes.min &&
+           a->all.extremes.max == b->all.extremes.max &&
+           memcmp(a->all.histogram, b->all.histogram, sizeof *a->all.histogram) == 0;
+}
+
+static int
+new_file(void)
+{
+    int fd = memfd_create("observations", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
+static void
+write_rows(int fd, const struct qdqi_observations *earlier,
+           const struct qdqi_observers *from, const bool *which)
+{
+    struct qdq_error err = {0};
+    ck_assert_msg(!qdqi_observations_write(fd, "me", &run, earlier, from, which, &err),
+                  "%s", err.text);
+}
+
+static struct qdqi_observations
+read_rows(int fd, const char *identity)
+{
+    struct qdqi_observations o;
+    struct qdq_error err = {0};
+    ck_assert_msg(!qdqi_observations_read(fd, identity, arena, &o, &err), "%s",
+                  err.text);
+    return o;
+}
+
+static void
+expect_row(const struct qdqi_observations *o, const struct qdqi_observer *want)
+{
+    const char *const name[] = {want->tensor};
+    struct qdqi_observers got;
+    ck_assert(qdqi_observers_init(&got, name, 1, QDQI_NEEDS_ALL, 1, arena));
+    ck_assert(qdqi_observations_have(o, want->tensor));
+    qdqi_observations_take(o, &got.rows[0]);
+    ck_assert(same(&got.rows[0], want));
+    ck_assert(got.rows[0].average.min == want->average.min &&
+              got.rows[0].average.max == want->average.max &&
+              got.rows[0].average.begun == want->average.begun);
+    ck_assert_int_eq(got.rows[0].runs, want->runs);
+}
+
+START_TEST(files_give_back_what_was_put_in)
+{
+    const struct qdqi_observations nothing = {0};
+    const bool some[] = {true, true, false, false},
+               others[] = {false, false, true, true};
+    struct qdqi_observers all;
+    int fd = new_file();
+    fill(&all);
+    struct qdqi_observations o = read_rows(fd, "me");
+    ck_assert(!o.bytes && !qdqi_observations_have(&o, "input"));
+    write_rows(fd, &nothing, &all, some);
+    o = read_rows(fd, "me");
+    ck_assert_int_eq(o.all.samples, 7);
+    ck_assert_int_eq(o.all.skipped, 2);
+    ck_assert_str_eq(o.all.which, "3, 5");
+    expect_row(&o, &all.rows[0]);
+    expect_row(&o, &all.rows[1]);
+    ck_assert(!qdqi_observations_have(&o, "zero"));
+    write_rows(fd, &o, &all, others);
+    qdqi_observations_fini(&o);
+    o = read_rows(fd, "me");
+    ck_assert_uint_eq(o.n, N_NAMED);
+    for (size_t i = 0; i < N_NAMED; i++)
+        expect_row(&o, &all.rows[i]);
+    qdqi_observations_fini(&o);
+    o = read_rows(fd, "you");
+    ck_assert(!o.bytes && !qdqi_observations_have(&o, "input"));
+    close(fd);
+}
+END_TEST
+
+/* Every byte is wrong once, and the file ends at each. */
+START_TEST(damaged_files_hold_nothing)
+{
+    const struct qdqi_observations nothing = {0};
+    const bool one[] = {true, true, true, false};
+    struct qdqi_observers all;
+    struct stat st;
+    int fd = new_file();
+    fill(&all);
+    write_rows(fd, &nothing, &all, one);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    for (off_t at = 0; at < st.st_size; at++) {
+        unsigned char byte, wrong;
+        ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+        wrong = (unsigned char)(byte ^ (1 << at % 8));
+        ck_assert_int_eq(pwrite(fd, &wrong, 1, at), 1);
+        struct qdqi_observations o = read_rows(fd, "me");
+        ck_assert_msg(!o.bytes, "byte %lld", (long long)at);
+        ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    }
+    struct qdqi_observations good = read_rows(fd, "me");
+    ck_assert_ptr_nonnull(good.bytes);
+    qdqi_observations_fini(&good);
+    ck_assert_int_eq(ftruncate(fd, st.st_size + 1), 0);
+    for (off_t size = st.st_size + 1; size >= 0; size--) {
+        ck_assert_int_eq(ftruncate(fd, size), 0);
+        struct qdqi_observations o = read_rows(fd, "me");
+        ck_assert_msg((o.bytes != NULL) == (size == st.st_size), "%lld bytes",
+                      (long long)size);
+        qdqi_observations_fini(&o);
+    }
+    close(fd);
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_written)
+{
+    const struct qdqi_observations nothing = {0};
+    const bool one[] = {true, true, true, true};
+    struct qdqi_observers all;
+    struct qdq_error err = {0};
+    fill(&all);
+    int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(qdqi_observations_write(fd, "me", &run, &nothing, &all, one, &err),
+                     QDQ_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "observed"));
+    close(fd);
+}
+END_TEST
+
+/* --- what an identity tells apart ------------------------------------------ */
+
+static struct qdq_spec spec;
+static const struct qdq_dim_value dims[] = {{"n", 4}};
+static const struct qdq_random_input inputs[] = {{"x", 0, 1}, {"x", 0, 2}};
+
+static char *
+identity(void)
+{
+    char *text = qdq_observations_identity(&spec, "sha256:m", "sha256:d");
+    ck_assert_ptr_nonnull(text);
+    return text;
+}
+
+/* Change k to the spec; false past the last. The first ones have to be told apart. */
+enum { N_DIFFERENT = 8 };
+static bool
+change(int k)
+{
+    struct qdq_calibration_spec *c = &spec.calibration;
+    qdq_spec_init(&spec);
+    switch (k) {
+    case 0:
+        spec.equalize = true;
+        return true;
+    case 1:
+        c->max_samples = 4;
+        return true;
+    case 2:
+        c->batch = 4;
+        return true;
+    case 3:
+        c->on_nonfinite = QDQ_NONFINITE_SKIP;
+        return true;
+    case 4:
+        c->dims = dims;
+        c->n_dims = 1;
+        return true;
+    case 5:
+    case 6:
+        c->random = &inputs[k - 5];
+        c->n_random = 1;
+        c->random_samples = 4;
+        return true;
+    case 7:
+        c->random_samples = 5;
+        return true;
+    case 8:
+        c->method = "minmax";
+        return true;
+    case 9:
+        c->percentile = 50;
+        return true;
+    case 10:
+        spec.mode = QDQ_MODE_PARTIAL;
+        return true;
+    case 11:
+        spec.weight_storage = QDQ_STORE_DQ;
+        return true;
+    case 12:
+        spec.evaluate = QDQ_NO;
+        return true;
+    case 13:
+        c->source = "sha256:s";
+        return true;
+    default:
+        return false;
+    }
+}
+
+START_TEST(identities)
+{
+    qdq_spec_init(&spec);
+    char *plain = identity(), *before[N_DIFFERENT] = {0};
+    for (int k = 0; change(k); k++) {
+        char *text = identity();
+        ck_assert_int_eq(strcmp(text, plain) != 0, k < N_DIFFERENT);
+        for (int i = 0; i < k && i < N_DIFFERENT && k < N_DIFFERENT; i++)
+            ck_assert_str_ne(text, before[i]);
+        if (k < N_DIFFERENT)
+            before[k] = text;
+        else
+            free(text);
+    }
+    qdq_spec_init(&spec);
+    char *others[] = {qdq_observations_identity(&spec, "sha256:n", "sha256:d"),
+                      qdq_observations_identity(&spec, "sha256:m", "sha256:e"),
+                      qdq_observations_identity(&spec, "sha256:m", NULL)};
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_str_ne(others[i], plain);
+        free(others[i]);
+    }
+    for (int i = 0; i < N_DIFFERENT; i++)
+        free(before[i]);
+    free(plain);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("observations");
+    TCase *t = tcase_create("observations");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, files_give_back_what_was_put_in);
+    tcase_add_test(t, damaged_files_hold_nothing);
+    tcase_add_test(t, files_that_cannot_be_written);
+    tcase_add_test(t, identities);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
