@@ -236,21 +236,27 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
 }
 
 bool
-spool_fill(struct spool *spool, int from, struct api_problem *p)
+spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
 {
     enum { CHUNK = 1 << 18 };
     char *chunk = malloc(CHUNK);
+    struct digest *digest = digest_new();
     off_t at = 0;
     ssize_t n = 1;
-    bool ok = chunk || fail_memory(p);
+    bool ok = (chunk && digest) || fail_memory(p);
     while (ok && n != 0) {
         n = pread(from, chunk, CHUNK, at);
         if (n < 0 && errno == EINTR)
             continue;
-        ok = n < 0 ? fail(p, "reading a blob")
-                   : write_all(spool->fd, chunk, (size_t)n, p);
+        if (n < 0)
+            ok = fail(p, "reading a blob");
+        else
+            ok = (digest_update(digest, chunk, (size_t)n) || fail_memory(p)) &&
+                 write_all(spool->fd, chunk, (size_t)n, p);
         at += n;
     }
+    ok = ok && (digest_finish(digest, ret) || fail_memory(p));
+    digest_free(&digest);
     free(chunk);
     return ok;
 }

@@ -35,8 +35,9 @@ bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
 /* Puts all of a file into an empty spool that a worker will write, and that
-   spool_finish_file() ends. */
-bool spool_fill(struct spool *spool, int from, struct api_problem *p);
+   spool_finish_file() ends; *ret: the id of what was put in. */
+bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],
+                struct api_problem *p);
 /* No more bytes will come: makes the id. */
 bool spool_finish(struct spool *spool, struct api_problem *p);
 /* The same for a file that a worker wrote through spool_fd(): hashes it from there. */

@@ -234,13 +234,16 @@ library_observations_get(struct library *library, const char *key, struct spool 
 {
     int fd = -1;
     bool any = false;
+    char found[DIGEST_SIZE] = "";
     ret_id[0] = '\0';
     pthread_mutex_lock(&library->lock);
     bool ok =
         store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
         (!any || blob_read(library->blobs, ret_id, &fd, p));
     pthread_mutex_unlock(&library->lock);
-    ok = ok && (!any || spool_fill(spool, fd, p));
+    ok = ok && (!any || spool_fill(spool, fd, found, p));
+    if (strcmp(ret_id, found) != 0)
+        ret_id[0] = '\0';
     if (fd >= 0)
         close(fd);
     return ok;

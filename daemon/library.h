@@ -54,7 +54,7 @@ bool library_job_remove(struct library *library, const char *id, struct api_prob
 
 /*
  * Fills an empty spool with what is kept under a key, and *ret_id with its blob's id: ""
- * where there is nothing.
+ * where there is nothing, or it is not what it was.
  */
 bool library_observations_get(struct library *library, const char *key,
                               struct spool *spool, char ret_id[DIGEST_SIZE],

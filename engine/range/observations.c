@@ -175,7 +175,8 @@ row_fits(const struct row *row)
     if (row->runs < 0 || row->exponent < MIN_EXPONENT || row->exponent > MAX_EXPONENT)
         return false;
     if (qdqi_extremes_empty(&row->extremes))
-        return row->used == 0 && !row->average.begun;
+        return row->used == 0 && !row->average.begun && row->average.min == 0 &&
+               row->average.max == 0;
     return qdqi_extremes_finite(&row->extremes) && row->used > 0 && counts_fit(row) &&
            row->average.begun && isfinite(row->average.min) &&
            isfinite(row->average.max) && row->average.min <= row->average.max;

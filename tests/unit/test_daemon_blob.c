@@ -161,13 +161,14 @@ START_TEST(filled)
 {
     int fd;
     struct spool *spool = spool_of("first"), *copy;
-    char first[DIGEST_SIZE], text[8] = "";
+    char first[DIGEST_SIZE], id[DIGEST_SIZE], text[8] = "";
     memcpy(first, spool_id(spool), sizeof first);
     ck_assert(spool_sync(spool, NULL) && spool_commit(&spool, NULL));
     ck_assert(blob_read(blobs, first, &fd, &problem));
-    ck_assert(spool_open(blobs, &copy, &problem) && spool_fill(copy, fd, &problem));
+    ck_assert(spool_open(blobs, &copy, &problem) && spool_fill(copy, fd, id, &problem));
     ck_assert_int_eq(pread(spool_fd(copy), text, sizeof text, 0), 5);
     ck_assert_str_eq(text, "first");
+    ck_assert_str_eq(id, first);
     ck_assert_int_eq(pwrite(spool_fd(copy), "abc", 3, 0), 3);
     ck_assert_int_eq(ftruncate(spool_fd(copy), 3), 0);
     ck_assert(spool_finish_file(copy, &problem));
