@@ -36,5 +36,6 @@ check_PROGRAMS += tests/fuzz/fuzz_case
 # This one runs models.
 tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
+
 # The door of observations: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_observations
