@@ -117,6 +117,14 @@ encode_output(const void *items, size_t i)
 }
 
 static json_t *
+encode_layer_error(const void *items, size_t i)
+{
+    const struct qdq_layer_error *layer = (const struct qdq_layer_error *)items + i;
+    return json_pack("{s:o, s:o}", "name", api_json_text(layer->name), "sqnr_db",
+                     api_json_real(layer->sqnr_db));
+}
+
+static json_t *
 encode_missed(const void *items, size_t i)
 {
     const struct qdq_missed_gate *missed = (const struct qdq_missed_gate *)items + i;
@@ -132,9 +140,11 @@ encode_evaluation(const struct qdq_report *report)
     if (report->evaluated_samples == 0)
         return json_null();
     return json_pack(
-        "{s:I, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples, "outputs",
-        api_json_list(report->outputs, report->n_outputs, encode_output), "missed",
-        api_json_list(report->missed, report->n_missed, encode_missed));
+        "{s:I, s:o, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples,
+        "outputs", api_json_list(report->outputs, report->n_outputs, encode_output),
+        "layers",
+        api_json_list(report->layer_errors, report->n_layer_errors, encode_layer_error),
+        "missed", api_json_list(report->missed, report->n_missed, encode_missed));
 }
 
 static json_t *

@@ -22,8 +22,11 @@ OPTIONS = {"ActivationSymmetric": True, "WeightSymmetric": True,
            "AddQDQPairToWeight": True}
 
 
-def session(model, threads):
+def session(model, threads, pairs="fused"):
+    """pairs "computed": Q/DQ pairs as they stand, not fused into integer kernels."""
     options = onnxruntime.SessionOptions()
+    if pairs == "computed":
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
     options.intra_op_num_threads = int(threads)
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -47,9 +50,9 @@ def insert(model, ranges, out):
     return time.monotonic() - start
 
 
-def infer(model, data, samples, threads):
+def infer(model, data, samples, threads, pairs="fused"):
     """Plain inference of the samples, one a run, without making the session."""
-    one = session(model, threads)
+    one = session(model, threads, pairs)
     images = np.load(data)["input"][:int(samples)]
     one.run(None, {"input": images[:1]})  # the first run allocates
     start = time.monotonic()

@@ -276,6 +276,43 @@ put_output(const struct qdq_output_report *output)
     printf(", largest error %.3g\n", output->max_abs_error);
 }
 
+enum { WORST = 3 };
+
+/* The layers with the smallest figures, the worst first; *ret_n of them. */
+static void
+find_worst(const struct qdq_report *report, const struct qdq_layer_error *ret[WORST],
+           size_t *ret_n)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_layer_errors; i++) {
+        const struct qdq_layer_error *layer = &report->layer_errors[i];
+        if (!isfinite(layer->sqnr_db))
+            continue;
+        size_t at = n < WORST ? n++ : WORST;
+        for (; at > 0 && layer->sqnr_db < ret[at - 1]->sqnr_db; at--)
+            if (at < WORST)
+                ret[at] = ret[at - 1];
+        if (at < WORST)
+            ret[at] = layer;
+    }
+    *ret_n = n;
+}
+
+static void
+put_worst(const struct qdq_report *report)
+{
+    const struct qdq_layer_error *worst[WORST];
+    size_t n;
+    find_worst(report, worst, &n);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "    layers furthest from float: ", stdout);
+        put_text(stdout, worst[i]->name, 0);
+        printf(" %.2f dB", worst[i]->sqnr_db);
+    }
+    if (n)
+        putchar('\n');
+}
+
 void
 print_summary(const struct qdq_report *report, const char *out)
 {
@@ -294,4 +331,5 @@ print_summary(const struct qdq_report *report, const char *out)
                (long long)report->evaluated_samples);
     for (size_t i = 0; i < report->n_outputs; i++)
         put_output(&report->outputs[i]);
+    put_worst(report);
 }

@@ -68,6 +68,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/integers.c engine/number/integers.h \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/narrow.c \
+	engine/number/noise.c engine/number/noise.h \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/number/simd.h \
@@ -91,6 +92,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/rewrite/twin.c engine/rewrite/twin.h \
+	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
 	engine/run/fake.c engine/run/fake.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/op.c engine/run/op.h \

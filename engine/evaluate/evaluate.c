@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Source and result run side by side over samples; what comes out is compared and
- * dropped. The result is opened from the very bytes that were written.
+ * Float and quantized model run side by side over samples, as two halves of one graph;
+ * what comes out is compared and dropped, and so is what each quantized layer makes.
+ * The quantized model is opened from the very bytes that were written.
  */
 #include "config.h"
 #include "stages.h"
 
 #include "evaluate/gates.h"
 #include "evaluate/metrics.h"
+#include "rewrite/twin.h"
 
+#include <stdint.h>
 #include <string.h>
 
 struct evaluation {
     struct qdqi_job *job;
     struct qdq_model *quantized;
-    struct qdqi_session *f, *q;
+    /*
+     * Float models are the one that was given, as far as outputs go, and the equalized
+     * one, where there is one, as far as layers go: those of the given one are others.
+     */
+    struct qdqi_session *twin; /* NULL: f and q stand for it, and no layers */
+    struct qdqi_session *f;    /* NULL: the twin's is that which was given */
+    struct qdqi_session *q;
     struct qdqi_feed *feed;
+    const char **layers, **tensors; /* that are compared; the layers' outputs */
+    struct qdqi_comparisons comparisons;
     struct qdqi_metrics *metrics; /* by output */
     bool *measured;               /* by output: float32 in every run */
     bool *differs;                /* by output: the two runs could not be compared */
@@ -49,18 +60,110 @@ open_feed(struct evaluation *e, struct qdq_error *err)
     return qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
 }
 
+/* --- sessions ------------------------------------------------------------- */
+
+/* What a layer makes, where that can be compared; else NULL. */
+static const char *
+comparable(const struct evaluation *e, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
+    const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
+    bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
+    if (!quantized || !f || f->is_fixed || f->dtype != QDQI_FLOAT32)
+        return NULL;
+    const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
+    return q && q->producer >= 0 && q->dtype == QDQI_FLOAT32 ? f->name : NULL;
+}
+
+static enum qdq_code
+choose_layers(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    size_t n = 0;
+    e->layers = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->layers);
+    e->tensors = qdqi_arena_array(job->scratch, plan->n_layers, sizeof *e->tensors);
+    if (!e->layers || !e->tensors)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const char *tensor = comparable(e, &plan->layers[i]);
+        if (!tensor)
+            continue;
+        e->layers[n] = plan->layers[i].name;
+        e->tensors[n++] = tensor;
+    }
+    return qdqi_comparisons_init(&e->comparisons, n, job->scratch)
+               ? QDQ_OK
+               : qdqi_no_memory(err);
+}
+
+static enum qdq_code
+open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdqi_session_options options = {.threads = job->engine->threads,
+                                                 .comparisons = &e->comparisons};
+    struct qdqi_twin twin;
+    enum qdq_code code = choose_layers(e, err);
+    if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
+                                  e->comparisons.n, job->scratch, &twin, err)))
+        return code;
+    return qdqi_session_load(runtime, &twin.model, &options, &e->twin, err);
+}
+
+/* Without a twin layers are not compared, and that is all. */
+static enum qdq_code
+try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = open_twin(e, runtime, &why);
+    if (!code || (code != QDQ_UNSUPPORTED && code != QDQ_RUN_FAILED))
+        return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                    : QDQ_OK;
+    e->comparisons.n = 0;
+    return qdqi_warn(&e->job->warnings, e->job->arena, err, "layers_not_compared", NULL,
+                     "float and quantized layers were not compared: %s", why.text);
+}
+
 static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
-    struct qdqi_job *job = e->job;
+    const struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.threads = job->engine->threads};
     enum qdq_code code;
     if ((code = qdq_model_open(job->work->output, &e->quantized, err)) ||
-        (code = qdqi_session_open(runtime, job->original, job->original->proto,
-                                  &options, &e->f, err)))
+        (code = try_twin(e, runtime, err)))
         return code;
-    return qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
-                             &e->q, err);
+    if (!e->twin || job->model != job->original)
+        code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
+                                 &e->f, err);
+    if (!e->twin && !code)
+        code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
+                                 &e->q, err);
+    return code;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* Runs all that there is; float and quantized outputs, as many of each. */
+static enum qdq_code
+run_both(struct evaluation *e, const struct qdqi_input *inputs,
+         const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
+         size_t *ret_n, struct qdq_error *err)
+{
+    size_t n_inputs = e->job->model->info.n_inputs, n_q = SIZE_MAX, n_f;
+    enum qdq_code code = QDQ_OK;
+    if (e->twin) {
+        code = qdqi_session_run(e->twin, inputs, n_inputs, ret_f, &n_f, err);
+        n_f = n_q = n_f / 2;
+        *ret_q = *ret_f + n_f;
+    }
+    if (!code && e->f)
+        code = qdqi_session_run(e->f, inputs, n_inputs, ret_f, &n_f, err);
+    if (!code && e->q)
+        code = qdqi_session_run(e->q, inputs, n_inputs, ret_q, &n_q, err);
+    *ret_n = n_f < n_q ? n_f : n_q;
+    return code;
 }
 
 /* A type that is known, and not a floating one. */
@@ -76,12 +179,11 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
             struct qdq_error *err)
 {
     const struct qdqi_output *f, *q;
-    size_t n, n_q, n_inputs = e->job->model->info.n_inputs;
-    enum qdq_code code;
-    if ((code = qdqi_session_run(e->f, inputs, n_inputs, &f, &n, err)) ||
-        (code = qdqi_session_run(e->q, inputs, n_inputs, &q, &n_q, err)))
+    size_t n;
+    enum qdq_code code = run_both(e, inputs, &f, &q, &n, err);
+    if (code)
         return code;
-    for (size_t i = 0; i < n && i < n_q; i++) {
+    for (size_t i = 0; i < n; i++) {
         e->not_float[i] = is_no_float(f[i].dtype);
         if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
             f[i].n != q[i].n) {
@@ -112,6 +214,28 @@ compare_all(struct evaluation *e, struct qdq_error *err)
     }
     e->job->report->view.evaluated_samples = done;
     return code;
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+/* Layers that no sample reached have no figure. */
+static enum qdq_code
+report_layers(struct evaluation *e, struct qdq_error *err)
+{
+    struct qdq_layer_error *rows =
+        qdqi_arena_array(e->job->arena, e->comparisons.n, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    size_t n = 0;
+    for (size_t i = 0; i < e->comparisons.n; i++) {
+        const struct qdqi_comparison *row = &e->comparisons.rows[i];
+        if (row->runs > 0 && !row->differs)
+            rows[n++] =
+                (struct qdq_layer_error){e->layers[i], qdqi_noise_db(&row->sums)};
+    }
+    e->job->report->view.layer_errors = rows;
+    e->job->report->view.n_layer_errors = n;
+    return QDQ_OK;
 }
 
 static enum qdq_code
@@ -146,8 +270,9 @@ qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_err
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err)) &&
-        !(code = compare_all(&e, err)))
+        !(code = compare_all(&e, err)) && !(code = report_layers(&e, err)))
         code = report_outputs(&e, err);
+    qdqi_session_close(&e.twin);
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);
     qdq_model_free(&e.quantized);

@@ -3,6 +3,7 @@
 #include "run/session.h"
 
 #include "rewrite/insert.h"
+#include "run/compare_op.h"
 #include "run/fake.h"
 #include "run/observe.h"
 
@@ -18,7 +19,7 @@ struct qdqi_runtime {
     OrtMemoryInfo *memory;
 };
 
-enum { MAX_OPS = 2 }; /* add_ops() says which */
+enum { MAX_OPS = 4 }; /* add_ops() says which */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
@@ -185,6 +186,10 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         qdqi_observe_init(&s->ops[n++], api, options->observers);
     if (options->fakes)
         qdqi_fake_init(&s->ops[n++], api, options->fakes);
+    if (options->comparisons) {
+        qdqi_compare_init(&s->ops[n++], api, options->comparisons);
+        qdqi_pass_init(&s->ops[n++], api);
+    }
     for (size_t i = 0; !status && i < n; i++)
         status = api->CustomOpDomain_Add(s->domain, &s->ops[i].op);
     return status ? status : api->AddCustomOpDomain(o, s->domain);

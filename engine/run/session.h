@@ -10,6 +10,7 @@
 #include "model/write.h"
 #include "number/fake.h"
 #include "range/observer.h"
+#include "run/compare.h"
 
 struct qdqi_runtime;
 struct qdqi_session;
@@ -21,9 +22,10 @@ void qdqi_runtime_close(struct qdqi_runtime **runtime);
 const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
 
 struct qdqi_session_options {
-    int threads;                      /* >= 1 */
-    struct qdqi_observers *observers; /* what Observe nodes feed; NULL: none */
-    struct qdqi_fakes *fakes;         /* what FakeQuant nodes do; NULL: none */
+    int threads;                          /* >= 1 */
+    struct qdqi_observers *observers;     /* what Observe nodes feed; NULL: none */
+    struct qdqi_fakes *fakes;             /* what FakeQuant nodes do; NULL: none */
+    struct qdqi_comparisons *comparisons; /* of a twin's Compare nodes; NULL: none */
 };
 
 /*

@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_sandbox \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton \
+	tests/unit/test_engine_twin \
 	tests/unit/test_engine_weights
 
 # The Nth allocation fails (failing.h); the arena makes one malloc for many, see
@@ -26,6 +27,7 @@ tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_sandbox_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_twin_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 
 # The model door: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_model

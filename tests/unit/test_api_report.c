@@ -132,6 +132,9 @@ static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN},
     {"same", INFINITY, 1, 0, 1},
 };
+static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
+                                                      {"conv1", INFINITY}};
+
 static const struct qdq_missed_gate missed[] = {
     {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL},
     {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why"},
@@ -163,6 +166,8 @@ make_report(const struct qdq_spec *spec)
         .weights = weights,
         .evaluated_samples = 128,
         .outputs = output_reports,
+        .layer_errors = layer_errors,
+        .n_layer_errors = 2,
         .n_missed = 2,
         .missed = missed,
         .timings = timings,
@@ -218,7 +223,9 @@ START_TEST(test_report)
                    "null},"
                    "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
                    "error\":0.0,"
-                   "\"top1_agreement\":1.0}],\"missed\":[{\"output\":\"log/its\","
+                   "\"top1_agreement\":1.0}],\"layers\":[{\"name\":\"conv0\","
+                   "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
+                   "\"missed\":[{\"output\":\"log/its\","
                    "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
                    "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
                    "\"bound\":0.5,\"value\":null}]},\"timings\":{\"load\":0.25,"

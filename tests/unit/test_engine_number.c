@@ -4,6 +4,7 @@
 
 #include "evaluate/metrics.h"
 #include "number/minmax.h"
+#include "number/noise.h"
 #include "number/quantize.h"
 #include "unit.h"
 
@@ -299,6 +300,43 @@ START_TEST(equal_outputs_have_no_noise)
 }
 END_TEST
 
+/* --- noise ---------------------------------------------------------------- */
+
+/* Against sums in long double, for every remainder of the lanes, at an odd address. */
+START_TEST(noise_is_summed_up)
+{
+    enum { MOST = 1003 };
+    unsigned char bytes[2][MOST * sizeof(float) + 1];
+    size_t n = _i < 20 ? (size_t)_i : MOST;
+    long double signal = 0, noise = 0;
+    for (size_t i = 0; i < n; i++) {
+        float f = (float)(i % 17) * 0.37f - 2, q = f + (float)(i % 5) * 0.01f;
+        memcpy(bytes[0] + 1 + i * sizeof f, &f, sizeof f);
+        memcpy(bytes[1] + 1 + i * sizeof q, &q, sizeof q);
+        long double e = (long double)f - (long double)q;
+        signal += (long double)f * (long double)f;
+        noise += e * e;
+    }
+    struct qdqi_noise sums = {1, 2};
+    qdqi_noise_add(&sums, bytes[0] + 1, bytes[1] + 1, n);
+    ck_assert_double_eq_tol(sums.signal, 1 + (double)signal, 1e-9);
+    ck_assert_double_eq_tol(sums.noise, 2 + (double)noise, 1e-12);
+}
+END_TEST
+
+START_TEST(noise_in_decibels)
+{
+    ck_assert_double_eq_tol(qdqi_noise_db(&(struct qdqi_noise){1000, 1}), 30, 1e-12);
+    ck_assert(isinf(qdqi_noise_db(&(struct qdqi_noise){1, 0})));
+    ck_assert(isinf(qdqi_noise_db(&(struct qdqi_noise){0, 0})));
+    ck_assert(isnan(qdqi_noise_db(&(struct qdqi_noise){NAN, NAN})));
+    const float f[] = {1, NAN, 1}, q[] = {1, 1, 1};
+    struct qdqi_noise sums = {0, 0};
+    qdqi_noise_add(&sums, f, q, 3);
+    ck_assert(isnan(sums.noise));
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -317,6 +355,8 @@ suite(void)
     tcase_add_test(t, a_weight_that_is_not_finite_is_named);
     tcase_add_test(t, figures_of_two_samples);
     tcase_add_test(t, equal_outputs_have_no_noise);
+    tcase_add_loop_test(t, noise_is_summed_up, 0, 21);
+    tcase_add_test(t, noise_in_decibels);
     suite_add_tcase(s, t);
     return s;
 }

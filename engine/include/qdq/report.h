@@ -35,6 +35,12 @@ struct qdq_output_report {
     double top1_agreement; /* share of rows along the last axis; NaN where it has < 2 */
 };
 
+/* The same of what a quantized layer makes, its first output. */
+struct qdq_layer_error {
+    const char *name; /* the layer's */
+    double sqnr_db;
+};
+
 /* A bound of spec.accept that an output did not reach. */
 struct qdq_missed_gate {
     const char *output;
@@ -111,6 +117,9 @@ struct qdq_report {
     const struct qdq_weight_report *weights;
     int64_t evaluated_samples; /* 0: no evaluation was made, outputs is empty */
     const struct qdq_output_report *outputs;
+    /* In the plan's order; those that no sample reached are left out. */
+    const struct qdq_layer_error *layer_errors;
+    size_t n_layer_errors;
     size_t n_equalization;
     const struct qdq_equalization *equalization; /* one row a layer with a weight */
     /* NULL: not asked for. One row a quantized layer, the costliest first. */

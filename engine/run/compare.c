@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/compare_op.h"
+
+#include "rewrite/twin.h"
+
+#include <string.h>
+
+enum {
+    MIN_PART = 1 << 15, /* elements for which a thread is worth waking */
+    MAX_PARTS = 64,
+};
+
+bool
+qdqi_comparisons_init(struct qdqi_comparisons *comparisons, size_t n,
+                      struct qdqi_arena *arena)
+{
+    struct qdqi_comparison *rows = qdqi_arena_array(arena, n, sizeof *rows);
+    *comparisons = (struct qdqi_comparisons){rows, n};
+    return rows != NULL;
+}
+
+/* --- Compare -------------------------------------------------------------- */
+
+struct parts {
+    const unsigned char *f, *q;
+    size_t n, size; /* elements; of a part */
+    struct qdqi_noise sums[MAX_PARTS];
+};
+
+static void
+add_part(void *arg, size_t i)
+{
+    struct parts *p = arg;
+    size_t first = i * p->size, left = p->n - first;
+    qdqi_noise_add(&p->sums[i], p->f + first * sizeof(float),
+                   p->q + first * sizeof(float), left < p->size ? left : p->size);
+}
+
+static OrtStatusPtr
+add_noise(const struct qdqi_kernel *k, OrtKernelContext *context,
+          struct qdqi_comparison *row, struct parts *p)
+{
+    size_t n_parts = p->n / MIN_PART;
+    n_parts = n_parts < 1 ? 1 : n_parts > MAX_PARTS ? MAX_PARTS : n_parts;
+    p->size = (p->n + n_parts - 1) / n_parts;
+    OrtStatusPtr status = qdqi_op_share(k, context, add_part, n_parts, p);
+    for (size_t i = 0; !status && i < n_parts; i++) {
+        row->sums.signal += p->sums[i].signal;
+        row->sums.noise += p->sums[i].noise;
+    }
+    return status;
+}
+
+static OrtStatusPtr
+compare(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    struct qdqi_comparisons *comparisons = k->op->state;
+    struct qdqi_comparison *row = &comparisons->rows[k->slot];
+    struct qdqi_op_tensor f, q;
+    OrtStatusPtr status;
+    if ((status = qdqi_op_input(k, context, 0, &f)) ||
+        (status = qdqi_op_input(k, context, 1, &q)))
+        return status;
+    row->runs++;
+    row->differs |=
+        f.type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || f.type != q.type || f.n != q.n;
+    if (row->differs)
+        return NULL;
+    struct parts parts = {.f = f.data, .q = q.data, .n = f.n};
+    return add_noise(k, context, row, &parts);
+}
+
+void
+qdqi_compare_init(struct qdqi_op *op, const OrtApi *api,
+                  struct qdqi_comparisons *comparisons)
+{
+    *op = (struct qdqi_op){.api = api,
+                           .name = QDQI_COMPARE,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED,
+                           .n_inputs = 2,
+                           .state = comparisons,
+                           .n_slots = comparisons->n,
+                           .compute = compare};
+    qdqi_op_init(op);
+}
+
+/* --- Pass ----------------------------------------------------------------- */
+
+static OrtStatusPtr
+pass(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    struct qdqi_op_tensor input;
+    void *output;
+    OrtStatusPtr status;
+    if ((status = qdqi_op_input(k, context, 0, &input)) ||
+        (status = qdqi_op_output(k, context, 0, &output)))
+        return status;
+    if (output != input.data && input.n > 0)
+        memcpy(output, input.data, input.n * sizeof(float));
+    return NULL;
+}
+
+void
+qdqi_pass_init(struct qdqi_op *op, const OrtApi *api)
+{
+    *op = (struct qdqi_op){.api = api,
+                           .name = QDQI_PASS,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                           .n_inputs = 1,
+                           .n_outputs = 1,
+                           .memory = QDQI_OP_ALIAS,
+                           .n_slots = 1,
+                           .compute = pass};
+    qdqi_op_init(op);
+}
