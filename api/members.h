@@ -119,6 +119,7 @@ json_t *api_write_flag(const void *object, const struct member *m);
 /* Some text, not empty. */
 bool api_read_text(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_text(const void *object, const struct member *m);
+/* Of at least m->min; what is below that says nothing and is not written. */
 bool api_read_count(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_count(const void *object, const struct member *m);
 /* Only the one value that means "without it" can be done, if there is one. */
@@ -158,6 +159,9 @@ json_t *api_write_output_gates(const void *spec, const struct member *m);
 bool api_check_accept(struct reader *r);
 /* Whether the method uses a percentile that was given. */
 bool api_check_percentile(struct reader *r);
+
+bool api_read_sensitivity(struct reader *r, const struct member *m, json_t *value);
+bool api_read_search(struct reader *r, const struct member *m, json_t *value);
 
 bool api_read_ranges(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_ranges(const void *spec, const struct member *m);

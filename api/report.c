@@ -78,6 +78,65 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
         0);
 }
 
+/* --- what-ifs: each null when it was not asked for ------------------------- */
+
+static json_t *
+encode_cost(const void *items, size_t i)
+{
+    const struct qdq_sensitivity *row = (const struct qdq_sensitivity *)items + i;
+    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(row->name),
+                     "sqnr_db_alone", api_json_real(row->sqnr_db_alone), "gain_db",
+                     api_json_real(row->gain_db));
+}
+
+static json_t *
+encode_sensitivity(const struct qdq_report *report)
+{
+    if (!report->sensitivity)
+        return json_null();
+    return api_json_list(report->sensitivity, report->n_sensitivity, encode_cost);
+}
+
+static json_t *
+encode_name(const void *items, size_t i)
+{
+    return api_json_text(((const char *const *)items)[i]);
+}
+
+static json_t *
+encode_step(const void *items, size_t i)
+{
+    const struct qdq_search_step *step = (const struct qdq_search_step *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o}", "float_layers",
+                     integer(step->float_layers), "layer", api_json_text(step->layer),
+                     "sqnr_db", api_json_real(step->sqnr_db), "top1_agreement",
+                     api_json_real(step->top1_agreement));
+}
+
+static json_t *
+encode_search(const struct qdq_search_report *search)
+{
+    if (!search)
+        return json_null();
+    return json_pack("{s:I, s:b, s:o, s:o}", "samples", (json_int_t)search->samples,
+                     "met", search->met, "float_layers",
+                     api_json_list(search->layers, search->n_layers, encode_name),
+                     "curve",
+                     api_json_list(search->steps, search->n_steps, encode_step));
+}
+
+static json_t *
+encode_refinement(const struct qdq_refinement *r)
+{
+    if (!r)
+        return json_null();
+    return json_pack("{s:o, s:I, s:o, s:o, s:o}", "start", api_json_text(r->start),
+                     "samples", (json_int_t)r->samples, "adjusted",
+                     integer(r->adjusted), "sqnr_db_before",
+                     api_json_real(r->sqnr_db_before), "sqnr_db_after",
+                     api_json_real(r->sqnr_db_after));
+}
+
 /* --- report --------------------------------------------------------------- */
 
 static json_t *
@@ -272,7 +331,8 @@ api_report_encode(const struct qdq_report *report)
 {
     return api_json_dump(
         json_pack(
-            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+            "s:o, s:I, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device),
@@ -281,7 +341,11 @@ api_report_encode(const struct qdq_report *report)
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
             "equalization", encode_equalization(report), "evaluation",
-            encode_evaluation(report), "timings", encode_timings(report), "warnings",
+            encode_evaluation(report), "refinement",
+            encode_refinement(report->refinement), "sensitivity",
+            encode_sensitivity(report), "search", encode_search(report->search),
+            "what_ifs", (json_int_t)report->what_ifs, "timings", encode_timings(report),
+            "warnings",
             api_json_list(report->warnings, report->n_warnings, encode_warning)),
         0);
 }

@@ -196,7 +196,8 @@ api_read_count(struct reader *r, const struct member *m, json_t *value)
 json_t *
 api_write_count(const void *object, const struct member *m)
 {
-    return json_integer(*(const int64_t *)const_field(object, m));
+    int64_t n = *(const int64_t *)const_field(object, m);
+    return n < m->min ? json_null() : json_integer(n);
 }
 
 /* --- what has only one value ---------------------------------------------- */

@@ -19,7 +19,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .evaluate = QDQ_DEFAULT,
         .evaluate_samples = 128,
         .accept.all = {NAN, NAN, NAN, NAN},
-        .search = {NAN, NAN, QDQ_NO_LIMIT, 128},
+        .search = {NAN, NAN, QDQ_NO_LIMIT, 0},
         .unmatched_is_error = true,
     };
 }

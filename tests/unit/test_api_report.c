@@ -228,12 +228,61 @@ START_TEST(test_report)
                    "\"missed\":[{\"output\":\"log/its\","
                    "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
                    "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
-                   "\"bound\":0.5,\"value\":null}]},\"timings\":{\"load\":0.25,"
+                   "\"bound\":0.5,\"value\":null}]},\"refinement\":null,"
+                   "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,\"timings\":{"
+                   "\"load\":0.25,"
                    "\"plan\":0.5,"
                    "\"total\":"
                    "0.75},\"warnings\":[" WARNING_JSON
                    ",{\"code\":\"dead_tensor\",\"detail\":"
                    "\"nobody reads it\",\"node\":\"add\"}]}");
+}
+END_TEST
+
+static const struct qdq_sensitivity costs[] = {
+    {"conv1", 21.5, 0.25},
+    {"conv0", INFINITY, -0.125},
+};
+static const struct qdq_search_step steps[] = {
+    {0, NULL, 24.5, 0.75},
+    {1, "conv1", 31, NAN},
+};
+static const char *const left_in_float[] = {"conv1"};
+static const struct qdq_search_report found = {128, true, 1, 2, left_in_float, steps};
+static const struct qdq_refinement refinement = {"mse", 64, 3, 24.5, 25};
+
+static void
+expect_member(const char *report, const char *name, const char *value)
+{
+    json_t *json = json_loads(report, 0, NULL);
+    expect_json(json_dumps(json_object_get(json, name), JSON_ENCODE_ANY), value);
+    json_decref(json);
+}
+
+START_TEST(test_what_ifs)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    report.sensitivity = costs;
+    report.n_sensitivity = 2;
+    report.search = &found;
+    report.refinement = &refinement;
+    report.what_ifs = 512;
+    char *text = api_report_encode(&report);
+    expect_member(text, "what_ifs", "512");
+    expect_member(text, "sensitivity",
+                  "[{\"name\":\"conv1\",\"sqnr_db_alone\":21.5,\"gain_db\":0.25},"
+                  "{\"name\":\"conv0\",\"sqnr_db_alone\":null,\"gain_db\":-0.125}]");
+    expect_member(text, "search",
+                  "{\"samples\":128,\"met\":true,\"float_layers\":[\"conv1\"],"
+                  "\"curve\":[{\"float_layers\":0,\"layer\":null,\"sqnr_db\":24.5,"
+                  "\"top1_agreement\":0.75},{\"float_layers\":1,\"layer\":\"conv1\","
+                  "\"sqnr_db\":31.0,\"top1_agreement\":null}]}");
+    expect_member(text, "refinement",
+                  "{\"start\":\"mse\",\"samples\":64,\"adjusted\":3,"
+                  "\"sqnr_db_before\":24.5,\"sqnr_db_after\":25.0}");
+    free(text);
 }
 END_TEST
 
@@ -435,6 +484,7 @@ suite(void)
     tcase_add_test(c, test_info);
     tcase_add_test(c, test_dataset);
     tcase_add_test(c, test_report);
+    tcase_add_test(c, test_what_ifs);
     tcase_add_test(c, test_equalization);
     tcase_add_test(c, test_report_without_data);
     tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));

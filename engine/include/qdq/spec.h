@@ -127,7 +127,7 @@ struct qdq_accept {
 struct qdq_search {
     double min_sqnr_db, min_top1_agreement; /* NaN: not asked; both NaN: no search */
     int64_t max_float_layers;               /* QDQ_NO_LIMIT: none */
-    int64_t samples;                        /* at most so many; >= 1 */
+    int64_t samples; /* at most so many; >= 1 where there is a goal */
 };
 
 enum { QDQ_NO_LIMIT = -1 };
