@@ -107,6 +107,12 @@ api_job_encode(const struct api_job *job)
 }
 
 char *
+api_progress_encode(const struct api_job *job)
+{
+    return api_json_dump(encode_progress(job), JSON_ENCODE_ANY);
+}
+
+char *
 api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor)
 {
     return api_json_dump(json_pack("{s:o, s:o}", "jobs",

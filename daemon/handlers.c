@@ -90,6 +90,7 @@ static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_JOBS_POST] = handle_jobs_post,
     [API_ROUTE_JOBS_GET] = handle_jobs_get,
     [API_ROUTE_JOB_GET] = handle_job_get,
+    [API_ROUTE_JOB_EVENTS] = handle_job_events,
     [API_ROUTE_JOB_CANCEL] = handle_job_cancel,
     [API_ROUTE_JOB_DELETE] = handle_job_delete,
     [API_ROUTE_JOB_MODEL] = handle_job_model,

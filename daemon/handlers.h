@@ -40,5 +40,10 @@ void handle_job_delete(struct request *request);
 void handle_job_model(struct request *request);
 void handle_job_report(struct request *request);
 void handle_job_spec(struct request *request);
+/* A job as it is encoded; borrows from the view. */
+struct api_job show_job(const struct job_view *view);
+
+/* handlers_events.c */
+void handle_job_events(struct request *request);
 
 #endif

@@ -137,9 +137,8 @@ submit(struct request *request, char id[JOB_ID_SIZE], struct api_problem *p)
 
 /* --- showing jobs --------------------------------------------------------- */
 
-/* Borrows from the view. */
-static struct api_job
-show(const struct job_view *view)
+struct api_job
+show_job(const struct job_view *view)
 {
     const struct store_job *row = &view->row;
     return (struct api_job){.id = row->id,
@@ -165,7 +164,7 @@ show(const struct job_view *view)
 static void
 reply_job(struct request *request, int status, const struct job_view *view)
 {
-    const struct api_job job = show(view);
+    const struct api_job job = show_job(view);
     reply_json(request, status, api_job_encode(&job));
 }
 
@@ -439,7 +438,7 @@ reply_page(struct request *request, struct store_job *rows, size_t n,
     for (size_t i = 0; ok && i < n; i++) {
         ok = jobs_view(request->service->jobs, &rows[i], &views[i], &problem);
         if (ok)
-            shown[i] = show(&views[i]);
+            shown[i] = show_job(&views[i]);
     }
     if (ok)
         reply_json(request, 200, api_jobs_encode(shown, n, cursor));

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,15 +19,20 @@
 #define MAGIC 0x72657131u
 #define STACK_SIZE (512u << 10)
 #define MEMORY_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
+#define STREAM_BLOCK (4u << 10)
 
 /* What is read of a body that nobody wants, so that the client sees the answer. */
 #define DROP_BYTES (8u << 20)
 #define DROP_MS 2000
 
+/* What answers get that are on their way when the daemon stops. */
+#define STOP_MS 5000
+
 struct http {
     const struct service *service;
     struct MHD_Daemon *daemon;
-    char host[128]; /* of http.listen; "" for a unix socket */
+    char host[128];    /* of http.listen; "" for a unix socket */
+    atomic_int active; /* requests that have begun and not ended */
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -209,12 +215,57 @@ check_head(const struct http *http, struct request *request, const char *method,
 
 /* --- answering ------------------------------------------------------------ */
 
+/* A reply's stream, and where it goes. */
+struct sent_stream {
+    struct stream stream;
+    int socket;
+};
+
+static ssize_t
+read_stream(void *arg, uint64_t at, char *to, size_t size)
+{
+    struct sent_stream *sent = arg;
+    (void)at;
+    ssize_t n = sent->stream.read(sent->stream.arg, sent->socket, to, size);
+    return n > 0    ? n
+           : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM
+                    : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static void
+free_stream(void *arg)
+{
+    struct sent_stream *sent = arg;
+    sent->stream.free(sent->stream.arg);
+    free(sent);
+}
+
 static struct MHD_Response *
-make_response(struct reply *reply)
+make_stream(struct MHD_Connection *connection, struct stream *stream)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct sent_stream *sent = info ? malloc(sizeof *sent) : NULL;
+    if (!sent)
+        return NULL;
+    *sent = (struct sent_stream){*stream, info->connect_fd};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, sent, free_stream);
+    if (response)
+        *stream = (struct stream){0};
+    else
+        free(sent);
+    return response;
+}
+
+static struct MHD_Response *
+make_response(struct MHD_Connection *connection, struct reply *reply)
 {
     struct MHD_Response *response;
     static char nothing[1];
-    if (reply->fd >= 0) {
+    if (reply->stream.read) {
+        response = make_stream(connection, &reply->stream);
+    } else if (reply->fd >= 0) {
         response = MHD_create_response_from_fd_at_offset64(reply->size, reply->fd,
                                                            reply->offset);
         if (response)
@@ -238,7 +289,7 @@ make_response(struct reply *reply)
 static enum MHD_Result
 send_reply(struct request *request)
 {
-    struct MHD_Response *response = make_response(&request->reply);
+    struct MHD_Response *response = make_response(request->connection, &request->reply);
     if (!response)
         return MHD_NO;
     enum MHD_Result result = MHD_queue_response(
@@ -282,7 +333,7 @@ has_body(const struct request *request)
  * from clients that do not wait for "100 Continue", while it is).
  */
 static enum MHD_Result
-begin(const struct http *http, struct MHD_Connection *connection, const char *method,
+begin(struct http *http, struct MHD_Connection *connection, const char *method,
       const char *url, void **ret)
 {
     struct request *request = calloc(1, sizeof *request);
@@ -294,6 +345,7 @@ begin(const struct http *http, struct MHD_Connection *connection, const char *me
                                 .method = method,
                                 .reply.fd = -1};
     *ret = request;
+    atomic_fetch_add(&http->active, 1);
     if (check_head(http, request, method, url, &request->problem) || !has_body(request))
         return MHD_YES;
     request->linger = true;
@@ -363,8 +415,8 @@ static void
 on_completed(void *arg, struct MHD_Connection *connection, void **state,
              enum MHD_RequestTerminationCode code)
 {
+    struct http *http = arg;
     struct request *request = *state;
-    (void)arg;
     if (!request)
         return;
     if (request->linger && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
@@ -373,6 +425,7 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
     reply_fini(&request->reply);
     free(request);
     *state = NULL;
+    atomic_fetch_sub(&http->active, 1);
 }
 
 bool
@@ -388,11 +441,12 @@ http_open(const struct service *service, const struct listener *listener,
     http->service = service;
     memcpy(http->host, listener->host, sizeof http->host);
     http->daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL,
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+            MHD_USE_ITC, /* for MHD_quiesce_daemon() */
         0, NULL, NULL, on_request, http,
         /* clang-format off */
         MHD_OPTION_LISTEN_SOCKET, listener->fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->http_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)settings->http_timeout,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_POOL,
@@ -413,8 +467,13 @@ http_open(const struct service *service, const struct listener *listener,
 void
 http_close(struct http **http)
 {
+    const struct timespec a_moment = {0, 10 * 1000000};
+    int64_t deadline = clock_steady_ms() + STOP_MS;
     if (!*http)
         return;
+    close(MHD_quiesce_daemon((*http)->daemon));
+    while (atomic_load(&(*http)->active) && clock_steady_ms() < deadline)
+        nanosleep(&a_moment, NULL);
     MHD_stop_daemon((*http)->daemon);
     free(*http);
     *http = NULL;

@@ -16,7 +16,8 @@ struct http;
 /* Serves at the listener, whose descriptor it takes. `service` is borrowed. */
 bool http_open(const struct service *service, const struct listener *listener,
                struct http **ret, struct api_problem *p);
-/* Ends all connections and waits for their threads. */
+/* Takes no more connections, gives the answers that are on their way some seconds, ends all
+   connections and waits for their threads. */
 void http_close(struct http **http);
 
 #endif

@@ -10,14 +10,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
+#include <unistd.h>
 
-/* One who waits for a job's end; lives on that thread's stack. */
+/* One who waits for a job's end, and lives on that thread's stack, or one who watches
+   it. */
 struct waiter {
     const char *id;
     pthread_cond_t cond;
     bool woken;
+    int event; /* of one who watches: an eventfd; else -1 */
     struct waiter *next;
+};
+
+struct job_watch {
+    struct waiter waiter;
+    char id[JOB_ID_SIZE];
 };
 
 /* How fast a model's last run went. */
@@ -85,12 +94,28 @@ find_slot(struct jobs *jobs, const char *id)
     return slot;
 }
 
-/* Wakes those who wait for `id`; NULL: all. */
+static bool
+concerns(const struct waiter *waiter, const char *id)
+{
+    return !id || strcmp(waiter->id, id) == 0;
+}
+
+/* Tells those who watch `id` that its state has changed; NULL: all. */
+static void
+tell(struct jobs *jobs, const char *id)
+{
+    for (struct waiter *w = jobs->waiters; w; w = w->next)
+        if (w->event >= 0 && concerns(w, id))
+            eventfd_write(w->event, 1);
+}
+
+/* The same, and wakes those who wait. */
 static void
 wake(struct jobs *jobs, const char *id)
 {
+    tell(jobs, id);
     for (struct waiter *w = jobs->waiters; w; w = w->next) {
-        if (id && strcmp(w->id, id) != 0)
+        if (w->event >= 0 || !concerns(w, id))
             continue;
         w->woken = true;
         pthread_cond_signal(&w->cond);
@@ -205,6 +230,20 @@ jobs_submit(struct jobs *jobs, const struct store_job *request, char id[JOB_ID_S
     return true;
 }
 
+void
+jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
+{
+    pthread_mutex_lock(&jobs->lock);
+    const struct job_slot *slot = find_slot(jobs, id);
+    if (slot) {
+        ret->stage = slot->stage;
+        ret->done = slot->done;
+        ret->total = slot->total;
+        ret->eta_s = api_eta_left(&slot->eta, clock_steady_ms());
+    }
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 bool
 jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
           struct api_problem *p)
@@ -213,15 +252,8 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
     if (row->state == API_JOB_QUEUED &&
         !store_job_position(jobs->store, row->id, &view.position, p))
         return false;
-    pthread_mutex_lock(&jobs->lock);
-    const struct job_slot *slot = find_slot(jobs, row->id);
-    if (slot && row->state == API_JOB_RUNNING) {
-        view.stage = slot->stage;
-        view.done = slot->done;
-        view.total = slot->total;
-        view.eta_s = api_eta_left(&slot->eta, clock_steady_ms());
-    }
-    pthread_mutex_unlock(&jobs->lock);
+    if (row->state == API_JOB_RUNNING)
+        jobs_view_progress(jobs, row->id, &view);
     memset(row, 0, sizeof *row);
     *ret = view;
     return true;
@@ -240,12 +272,31 @@ jobs_get(struct jobs *jobs, const char *id, struct job_view *ret, struct api_pro
 }
 
 static void
+add_waiter(struct jobs *jobs, struct waiter *waiter)
+{
+    pthread_mutex_lock(&jobs->lock);
+    waiter->next = jobs->waiters;
+    jobs->waiters = waiter;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+static void
 remove_waiter(struct jobs *jobs, struct waiter *waiter)
 {
+    pthread_mutex_lock(&jobs->lock);
     struct waiter **at = &jobs->waiters;
     while (*at != waiter)
         at = &(*at)->next;
     *at = waiter->next;
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* With the lock held: may the job of `id` still change? While draining only one that
+   runs. */
+static bool
+may_change(struct jobs *jobs, const char *id)
+{
+    return !jobs->draining || find_slot(jobs, id);
 }
 
 /* Waits until somebody wakes this waiter. False: there is no use in waiting longer. */
@@ -255,7 +306,7 @@ wait_for_wake(struct jobs *jobs, struct waiter *waiter, int64_t deadline)
     bool useful = true;
     pthread_mutex_lock(&jobs->lock);
     while (useful && !waiter->woken)
-        useful = (!jobs->draining || find_slot(jobs, waiter->id)) &&
+        useful = may_change(jobs, waiter->id) &&
                  clock_cond_wait(&waiter->cond, &jobs->lock, deadline) == 0;
     waiter->woken = false;
     pthread_mutex_unlock(&jobs->lock);
@@ -273,24 +324,71 @@ jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
     if (seconds <= 0)
         return jobs_get(jobs, id, ret, p);
     int64_t deadline = clock_steady_ms() + (int64_t)seconds * 1000;
-    struct waiter waiter = {.id = id};
+    struct waiter waiter = {.id = id, .event = -1};
     clock_cond_init(&waiter.cond);
-    pthread_mutex_lock(&jobs->lock);
-    waiter.next = jobs->waiters;
-    jobs->waiters = &waiter;
-    pthread_mutex_unlock(&jobs->lock);
+    add_waiter(jobs, &waiter);
     bool ok, useful = true;
     while ((ok = jobs_get(jobs, id, ret, p)) && useful &&
            !api_job_state_ended(ret->row.state)) {
         job_view_fini(ret);
         useful = wait_for_wake(jobs, &waiter, deadline);
     }
-    pthread_mutex_lock(&jobs->lock);
     remove_waiter(jobs, &waiter);
-    pthread_mutex_unlock(&jobs->lock);
     pthread_cond_destroy(&waiter.cond);
     return ok;
 }
+
+/* --- for those who watch -------------------------------------------------- */
+
+bool
+jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,
+           struct api_problem *p)
+{
+    struct job_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    snprintf(watch->id, sizeof watch->id, "%s", id);
+    watch->waiter.id = watch->id;
+    watch->waiter.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watch->waiter.event < 0) {
+        free(watch);
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "watching a job: %s",
+                               strerror(errno));
+    }
+    add_waiter(jobs, &watch->waiter);
+    *ret = watch;
+    return true;
+}
+
+int
+job_watch_fd(const struct job_watch *watch)
+{
+    return watch->waiter.event;
+}
+
+bool
+job_watch_clear(struct jobs *jobs, struct job_watch *watch)
+{
+    eventfd_t told;
+    (void)eventfd_read(watch->waiter.event, &told);
+    pthread_mutex_lock(&jobs->lock);
+    bool useful = may_change(jobs, watch->id);
+    pthread_mutex_unlock(&jobs->lock);
+    return useful;
+}
+
+void
+jobs_unwatch(struct jobs *jobs, struct job_watch **watch)
+{
+    if (!*watch)
+        return;
+    remove_waiter(jobs, &(*watch)->waiter);
+    close((*watch)->waiter.event);
+    free(*watch);
+    *watch = NULL;
+}
+
+/* --- ending from outside -------------------------------------------------- */
 
 /*
  * First the record, then the process: a lane that takes the job in between has put it
@@ -373,6 +471,7 @@ try_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
         begin_pace(jobs, slot, ret->model);
+        tell(jobs, slot->id);
     }
     pthread_mutex_unlock(&jobs->lock);
     return ok;

@@ -83,9 +83,28 @@ bool jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *
 /* Adds what the store does not know to a row, which is taken over. */
 bool jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
                struct api_problem *p);
+/* What of a view the store does not know, at this moment; nothing of a job that does not
+   run. */
+void jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret);
 /* ENDED when it is too late, NOT_FOUND. */
 bool jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p);
 void job_view_fini(struct job_view *view);
+
+/* --- for those who watch -------------------------------------------------- */
+
+/* One who is told of each change of a job's state. Used by one thread at a time. */
+struct job_watch;
+
+bool jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,
+                struct api_problem *p);
+/* Readable when the job may have changed since job_watch_clear(); borrowed. */
+int job_watch_fd(const struct job_watch *watch);
+/*
+ * To be called before the job is looked at, so that no change is missed. False: there is
+ * no use in waiting after that look, because the daemon drains and the job does not run.
+ */
+bool job_watch_clear(struct jobs *jobs, struct job_watch *watch);
+void jobs_unwatch(struct jobs *jobs, struct job_watch **watch);
 
 /* --- for the lanes that run jobs ------------------------------------------ */
 

@@ -19,7 +19,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/clock.h \
 	daemon/digest.c daemon/digest.h \
 	daemon/handlers.c daemon/handlers.h \
-	daemon/handlers_files.c daemon/handlers_jobs.c \
+	daemon/handlers_events.c daemon/handlers_files.c daemon/handlers_jobs.c \
 	daemon/http.c daemon/http.h \
 	daemon/http_body.c daemon/body.h daemon/parts.h \
 	daemon/job.c daemon/job.h \

@@ -78,10 +78,7 @@ static void
 set_reply(struct request *request, int status, const char *type, char *text)
 {
     struct reply *reply = &request->reply;
-    free(reply->text);
-    if (reply->fd >= 0)
-        close(reply->fd);
-    reply->fd = -1;
+    reply_fini(reply);
     reply->status = status;
     reply->type = type;
     reply->text = text;
@@ -150,6 +147,13 @@ reply_part(struct request *request, const struct api_range *range)
 }
 
 void
+reply_stream(struct request *request, const char *type, const struct stream *stream)
+{
+    set_reply(request, 200, type, NULL);
+    request->reply.stream = *stream;
+}
+
+void
 reply_header(struct request *request, const char *name, const char *fmt, ...)
 {
     struct reply *reply = &request->reply;
@@ -171,4 +175,7 @@ reply_fini(struct reply *reply)
     if (reply->fd >= 0)
         close(reply->fd);
     reply->fd = -1;
+    if (reply->stream.read)
+        reply->stream.free(reply->stream.arg);
+    reply->stream = (struct stream){0};
 }

@@ -12,6 +12,7 @@
 #include "api/route.h"
 
 #include <stdarg.h>
+#include <sys/types.h>
 
 #define REPLY_HEADERS 8
 
@@ -23,12 +24,26 @@ struct service {
     struct pool *pool;
 };
 
+/*
+ * Makes the next bytes of an answer that comes bit by bit, at most `size`; 0: it ends
+ * here, below: it breaks off. Runs on the connection's thread and may block, but not for
+ * longer than http.timeout, and not when the client's socket says that it is gone.
+ */
+typedef ssize_t (*stream_fn)(void *arg, int socket, char *to, size_t size);
+
+struct stream {
+    stream_fn read;
+    void (*free)(void *arg);
+    void *arg;
+};
+
 struct reply {
     int status; /* 0: none yet */
     const char *type;
     char *text;            /* owned; NULL: no body, or a file */
     int fd;                /* owned; -1: no file */
     uint64_t offset, size; /* what of the file is sent */
+    struct stream stream;  /* owned; read is NULL: none */
     size_t n_headers;
     struct {
         const char *name;
@@ -79,6 +94,9 @@ void reply_empty(struct request *request, int status);
 void reply_file(struct request *request, const char *type, int fd, uint64_t size);
 /* After reply_file(): only these bytes of it are sent, with 206. */
 void reply_part(struct request *request, const struct api_range *range);
+/* Takes the stream's argument. */
+void reply_stream(struct request *request, const char *type,
+                  const struct stream *stream);
 /* Adds a header; `name` must be a literal. */
 void reply_header(struct request *request, const char *name, const char *fmt, ...)
     QDQ_PRINTF(3, 4);

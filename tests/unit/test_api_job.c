@@ -99,6 +99,8 @@ START_TEST(test_no_eta)
     char *text = api_job_encode(&job);
     ck_assert_ptr_nonnull(strstr(text, "\"total\":0,\"eta_s\":null}"));
     free(text);
+    expect_json(api_progress_encode(&job),
+                "{\"stage\":\"load\",\"done\":0,\"total\":0,\"eta_s\":null}");
 }
 END_TEST
 

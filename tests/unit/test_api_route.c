@@ -17,6 +17,7 @@ static const struct {
     {"DELETE", "/v1/models/x", API_ROUTE_MODEL_DELETE, "x", API_BODY_NONE},
     {"POST", "/v1/jobs", API_ROUTE_JOBS_POST, "", API_BODY_JOB},
     {"GET", "/v1/jobs", API_ROUTE_JOBS_GET, "", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/events", API_ROUTE_JOB_EVENTS, "7", API_BODY_NONE},
     {"POST", "/v1/jobs/7/cancel", API_ROUTE_JOB_CANCEL, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/spec", API_ROUTE_JOB_SPEC, "7", API_BODY_NONE},

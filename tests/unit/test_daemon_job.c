@@ -6,6 +6,8 @@
 #include "settings.h"
 #include "daemon.h"
 
+#include <poll.h>
+
 static struct library *library;
 static struct jobs *jobs;
 static struct settings settings;
@@ -309,6 +311,47 @@ START_TEST(waits)
 }
 END_TEST
 
+/* Was the watch told of a change since it was asked last? */
+static bool
+was_told(struct job_watch *watch, bool *ret_useful)
+{
+    struct pollfd fd = {.fd = job_watch_fd(watch), .events = POLLIN};
+    bool is_told = poll(&fd, 1, 0) == 1;
+    *ret_useful = job_watch_clear(jobs, watch);
+    return is_told;
+}
+
+/* One who watches is told of each change of its job's state, and of no other's. */
+START_TEST(watched)
+{
+    struct job_watch *watch, *other;
+    bool useful;
+    ck_assert(submit());
+    ck_assert(jobs_watch(jobs, id, &watch, &problem));
+    ck_assert(jobs_watch(jobs, "other", &other, &problem));
+    ck_assert(!was_told(watch, &useful) && useful);
+    struct store_job job = claim();
+    ck_assert(was_told(watch, &useful) && useful);
+    told(QDQ_STAGE_CALIBRATE, 3, 7);
+    ck_assert(!was_told(watch, &useful) && useful);
+    jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    ck_assert(was_told(watch, &useful) && useful);
+    store_job_fini(&job);
+    job = claim();
+    ck_assert(was_told(watch, &useful) && useful);
+    ck_assert(!was_told(other, &useful) && useful);
+    jobs_drain(jobs);
+    ck_assert(was_told(watch, &useful) && useful); /* it runs, so it will end */
+    ck_assert(was_told(other, &useful) && !useful);
+    jobs_unwatch(jobs, &other);
+    succeed();
+    ck_assert(was_told(watch, &useful) && !useful);
+    jobs_unwatch(jobs, &watch);
+    ck_assert_ptr_null(watch);
+    store_job_fini(&job);
+}
+END_TEST
+
 static void *
 drain(void *arg)
 {
@@ -390,6 +433,7 @@ suite(void)
     tcase_add_test(t, cancel_too_late);
     tcase_add_test(t, queue_full);
     tcase_add_test(t, waits);
+    tcase_add_test(t, watched);
     tcase_add_test(t, drains);
     tcase_add_test(t, state_folder);
     suite_add_tcase(s, t);

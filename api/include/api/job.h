@@ -43,6 +43,8 @@ struct api_job {
 };
 
 char *api_job_encode(const struct api_job *job);
+/* Its `progress` alone. */
+char *api_progress_encode(const struct api_job *job);
 /* {"jobs":[…],"next_cursor":…}; `cursor` NULL on the last page. */
 char *api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor);
 
