@@ -281,12 +281,11 @@ take_priority(struct api_job_request *request, const char *name, json_t *value,
     return true;
 }
 
-/* Nothing is answered from a cache yet, so every job runs afresh. */
 static bool
 take_fresh(struct api_job_request *request, const char *name, json_t *value,
            struct api_problem *problem)
 {
-    (void)request;
+    request->fresh = json_is_true(value);
     return json_is_boolean(value) || bad_member(problem, name, "a boolean", value);
 }
 

@@ -112,6 +112,21 @@ open_outputs(struct quantization *q, const struct options *options, const char *
             open_observations(q, options->observations, problem));
 }
 
+/*
+ * Whatever became of the work: another try need not observe it again. Where nothing was
+ * observed, the file is as it was.
+ */
+static bool
+keep_observations(struct quantization *q, struct api_problem *problem)
+{
+    char begin[sizeof QDQ_OBSERVATIONS_MAGIC - 1]; /* it is written last */
+    bool whole = q->observed.fd >= 0 &&
+                 pread(q->observed.fd, begin, sizeof begin, 0) == sizeof begin &&
+                 memcmp(begin, QDQ_OBSERVATIONS_MAGIC, sizeof begin) == 0;
+    return !whole || (q->report && q->report->inferences == 0) ||
+           output_commit(&q->observed, problem);
+}
+
 static bool
 run(struct quantization *q, struct api_problem *problem)
 {
@@ -133,15 +148,8 @@ run(struct quantization *q, struct api_problem *problem)
     progress_start(&progress);
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
-    return code == QDQ_OK || api_problem_set_engine(problem, &err);
-}
-
-/* Where nothing was observed, the file is as it was. */
-static bool
-keep_observations(struct quantization *q, struct api_problem *problem)
-{
-    return q->observed.fd < 0 || q->report->inferences == 0 ||
-           output_commit(&q->observed, problem);
+    bool kept = keep_observations(q, problem);
+    return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
 }
 
 static bool
@@ -191,7 +199,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.engine, problem) && run(&q, problem) &&
-         keep_observations(&q, problem) && write_report(&q, problem);
+         write_report(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
     /* A model that misses a gate never gets its name. */

@@ -127,7 +127,8 @@ submit(struct request *request, char id[JOB_ID_SIZE], struct api_problem *p)
                                       .calibration = body->job.calibration,
                                       .spec = body->job.spec,
                                       .labels = body->job.labels,
-                                      .priority = body->job.priority};
+                                      .priority = body->job.priority,
+                                      .fresh = body->job.fresh};
         ok = jobs_submit(request->service->jobs, &job, id, p);
     }
     for (int i = 0; i < BODY_N_FILES; i++)

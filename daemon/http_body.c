@@ -241,10 +241,10 @@ read_priority(const struct body_text *text, int64_t *ret, struct api_problem *p)
     return true;
 }
 
-/* Nothing is answered from a cache yet, so every job runs afresh. */
 static bool
-check_fresh(const struct body_text *text, struct api_problem *p)
+read_fresh(const struct body_text *text, bool *ret, struct api_problem *p)
 {
+    *ret = text->data && !strcmp(text->data, "true");
     return !text->data || !strcmp(text->data, "true") || !strcmp(text->data, "false") ||
            refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
 }
@@ -260,7 +260,7 @@ finish_form(struct body *body, struct api_problem *p)
         return fail_form(p);
     if (!finish_files(body, p) ||
         !read_priority(&body->texts[BODY_PART_PRIORITY], &body->job.priority, p) ||
-        !check_fresh(&body->texts[BODY_PART_FRESH], p) ||
+        !read_fresh(&body->texts[BODY_PART_FRESH], &body->job.fresh, p) ||
         (labels->data && !api_labels_check(labels->data, p)))
         return false;
     take_text(&body->texts[BODY_PART_SPEC], &body->job.spec);

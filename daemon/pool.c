@@ -184,7 +184,8 @@ find_key(const struct store_job *job, char ret[DIGEST_SIZE], struct api_problem 
     return ok;
 }
 
-/* Without it the job takes longer, no more. */
+/* Without it the job takes longer, no more. A fresh one asks for that, and what it
+   observes takes the place of what is kept. */
 static void
 open_observations(struct lane *lane, const struct store_job *job, struct work *work)
 {
@@ -192,7 +193,7 @@ open_observations(struct lane *lane, const struct store_job *job, struct work *w
     if (lane->pool->settings->cache_observations == 0)
         return;
     if (!find_key(job, work->key, &problem) ||
-        (work->key[0] &&
+        (work->key[0] && !job->fresh &&
          !library_observations_get(lane->pool->library, work->key, work->observed,
                                    work->kept, &problem)))
         tell_not_kept(&problem);
@@ -261,7 +262,19 @@ run_worker(struct lane *lane, const struct message *request, char **ret,
     return follow(lane, request, tell, ret, p);
 }
 
-/* Before the job ends: who waits for that may count on it. */
+/* Whether the file is whole: its head is written last. */
+static bool
+is_whole(const struct spool *spool)
+{
+    char begin[sizeof QDQ_OBSERVATIONS_MAGIC - 1];
+    return pread(spool_fd(spool), begin, sizeof begin, 0) == sizeof begin &&
+           memcmp(begin, QDQ_OBSERVATIONS_MAGIC, sizeof begin) == 0;
+}
+
+/*
+ * Before the job ends: who waits for that may count on it. Also of a job that failed
+ * later on: what is missing there may be no matter of calibration.
+ */
 static void
 keep_observations(struct lane *lane, struct work *work)
 {
@@ -271,12 +284,11 @@ keep_observations(struct lane *lane, struct work *work)
     struct store_observations row = {.model = ids->model_id,
                                      .calibration =
                                          *ids->dataset_id ? ids->dataset_id : NULL};
-    if (!ids->observe)
+    if (!ids->observe || !is_whole(work->observed))
         return;
     memcpy(row.key, work->key, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
-    if (ok && spool_size(work->observed) > 0 &&
-        strcmp(spool_id(work->observed), work->kept) != 0)
+    if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
         ok = library_observations_keep(lane->pool->library, &row, &work->observed, most,
                                        &problem);
     if (!ok)
@@ -319,10 +331,10 @@ run_job(struct lane *lane, const struct store_job *job)
         outcome = run_worker(lane, &work.request, &summary, &problem);
     if (outcome == DIED)
         process_end(&lane->process, true, how);
-    if (outcome == DONE || outcome == REJECTED) {
+    if (outcome != DIED)
         keep_observations(lane, &work);
+    if (outcome == DONE || outcome == REJECTED)
         outcome = keep_result(lane, &work, outcome, summary, &problem);
-    }
     close_work(&work);
     if (outcome == FAILED)
         jobs_fail(jobs, &lane->slot, &problem);

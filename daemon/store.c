@@ -11,7 +11,7 @@
 #define JOB_COLUMNS                                                                 \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
-    "summary, error_code, error_kind, error_where, error_detail"
+    "summary, error_code, error_kind, error_where, error_detail, fresh"
 
 /*
  * How the schema came to be: step n makes of schema n the next one, each in a transaction
@@ -49,6 +49,7 @@ static const char *const steps[] = {
     "CREATE INDEX observations_calibration ON observations(calibration);"
     "CREATE INDEX observations_blob ON observations(blob);"
     "CREATE INDEX observations_used ON observations(used_at);"
+    "ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;"
     "PRAGMA user_version = 3;"
     "COMMIT;",
 };
@@ -450,6 +451,7 @@ column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
     job.frozen = column_text(stmt, i++, &ok);
     job.summary = column_text(stmt, i++, &ok);
     column_problem(stmt, i, &job.error);
+    job.fresh = sqlite3_column_int(stmt, i + 4) != 0;
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
@@ -505,6 +507,7 @@ store_job_add(struct store *store, const struct store_job *job, struct api_probl
     bind_text(stmt, 6, job->calibration);
     bind_text(stmt, 7, job->spec);
     bind_text(stmt, 8, job->labels);
+    sqlite3_bind_int(stmt, 9, job->fresh);
     bool ok = run(store, JOB_ADD, p);
     if (ok && sqlite3_changes(store->db) == 0)
         ok =

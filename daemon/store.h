@@ -34,6 +34,7 @@ struct store_job {
     int64_t seq; /* in order of arrival, unique */
     enum api_job_state state;
     int64_t priority, attempts; /* attempts: workers that it brought down */
+    bool fresh;                 /* nothing that earlier jobs found is to be used */
     int64_t created_at, started_at, ended_at;
     char *model, *calibration; /* ids; calibration may be NULL */
     char *spec, *labels;       /* JSON or NULL */

@@ -42,8 +42,8 @@ STATEMENT(OBSERVATIONS_EVICT,
           " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
 /* No row when an input was deleted since its id was looked up. */
 STATEMENT(JOB_ADD, "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
-                   " calibration, spec, labels)"
-                   " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8"
+                   " calibration, spec, labels, fresh)"
+                   " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9"
                    " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
                    " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
                    " AND (?6 IS NULL"

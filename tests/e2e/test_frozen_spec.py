@@ -179,6 +179,7 @@ def test_state_folder_of_an_earlier_version(service):
     database = sqlite3.connect(one.state / "qdqd.sqlite3")
     database.executescript("DROP TABLE observations; DROP INDEX jobs_frozen;"
                            "ALTER TABLE jobs DROP COLUMN frozen;"
+                           "ALTER TABLE jobs DROP COLUMN fresh;"
                            "PRAGMA user_version = 1;")
     database.close()
     one.start()

@@ -7,9 +7,12 @@ import json
 import shutil
 import subprocess
 import time
+from functools import lru_cache
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import nets
 from service import CALIBRATION, DATA, INSTALLED
@@ -18,6 +21,7 @@ QDQ = INSTALLED / "bin" / "qdq"
 METHODS = ("minmax", "moving_average", "percentile", "entropy", "mse")
 ADDS = {"layers": [{"class": "Add"}]}
 CONVS = {"mode": "partial", "layers": [{"class": "Conv2D"}]}
+SIZE = [4]
 DENSE = {"mode": "partial", "layers": [{"class": "Dense"}]}
 
 
@@ -57,9 +61,10 @@ class Jobs:
         self.model = self.daemon.upload("models", self.files[0])
         self.data = self.daemon.upload("datasets", self.files[1])
 
-    def run(self, **spec):
+    def run(self, fresh=False, **spec):
         """The report; the model's bytes and the job's id are with it."""
-        job = self.daemon.submit(model=self.model, calibration=self.data, spec=spec)
+        job = self.daemon.submit(model=self.model, calibration=self.data, spec=spec,
+                                 fresh=fresh)
         self.daemon.succeeded(job)
         report = self.daemon.report(job)
         report["job"], report["bytes"] = job, self.daemon.result(job)
@@ -153,6 +158,25 @@ def test_only_what_was_never_observed(daemon, tmp_path):
     assert jobs.run(**minmax)["bytes"] == before["bytes"]
     print(f"{more['timings']['calibrate']:.3f} s for the Adds, then "
           f"{again['timings']['calibrate'] * 1000:.1f} ms")
+
+
+def test_a_fresh_job_takes_nothing(daemon, tmp_path):
+    jobs = glyphs(daemon, tmp_path)
+    minmax = {"calibration": {"method": "minmax"}, "evaluate": False}
+    jobs.run(**minmax, **ADDS)
+    fresh = jobs.run(fresh=True, **minmax)
+    assert counted(fresh) == (256, 0)
+    same(fresh, jobs.alone(**minmax))
+    # It takes the place of what was kept.
+    assert counted(jobs.run(**minmax)) == (0, len(fresh["tensors"]))
+    assert counted(jobs.run(**minmax, **ADDS)) == (256, len(fresh["tensors"]))
+    for value, inferences in (("true", 256), ("false", 0)):
+        answer = daemon.post("/v1/quantize", files={
+            "model": (None, jobs.model), "calibration": (None, jobs.data),
+            "spec": (None, json.dumps(minmax)), "fresh": (None, value)})
+        assert answer.status_code == 200, answer.text
+        report = daemon.report(answer.headers["Location"].rsplit("/", 1)[1])
+        assert counted(report)[0] == inferences
 
 
 def test_ranges_that_are_given_are_not_observed(daemon, tmp_path):
@@ -316,6 +340,53 @@ def test_a_refused_model_leaves_them(daemon, tmp_path):
                         spec={"accept": {"min_sqnr_db": 200}})
     assert daemon.ended(job)["error"]["code"] == "accuracy"
     assert counted(jobs.run())[0] == 0
+
+
+@lru_cache
+def never_reached():
+    """Its second layer gets rows of which no sample has any."""
+    def value(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", *SIZE])
+
+    random = np.random.default_rng(5)
+    constants = {"w": random.normal(0, 1, [SIZE[0], SIZE[0]]).astype(np.float32),
+                 "none": np.array([0]), "zero": np.array([0])}
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["a"], "first"),
+             helper.make_node("Slice", ["a", "zero", "none", "zero"], ["rows"], "rows"),
+             helper.make_node("Gemm", ["rows", "w"], ["b"], "second")]
+    graph = helper.make_graph(nodes, "never", [value("x")], [value("a"), value("b")],
+                              [numpy_helper.from_array(v, k)
+                               for k, v in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                              ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    return model.SerializeToString()
+
+
+def test_a_job_that_failed_leaves_them(daemon, tmp_path):
+    """Calibration was over: with a range by hand it is not done again."""
+    jobs = Jobs(daemon, tmp_path, never_reached,
+                lambda: npz(x=np.random.default_rng(6).normal(0, 1, [9, *SIZE])
+                            .astype(np.float32)))
+    spec = {"evaluate": False}
+    errors = [daemon.ended(daemon.submit(model=jobs.model, calibration=jobs.data,
+                                         spec=spec))["error"] for _ in range(2)]
+    assert errors[0] == errors[1] and errors[0]["code"] == "not_observed"
+    assert "'rows' was not reached by any of 9 samples" in errors[0]["detail"]
+    spec["calibration"] = {"ranges": {"rows": [-1, 1]}}
+    report = jobs.run(**spec)
+    assert counted(report) == (0, 1)
+    same(report, jobs.alone(**spec))
+    # Likewise of the command.
+    path = tmp_path / "o.qdqobs"
+    for _ in range(2):
+        done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.npz",
+                               "--observations", path.name], cwd=tmp_path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "'rows' was not reached by any of 9 samples" in done.stderr
+    data, report = command(tmp_path, *jobs.files, spec, "--observations", path.name)
+    assert counted(report) == (0, 1)
 
 
 @pytest.mark.parametrize("most", ["0", "1", "2K"])

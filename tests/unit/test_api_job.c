@@ -216,6 +216,7 @@ START_TEST(test_request)
     ck_assert_str_eq(request.spec, "{\"evaluate\":{\"samples\":3}}");
     ck_assert_str_eq(request.labels, "{\"team\":\"a\"}");
     ck_assert_int_eq(request.priority, -2);
+    ck_assert(request.fresh);
     api_job_request_fini(&request);
     ck_assert_ptr_null(request.model);
 }
@@ -232,6 +233,7 @@ START_TEST(test_empty_request)
     ck_assert_ptr_null(request.spec);
     ck_assert_ptr_null(request.labels);
     ck_assert_int_eq(request.priority, 0);
+    ck_assert(!request.fresh);
     api_job_request_fini(&request);
 }
 END_TEST

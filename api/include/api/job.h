@@ -55,6 +55,7 @@ struct api_job_request {
     char *spec;        /* JSON text of the member `spec` */
     char *labels;      /* JSON text of the member `labels` */
     int64_t priority;
+    bool fresh; /* nothing that earlier jobs found is to be used */
 };
 
 /* BAD_REQUEST and INVALID_JSON name the member by JSON pointer. */
