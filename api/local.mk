@@ -10,7 +10,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/openapi.h api/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/problem.c \
 	api/problem_json.c \
-	api/include/api/report.h api/report.c api/info.c \
+	api/include/api/report.h api/report.c api/markdown.c api/info.c \
 	api/include/api/route.h api/include/api/routes.h api/route.c \
 	api/include/api/spec.h api/spec.c api/members.h api/members.c api/values.c \
 	api/accept.c api/cases.c api/data.c api/layers.c api/ranges.c api/support.c api/whatif.c \

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "handlers.h"
 #include "settings.h"
+#include "api/report.h"
 #include "api/spec.h"
 
 #include <fcntl.h>
@@ -353,45 +354,106 @@ handle_job_model(struct request *request)
     job_view_fini(&view);
 }
 
-/* Answers with a JSON text that a job left; `member` of its row is the id. */
-static void
-reply_left(struct request *request, size_t member)
+/* A JSON text that a job left. */
+struct left {
+    char id[DIGEST_SIZE];
+    int fd; /* the caller's to close */
+    uint64_t size;
+};
+
+/* Opens what a job left; `member` of its row is the id. */
+static bool
+open_left(struct request *request, size_t member, struct left *ret,
+          struct api_problem *p)
 {
-    struct api_problem problem = {0};
     struct job_view view = {0};
     struct stat st;
-    int fd = -1;
-    bool ok = wait_for_job(request, &view, &problem) && check_ran(&view, &problem);
+    bool ok = wait_for_job(request, &view, p) && check_ran(&view, p);
     const char *id = NULL;
     memcpy(&id, (const char *)&view.row + member, sizeof id);
     if (ok && !id)
-        ok = api_problem_set(&problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                              "the job ran under a version that did not keep this");
-    ok = ok && blob_read(library_blobs(request->service->library), id, &fd, &problem);
-    if (ok && fstat(fd, &st)) {
-        close(fd);
-        ok = api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL,
+    ok = ok && blob_read(library_blobs(request->service->library), id, &ret->fd, p);
+    if (ok && fstat(ret->fd, &st)) {
+        close(ret->fd);
+        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                              "reading what the job left");
     }
     if (ok) {
-        reply_file(request, "application/json", fd, (uint64_t)st.st_size);
-        reply_digest(request, id);
-    } else {
-        reply_problem(request, &problem);
+        ret->size = (uint64_t)st.st_size;
+        snprintf(ret->id, sizeof ret->id, "%s", id);
     }
     job_view_fini(&view);
+    return ok;
+}
+
+static void
+reply_left(struct request *request, const struct left *left)
+{
+    reply_file(request, "application/json", left->fd, left->size);
+    reply_digest(request, left->id);
+}
+
+/* Answers with the report for people. */
+static void
+reply_markdown(struct request *request, const struct left *left)
+{
+    struct api_problem problem = {0};
+    char *json = malloc(left->size + 1);
+    ssize_t n = json ? pread(left->fd, json, left->size, 0) : 0;
+    if (json && n != (ssize_t)left->size) {
+        api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
+        reply_problem(request, &problem);
+    } else {
+        reply_text(request, 200, "text/markdown; charset=utf-8",
+                   json ? api_report_markdown(json, left->size) : NULL);
+    }
+    free(json);
+    close(left->fd);
+}
+
+/* Which form of the report the client takes. */
+static bool
+choose_form(const struct request *request, bool *ret_markdown, struct api_problem *p)
+{
+    static const char *const types[] = {"application/json", "text/markdown"};
+    char *accept;
+    if (!request_list(request, "Accept", &accept, p))
+        return false;
+    size_t chosen = api_header_choose(accept, types, 2);
+    free(accept);
+    *ret_markdown = chosen == 1;
+    return chosen < 2 ||
+           api_problem_set(p, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
+                           "a report is application/json or text/markdown");
 }
 
 void
 handle_job_report(struct request *request)
 {
-    reply_left(request, offsetof(struct store_job, report));
+    struct api_problem problem = {0};
+    struct left left;
+    bool markdown;
+    if (!choose_form(request, &markdown, &problem) ||
+        !open_left(request, offsetof(struct store_job, report), &left, &problem))
+        reply_problem(request, &problem);
+    else if (markdown)
+        reply_markdown(request, &left);
+    else
+        reply_left(request, &left);
+    reply_header(request, "Vary", "Accept");
 }
 
 void
 handle_job_spec(struct request *request)
 {
-    reply_left(request, offsetof(struct store_job, frozen));
+    struct api_problem problem = {0};
+    struct left left;
+    if (open_left(request, offsetof(struct store_job, frozen), &left, &problem))
+        reply_left(request, &left);
+    else
+        reply_problem(request, &problem);
 }
 
 /* --- the list ------------------------------------------------------------- */

@@ -5,7 +5,7 @@ EXTRA_DIST += tests/unit/api.h tests/unit/api_spec.h
 
 check_PROGRAMS += tests/unit/test_api_eta tests/unit/test_api_header \
 	tests/unit/test_api_job tests/unit/test_api_json \
-	tests/unit/test_api_lists tests/unit/test_api_openapi \
+	tests/unit/test_api_lists tests/unit/test_api_markdown tests/unit/test_api_openapi \
 	tests/unit/test_api_problem tests/unit/test_api_report \
 	tests/unit/test_api_route tests/unit/test_api_spec
 
@@ -30,6 +30,12 @@ tests_unit_test_api_lists_SOURCES = tests/unit/test_api_lists.c
 tests_unit_test_api_lists_CPPFLAGS = $(API_UNIT_CPPFLAGS)
 tests_unit_test_api_lists_LDADD = $(API_UNIT_LDADD)
 tests_unit_test_api_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+
+# As above.
+tests_unit_test_api_markdown_SOURCES = tests/unit/test_api_markdown.c
+tests_unit_test_api_markdown_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_markdown_LDADD = $(API_UNIT_LDADD)
+tests_unit_test_api_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 tests_unit_test_api_openapi_SOURCES = tests/unit/test_api_openapi.c
 tests_unit_test_api_openapi_CPPFLAGS = $(API_UNIT_CPPFLAGS)

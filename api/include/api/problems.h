@@ -37,6 +37,8 @@ PROBLEM(HOST_NOT_ALLOWED, "host_not_allowed", 403, false,
 PROBLEM(NOT_FOUND, "not_found", 404, false, "there is no such resource")
 PROBLEM(METHOD_NOT_ALLOWED, "method_not_allowed", 405, false,
         "the resource does not know this method")
+PROBLEM(NOT_ACCEPTABLE, "not_acceptable", 406, false,
+        "the resource has no form that the Accept header takes")
 PROBLEM(NOT_FINISHED, "not_finished", 409, true, "the job has not ended yet")
 PROBLEM(FAILED, "failed", 409, false, "the job failed and has no model")
 PROBLEM(ACCURACY, "accuracy", 409, false,

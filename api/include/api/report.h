@@ -11,6 +11,9 @@
 #include "qdq.h"
 
 char *api_report_encode(const struct qdq_report *report);
+/* The text of api_report_encode() as Markdown, for people. Names stand there as they are,
+   whatever is in them. NULL also for what is no JSON. */
+char *api_report_markdown(const char *json, size_t len);
 /*
  * Is the model what the spec's accept asks for? If not, the problem ACCURACY names the
  * first output, figure and bound that were missed, and how many more there are.

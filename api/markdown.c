@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report for people: from its JSON to Markdown (CommonMark with GitHub's tables). */
+#include "config.h"
+#include "api/report.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+enum { WORST_LAYERS = 10 };
+
+/* --- text ----------------------------------------------------------------- */
+
+struct text {
+    char *data;
+    size_t len, capacity;
+    bool failed; /* memory is full; nothing more is added */
+};
+
+static void
+add(struct text *text, const char *piece, size_t len)
+{
+    if (text->len + len + 1 > text->capacity) {
+        size_t capacity = 2 * (text->len + len) + 256;
+        char *grown = text->failed ? NULL : realloc(text->data, capacity);
+        text->failed = !grown;
+        if (!grown)
+            return;
+        text->data = grown;
+        text->capacity = capacity;
+    }
+    memcpy(text->data + text->len, piece, len);
+    text->len += len;
+    text->data[text->len] = '\0';
+}
+
+static void
+add_plain(struct text *text, const char *piece)
+{
+    add(text, piece, strlen(piece));
+}
+
+static bool
+is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/*
+ * Adds text of strangers so that it stands there as it is, in one line and one cell. "_"
+ * within a word means nothing to a reader and stays readable.
+ */
+static void
+add_escaped(struct text *text, const char *piece)
+{
+    bool in_word = false;
+    for (; *piece; piece++) {
+        bool underscore = *piece == '_' && in_word;
+        if ((unsigned char)*piece < ' ' || *piece == 0x7f) {
+            add_plain(text, " ");
+        } else {
+            if (!underscore && strchr("\\`*_[]<>|~&", *piece))
+                add_plain(text, "\\");
+            add(text, piece, 1);
+        }
+        in_word = underscore || is_word(*piece);
+    }
+}
+
+static void
+add_number(struct text *text, double value)
+{
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.6g", value);
+    add_plain(text, digits);
+}
+
+/* A value as it stands in a cell; what is null or absent is a dash. */
+static void
+add_value(struct text *text, const json_t *value)
+{
+    char digits[32];
+    switch (value ? json_typeof(value) : JSON_NULL) {
+    case JSON_STRING:
+        add_escaped(text, json_string_value(value));
+        break;
+    case JSON_INTEGER:
+        snprintf(digits, sizeof digits, "%lld", (long long)json_integer_value(value));
+        add_plain(text, digits);
+        break;
+    case JSON_REAL:
+        add_number(text, json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        add_plain(text, json_is_true(value) ? "yes" : "no");
+        break;
+    default:
+        add_plain(text, "-");
+    }
+}
+
+/* --- tables --------------------------------------------------------------- */
+
+struct column {
+    const char *title, *member;
+    bool is_number; /* stands to the right */
+};
+
+#define N_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
+
+static void
+add_title(struct text *text, const char *title)
+{
+    add_plain(text, "\n## ");
+    add_plain(text, title);
+    add_plain(text, "\n\n");
+}
+
+static void
+begin_table(struct text *text, const struct column *columns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        add_plain(text, i == 0 ? "| " : " | ");
+        add_plain(text, columns[i].title);
+    }
+    add_plain(text, " |\n|");
+    for (size_t i = 0; i < n; i++)
+        add_plain(text, columns[i].is_number ? " ---: |" : " --- |");
+    add_plain(text, "\n");
+}
+
+static void
+add_row(struct text *text, const struct column *columns, size_t n, const json_t *row)
+{
+    for (size_t i = 0; i < n; i++) {
+        add_plain(text, i == 0 ? "| " : " | ");
+        add_value(text, json_object_get(row, columns[i].member));
+    }
+    add_plain(text, " |\n");
+}
+
+/* A chapter of the rows of an array; nothing when there are none. */
+static void
+add_table(struct text *text, const char *title, const json_t *rows,
+          const struct column *columns, size_t n)
+{
+    if (json_array_size(rows) == 0)
+        return;
+    add_title(text, title);
+    begin_table(text, columns, n);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        add_row(text, columns, n, json_array_get(rows, i));
+}
+
+/* --- chapters ------------------------------------------------------------- */
+
+static void
+add_fact(struct text *text, const char *name, const json_t *value)
+{
+    if (!value || json_is_null(value))
+        return;
+    add_plain(text, "- ");
+    add_plain(text, name);
+    add_plain(text, ": ");
+    add_value(text, value);
+    add_plain(text, "\n");
+}
+
+static void
+add_head(struct text *text, const json_t *report)
+{
+    const json_t *model = json_object_get(report, "model");
+    const json_t *calibration = json_object_get(report, "calibration");
+    add_plain(text, "# Quantization report\n\n");
+    add_fact(text, "model", json_object_get(model, "name"));
+    add_fact(text, "model id", json_object_get(model, "id"));
+    add_fact(text, "producer", json_object_get(model, "producer"));
+    add_fact(text, "opset", json_object_get(model, "opset"));
+    add_fact(text, "nodes", json_object_get(model, "nodes"));
+    add_fact(text, "calibration data", json_object_get(calibration, "id"));
+    add_fact(text, "calibration samples", json_object_get(calibration, "samples"));
+    add_fact(text, "device", json_object_get(report, "device"));
+    add_fact(text, "engine", json_object_get(report, "engine"));
+}
+
+static void
+add_summary(struct text *text, const json_t *report)
+{
+    static const struct column columns[] = {
+        {"layers", "layers", true},
+        {"quantized layers", "quantized_layers", true},
+        {"Q/DQ pairs", "qdq_pairs", true},
+        {"bytes before", "size_before", true},
+        {"bytes after", "size_after", true},
+    };
+    const json_t *summary = json_object_get(report, "summary");
+    double before = json_number_value(json_object_get(summary, "size_before"));
+    double after = json_number_value(json_object_get(summary, "size_after"));
+    add_title(text, "Summary");
+    begin_table(text, columns, N_COLUMNS(columns));
+    add_row(text, columns, N_COLUMNS(columns), summary);
+    if (before > 0 && after > 0) {
+        char line[64];
+        snprintf(line, sizeof line, "\nThe file has %.1f %% of its size.\n",
+                 100 * after / before);
+        add_plain(text, line);
+    }
+}
+
+/* Ascending; layers that are equal (null) come last. */
+static int
+compare_layers(const void *a, const void *b)
+{
+    const json_t *left = json_object_get(*(json_t *const *)a, "sqnr_db");
+    const json_t *right = json_object_get(*(json_t *const *)b, "sqnr_db");
+    if (!json_is_number(left) || !json_is_number(right))
+        return json_is_number(right) - json_is_number(left);
+    double x = json_number_value(left), y = json_number_value(right);
+    return (x > y) - (x < y);
+}
+
+static void
+add_worst_layers(struct text *text, const json_t *layers)
+{
+    static const struct column columns[] = {{"layer", "name", false},
+                                            {"SQNR (dB)", "sqnr_db", true}};
+    size_t n = json_array_size(layers);
+    json_t **rows = calloc(n + 1, sizeof *rows);
+    if (!rows)
+        text->failed = true;
+    if (!rows || n == 0) {
+        free(rows);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        rows[i] = json_array_get(layers, i);
+    qsort(rows, n, sizeof *rows, compare_layers);
+    add_title(text, "Worst layers");
+    begin_table(text, columns, N_COLUMNS(columns));
+    for (size_t i = 0; i < n && i < WORST_LAYERS; i++)
+        add_row(text, columns, N_COLUMNS(columns), rows[i]);
+    free(rows);
+}
+
+static void
+add_evaluation(struct text *text, const json_t *report)
+{
+    static const struct column outputs[] = {
+        {"output", "name", false},
+        {"SQNR (dB)", "sqnr_db", true},
+        {"cosine", "cosine", true},
+        {"largest error", "max_abs_error", true},
+        {"same top 1", "top1_agreement", true},
+    };
+    static const struct column missed[] = {
+        {"output", "output", false},
+        {"bound", "gate", false},
+        {"asked", "bound", true},
+        {"found", "value", true},
+    };
+    const json_t *evaluation = json_object_get(report, "evaluation");
+    const json_t *samples = json_object_get(evaluation, "samples");
+    add_table(text, "Missed", json_object_get(evaluation, "missed"), missed,
+              N_COLUMNS(missed));
+    add_table(text, "Outputs", json_object_get(evaluation, "outputs"), outputs,
+              N_COLUMNS(outputs));
+    if (json_is_integer(samples)) {
+        add_plain(text, "\nFloat against quantized, on this many samples: ");
+        add_value(text, samples);
+        add_plain(text, ". No SQNR: both are equal.\n");
+    }
+    add_worst_layers(text, json_object_get(evaluation, "layers"));
+}
+
+static void
+add_what_ifs(struct text *text, const json_t *report)
+{
+    static const struct column costs[] = {
+        {"layer", "name", false},
+        {"SQNR (dB) with it alone", "sqnr_db_alone", true},
+        {"gain (dB) without it", "gain_db", true},
+    };
+    const json_t *search = json_object_get(report, "search");
+    const json_t *layers = json_object_get(search, "float_layers");
+    add_table(text, "Sensitivity", json_object_get(report, "sensitivity"), costs,
+              N_COLUMNS(costs));
+    if (!json_is_object(search))
+        return;
+    add_title(text, "Search");
+    add_fact(text, "goal reached", json_object_get(search, "met"));
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        add_fact(text, "left in float", json_array_get(layers, i));
+}
+
+static void
+add_tensors(struct text *text, const json_t *report)
+{
+    static const struct column tensors[] = {
+        {"tensor", "name", false},    {"min", "min", true},
+        {"max", "max", true},         {"scale", "scale", true},
+        {"zero", "zero_point", true}, {"method", "method", false},
+        {"samples", "samples", true},
+    };
+    static const struct column weights[] = {
+        {"weight", "name", false},
+        {"layer", "layer", false},
+        {"axis", "axis", true},
+        {"type", "dtype", false},
+        {"granularity", "granularity", false},
+    };
+    add_table(text, "Tensors", json_object_get(report, "tensors"), tensors,
+              N_COLUMNS(tensors));
+    add_table(text, "Weights", json_object_get(report, "weights"), weights,
+              N_COLUMNS(weights));
+}
+
+static void
+add_timings(struct text *text, json_t *report)
+{
+    static const struct column columns[] = {{"stage", NULL, false},
+                                            {"seconds", NULL, true}};
+    json_t *timings = json_object_get(report, "timings");
+    const char *stage;
+    json_t *seconds;
+    if (json_object_size(timings) == 0)
+        return;
+    add_title(text, "Timings");
+    begin_table(text, columns, N_COLUMNS(columns));
+    json_object_foreach (timings, stage, seconds) {
+        add_plain(text, "| ");
+        add_escaped(text, stage);
+        add_plain(text, " | ");
+        add_value(text, seconds);
+        add_plain(text, " |\n");
+    }
+}
+
+static void
+add_report(struct text *text, json_t *report)
+{
+    static const struct column warnings[] = {
+        {"code", "code", false},
+        {"node", "node", false},
+        {"detail", "detail", false},
+    };
+    add_head(text, report);
+    add_summary(text, report);
+    add_evaluation(text, report);
+    add_what_ifs(text, report);
+    add_table(text, "Warnings", json_object_get(report, "warnings"), warnings,
+              N_COLUMNS(warnings));
+    add_tensors(text, report);
+    add_timings(text, report);
+}
+
+char *
+api_report_markdown(const char *json, size_t len)
+{
+    struct text text = {0};
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    json_t *report = plain ? json_loadb(json, len, 0, NULL) : NULL;
+    if (report) {
+        locale_t saved = uselocale(plain);
+        add_report(&text, report);
+        uselocale(saved);
+    }
+    json_decref(report);
+    if (plain)
+        freelocale(plain);
+    if (report && !text.failed)
+        return text.data;
+    free(text.data);
+    return NULL;
+}
