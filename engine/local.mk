@@ -101,6 +101,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/dtypes.h \
 	engine/tbl/layers.h \
 	engine/tbl/types.h \
+	engine/whatif/hunt.c engine/whatif/hunt.h \
 	engine/whatif/refine.c \
 	engine/whatif/search.c \
 	engine/whatif/sensitivity.c \

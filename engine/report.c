@@ -73,13 +73,24 @@ source_of(const struct qdqi_job *job)
     return known && job->calibrated_samples == 0 ? known : job->work->dataset_id;
 }
 
+/* What was asked of this job alone: its answers are in the other members. */
+static void
+forget_questions(struct qdq_spec *frozen)
+{
+    struct qdq_spec none;
+    qdq_spec_init(&none);
+    frozen->search = none.search;
+    frozen->sensitivity_samples = none.sensitivity_samples;
+}
+
 enum qdq_code
 qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdq_work *work = job->work;
     struct qdq_given_range *ranges = NULL;
     struct qdq_spec *frozen =
-        copy_spec(job->arena, work->spec, job->plan->view.n_tensors, &ranges);
+        copy_spec(job->arena, job->searched ? job->searched : work->spec,
+                  job->plan->view.n_tensors, &ranges);
     const char *source = source_of(job);
     job->source = source ? qdqi_arena_strdup(job->arena, source) : NULL;
     if (!frozen || (source && !job->source))
@@ -88,6 +99,7 @@ qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
     if (code)
         return code;
     frozen->calibration.source = job->source;
+    forget_questions(frozen);
     job->report->view.frozen = frozen;
     job->spec_digest = work->freeze ? work->freeze(work->freeze_arg, frozen) : NULL;
     return work->freeze && !job->spec_digest ? qdqi_no_memory(err) : QDQ_OK;

@@ -50,7 +50,9 @@ struct qdqi_job {
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
     struct qdqi_whatif *whatif;  /* NULL: nobody has asked */
+    const struct qdq_spec *searched; /* the spec with what a search found, or NULL */
     struct qdqi_warnings warnings;
+    size_t first_scale_warning, n_scale_warnings; /* of those: of choosing scales */
 };
 
 /* engine.c: the runtime, loaded when it is first asked for. RUNTIME_MISSING. */

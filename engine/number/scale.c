@@ -7,6 +7,7 @@
 #include "number/quantize.h"
 
 #include <math.h>
+#include <string.h>
 
 static enum qdq_code
 scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
@@ -167,9 +168,28 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     return QDQ_OK;
 }
 
+/* Scales may be chosen again, with another plan: what the first choice warned of is the
+   second's to say. */
+static void
+forget_warnings(struct qdqi_job *job)
+{
+    struct qdqi_warnings *w = &job->warnings;
+    size_t first = job->first_scale_warning, n = job->n_scale_warnings;
+    if (n > 0)
+        memmove(w->rows + first, w->rows + first + n,
+                (w->n - first - n) * sizeof *w->rows);
+    w->n -= n;
+    job->n_scale_warnings = 0;
+}
+
 enum qdq_code
 qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_error *err)
 {
+    forget_warnings(job);
+    job->first_scale_warning = job->warnings.n;
     enum qdq_code code = scale_activations(job, ret, err);
-    return code ? code : scale_weights(job, ret, err);
+    if (!code)
+        code = scale_weights(job, ret, err);
+    job->n_scale_warnings = job->warnings.n - job->first_scale_warning;
+    return code;
 }

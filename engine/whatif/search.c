@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spec.search: what-ifs tell which layers stay in float; then the plan is made again
+ * with one more entry that names them, as it will be when the frozen spec is run.
+ */
 #include "config.h"
 #include "whatif/whatif.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 bool
 qdqi_search_asked(const struct qdq_spec *spec)
@@ -10,11 +16,242 @@ qdqi_search_asked(const struct qdq_spec *spec)
     return !isnan(spec->search.min_sqnr_db) || !isnan(spec->search.min_top1_agreement);
 }
 
+/* --- scores --------------------------------------------------------------- */
+
+struct search {
+    struct qdqi_job *job;
+    struct qdqi_whatif *w;
+    struct qdqi_trials *trials;
+    int64_t samples;
+};
+
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error *err)
+{
+    struct search *s = arg;
+    for (size_t i = 0; i < qdqi_whatif_layers(s->w); i++)
+        qdqi_whatif_switch(s->w, i, !is_float[i]);
+    enum qdq_code code = qdqi_whatif_run(s->w, s->trials, s->samples, ret, err);
+    if (!code && isnan(ret->top1_agreement) &&
+        !isnan(s->job->work->spec->search.min_top1_agreement))
+        return qdq_error_set(
+            err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, "/search/min_top1_agreement",
+            "no floating output has rows of two or more, whose largest "
+            "could agree");
+    return code;
+}
+
+static void
+expect(void *arg, size_t scores)
+{
+    const struct search *s = arg;
+    qdqi_whatif_expect(s->w, scores * (uint64_t)s->samples);
+}
+
+/* --- the plan once more --------------------------------------------------- */
+
+/* The spec with an entry that leaves the layers alone: by name, so it beats all others.
+ */
+static enum qdq_code
+add_entry(struct qdqi_job *job, const char *const *names, size_t n,
+          struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    struct qdq_spec *copy = qdqi_arena_alloc(job->arena, sizeof *copy);
+    struct qdq_layer_entry *entries =
+        qdqi_arena_array(job->arena, spec->n_layers + 1, sizeof *entries);
+    if (!copy || !entries)
+        return qdqi_no_memory(err);
+    if (spec->n_layers)
+        memcpy(entries, spec->layers, spec->n_layers * sizeof *entries);
+    entries[spec->n_layers] = (struct qdq_layer_entry){
+        .by = QDQ_BY_NAME, .names = names, .n_names = n, .is_list = true};
+    *copy = *spec;
+    copy->layers = entries;
+    copy->n_layers = spec->n_layers + 1;
+    job->searched = copy;
+    return QDQ_OK;
+}
+
+static bool
+same_layer(const struct qdq_layer *a, const struct qdq_layer *b)
+{
+    if (a->node != b->node || a->n_inputs != b->n_inputs ||
+        a->weight_input != b->weight_input || a->weight_axis != b->weight_axis)
+        return false;
+    for (size_t i = 0; i < a->n_inputs; i++)
+        if (a->quantized_inputs[i] != b->quantized_inputs[i])
+            return false;
+    return true;
+}
+
+/* A script sees which layers the spec names, and may do another thing for it. */
+static enum qdq_code
+compare_plans(const struct qdq_plan_view *before, const struct qdq_plan_view *after,
+              const struct qdqi_map *names, struct qdq_error *err)
+{
+    for (size_t i = 0; i < before->n_layers && i < after->n_layers; i++) {
+        const struct qdq_layer *a = &before->layers[i], *b = &after->layers[i];
+        bool is_float = qdqi_map_get(names, a->name);
+        bool same =
+            is_float ? b->n_inputs == 0 && b->weight_input < 0 : same_layer(a, b);
+        if (!same)
+            return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NODE, a->name,
+                                 "when the layers that the search leaves in float are "
+                                 "named, the cases plan another thing for '%s'",
+                                 a->name);
+        if (is_float) /* in the plan's own memory */
+            ((struct qdq_layer *)(uintptr_t)b)->reason = "search";
+    }
+    return QDQ_OK;
+}
+
+/* Ranges go by the plan's activations: those of the new one are among the old. */
+static enum qdq_code
+carry_ranges(struct qdqi_job *job, const struct qdq_plan_view *before,
+             const struct qdq_plan_view *after, struct qdq_error *err)
+{
+    struct qdqi_map *old = qdqi_map_new(job->scratch);
+    size_t n = after->n_tensors;
+    struct qdqi_range *ranges = qdqi_arena_array(job->arena, n, sizeof *ranges);
+    const char **methods = qdqi_arena_array(job->arena, n, sizeof *methods);
+    bool ok = old && ranges && methods;
+    for (size_t i = 0; ok && i < before->n_tensors; i++)
+        ok = qdqi_map_put(old, before->tensors[i], &job->ranges[i]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const struct qdqi_range *range = qdqi_map_get(old, after->tensors[i]);
+        if (!range)
+            return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_TENSOR, after->tensors[i],
+                                 "tensor '%s' has no range", after->tensors[i]);
+        ranges[i] = *range;
+        methods[i] = job->methods[range - job->ranges];
+    }
+    job->ranges = ranges;
+    job->methods = methods;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+plan_again(struct qdqi_job *job, const char *const *names, size_t n,
+           struct qdqi_scales *scales, struct qdq_error *err)
+{
+    struct qdq_plan *before = job->plan, *after = NULL;
+    struct qdqi_map *is_float = qdqi_map_new(job->scratch);
+    bool ok = is_float;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = qdqi_map_put(is_float, names[i], job);
+    enum qdq_code code = ok ? add_entry(job, names, n, err) : qdqi_no_memory(err);
+    if (code || (code = qdq_plan_make(job->engine->catalog, job->model, job->searched,
+                                      &after, err)))
+        return code;
+    if (!(code = compare_plans(&before->view, &after->view, is_float, err)))
+        code = carry_ranges(job, &before->view, &after->view, err);
+    if (code) {
+        qdq_plan_free(&after);
+        return code;
+    }
+    qdqi_whatif_close(job); /* it works on the plan of before */
+    job->plan = job->report->plan = after;
+    qdq_plan_free(&before);
+    return qdqi_choose_scales(job, scales, err);
+}
+
+/* --- the report ----------------------------------------------------------- */
+
+static const char *
+name_of(const struct search *s, size_t layer, bool *ok)
+{
+    if (layer == SIZE_MAX)
+        return NULL;
+    const char *name =
+        qdqi_arena_strdup(s->job->arena, qdqi_whatif_layer(s->w, layer)->name);
+    *ok = *ok && name;
+    return name;
+}
+
+/* The names are the report's own: the plan is made again. */
+static enum qdq_code
+report(const struct search *s, const struct qdqi_hunt *h,
+       struct qdq_search_report **ret, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = s->job->arena;
+    struct qdq_search_report *r = qdqi_arena_alloc(arena, sizeof *r);
+    const char **names = qdqi_arena_array(arena, h->n_float, sizeof *names);
+    struct qdq_search_step *steps = qdqi_arena_array(arena, h->n_steps, sizeof *steps);
+    bool ok = r && names && steps;
+    size_t n = 0;
+    for (size_t i = 0; ok && i < h->n; i++)
+        if (h->is_float[i])
+            names[n++] = name_of(s, i, &ok);
+    for (size_t i = 0; ok && i < h->n_steps; i++)
+        steps[i] = (struct qdq_search_step){
+            h->steps[i].n_float, name_of(s, h->steps[i].layer, &ok),
+            h->steps[i].score.sqnr_db, h->steps[i].score.top1_agreement};
+    if (!ok)
+        return qdqi_no_memory(err);
+    *r = (struct qdq_search_report){.samples = s->samples,
+                                    .met = h->met,
+                                    .n_layers = n,
+                                    .n_steps = h->n_steps,
+                                    .layers = names,
+                                    .steps = steps};
+    s->job->report->view.search = *ret = r;
+    return QDQ_OK;
+}
+
+static void
+say_bound(char *text, size_t size, const char *name, double wanted, double is)
+{
+    size_t len = strlen(text);
+    if (!isnan(wanted) && !(is >= wanted) && len < size)
+        snprintf(text + len, size - len, "%s%s %.4g, not %.4g", *text ? ", " : "", name,
+                 is, wanted);
+}
+
+static enum qdq_code
+warn_missed(const struct search *s, const struct qdq_search_report *r,
+            struct qdq_error *err)
+{
+    const struct qdq_search *goal = &s->job->work->spec->search;
+    const struct qdq_search_step *last = &r->steps[r->n_steps - 1];
+    char text[160] = "";
+    if (r->met)
+        return QDQ_OK;
+    say_bound(text, sizeof text, "sqnr_db", goal->min_sqnr_db, last->sqnr_db);
+    say_bound(text, sizeof text, "top1_agreement", goal->min_top1_agreement,
+              last->top1_agreement);
+    return qdqi_warn(&s->job->warnings, s->job->arena, err, "search_goal_missed", NULL,
+                     "the goal of the search was not reached with %lld layers in "
+                     "float: %s",
+                     (long long)goal->max_float_layers, text);
+}
+
 enum qdq_code
 qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
 {
-    (void)job;
-    (void)scales;
-    (void)err;
-    return QDQ_OK;
+    const struct qdq_spec *spec = job->work->spec;
+    struct search s = {.job = job, .samples = spec->search.samples};
+    struct qdq_search_report *found = NULL;
+    enum qdq_code code;
+    if (!qdqi_search_asked(spec))
+        return QDQ_OK;
+    if ((code = qdqi_whatif_get(job, scales, &s.w, err)))
+        return code;
+    qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
+    if ((code = qdqi_trials_get(s.w, "/search", &s.trials, err)))
+        return code;
+    if (s.samples > qdqi_trials_samples(s.trials))
+        s.samples = qdqi_trials_samples(s.trials);
+    struct qdqi_hunt hunt = {.n = qdqi_whatif_layers(s.w),
+                             .goal = &spec->search,
+                             .arena = job->scratch,
+                             .arg = &s,
+                             .score = score,
+                             .expect = expect};
+    if ((code = qdqi_hunt(&hunt, err)) || (code = report(&s, &hunt, &found, err)) ||
+        (code = warn_missed(&s, found, err)) || found->n_layers == 0)
+        return code;
+    return plan_again(job, found->layers, found->n_layers, scales, err);
 }

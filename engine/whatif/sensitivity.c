@@ -124,6 +124,5 @@ qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
         return code;
     job->report->view.sensitivity = r.rows;
     job->report->view.n_sensitivity = qdqi_whatif_layers(r.w);
-    job->report->view.what_ifs = qdqi_whatif_runs(r.w);
     return QDQ_OK;
 }

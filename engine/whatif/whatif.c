@@ -120,6 +120,7 @@ qdqi_whatif_close(struct qdqi_job *job)
 {
     if (!job->whatif)
         return;
+    job->report->view.what_ifs = job->whatif->runs;
     qdqi_trials_close(&job->whatif->trials);
     qdqi_session_close(&job->whatif->session);
     job->whatif = NULL; /* lies in the arena */
@@ -170,10 +171,10 @@ qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples)
     w->total = samples;
 }
 
-int64_t
-qdqi_whatif_runs(const struct qdqi_whatif *w)
+void
+qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
 {
-    return w->runs;
+    w->total = w->done + samples;
 }
 
 enum qdq_code

@@ -9,19 +9,15 @@
 #define QDQI_WHATIF_H
 
 #include "stages.h"
-
-/* How good the outputs are: those of the worst one that is floating. */
-struct qdqi_score {
-    double sqnr_db;        /* -inf where there is no such figure */
-    double top1_agreement; /* NaN: no output has rows of two or more */
-};
+#include "whatif/hunt.h"
 
 struct qdqi_whatif;
 struct qdqi_trials;
 
 /*
  * The job's, opened when it is first asked for, with these scales, which are borrowed.
- * All is off. It lives until qdqi_whatif_close(). RUNTIME_MISSING, RUN_FAILED.
+ * All is off. It lives until qdqi_whatif_close(), which tells the report how many runs of
+ * the model it took. RUNTIME_MISSING, RUN_FAILED.
  */
 enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
                               struct qdqi_whatif **ret,
@@ -41,8 +37,8 @@ void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale);
 /* The stage whose progress the runs to come are, and how many samples they will take,
    as far as that is known. */
 void qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples);
-/* Runs of the model until now. */
-int64_t qdqi_whatif_runs(const struct qdqi_whatif *w);
+/* That so many are still to come. */
+void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);
 
 /*
  * Runs the samples with all switched off and keeps what comes out; all stays off.

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The noise of layers adds up, nearly: what one layer's staying in float takes away
+ * hardly depends on the others. So a gain that was measured some steps ago tells where
+ * to look, and only the best are measured again.
+ */
+#include "config.h"
+#include "whatif/hunt.h"
+
+#include <math.h>
+
+enum { TRIES = 8 }; /* layers that are measured again at each step, at least */
+
+/* A hunt under way. */
+struct pack {
+    struct qdqi_hunt *h;
+    struct qdqi_score *scores; /* by layer: with that one more, when last measured */
+    double *gains;             /* by layer: of noise, likewise */
+    size_t *order;             /* layers, by gain */
+    double noise;              /* of what there is */
+};
+
+static bool
+is_met(const struct qdq_search *goal, struct qdqi_score score)
+{
+    return (isnan(goal->min_sqnr_db) || score.sqnr_db >= goal->min_sqnr_db) &&
+           (isnan(goal->min_top1_agreement) ||
+            score.top1_agreement >= goal->min_top1_agreement);
+}
+
+/* Relative to the signal; finite. */
+static double
+noise_of(struct qdqi_score score)
+{
+    return fmin(pow(10, -score.sqnr_db / 10), 1e30);
+}
+
+static bool
+may_take_more(const struct qdqi_hunt *h)
+{
+    return h->n_float < h->n && (h->goal->max_float_layers == QDQ_NO_LIMIT ||
+                                 (int64_t)h->n_float < h->goal->max_float_layers);
+}
+
+/* --- the curve ------------------------------------------------------------ */
+
+static void
+add_step(struct qdqi_hunt *h, size_t layer, struct qdqi_score score)
+{
+    h->steps[h->n_steps++] = (struct qdqi_hunt_step){h->n_float, layer, score};
+    h->met = is_met(h->goal, score);
+}
+
+static void
+change(struct qdqi_hunt *h, size_t layer, bool is_float)
+{
+    h->is_float[layer] = is_float;
+    h->n_float += is_float ? 1 : (size_t)-1;
+}
+
+/* --- forward -------------------------------------------------------------- */
+
+/* The layers still to be had, by gain, the largest first; equals in their order. */
+static size_t
+sort_layers(struct pack *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->h->n; i++) {
+        size_t k = n;
+        if (p->h->is_float[i])
+            continue;
+        for (; k > 0 && p->gains[p->order[k - 1]] < p->gains[i]; k--)
+            p->order[k] = p->order[k - 1];
+        p->order[k] = i;
+        n++;
+    }
+    return n;
+}
+
+static enum qdq_code
+measure(struct pack *p, size_t layer, struct qdq_error *err)
+{
+    struct qdqi_score *score = &p->scores[layer];
+    p->h->is_float[layer] = true;
+    enum qdq_code code = p->h->score(p->h->arg, p->h->is_float, score, err);
+    p->h->is_float[layer] = false;
+    if (!code)
+        p->gains[layer] = p->noise - noise_of(*score);
+    return code;
+}
+
+/*
+ * The layer to take next: `first` are measured in any case, and further ones as long as
+ * they were better once than the best is now.
+ */
+static enum qdq_code
+find_best(struct pack *p, size_t first, size_t *ret, struct qdq_error *err)
+{
+    size_t n = sort_layers(p);
+    *ret = p->order[0];
+    for (size_t i = 0; i < n; i++) {
+        size_t layer = p->order[i];
+        if (i >= first && p->gains[layer] <= p->gains[*ret])
+            break;
+        enum qdq_code code = measure(p, layer, err);
+        if (code)
+            return code;
+        if (p->gains[layer] > p->gains[*ret])
+            *ret = layer;
+    }
+    return QDQ_OK;
+}
+
+/* Steps that it will take if noise adds up: until the largest gains reach the goal. */
+static size_t
+steps_left(struct pack *p)
+{
+    const struct qdq_search *goal = p->h->goal;
+    size_t n = sort_layers(p), i = 0;
+    struct qdqi_score wanted = {goal->min_sqnr_db, NAN};
+    double noise = p->noise, target = isnan(goal->min_sqnr_db) ? 0 : noise_of(wanted);
+    for (; i < n && noise > target && p->gains[p->order[i]] > 0; i++)
+        noise -= p->gains[p->order[i]];
+    if (goal->max_float_layers != QDQ_NO_LIMIT &&
+        (int64_t)(i + p->h->n_float) > goal->max_float_layers)
+        i = (size_t)goal->max_float_layers - p->h->n_float;
+    return i;
+}
+
+static enum qdq_code
+go_forward(struct pack *p, struct qdq_error *err)
+{
+    struct qdqi_hunt *h = p->h;
+    enum qdq_code code = QDQ_OK;
+    size_t layer;
+    for (size_t first = h->n; !h->met && may_take_more(h); first = TRIES) {
+        if ((code = find_best(p, first, &layer, err)))
+            return code;
+        change(h, layer, true);
+        add_step(h, layer, p->scores[layer]);
+        p->noise = noise_of(p->scores[layer]);
+        h->expect(h->arg, steps_left(p) * TRIES + h->n_float);
+    }
+    return code;
+}
+
+/* --- backward ------------------------------------------------------------- */
+
+/* Quantizes one more layer again, the one that gained least first, if the goal can do
+   without it. */
+static enum qdq_code
+take_back_one(struct pack *p, bool *ret, struct qdq_error *err)
+{
+    struct qdqi_hunt *h = p->h;
+    struct qdqi_score score;
+    *ret = false;
+    /* What was taken later gained less, nearly always. */
+    for (size_t i = h->n_steps; i-- > 1 && !*ret;) {
+        size_t layer = h->steps[i].layer;
+        if (!h->is_float[layer])
+            continue;
+        change(h, layer, false);
+        enum qdq_code code = h->score(h->arg, h->is_float, &score, err);
+        if (code)
+            return code;
+        if (is_met(h->goal, score)) {
+            add_step(h, layer, score);
+            *ret = true;
+        } else {
+            change(h, layer, true);
+        }
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+go_backward(struct pack *p, struct qdq_error *err)
+{
+    bool found = true;
+    enum qdq_code code = QDQ_OK;
+    while (!code && found && p->h->met && p->h->n_float > 1)
+        code = take_back_one(p, &found, err);
+    return code;
+}
+
+enum qdq_code
+qdqi_hunt(struct qdqi_hunt *h, struct qdq_error *err)
+{
+    struct pack p = {.h = h,
+                     .scores = qdqi_arena_array(h->arena, h->n, sizeof *p.scores),
+                     .gains = qdqi_arena_array(h->arena, h->n, sizeof *p.gains),
+                     .order = qdqi_arena_array(h->arena, h->n, sizeof *p.order)};
+    struct qdqi_score score;
+    h->is_float = qdqi_arena_array(h->arena, h->n, sizeof *h->is_float);
+    h->steps = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *h->steps);
+    if (!p.scores || !p.gains || !p.order || !h->is_float || !h->steps)
+        return qdqi_no_memory(err);
+    h->expect(h->arg, h->n + 1);
+    enum qdq_code code = h->score(h->arg, h->is_float, &score, err);
+    if (code)
+        return code;
+    add_step(h, SIZE_MAX, score);
+    p.noise = noise_of(score);
+    if (!h->met && (code = go_forward(&p, err)))
+        return code;
+    return go_backward(&p, err);
+}
