@@ -7,6 +7,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_equalize \
 	tests/unit/test_engine_fake \
 	tests/unit/test_engine_gates \
+	tests/unit/test_engine_hunt \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_observations \

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search for the fewest layers in float, on made-up models of noise: against all
+ * subsets where layers are few, and by what it may and may not do.
+ */
+#include "config.h"
+
+#include "unit.h"
+#include "whatif/hunt.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 40 };
+
+/* Noise of quantized layers adds up; pairs of neighbours have some in common, too. */
+struct made_up {
+    size_t n;
+    double noise[MOST], common[MOST]; /* of i, of i and i + 1 */
+    bool no_top1;
+    size_t scores, expected;
+    int fail_at; /* the score that fails; 0: none */
+};
+
+static double
+noise_of(const struct made_up *m, const bool *is_float)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        if (is_float[i])
+            continue;
+        sum += m->noise[i];
+        if (i + 1 < m->n && !is_float[i + 1])
+            sum += m->common[i];
+    }
+    return sum;
+}
+
+static enum qdq_code
+score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error *err)
+{
+    struct made_up *m = arg;
+    m->scores++;
+    if ((int)m->scores == m->fail_at)
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
+    double noise = noise_of(m, is_float);
+    ret->sqnr_db = noise > 0 ? -10 * log10(noise) : noise == 0 ? INFINITY : -INFINITY;
+    ret->top1_agreement = m->no_top1 ? NAN : 1 - fmin(noise, 1);
+    return QDQ_OK;
+}
+
+static void
+expect(void *arg, size_t scores)
+{
+    struct made_up *m = arg;
+    m->expected = scores;
+}
+
+static struct qdqi_arena *arena;
+
+static struct qdqi_hunt
+hunt_for(struct made_up *m, const struct qdq_search *goal)
+{
+    struct qdq_error err = {0};
+    struct qdqi_hunt hunt = {.n = m->n,
+                             .goal = goal,
+                             .arena = arena,
+                             .arg = m,
+                             .score = score,
+                             .expect = expect};
+    m->scores = 0;
+    ck_assert_int_eq(qdqi_hunt(&hunt, &err), QDQ_OK);
+    return hunt;
+}
+
+static const struct qdq_search no_goal = {NAN, NAN, QDQ_NO_LIMIT, 1};
+
+static struct qdq_search
+sqnr_goal(double db)
+{
+    struct qdq_search goal = no_goal;
+    goal.min_sqnr_db = db;
+    return goal;
+}
+
+/* From a few hundredths to a few thousandths. */
+static void
+make(struct made_up *m, size_t n, uint64_t seed, double common)
+{
+    *m = (struct made_up){.n = n};
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+        double x = (double)(seed >> 11) * 0x1p-53;
+        m->noise[i] = 0.03 * pow(0.1, 2 * x);
+        m->common[i] = common * m->noise[i] * (seed >> 5 & 1 ? 1 : -1);
+    }
+}
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+/* --- what it finds -------------------------------------------------------- */
+
+/* The fewest layers of all subsets. */
+static size_t
+fewest(const struct made_up *m, double goal)
+{
+    size_t best = m->n;
+    for (uint32_t set = 0; set < 1u << m->n; set++) {
+        bool is_float[MOST];
+        size_t k = 0;
+        for (size_t i = 0; i < m->n; i++)
+            k += is_float[i] = set >> i & 1;
+        if (k < best && -10 * log10(fmax(noise_of(m, is_float), 1e-99)) >= goal)
+            best = k;
+    }
+    return best;
+}
+
+START_TEST(noise_that_adds_up_takes_the_fewest)
+{
+    struct made_up m;
+    make(&m, 12, (uint64_t)_i, 0);
+    for (double db = 8; db < 30; db += 1.5) {
+        struct qdq_search goal = sqnr_goal(db);
+        struct qdqi_hunt h = hunt_for(&m, &goal);
+        ck_assert(h.met);
+        ck_assert_uint_eq(h.n_float, fewest(&m, db));
+    }
+}
+END_TEST
+
+/* Noise that layers have in common, or that one layer's takes away: one more at most. */
+START_TEST(noise_in_common_takes_one_more_at_most)
+{
+    struct made_up m;
+    size_t more = 0, all = 0;
+    make(&m, 12, (uint64_t)_i + 100, 0.5);
+    for (double db = 8; db < 30; db += 1.5) {
+        struct qdq_search goal = sqnr_goal(db);
+        struct qdqi_hunt h = hunt_for(&m, &goal);
+        size_t least = fewest(&m, db);
+        ck_assert(h.met);
+        ck_assert_uint_le(h.n_float, least + 1);
+        more += h.n_float - least;
+        all++;
+    }
+    ck_assert_uint_le(more, all / 3);
+}
+END_TEST
+
+/* --- the curve ------------------------------------------------------------ */
+
+START_TEST(steps_tell_what_was_measured)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(20);
+    make(&m, 20, 7, 0.3);
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    bool is_float[MOST] = {false};
+    size_t n = 0;
+    for (size_t i = 0; i < h.n_steps; i++) {
+        const struct qdqi_hunt_step *s = &h.steps[i];
+        if (i == 0) {
+            ck_assert_uint_eq(s->layer, SIZE_MAX);
+        } else {
+            is_float[s->layer] = !is_float[s->layer];
+            n += is_float[s->layer] ? 1 : (size_t)-1;
+        }
+        ck_assert_uint_eq(s->n_float, n);
+        ck_assert_double_eq(s->score.sqnr_db, -10 * log10(noise_of(&m, is_float)));
+    }
+    ck_assert_mem_eq(is_float, h.is_float, m.n);
+    ck_assert_uint_eq(n, h.n_float);
+    ck_assert_double_ge(h.steps[h.n_steps - 1].score.sqnr_db, 20);
+}
+END_TEST
+
+/* Of 40 layers all are measured once, then few. */
+START_TEST(not_all_are_measured_at_each_step)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(18);
+    make(&m, MOST, 3, 0.1);
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_gt(h.n_float, 5);
+    ck_assert_uint_lt(m.scores, MOST + h.n_float * 12);
+    ck_assert_uint_gt(m.expected, 0);
+}
+END_TEST
+
+START_TEST(a_goal_that_is_met_takes_nothing)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(5);
+    make(&m, 12, 1, 0);
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_float, 0);
+    ck_assert_uint_eq(h.n_steps, 1);
+    ck_assert_uint_eq(m.scores, 1);
+    m.n = 0; /* nothing is quantized at all */
+    h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_steps, 1);
+}
+END_TEST
+
+START_TEST(no_more_layers_than_allowed)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(29);
+    make(&m, 12, 1, 0);
+    for (int64_t most = 0; most < 6; most++) {
+        goal.max_float_layers = most;
+        struct qdqi_hunt h = hunt_for(&m, &goal);
+        ck_assert_int_eq((int64_t)h.n_float, most);
+        ck_assert(!h.met);
+        for (size_t i = 1; i < h.n_steps; i++) /* the best that there is */
+            ck_assert_double_gt(h.steps[i].score.sqnr_db, h.steps[i - 1].score.sqnr_db);
+    }
+}
+END_TEST
+
+/* Where nothing less will do. */
+START_TEST(all_layers_where_nothing_less_will_do)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(200);
+    make(&m, 12, 1, 0);
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_float, 12);
+    ck_assert_double_eq(h.steps[h.n_steps - 1].score.sqnr_db, INFINITY);
+}
+END_TEST
+
+/* The first choice is of no use once the second and third are made: it goes back. */
+START_TEST(what_need_not_stay_goes_back)
+{
+    struct made_up m = {
+        .n = 3, .noise = {0.01, 0.002, 0.01}, .common = {0.01, 0.01, 0}};
+    struct qdq_search goal = sqnr_goal(-10 * log10(0.0025));
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_float, 2);
+    ck_assert(h.is_float[0] && !h.is_float[1] && h.is_float[2]);
+    ck_assert_uint_eq(h.steps[1].layer, 1);
+    ck_assert_uint_eq(h.n_steps, 5);
+}
+END_TEST
+
+START_TEST(agreement_is_a_goal_too)
+{
+    struct made_up m;
+    struct qdq_search goal = no_goal;
+    make(&m, 12, 5, 0);
+    goal.min_top1_agreement = 0.98;
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_float, fewest(&m, -10 * log10(0.02)));
+    goal.min_sqnr_db = 25; /* both: the harder one counts */
+    h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert_uint_eq(h.n_float, fewest(&m, 25));
+}
+END_TEST
+
+/* Outputs that are of no use until a layer stays in float. */
+START_TEST(no_figure_is_the_worst_one)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(20);
+    make(&m, 12, 5, 0);
+    m.noise[4] = INFINITY;
+    struct qdqi_hunt h = hunt_for(&m, &goal);
+    ck_assert(h.met);
+    ck_assert(h.is_float[4]);
+    ck_assert_uint_eq(h.steps[1].layer, 4);
+}
+END_TEST
+
+START_TEST(an_error_ends_it)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(25);
+    make(&m, 12, 5, 0);
+    hunt_for(&m, &goal);
+    for (int i = 1, n = (int)m.scores; i <= n; i++) {
+        struct qdq_error err = {0};
+        struct qdqi_hunt hunt = {.n = m.n,
+                                 .goal = &goal,
+                                 .arena = arena,
+                                 .arg = &m,
+                                 .score = score,
+                                 .expect = expect};
+        m.fail_at = i;
+        m.scores = 0;
+        ck_assert_int_eq(qdqi_hunt(&hunt, &err), QDQ_CANCELLED);
+        ck_assert_uint_eq(m.scores, (size_t)i);
+    }
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine_hunt");
+    TCase *t = tcase_create("hunt");
+    suite_add_tcase(s, t);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, noise_that_adds_up_takes_the_fewest, 0, 20);
+    tcase_add_loop_test(t, noise_in_common_takes_one_more_at_most, 0, 20);
+    tcase_add_test(t, steps_tell_what_was_measured);
+    tcase_add_test(t, not_all_are_measured_at_each_step);
+    tcase_add_test(t, a_goal_that_is_met_takes_nothing);
+    tcase_add_test(t, no_more_layers_than_allowed);
+    tcase_add_test(t, all_layers_where_nothing_less_will_do);
+    tcase_add_test(t, what_need_not_stay_goes_back);
+    tcase_add_test(t, agreement_is_a_goal_too);
+    tcase_add_test(t, no_figure_is_the_worst_one);
+    tcase_add_test(t, an_error_ends_it);
+    return s;
+}
+
+UNIT_MAIN(suite)
