@@ -64,6 +64,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
 	engine/number/fake.c engine/number/fake.h \
+	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/integers.c engine/number/integers.h \
 	engine/number/minmax.c engine/number/minmax.h \

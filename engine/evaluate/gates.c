@@ -129,8 +129,8 @@ check_named(const struct qdq_spec *spec, const struct qdq_model_info *model,
 }
 
 /*
- * Each output that something is asked of is float32, as far as the model says. *ret_any:
- * is there one?
+ * Each output that something is asked of is float32 or float16, as far as the model says.
+ * *ret_any: is there one?
  */
 static enum qdq_code
 check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
@@ -144,11 +144,12 @@ check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
             (*output->dtype && !is_floating(output->dtype)))
             continue;
         *ret_any = true;
-        if (*output->dtype && strcmp(output->dtype, "float32") != 0)
+        if (*output->dtype && strcmp(output->dtype, "float32") != 0 &&
+            strcmp(output->dtype, "float16") != 0)
             return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/accept",
                                  "output '%.128s' is %s, and this version compares "
-                                 "float32 alone; a gate of its own that is empty "
-                                 "leaves it out",
+                                 "float32 and float16; a gate of its own that is "
+                                 "empty leaves it out",
                                  output->name, output->dtype);
     }
     return QDQ_OK;

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "number/integers.h"
 
+#include "number/half.h"
 #include "number/quantize.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ struct step {
 
 struct integers {
     struct qdqi_made made; /* first: the caller's pointer */
+    enum qdqi_dtype dtype;
     const uint8_t *bytes;
     const float *scales;
     size_t n_rows; /* rows of the last step */
@@ -73,6 +75,17 @@ float_at(const uint8_t *bytes, size_t i)
 }
 
 static void
+quantize_halves(const uint8_t *bytes, const float *scales, const struct step *step,
+                size_t n, int8_t *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x;
+        qdqi_floats_of_halves(&x, bytes + i * step->elements * sizeof(uint16_t), 1);
+        ret[i] = (int8_t)qdqi_quantized(x, scales[i * step->scales]);
+    }
+}
+
+static void
 quantize_run(const uint8_t *bytes, const float *scales, const struct step *step,
              size_t n, int8_t *ret)
 {
@@ -116,9 +129,9 @@ write_row(const struct integers *it, size_t row, struct output *out,
         if (out->used == PIECE && (code = flush(out, err)))
             return code;
         n = step->n - i < PIECE - out->used ? step->n - i : PIECE - out->used;
-        quantize_run(it->bytes + (element + i * step->elements) * sizeof(float),
-                     it->scales + scale + i * step->scales, step, n,
-                     out->piece + out->used);
+        (it->dtype == QDQI_FLOAT16 ? quantize_halves : quantize_run)(
+            it->bytes + (element + i * step->elements) * qdqi_dtype_size(it->dtype),
+            it->scales + scale + i * step->scales, step, n, out->piece + out->used);
         out->used += n;
     }
     return QDQ_OK;
@@ -146,6 +159,7 @@ qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w, int a
     if (!it || !(it->steps = qdqi_arena_array(arena, w->rank + 1, sizeof *it->steps)))
         return NULL;
     it->made.write = write_integers;
+    it->dtype = w->dtype;
     it->bytes = w->bytes;
     it->scales = scales;
     if (w->n)

@@ -10,7 +10,7 @@
 #include "model/constant.h"
 
 /*
- * The int8 elements of a float32 weight, in C order, with one scale for each index of
+ * The int8 elements of a float32 or float16 weight, in C order, with one scale for each index of
  * `axis`, or a single one for axis -1. In the arena; the weight's bytes, its shape and
  * the scales are borrowed. NULL: out of memory.
  */

@@ -2,6 +2,7 @@
 /* The scale with the least squared error, by trying: each candidate's error is that of
    all elements, exact but for the rounding of the sum. */
 #include "config.h"
+#include "number/half.h"
 #include "number/quantize.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@ enum {
 
 /* A channel's elements: runs of `inner`, from the start of one to the next `step`. */
 struct channel {
+    enum qdqi_dtype dtype;
     const uint8_t *bytes;
     size_t n, inner, step;
     float *piece;    /* of the elements that were gathered last */
@@ -33,8 +35,9 @@ gather(struct channel *c, size_t from, size_t n)
     for (size_t i = 0, count; i < n; i += count) {
         size_t run = (from + i) / c->inner, at = (from + i) % c->inner;
         count = c->inner - at < n - i ? c->inner - at : n - i;
-        memcpy(c->piece + i, c->bytes + (run * c->step + at) * sizeof *c->piece,
-               count * sizeof *c->piece);
+        qdqi_load_floats(c->piece + i, c->dtype,
+                         c->bytes + (run * c->step + at) * qdqi_dtype_size(c->dtype),
+                         count);
     }
 }
 
@@ -89,7 +92,7 @@ static void
 try_share(struct channel *c, float scale, int share, struct best *best)
 {
     double part = (double)share / (COARSE * FINE);
-    float candidate = qdqi_symmetric_scale((double)scale * QDQI_INT8_MAX * part);
+    float candidate = qdqi_scale_of(c->dtype, (double)scale * QDQI_INT8_MAX * part);
     if (!(candidate < scale)) /* the smallest that there is */
         return;
     double error = channel_error(c, candidate, best->error);
@@ -117,7 +120,8 @@ qdqi_weight_narrow(const struct qdqi_constant *w, int axis, float *scales, size_
 {
     bool fill = qdqi_constant_is_fill(w);
     size_t of = fill ? 1 : n; /* a fill's channels are all alike */
-    struct channel c = {.n = of && w->n ? (fill ? 1 : w->n / of) : 0};
+    struct channel c = {.dtype = w->dtype,
+                        .n = of && w->n ? (fill ? 1 : w->n / of) : 0};
     if (!c.n)
         return QDQ_OK;
     c.inner = of > 1 ? qdqi_weight_inner(w, axis) : c.n;
@@ -126,7 +130,7 @@ qdqi_weight_narrow(const struct qdqi_constant *w, int axis, float *scales, size_
     if (!c.piece)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < of; i++) {
-        c.bytes = w->bytes + i * c.inner * sizeof *c.piece;
+        c.bytes = w->bytes + i * c.inner * qdqi_dtype_size(w->dtype);
         c.gathered = SIZE_MAX;
         scales[i] = least_error(&c, scales[i]);
     }

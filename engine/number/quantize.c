@@ -2,6 +2,7 @@
 #include "config.h"
 #include "number/quantize.h"
 
+#include "number/half.h"
 #include "number/minmax.h"
 
 #include <float.h>
@@ -16,6 +17,14 @@ qdqi_symmetric_scale(double amax)
         return 1;
     double scale = amax / QDQI_INT8_MAX;
     return scale < (double)FLT_MIN ? FLT_MIN : (float)scale;
+}
+
+float
+qdqi_scale_of(enum qdqi_dtype dtype, double amax)
+{
+    if (dtype != QDQI_FLOAT16 || amax == 0)
+        return qdqi_symmetric_scale(amax);
+    return qdqi_normal_half(amax / QDQI_INT8_MAX);
 }
 
 size_t
@@ -50,11 +59,37 @@ channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channe
         }
 }
 
+enum { PIECE = 4096 }; /* elements that are converted at a time */
+
+/* The same of halves: a piece has elements of one channel, or of rows of channels. */
+static void
+half_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
+{
+    float piece[PIECE];
+    size_t n = qdqi_constant_is_fill(w) ? 1 : w->n;
+    size_t inner = channels > 1 && n > 1 ? qdqi_weight_inner(w, axis) : n;
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < PIECE ? n - at : PIECE;
+        qdqi_load_floats(piece, w->dtype, w->bytes + at * 2, m);
+        for (size_t i = 0; i < m; i++) {
+            float x = fabsf(piece[i]), *to = &amax[(at + i) / inner % channels];
+            if (!(x <= *to)) /* also when x is NaN */
+                *to = x;
+        }
+    }
+    for (size_t i = 1; qdqi_constant_is_fill(w) && i < channels; i++)
+        amax[i] = amax[0];
+}
+
 static void
 find_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
 {
     if (w->n == 0)
         return;
+    if (w->dtype == QDQI_FLOAT16) {
+        half_amax(w, axis, amax, channels);
+        return;
+    }
     if (channels > 1 && !qdqi_constant_is_fill(w)) {
         channel_amax(w, axis, amax, channels);
         return;
@@ -93,9 +128,9 @@ qdqi_weight_scales(const struct qdqi_constant *w, int axis, const char *name,
     float *scratch = qdqi_arena_array(arena, n, sizeof *scratch);
     if (!scales || !scratch)
         return qdqi_no_memory(err);
-    if (w->dtype != QDQI_FLOAT32)
+    if (w->dtype != QDQI_FLOAT32 && w->dtype != QDQI_FLOAT16)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_TENSOR, name,
-                             "weight '%s' is not float32", name);
+                             "weight '%s' is neither float32 nor float16", name);
     find_amax(w, axis, scales, n);
     for (size_t i = 0; i < n; i++)
         if (!isfinite(scales[i]))
@@ -104,7 +139,7 @@ qdqi_weight_scales(const struct qdqi_constant *w, int axis, const char *name,
                                  name, i);
     float dead = median_amax(scales, n, scratch);
     for (size_t i = 0; i < n; i++)
-        scales[i] = qdqi_symmetric_scale((double)(scales[i] > 0 ? scales[i] : dead));
+        scales[i] = qdqi_scale_of(w->dtype, (double)(scales[i] > 0 ? scales[i] : dead));
     *ret = scales;
     *ret_n = n;
     return QDQ_OK;

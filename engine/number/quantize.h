@@ -39,7 +39,15 @@ qdqi_quantized(float x, float scale)
 float qdqi_symmetric_scale(double amax);
 
 /*
- * Scales of a float32 weight: one for each index of `axis`, or a single one for axis
+ * The same for a tensor of that type, whose scale has it, too. float16: the nearest one,
+ * ties to even, but never below the smallest normal nor above the largest. That is at
+ * most 1/2048 off, so what lies at amax is at most 0.07 of a step beyond 127 and rounds
+ * to 127: the range is not clipped.
+ */
+float qdqi_scale_of(enum qdqi_dtype dtype, double amax);
+
+/*
+ * Scales of a float32 or float16 weight, with which its type goes: one for each index of `axis`, or a single one for axis
  * -1, in the arena. A channel of zeros gets the median of the others' scales, so that
  * it neither overflows nor stands out. NONFINITE names the tensor.
  */

@@ -23,7 +23,7 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
         struct qdqi_range r = job->ranges[i];
         double amax = fmax(fabs(r.min), fabs(r.max));
         bool given = !qdqi_method_find(job->methods[i]);
-        s->activations[i] = qdqi_symmetric_scale(amax);
+        s->activations[i] = qdqi_scale_of(job->plan->dtypes[i], amax);
         tensors[i] = (struct qdq_tensor_report){
             .name = plan->tensors[i],
             .min = r.min,

@@ -4,6 +4,7 @@
  * what can be done, and the reason.
  */
 #include "config.h"
+#include "model/constant.h"
 #include "plan/planner.h"
 
 /* What is wanted of a layer, by its entry or by default. */
@@ -31,20 +32,25 @@ wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
 
 /* NULL when the layer's weight can be quantized, else why not. */
 static const char *
-why_no_weight(const struct qdqi_node *node, int weight)
+why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
 {
     const int64_t *dims;
     size_t rank;
     if (!qdqi_input_is_constant(node, weight))
         return "weight is not constant";
-    enum qdqi_input type = qdqi_input_of_dtype(node->inputs[weight]->dtype);
+    const struct qdqi_tensor *t = node->inputs[weight];
+    enum qdqi_input type = qdqi_input_of_dtype(p->model, t->dtype);
+    struct qdqi_constant elements;
     if (type != QDQI_INPUT_DATA)
         return qdqi_input_reason(type);
-    if (!qdqi_tensor_dims(node->inputs[weight], &dims, &rank))
+    if (!qdqi_tensor_dims(t, &dims, &rank))
         return "weight is computed from constants";
     for (size_t i = 0; i < rank; i++)
         if (dims[i] == 0)
             return "weight is empty";
+    if (t->dtype == QDQI_FLOAT16 &&
+        qdqi_constant_read(p->model, t, &elements, NULL) == QDQ_UNSUPPORTED)
+        return "weight is kept in a form that is not read";
     return NULL;
 }
 
@@ -54,7 +60,7 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
             const struct qdqi_node *node, struct qdq_layer *layer)
 {
     int w = qdqi_weight_input(cls, node);
-    const char *why = why_no_weight(node, w);
+    const char *why = why_no_weight(p, node, w);
     const int64_t *dims;
     size_t rank = 0;
     if (why)

@@ -7,7 +7,7 @@
 /* --- what can be quantized ------------------------------------------------ */
 
 enum qdqi_input
-qdqi_input_of_dtype(enum qdqi_dtype dtype)
+qdqi_input_of_dtype(const struct qdq_model *model, enum qdqi_dtype dtype)
 {
     switch (dtype) {
     case QDQI_FLOAT32:
@@ -15,6 +15,9 @@ qdqi_input_of_dtype(enum qdqi_dtype dtype)
     case QDQI_UNKNOWN:
         return QDQI_INPUT_UNKNOWN;
     case QDQI_FLOAT16:
+        return qdqi_model_opset(model->proto) >= QDQI_OPSET_FLOAT16
+                   ? QDQI_INPUT_DATA
+                   : QDQI_INPUT_FLOAT16;
     case QDQI_BFLOAT16:
     case QDQI_FLOAT64:
         return QDQI_INPUT_NOT_FLOAT32;
@@ -32,6 +35,7 @@ qdqi_input_reason(enum qdqi_input input)
         [QDQI_INPUT_CONSTANT] = "input is constant",
         [QDQI_INPUT_SHAPE] = "shape arithmetic",
         [QDQI_INPUT_INTEGER] = "integer tensor",
+        [QDQI_INPUT_FLOAT16] = "float16 needs opset 19",
         [QDQI_INPUT_NOT_FLOAT32] = "element type is not float32",
         [QDQI_INPUT_UNKNOWN] = "element type unknown",
     };
@@ -50,6 +54,16 @@ is_data_place(const struct qdqi_class *cls, int i, int weight)
     return i != weight && i <= (weight > 1 ? weight : 1);
 }
 
+enum qdqi_dtype
+qdqi_layer_dtype(const struct qdqi_class *cls, const struct qdqi_node *node, int i)
+{
+    int weight = cls && cls->kind == QDQ_WEIGHTED ? qdqi_weight_input(cls, node) : -1;
+    enum qdqi_dtype dtype = node->inputs[i]->dtype;
+    if (dtype == QDQI_UNKNOWN && qdqi_input_is_constant(node, weight))
+        dtype = node->inputs[weight]->dtype;
+    return dtype;
+}
+
 enum qdqi_input
 qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node, int i)
 {
@@ -60,11 +74,8 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
         return QDQI_INPUT_NO_DATA;
     if (qdqi_input_is_constant(node, i))
         return QDQI_INPUT_CONSTANT;
-    enum qdqi_dtype dtype = node->inputs[i]->dtype;
-    /* The weight's type is the input's, too: operators bind both to one T. */
-    if (dtype == QDQI_UNKNOWN && qdqi_input_is_constant(node, weight))
-        dtype = node->inputs[weight]->dtype;
-    enum qdqi_input input = qdqi_input_of_dtype(dtype);
+    enum qdqi_input input =
+        qdqi_input_of_dtype(layers->model, qdqi_layer_dtype(cls, node, i));
     return node->inputs[i]->is_shape && input == QDQI_INPUT_DATA ? QDQI_INPUT_SHAPE
                                                                  : input;
 }

@@ -45,14 +45,23 @@ enum qdqi_input {
     QDQI_INPUT_CONSTANT, /* data that never changes */
     QDQI_INPUT_SHAPE,    /* computed, but from shapes alone */
     QDQI_INPUT_INTEGER,
+    QDQI_INPUT_FLOAT16, /* which the opset has no Q/DQ for */
     QDQI_INPUT_NOT_FLOAT32,
     QDQI_INPUT_UNKNOWN, /* nothing says its type */
 };
 
+/* First opset of ONNX with Q/DQ of float16 (QuantizeLinear-19). */
+enum { QDQI_OPSET_FLOAT16 = 19 };
+
+/* The type of input i, known for all that are data: the weight's where nothing else says
+   it, for operators bind both to one T. */
+enum qdqi_dtype qdqi_layer_dtype(const struct qdqi_class *cls,
+                                 const struct qdqi_node *node, int i);
 enum qdqi_input qdqi_layer_input(const struct qdqi_layers *layers,
                                  const struct qdqi_node *node, int i);
 /* What keeps an input of a type from being data, and how a report says it. */
-enum qdqi_input qdqi_input_of_dtype(enum qdqi_dtype dtype);
+enum qdqi_input qdqi_input_of_dtype(const struct qdq_model *model,
+                                    enum qdqi_dtype dtype);
 const char *qdqi_input_reason(enum qdqi_input input);
 
 /* The node that makes input i; NULL for an input of the graph and for a constant. */

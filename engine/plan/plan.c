@@ -120,6 +120,8 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
         if (!qdqi_map_put(seen->activations, t->name, t))
             return qdqi_no_memory(err);
         names[plan->view.n_tensors] = t->name;
+        plan->dtypes[plan->view.n_tensors] = qdqi_layer_dtype(
+            p->graph->classes[layer->node], node, layer->quantized_inputs[i]);
         plan->activations[plan->view.n_tensors++] = t;
     }
     if (layer->weight_input < 0)
@@ -148,10 +150,11 @@ collect(struct planner *p, struct qdq_error *err)
     const char **names = qdqi_arena_array(plan->arena, n_inputs, sizeof *names);
     plan->activations =
         qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->activations);
+    plan->dtypes = qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->dtypes);
     plan->weights = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->weights);
     struct seen seen = {qdqi_map_new(plan->arena), qdqi_map_new(plan->arena)};
-    if (!names || !plan->activations || !plan->weights || !seen.activations ||
-        !seen.weights)
+    if (!names || !plan->activations || !plan->dtypes || !plan->weights ||
+        !seen.activations || !seen.weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
         enum qdq_code code = collect_layer(p, &p->layers[i], &seen, names, err);
@@ -226,6 +229,24 @@ check_opset(struct planner *p, struct qdq_error *err)
                          "%d, the model has %lld",
                          OPSET_AXIS, (long long)opset);
     return QDQ_OK;
+}
+
+/* One warning for all that an older opset keeps from being quantized. */
+static enum qdq_code
+warn_float16(struct planner *p, struct qdq_error *err)
+{
+    const char *reason = qdqi_input_reason(QDQI_INPUT_FLOAT16), *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_layers; i++)
+        if (p->layers[i].reason == reason && n++ == 0)
+            first = p->layers[i].name;
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "opset_float16", first,
+                     "%zu layers of float16, this one first, are left alone: Q/DQ of "
+                     "float16 needs opset %d, the model has %lld",
+                     n, QDQI_OPSET_FLOAT16,
+                     (long long)qdqi_model_opset(p->model->proto));
 }
 
 static enum qdq_code
@@ -335,7 +356,8 @@ make(struct planner *p, struct qdq_error *err)
                                  err)) ||
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
                                   p->plan->arena, err)) ||
-        (code = check_opset(p, err)) || (code = warn_nested(p, err)))
+        (code = check_opset(p, err)) || (code = warn_float16(p, err)) ||
+        (code = warn_nested(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

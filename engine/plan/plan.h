@@ -17,6 +17,7 @@ struct qdq_plan {
     struct qdqi_arena *arena;
     struct qdq_plan_view view;
     const struct qdqi_tensor **activations; /* view.n_tensors, in the view's order */
+    enum qdqi_dtype *dtypes;                /* of these: float32 or float16 */
     struct qdqi_planned_weight *weights;    /* view.n_weights */
 };
 

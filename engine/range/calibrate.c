@@ -244,6 +244,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
                              kept ? QDQI_NEEDS_ALL : c->method->needs,
                              (size_t)job->engine->threads, job->scratch))
         return qdqi_no_memory(err);
+    c->observers.dtypes = job->plan->dtypes;
     enum qdq_code code = kept ? take_earlier(c, err) : QDQ_OK;
     if (!code && !(code = feed_observers(c, err)) && !(code = keep(c, err)))
         code = choose_ranges(c, err);

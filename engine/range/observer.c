@@ -2,6 +2,8 @@
 #include "config.h"
 #include "range/observer.h"
 
+#include "number/half.h"
+
 enum {
     PIECE = 1 << 16, /* elements that are still in the cache at the second pass */
     /* Elements for which a thread is worth waking: 15 microseconds or so. */
@@ -38,10 +40,31 @@ take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
     return piece;
 }
 
-/* Returns the extremes of these elements. */
+/* The same of float16, which become float32 piece by piece. */
 static struct qdqi_extremes
-take(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
+take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
+    enum { HALVES = 1 << 12 };
+    struct qdqi_extremes taken = QDQI_NO_EXTREMES;
+    float floats[HALVES];
+    for (size_t m; n > 0; n -= m, data += m * sizeof(uint16_t)) {
+        m = n < HALVES ? n : HALVES;
+        qdqi_floats_of_halves(floats, data, m);
+        struct qdqi_extremes piece = take_piece(a, (const unsigned char *)floats, m);
+        qdqi_extremes_merge(&taken, &piece);
+    }
+    return taken;
+}
+
+/* Returns the extremes of the elements `at` … end - 1. */
+static struct qdqi_extremes
+take(struct qdqi_accumulator *a, const struct qdqi_reached *r, size_t at, size_t end)
+{
+    const unsigned char *data =
+        (const unsigned char *)r->data + at * qdqi_dtype_size(r->dtype);
+    size_t n = end - at;
+    if (r->dtype == QDQI_FLOAT16)
+        return take_halves(a, data, n);
     struct qdqi_extremes taken = QDQI_NO_EXTREMES;
     for (size_t m; n > 0; n -= m, data += m * sizeof(float)) {
         m = n < PIECE ? n : PIECE;
@@ -137,12 +160,13 @@ shares(unsigned needs, size_t n, size_t threads)
 }
 
 struct qdqi_reached
-qdqi_reached(struct qdqi_observers *observers, size_t slot, const void *data, size_t n,
-             int64_t axis0)
+qdqi_reached(struct qdqi_observers *observers, size_t slot, enum qdqi_dtype dtype,
+             const void *data, size_t n, int64_t axis0)
 {
     bool each = observers->each && axis0 == observers->samples && n > 0;
     return (struct qdqi_reached){
         .observer = &observers->rows[slot],
+        .dtype = dtype,
         .data = data,
         .n = n,
         .samples = each ? (size_t)axis0 : 1,
@@ -170,12 +194,11 @@ goes_on(const struct qdqi_reached *r, size_t i)
 static void
 take_samples(const struct qdqi_reached *r, size_t i, struct qdqi_accumulator *a)
 {
-    const unsigned char *bytes = r->data;
     size_t at = begin_of(r, i), end = begin_of(r, i + 1), size = r->n / r->samples;
     while (at < end) {
         size_t k = at / size, stop = (k + 1) * size < end ? (k + 1) * size : end;
         struct qdqi_extremes *to = at % size ? &r->parts[i].rest : &r->each[k];
-        *to = take(a, bytes + at * sizeof(float), stop - at);
+        *to = take(a, r, at, stop);
         at = stop;
     }
 }
@@ -184,12 +207,10 @@ void
 qdqi_reached_part(const struct qdqi_reached *r, size_t i)
 {
     struct qdqi_accumulator *a = r->n_parts > 1 ? &r->parts[i].all : &r->observer->all;
-    size_t at = begin_of(r, i);
     if (r->each && r->n > 0)
         take_samples(r, i, a);
     else
-        (void)take(a, (const unsigned char *)r->data + at * sizeof(float),
-                   begin_of(r, i + 1) - at);
+        (void)take(a, r, begin_of(r, i), begin_of(r, i + 1));
 }
 
 /* In the order of the samples, one after the other. */

@@ -15,6 +15,7 @@
 #define QDQI_OBSERVER_H
 
 #include "base/arena.h"
+#include "base/dtype.h"
 #include "number/histogram.h"
 #include "number/minmax.h"
 
@@ -53,7 +54,8 @@ struct qdqi_part {
 };
 
 struct qdqi_observers {
-    struct qdqi_observer *rows; /* by slot */
+    struct qdqi_observer *rows;    /* by slot */
+    const enum qdqi_dtype *dtypes; /* likewise, what is expected; NULL: float32 */
     size_t n;
     unsigned needs;
     int64_t samples; /* of the run under way */
@@ -74,9 +76,10 @@ bool qdqi_observers_begin(struct qdqi_observers *observers,
 /* Makes `to`, of the same tensors and needs, hold what `from` has taken in, no more. */
 void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from);
 
-/* A float32 tensor that a run has reached. */
+/* A float32 or float16 tensor that a run has reached. */
 struct qdqi_reached {
     struct qdqi_observer *observer;
+    enum qdqi_dtype dtype;
     const void *data;
     size_t n;
     /*
@@ -92,7 +95,8 @@ struct qdqi_reached {
 
 /* `axis0`: its number of indices, or 0 for a tensor without axes. */
 struct qdqi_reached qdqi_reached(struct qdqi_observers *observers, size_t slot,
-                                 const void *data, size_t n, int64_t axis0);
+                                 enum qdqi_dtype dtype, const void *data, size_t n,
+                                 int64_t axis0);
 /* Takes in part i of n_parts; different ones may be taken in at once. */
 void qdqi_reached_part(const struct qdqi_reached *reached, size_t i);
 /* When all parts are in. */

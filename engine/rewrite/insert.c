@@ -3,6 +3,7 @@
 #include "rewrite/insert.h"
 
 #include "model/constant.h"
+#include "number/half.h"
 #include "rewrite/edit.h"
 
 #include <string.h>
@@ -19,13 +20,31 @@ struct pairs {
     struct qdqi_map *made_weights; /* the same by weight_key() */
 };
 
+/* Adds scales, which have the type of what they scale. */
+static bool
+add_scales(struct pairs *p, const char *name, enum qdqi_dtype dtype, size_t n,
+           bool scalar, const float *scales)
+{
+    uint16_t *halves = NULL;
+    if (dtype != QDQI_FLOAT16) {
+        qdqi_edit_add_initializer(p->edit, name, QDQI_FLOAT32, n, scalar, scales);
+        return true;
+    }
+    if (!(halves = qdqi_arena_array(p->arena, n, sizeof *halves)))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        halves[i] = qdqi_half_bits(scales[i]);
+    qdqi_edit_add_initializer(p->edit, name, QDQI_FLOAT16, n, scalar, halves);
+    return true;
+}
+
 /*
  * Adds scale, zero point, QuantizeLinear and DequantizeLinear of `tensor` before node
  * `at`. Returns the name of the dequantized tensor, NULL when out of memory.
  */
 static const char *
-add_pair(struct pairs *p, size_t at, const char *tensor, const float *scales, size_t n,
-         int axis)
+add_pair(struct pairs *p, size_t at, const char *tensor, enum qdqi_dtype dtype,
+         const float *scales, size_t n, int axis)
 {
     struct qdqi_edit *e = p->edit;
     const char *scale = qdqi_edit_name(e, tensor, "_scale");
@@ -35,9 +54,9 @@ add_pair(struct pairs *p, size_t at, const char *tensor, const float *scales, si
     const char *q_name = qdqi_edit_name(e, tensor, "_QuantizeLinear");
     const char *dq_name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
     const void *zeros = qdqi_arena_alloc(p->arena, n);
-    if (!scale || !zero || !q_out || !dq_out || !q_name || !dq_name || !zeros)
+    if (!scale || !zero || !q_out || !dq_out || !q_name || !dq_name || !zeros ||
+        !add_scales(p, scale, dtype, n, axis < 0, scales))
         return NULL;
-    qdqi_edit_add_initializer(e, scale, QDQI_FLOAT32, n, axis < 0, scales);
     qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, axis < 0, zeros);
     const char *q_in[] = {tensor, scale, zero}, *dq_in[] = {q_out, scale, zero};
     Onnx__NodeProto *q =
@@ -71,8 +90,8 @@ add_integers(struct pairs *p, const struct qdqi_planned_weight *w, size_t i)
         return NULL;
     qdqi_edit_add_made(e, integers, QDQI_INT8, view->rank, view->dims, size,
                        p->scales->integers[i]);
-    qdqi_edit_add_initializer(e, scale, QDQI_FLOAT32, n, w->axis < 0,
-                              p->scales->weights[i]);
+    if (!add_scales(p, scale, w->tensor->dtype, n, w->axis < 0, p->scales->weights[i]))
+        return NULL;
     qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, w->axis < 0, zeros);
     const char *inputs[] = {integers, scale, zero};
     Onnx__NodeProto *node = qdqi_edit_add_node(
@@ -86,8 +105,8 @@ static enum qdq_code
 pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_tensor *t = p->plan->activations[i];
-    const char *output =
-        add_pair(p, t->uses->node, t->name, &p->scales->activations[i], 1, -1);
+    const char *output = add_pair(p, t->uses->node, t->name, p->plan->dtypes[i],
+                                  &p->scales->activations[i], 1, -1);
     if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
@@ -106,8 +125,8 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
     const char *output =
         p->scales->integers[i]
             ? add_integers(p, w, i)
-            : add_pair(p, w->tensor->uses->node, w->tensor->name, p->scales->weights[i],
-                       p->scales->n_weights[i], w->axis);
+            : add_pair(p, w->tensor->uses->node, w->tensor->name, w->tensor->dtype,
+                       p->scales->weights[i], p->scales->n_weights[i], w->axis);
     const char *key = weight_key(p->arena, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
@@ -227,17 +246,35 @@ index_plan(struct fakes *f, struct qdq_error *err)
     return ok && f->places ? QDQ_OK : qdqi_no_memory(err);
 }
 
+/* The tensor as that type, for the operator knows float32 alone. Returns its name. */
+static const char *
+add_cast(struct fakes *f, size_t at, const char *tensor, enum qdqi_dtype dtype)
+{
+    const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Cast");
+    const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Cast_Output");
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(f->edit, at, "Cast", name, &tensor, 1, output);
+    qdqi_edit_add_int(f->edit, node, "to", (int64_t)dtype);
+    return output;
+}
+
 static void
 add_fake(struct fakes *f, const struct qdq_layer *layer, int input,
          struct qdqi_fake_place place)
 {
     const char *tensor = f->source->graph.nodes[layer->node].inputs[input]->name;
+    bool half = (place.is_weight ? f->plan->weights[place.planned].tensor->dtype
+                                 : f->plan->dtypes[place.planned]) == QDQI_FLOAT16;
+    if (half)
+        tensor = add_cast(f, layer->node, tensor, QDQI_FLOAT32);
     const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant");
     const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Output");
     Onnx__NodeProto *node = qdqi_edit_add_node(f->edit, layer->node, QDQI_FAKE_QUANT,
                                                name, &tensor, 1, output);
     qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
     qdqi_edit_add_int(f->edit, node, "slot", (int64_t)f->n);
+    if (half)
+        output = add_cast(f, layer->node, output, QDQI_FLOAT16);
     qdqi_edit_set_input(f->edit, layer->node, (size_t)input, output);
     f->places[f->n++] = place;
 }

@@ -26,13 +26,16 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
     if (status)
         return status;
-    if (t.type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) {
+    enum qdqi_dtype wanted =
+        observers->dtypes ? observers->dtypes[k->slot] : QDQI_FLOAT32;
+    if ((int)t.type != (int)wanted) { /* ONNX Runtime's values are ONNX's */
         char text[256];
-        snprintf(text, sizeof text, "tensor '%.180s' is not float32",
-                 observers->rows[k->slot].tensor);
+        snprintf(text, sizeof text, "tensor '%.180s' is not %s",
+                 observers->rows[k->slot].tensor, qdqi_dtype_name((int)wanted));
         return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT, text);
     }
-    struct qdqi_reached r = qdqi_reached(observers, k->slot, t.data, t.n, t.axis0);
+    struct qdqi_reached r =
+        qdqi_reached(observers, k->slot, wanted, t.data, t.n, t.axis0);
     status = qdqi_op_share(k, context, observe_part, r.n_parts, &r);
     if (!status)
         qdqi_reached_end(&r);

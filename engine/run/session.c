@@ -2,6 +2,7 @@
 #include "config.h"
 #include "run/session.h"
 
+#include "number/half.h"
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
 #include "run/fake.h"
@@ -335,6 +336,19 @@ view_shape(struct qdqi_session *s, const OrtTensorTypeAndShapeInfo *info,
     return api->GetDimensions(info, shape, ret->rank);
 }
 
+/* float16 is handed out as float32, which holds all of it. */
+static OrtStatus *
+widen(struct qdqi_session *s, struct qdqi_output *output)
+{
+    float *floats = qdqi_arena_array(s->shapes, output->n, sizeof *floats);
+    if (!floats)
+        return s->runtime->api->CreateStatus(ORT_FAIL, "out of memory");
+    qdqi_floats_of_halves(floats, output->data, output->n);
+    output->dtype = QDQI_FLOAT32;
+    output->data = floats;
+    return NULL;
+}
+
 static OrtStatus *
 view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *ret)
 {
@@ -353,9 +367,10 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
         return status;
     void *data;
     status = api->GetTensorMutableData((OrtValue *)(uintptr_t)value, &data);
-    if (!status)
-        ret->data = data;
-    return status;
+    if (status)
+        return status;
+    ret->data = data;
+    return ret->dtype == QDQI_FLOAT16 ? widen(s, ret) : NULL;
 }
 
 static enum qdq_code

@@ -50,7 +50,8 @@ enum qdq_code qdqi_session_load(struct qdqi_runtime *runtime,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_session_close(struct qdqi_session **session);
 
-/* A result of the last run. dtype is QDQI_UNKNOWN for what is no tensor. */
+/* A result of the last run. dtype is QDQI_UNKNOWN for what is no tensor; float16 is
+   handed out as float32. */
 struct qdqi_output {
     enum qdqi_dtype dtype;
     size_t rank;

@@ -6,6 +6,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_constant \
 	tests/unit/test_engine_equalize \
 	tests/unit/test_engine_fake \
+	tests/unit/test_engine_half \
 	tests/unit/test_engine_gates \
 	tests/unit/test_engine_hunt \
 	tests/unit/test_engine_model \

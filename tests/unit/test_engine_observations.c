@@ -40,7 +40,8 @@ fill(struct qdqi_observers *to)
         for (int k = 0; k < 5000; k++)
             data[k] =
                 i == 2 ? 0 : (float)((k * 7919 % 5000) - 1234) * (float)(i + 1) / 7;
-        struct qdqi_reached r = qdqi_reached(to, i, data, i == 1 ? 0 : 5000, 1);
+        struct qdqi_reached r =
+            qdqi_reached(to, i, QDQI_FLOAT32, data, i == 1 ? 0 : 5000, 1);
         qdqi_reached_part(&r, 0);
         qdqi_reached_end(&r);
     }

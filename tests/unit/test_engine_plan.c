@@ -32,9 +32,11 @@ static const struct {
     {"MatMul", "x,b", NULL, 0, "Dense", 0, 1, -1, "default"},
     {"MatMul", "x,y", NULL, 0, "MatMul", -1, -1, -1, "off by default"},
     {"MatMul", "i,wi", NULL, 0, "Dense", -1, -1, -1, "integer tensor"},
-    {"Conv", "h,wh", NULL, 0, "Conv2D", -1, -1, -1, "element type is not float32"},
+    {"Conv", "h,wh", NULL, 0, "Conv2D", -1, -1, -1, "float16 needs opset 19"},
     {"AveragePool", "x", NULL, 0, "AveragePooling2D", 0, -1, -1, "default"},
     {"AveragePool", "h", NULL, 0, "AveragePooling2D", -1, -1, -1,
+     "float16 needs opset 19"},
+    {"AveragePool", "f64", NULL, 0, "AveragePooling2D", -1, -1, -1,
      "element type is not float32"},
     {"GlobalAveragePool", "x", NULL, 0, "GlobalAveragePooling2D", 0, -1, -1, "default"},
     {"ReduceMean", "x,spatial", NULL, 0, "GlobalAveragePooling2D", 0, -1, -1,
@@ -90,6 +92,7 @@ add_tensors(void)
     builder_input(&b, "x", QDQI_FLOAT32);
     builder_input(&b, "y", QDQI_FLOAT32);
     builder_input(&b, "h", QDQI_FLOAT16);
+    builder_input(&b, "f64", QDQI_FLOAT64);
     builder_input(&b, "i", QDQI_INT64);
     builder_weight(&b, "w5", 5, (const int64_t[]){4, 3, 1, 1, 1});
     builder_weight(&b, "w4", 4, (const int64_t[]){4, 3, 1, 1});

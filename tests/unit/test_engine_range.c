@@ -110,7 +110,7 @@ begin(unsigned needs, size_t threads)
 static size_t
 reach(const float *values, size_t n, int64_t axis0)
 {
-    struct qdqi_reached r = qdqi_reached(&observers, 0, values, n, axis0);
+    struct qdqi_reached r = qdqi_reached(&observers, 0, QDQI_FLOAT32, values, n, axis0);
     for (size_t i = r.n_parts; i-- > 0;)
         qdqi_reached_part(&r, i);
     qdqi_reached_end(&r);
