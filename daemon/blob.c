@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#define NAME_SIZE 96 /* "ab/" and 64 digits, or a spool's name */
+#define RESERVE (16u << 20) /* left for what has to be written: the record, above all */
+#define NAME_SIZE 96        /* "ab/" and 64 digits, or a spool's name */
 
 struct blobs {
     int dir, tmp; /* descriptors of STATE/blobs and STATE/tmp */
@@ -183,6 +185,19 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
         closedir(stream);
     }
     return true;
+}
+
+bool
+blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+{
+    struct statvfs disk;
+    if (fstatvfs(blobs->tmp, &disk))
+        return fail(p, "asking for the disk's free space");
+    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return (left >= RESERVE && size <= left - RESERVE) ||
+           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                           "%llu bytes are free, too few to store %llu more",
+                           (unsigned long long)left, (unsigned long long)size);
 }
 
 bool

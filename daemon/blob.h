@@ -30,6 +30,9 @@ void blob_remove(struct blobs *blobs, const char *id);
 bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
                 struct api_problem *p);
 
+/* Would so many bytes more leave the disk some room? DISK_FULL, IO. */
+bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
+
 /* DISK_FULL, IO. The problem of a write is the spool's end: it can only be dropped. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
 bool spool_write(struct spool *spool, const void *data, size_t len,

@@ -10,6 +10,7 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -177,6 +178,17 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
     return true;
 }
 
+/* Is there room for a body that is stored? What does not say its length is looked after
+   while it comes. */
+static bool
+check_disk(const struct request *request, struct api_problem *p)
+{
+    const char *length = request_header(request, "Content-Length");
+    return request->match.body == API_BODY_NONE ||
+           blobs_check_room(library_blobs(request->service->library),
+                            length ? strtoull(length, NULL, 10) : 0, p);
+}
+
 /* The digest of a body that is one file, when the client sends it. */
 static bool
 read_digest(struct request *request, struct api_problem *p)
@@ -210,7 +222,8 @@ check_head(const struct http *http, struct request *request, const char *method,
                       library_blobs(request->service->library), body_limit(request),
                       request->connection, request_header(request, "Content-Type"),
                       p) &&
-           read_digest(request, p) && check_length(request, request->body.limit, p);
+           read_digest(request, p) && check_length(request, request->body.limit, p) &&
+           check_disk(request, p);
 }
 
 /* --- answering ------------------------------------------------------------ */
@@ -353,37 +366,6 @@ begin(struct http *http, struct MHD_Connection *connection, const char *method,
     return send_reply(request);
 }
 
-/* After a mistake in it the rest of a body is dropped, but not without end. */
-static enum MHD_Result
-take(struct request *request, const char *data, size_t len)
-{
-    if (!request->problem.set) {
-        if (!body_take(&request->body, data, len, &request->problem))
-            request->body.received = 0;
-        return MHD_YES;
-    }
-    request->body.received += len;
-    return request->body.received <= DROP_BYTES ? MHD_YES : MHD_NO;
-}
-
-static enum MHD_Result
-on_request(void *arg, struct MHD_Connection *connection, const char *url,
-           const char *method, const char *version, const char *data, size_t *len,
-           void **state)
-{
-    struct request *request = *state;
-    (void)version;
-    if (!request)
-        return begin(arg, connection, method, url, state);
-    if (request->magic != MAGIC)
-        abort();
-    if (!*len)
-        return request->reply.status ? MHD_YES : answer(request);
-    size_t taken = *len;
-    *len = 0;
-    return take(request, data, taken);
-}
-
 /*
  * Closing a socket with unread bytes in it makes the kernel reset the connection, and
  * the client may never see the answer. So the rest of the body is read for a while.
@@ -408,6 +390,72 @@ linger(struct MHD_Connection *connection)
             return;
         dropped += (size_t)n;
     }
+}
+
+/*
+ * Answers in the middle of a body, which the library cannot. What is sent is small and
+ * the first that goes this way, so it fits into the socket's buffer.
+ */
+static void
+break_off(struct request *request)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    char *text = NULL;
+    size_t size;
+    reply_problem(request, &request->problem);
+    const struct reply *reply = &request->reply;
+    FILE *stream = info && reply->text ? open_memstream(&text, &size) : NULL;
+    if (!stream)
+        return;
+    fprintf(stream,
+            "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n"
+            "Content-Length: %zu\r\n",
+            reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
+            reply->type, strlen(reply->text));
+    for (size_t i = 0; i < reply->n_headers; i++)
+        fprintf(stream, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
+    fprintf(stream, "\r\n%s", reply->text);
+    if (!fclose(stream) &&
+        send(info->connect_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        linger(request->connection);
+    free(text);
+}
+
+/* After a mistake in it the rest of a body is dropped, but not without end. */
+static enum MHD_Result
+take(struct request *request, const char *data, size_t len)
+{
+    if (!request->problem.set) {
+        if (!body_take(&request->body, data, len, &request->problem)) {
+            request->body.received = 0;
+            request->drop_until = clock_steady_ms() + DROP_MS;
+        }
+        return MHD_YES;
+    }
+    request->body.received += len;
+    if (request->body.received <= DROP_BYTES && clock_steady_ms() < request->drop_until)
+        return MHD_YES;
+    break_off(request);
+    return MHD_NO;
+}
+
+static enum MHD_Result
+on_request(void *arg, struct MHD_Connection *connection, const char *url,
+           const char *method, const char *version, const char *data, size_t *len,
+           void **state)
+{
+    struct request *request = *state;
+    (void)version;
+    if (!request)
+        return begin(arg, connection, method, url, state);
+    if (request->magic != MAGIC)
+        abort();
+    if (!*len)
+        return request->reply.status ? MHD_YES : answer(request);
+    size_t taken = *len;
+    *len = 0;
+    return take(request, data, taken);
 }
 
 /* However the request ended: its temporary files end here. */

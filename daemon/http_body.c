@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define FORM_BUFFER (64u << 10)
+#define CHECK_EVERY (8u << 20) /* bytes of a file: does the disk still have room? */
 
 enum part_kind { MODEL, DATASET, TEXT, REFUSED };
 
@@ -55,6 +56,10 @@ append_file(struct body *body, enum body_file file, const char *data, size_t len
             struct api_problem *p)
 {
     if (!body->files[file] && !spool_open(body->blobs, &body->files[file], p))
+        return false;
+    uint64_t size = spool_size(body->files[file]);
+    if (size / CHECK_EVERY != (size + len) / CHECK_EVERY &&
+        !blobs_check_room(body->blobs, 0, p))
         return false;
     return spool_write(body->files[file], data, len, p);
 }

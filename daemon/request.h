@@ -63,6 +63,7 @@ struct request {
     struct body body;
     struct api_problem problem; /* what is wrong with the request, found so far */
     bool linger;                /* answered before the body was read */
+    int64_t drop_until;         /* steady ms; until then the rest of it is read */
     struct reply reply;
 };
 

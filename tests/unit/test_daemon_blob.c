@@ -179,6 +179,17 @@ START_TEST(filled)
 }
 END_TEST
 
+START_TEST(room)
+{
+    ck_assert(blobs_check_room(blobs, 0, &problem));
+    ck_assert(!blobs_check_room(blobs, UINT64_MAX, &problem));
+    ck_assert_int_eq(problem.code, API_DISK_FULL);
+    problem = (struct api_problem){0};
+    ck_assert(!blobs_check_room(blobs, UINT64_C(1) << 60, &problem));
+    ck_assert_int_eq(problem.code, API_DISK_FULL);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -192,6 +203,7 @@ suite(void)
     tcase_add_test(t, each);
     tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));
     tcase_add_test(t, filled);
+    tcase_add_test(t, room);
     suite_add_tcase(s, t);
     return s;
 }
