@@ -27,6 +27,7 @@ FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory
 tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_observations_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_sandbox_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_twin_LDFLAGS = $(AM_LDFLAGS) $(FAILING)

@@ -2,6 +2,7 @@
 /* Files of observations give back what was put in, or nothing. */
 #include "config.h"
 
+#include "failing.h"
 #include "qdq/quantize.h"
 #include "range/observations.h"
 #include "unit.h"
@@ -179,6 +180,35 @@ START_TEST(files_that_cannot_be_written)
 }
 END_TEST
 
+START_TEST(reading_without_memory)
+{
+    const struct qdqi_observations nothing = {0};
+    const bool one[] = {true, true, true, true};
+    struct qdqi_observers all;
+    enum qdq_code code = QDQ_NO_MEMORY;
+    long n = 0;
+    int fd = new_file();
+    fill(&all);
+    write_rows(fd, &nothing, &all, one);
+    while (code && ++n < 1000) {
+        struct qdqi_observations o;
+        struct qdq_error err = {0};
+        struct qdqi_arena *own = qdqi_arena_new();
+        fail_at = n;
+        code = qdqi_observations_read(fd, "me", own, &o, &err);
+        bool reached = fail_at == 0;
+        fail_at = 0;
+        ck_assert_int_eq(code, reached ? QDQ_NO_MEMORY : QDQ_OK);
+        ck_assert_int_eq(o.bytes != NULL, code == QDQ_OK);
+        qdqi_observations_fini(&o);
+        qdqi_arena_free(&own);
+    }
+    ck_assert_int_gt(n, 1);
+    ck_assert_int_lt(n, 1000);
+    close(fd);
+}
+END_TEST
+
 /* --- what an identity tells apart ------------------------------------------ */
 
 static struct qdq_spec spec;
@@ -287,6 +317,7 @@ suite(void)
     tcase_add_test(t, files_give_back_what_was_put_in);
     tcase_add_test(t, damaged_files_hold_nothing);
     tcase_add_test(t, files_that_cannot_be_written);
+    tcase_add_test(t, reading_without_memory);
     tcase_add_test(t, identities);
     suite_add_tcase(s, t);
     return s;
