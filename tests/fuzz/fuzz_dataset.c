@@ -4,7 +4,8 @@
  * that wants just these arrays. What fails has to say why.
  *
  * Bytes that begin with SETS are tensors, one set each, and are put into an archive whose
- * checksums are right; else no mutation of a tensor would get past them.
+ * checksums are right; else no mutation of a tensor would get past them. Bytes that begin
+ * with TARS are a tar archive, whose headers get the checksums that they should have.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_dataset.c engine/…
  */
@@ -195,11 +196,64 @@ archive_of(const uint8_t *data, size_t size, uint8_t *to)
     return (size_t)(at - to);
 }
 
+/* --- tar archives --------------------------------------------------------- */
+
+static const uint8_t tar_mark[] = {'T', 'A', 'R', 'S'};
+
+enum { BLOCK = 512, SIZE_AT = 124, SIZE_LEN = 12, SUM_AT = 148, SUM_LEN = 8 };
+
+/* The size that a header tells, in octal digits; 0 where it tells none. */
+static size_t
+told_size(const uint8_t *head)
+{
+    size_t n = 0;
+    for (int i = 0; i < SIZE_LEN && head[SIZE_AT + i] >= '0' && head[SIZE_AT + i] < '8';
+         i++)
+        n = 8 * n + (size_t)(head[SIZE_AT + i] - '0');
+    return n;
+}
+
+static void
+mend_sums(uint8_t *tar, size_t size)
+{
+    size_t at = 0;
+    while (size - at >= BLOCK) {
+        uint8_t *head = tar + at;
+        unsigned sum = 0;
+        char digits[SUM_LEN];
+        for (int i = 0; i < BLOCK; i++)
+            sum += i >= SUM_AT && i < SUM_AT + SUM_LEN ? ' ' : head[i];
+        if (sum == SUM_LEN * ' ') /* the mark of the end */
+            return;
+        snprintf(digits, sizeof digits, "%06o", sum);
+        memcpy(head + SUM_AT, digits, sizeof digits);
+        size_t blocks = 1 + (told_size(head) + BLOCK - 1) / BLOCK;
+        if (blocks > (size - at) / BLOCK)
+            return;
+        at += blocks * BLOCK;
+    }
+}
+
+static void
+write_tar(int fd, const uint8_t *data, size_t size)
+{
+    uint8_t *tar = malloc(size);
+    assert(tar);
+    memcpy(tar, data, size);
+    mend_sums(tar, size);
+    assert(write(fd, tar, size) == (ssize_t)size);
+    free(tar);
+}
+
 static int
 dataset_of(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("dataset", MFD_CLOEXEC);
     assert(fd >= 0);
+    if (size > sizeof tar_mark && memcmp(data, tar_mark, sizeof tar_mark) == 0) {
+        write_tar(fd, data + sizeof tar_mark, size - sizeof tar_mark);
+        return fd;
+    }
     if (size <= sizeof mark || memcmp(data, mark, sizeof mark) != 0) {
         assert(write(fd, data, size) == (ssize_t)size);
         return fd;
