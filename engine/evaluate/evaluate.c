@@ -62,6 +62,12 @@ open_feed(struct evaluation *e, struct qdq_error *err)
 
 /* --- sessions ------------------------------------------------------------- */
 
+static bool
+is_compared(enum qdqi_dtype dtype)
+{
+    return dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT16;
+}
+
 /* What a layer makes, where that can be compared; else NULL. */
 static const char *
 comparable(const struct evaluation *e, const struct qdq_layer *layer)
@@ -69,10 +75,10 @@ comparable(const struct evaluation *e, const struct qdq_layer *layer)
     const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
     const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
     bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
-    if (!quantized || !f || f->is_fixed || f->dtype != QDQI_FLOAT32)
+    if (!quantized || !f || f->is_fixed || !is_compared(f->dtype))
         return NULL;
     const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
-    return q && q->producer >= 0 && q->dtype == QDQI_FLOAT32 ? f->name : NULL;
+    return q && q->producer >= 0 && is_compared(q->dtype) ? f->name : NULL;
 }
 
 static enum qdq_code

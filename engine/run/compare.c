@@ -2,6 +2,7 @@
 #include "config.h"
 #include "run/compare_op.h"
 
+#include "number/half.h"
 #include "rewrite/twin.h"
 
 #include <string.h>
@@ -23,16 +24,37 @@ qdqi_comparisons_init(struct qdqi_comparisons *comparisons, size_t n,
 /* --- Compare -------------------------------------------------------------- */
 
 struct parts {
+    bool half; /* float16 */
     const unsigned char *f, *q;
     size_t n, size; /* elements; of a part */
     struct qdqi_noise sums[MAX_PARTS];
 };
+
+/* Halves become float32 piece by piece. */
+static void
+add_halves(struct qdqi_noise *sums, const unsigned char *f, const unsigned char *q,
+           size_t n)
+{
+    enum { PIECE = 1 << 11 };
+    float f_piece[PIECE], q_piece[PIECE];
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < PIECE ? n - at : PIECE;
+        qdqi_floats_of_halves(f_piece, f + at * sizeof(uint16_t), m);
+        qdqi_floats_of_halves(q_piece, q + at * sizeof(uint16_t), m);
+        qdqi_noise_add(sums, f_piece, q_piece, m);
+    }
+}
 
 static void
 add_part(void *arg, size_t i)
 {
     struct parts *p = arg;
     size_t first = i * p->size, left = p->n - first;
+    if (p->half) {
+        add_halves(&p->sums[i], p->f + first * sizeof(uint16_t),
+                   p->q + first * sizeof(uint16_t), left < p->size ? left : p->size);
+        return;
+    }
     qdqi_noise_add(&p->sums[i], p->f + first * sizeof(float),
                    p->q + first * sizeof(float), left < p->size ? left : p->size);
 }
@@ -63,11 +85,12 @@ compare(const struct qdqi_kernel *k, OrtKernelContext *context)
         (status = qdqi_op_input(k, context, 1, &q)))
         return status;
     row->runs++;
-    row->differs |=
-        f.type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT || f.type != q.type || f.n != q.n;
+    bool half = f.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
+    row->differs |= (!half && f.type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) ||
+                    f.type != q.type || f.n != q.n;
     if (row->differs)
         return NULL;
-    struct parts parts = {.f = f.data, .q = q.data, .n = f.n};
+    struct parts parts = {.half = half, .f = f.data, .q = q.data, .n = f.n};
     return add_noise(k, context, row, &parts);
 }
 

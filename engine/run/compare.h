@@ -19,7 +19,7 @@
 struct qdqi_comparison {
     struct qdqi_noise sums; /* over all runs */
     int64_t runs;           /* how often the two tensors were reached */
-    bool differs;           /* once they were not float32 or not of as many elements */
+    bool differs; /* once they were of no such type or not of as many elements */
 };
 
 struct qdqi_comparisons {

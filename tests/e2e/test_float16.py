@@ -26,10 +26,10 @@ def parsed(text, **weights):
     return model
 
 
-def net(opset=19):
+def net(opset=19, size=8):
     return parsed(f"""
         <ir_version: 9, opset_import: ["": {opset}]>
-        half (float16[n, 3, 8, 8] x) => (float16[n, 5] y) {{
+        half (float16[n, 3, {size}, {size}] x) => (float16[n, 5] y) {{
             [conv] c = Conv <pads = [1, 1, 1, 1]> (x, w, b)
             r = Relu (c)  g = GlobalMaxPool (r)  f = Flatten (g)
             [fc] y = Gemm <transB = 1> (f, v) }}""", **WEIGHTS)
@@ -60,6 +60,14 @@ def scales_of(model):
     constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     return {node.input[0]: constants[node.input[1]] for node in model.graph.node
             if node.op_type in ("QuantizeLinear", "DequantizeLinear")}
+
+
+def output_of(data, tensor, feed):
+    model = onnx.load_model_from_string(data)
+    if tensor not in {value.name for value in model.graph.output}:
+        model.graph.output.append(onnx.ValueInfoProto(name=tensor))
+    session = judge.session(model.SerializeToString(), False)
+    return session.run([tensor], feed)[0].astype(np.float64)
 
 
 def made(done, weight):
@@ -213,6 +221,20 @@ def test_evaluation(tmp_path):
     assert figures["max_abs_error"] == pytest.approx(np.abs(real - quantized).max(),
                                                      abs=4e-3)
     assert figures["top1_agreement"] == np.mean(real.argmax(1) == quantized.argmax(1))
+
+
+def test_layers_are_compared(tmp_path):
+    """Each by its own output: against both models with all outputs, by onnxruntime."""
+    source = net(size=80)
+    feed = {"x": RANDOM.standard_normal((8, 3, 80, 80)).astype(np.float16)}
+    done = Quantized(tmp_path, source, npz(**feed), calibration={"method": "minmax"})
+    assert done.ok, done.said
+    assert "layers_not_compared" not in done.warnings
+    figures = {row["name"]: row["sqnr_db"] for row in done.report["evaluation"]["layers"]}
+    for layer, tensor in (("conv", "c"), ("fc", "y")):
+        real, quantized = (output_of(data, tensor, feed)
+                           for data in (source.SerializeToString(), done.bytes))
+        assert figures[layer] == pytest.approx(judge.sqnr_db(real, quantized), abs=0.3)
 
 
 def test_gates(daemon):
