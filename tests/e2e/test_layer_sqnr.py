@@ -348,20 +348,21 @@ def test_without_an_evaluation_there_are_none(tmp_path):
 # --- what it costs ------------------------------------------------------------------------
 
 def deep_net(layers):
-    """Equally large activations, as many as layers, and next to no weights."""
+    """Equally large activations, as many as layers, and next to no weights; behind them a
+    node that is no layer, and that onnxruntime puts others in place of."""
     net, x = Net(), "x"
     for i in range(layers):
         x = net.node("Conv", f"c{i}", [x, net.weight(f"w{i}", 4, 4, 1, 1)])
-    return net.model([net.node("GlobalAveragePool", "pool", [x])], side=512)
+    return net.model([net.node("Relu", "relu", [x])], side=384)
 
 
 def peak_of_evaluation(folder, layers, samples):
     """KiB of the process's own; ranges are given, so evaluation alone runs the model."""
     folder.mkdir()
     (folder / "m.onnx").write_bytes(deep_net(layers))
-    x = np.random.default_rng(6).normal(0, 1, (1, 4, 512, 512)).astype(np.float32)
+    x = np.random.default_rng(6).normal(0, 1, (1, 4, 384, 384)).astype(np.float32)
     np.save(folder / "d.npy", np.repeat(x, samples, 0))
-    names = ["x", *(f"c{i}_out" for i in range(layers))]
+    names = ["x", *(f"c{i}_out" for i in range(layers - 1))]
     (folder / "s.json").write_text(json.dumps({
         "evaluate": {"samples": samples},
         "calibration": {"ranges": {name: [-3, 3] for name in names}}}))
@@ -372,19 +373,20 @@ def peak_of_evaluation(folder, layers, samples):
     with PeakMemory(lambda: [process.pid]) as memory:
         assert process.wait(120) == 0
     report = json.loads((folder / "r.json").read_text())
-    assert len(report["evaluation"]["layers"]) == layers + 1
+    assert len(report["evaluation"]["layers"]) == layers
     assert report["calibration"]["samples"] == 0
     assert memory.samples > 20
     return memory.peak
 
 
 def test_memory_grows_neither_with_samples_nor_with_layers(tmp_path):
-    """An activation has 4 MiB here. Were layers graph outputs, or did one half run before
-    the other, all of the 32 would be kept, of one half at least."""
+    """An activation has 2.25 MiB here. Were layers graph outputs, or did one half run
+    before the other, all of the 32 would be kept, of one half at least."""
     few = peak_of_evaluation(tmp_path / "few", 8, 8)
     many = peak_of_evaluation(tmp_path / "many", 8, 64)
     deep = peak_of_evaluation(tmp_path / "deep", 32, 8)
     print(f"8 layers, 8 samples: {few / 1024:.0f} MiB; 64 samples: {many / 1024:.0f} MiB; "
           f"32 layers, 8 samples: {deep / 1024:.0f} MiB")
-    assert many < few * 1.05
-    assert deep < few + 16 * 1024, "24 activations more of one half are 96 MiB"
+    slack = 2 * 1024  # peaks are sampled
+    assert many < few * 1.05 + slack
+    assert deep < few + 16 * 1024, "24 activations more of one half are 54 MiB"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a model, on the whole way that needs no ONNX Runtime: open, plan, insert
- * with a given range for every activation, write, open again. What is accepted has to
- * give a model that opens and has as many pairs as the report says.
+ * with a given range for every activation, write, open again, join the two. What is
+ * accepted has to give a model that opens, has as many pairs as the report says and fits
+ * beside the one that it was made of.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_model.c engine/…
  */
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "qdq.h"
+#include "rewrite/twin.h"
 
 static size_t
 count_ops(const struct qdq_model *model, const char *op)
@@ -27,6 +29,27 @@ count_ops(const struct qdq_model *model, const char *op)
 }
 
 static void
+expect_twin(int fd, const struct qdq_model *result)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_model *model = NULL;
+    struct qdqi_bytes bytes = {0};
+    struct qdqi_twin twin;
+    struct qdq_error err = {0};
+    enum qdq_code code = qdq_model_open(fd, &model, &err);
+    assert(code == QDQ_OK && arena);
+    const char *const tensors[] = {
+        model->proto->graph->n_input ? model->proto->graph->input[0]->name : ""};
+    code = qdqi_twin(model, result, tensors, 1, arena, &twin, &err);
+    assert(code == QDQ_OK);
+    code = qdqi_model_to_memory(&twin.model, &bytes, &err);
+    assert(code == QDQ_OK);
+    free(bytes.data);
+    qdq_model_free(&model);
+    qdqi_arena_free(&arena);
+}
+
+static void
 expect_result(const struct qdq_work *work, const struct qdq_report *report)
 {
     struct qdq_model *result = NULL;
@@ -35,6 +58,7 @@ expect_result(const struct qdq_work *work, const struct qdq_report *report)
     assert(code == QDQ_OK);
     assert(count_ops(result, "QuantizeLinear") == report->qdq_pairs);
     assert(count_ops(result, "DequantizeLinear") == report->qdq_pairs);
+    expect_twin(work->model, result);
     qdq_model_free(&result);
 }
 
