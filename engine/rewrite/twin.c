@@ -327,11 +327,12 @@ set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
     node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
 }
 
+/* Pass knows no strings and no half bytes; Identity may be optimized away. */
 static bool
-is_float(const Onnx__ValueInfoProto *v)
+can_pass(const Onnx__ValueInfoProto *v)
 {
     return v->type && v->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
-           v->type->tensor_type->elem_type == QDQI_FLOAT32;
+           qdqi_dtype_size(v->type->tensor_type->elem_type) > 0;
 }
 
 /* A graph output of one half, under a name of its own: the two may share an input. */
@@ -340,11 +341,11 @@ add_output(struct joining *j, const Onnx__ValueInfoProto *v, char *tensor, size_
 {
     Onnx__ValueInfoProto *value = copy_of(j, v, sizeof *value);
     Onnx__NodeProto *node =
-        make_node(j, is_float(v) ? QDQI_PASS : "Identity", 1, tensor, NULL);
+        make_node(j, can_pass(v) ? QDQI_PASS : "Identity", 1, tensor, NULL);
     char **output = grab(j, 1, sizeof *output);
     if (!value || !node || !output)
         return;
-    if (is_float(v))
+    if (can_pass(v))
         set_slot(j, node, 0);
     output[0] = value->name = fresh_name(j, tensor, "_output");
     node->output = output;

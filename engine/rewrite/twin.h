@@ -16,7 +16,7 @@
 
 #include "model/write.h"
 
-/* Operators in QDQI_DOMAIN: two inputs, no output, attribute "slot"; a float32 input
+/* Operators in QDQI_DOMAIN: two inputs, no output, attribute "slot"; a tensor
    that becomes the output. */
 #define QDQI_COMPARE "Compare"
 #define QDQI_PASS "Pass"

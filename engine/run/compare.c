@@ -120,7 +120,7 @@ pass(const struct qdqi_kernel *k, OrtKernelContext *context)
         (status = qdqi_op_output(k, context, 0, &output)))
         return status;
     if (output != input.data && input.n > 0)
-        memcpy(output, input.data, input.n * sizeof(float));
+        memcpy(output, input.data, input.n * qdqi_dtype_size((int)input.type));
     return NULL;
 }
 
@@ -129,7 +129,7 @@ qdqi_pass_init(struct qdqi_op *op, const OrtApi *api)
 {
     *op = (struct qdqi_op){.api = api,
                            .name = QDQI_PASS,
-                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                           .type = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED,
                            .n_inputs = 1,
                            .n_outputs = 1,
                            .memory = QDQI_OP_ALIAS,

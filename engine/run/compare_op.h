@@ -9,7 +9,7 @@
 /* The slots are the comparisons'. */
 void qdqi_compare_init(struct qdqi_op *op, const OrtApi *api,
                        struct qdqi_comparisons *comparisons);
-/* Hands a float32 tensor on; it has slot 0 alone. */
+/* Hands on a tensor whose elements have whole bytes; it has slot 0 alone. */
 void qdqi_pass_init(struct qdqi_op *op, const OrtApi *api);
 
 #endif

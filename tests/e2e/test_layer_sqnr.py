@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import judge
 import nets
+import test_float16 as halves
 from service import CALIBRATION, DATA, INSTALLED, PeakMemory
 from test_equalize import without_pairs
 
@@ -281,6 +282,15 @@ def test_outputs_keep_their_names_and_order(tmp_path):
     assert done.outputs["two_out"]["sqnr_db"] == pytest.approx(done.layers["two"], abs=DB)
     assert done.outputs["one_out"]["sqnr_db"] == pytest.approx(done.layers["one"], abs=DB)
     assert done.outputs["x"]["sqnr_db"] is None, "what is equal has no noise"
+
+
+def test_float16(tmp_path):
+    """Sums are not of float16, whose largest number is 65504."""
+    data = {"x": (8 * halves.X).astype(np.float16)}
+    done = Quantized(tmp_path, halves.net().SerializeToString(), data)
+    assert list(done.layers) == ["conv", "fc"]
+    done.check()
+    assert done.outputs["y"]["sqnr_db"] == pytest.approx(done.layers["fc"], abs=DB)
 
 
 def test_unnamed_layers(tmp_path):

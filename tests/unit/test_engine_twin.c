@@ -149,8 +149,8 @@ START_TEST(outputs_are_those_of_one_half_and_the_other)
     struct pair p;
     builder_two_convs(&p.b, 13);
     builder_node(&p.b, "Cast", "cast", "r", "i");
-    builder_int(&p.b, p.b.nodes[p.b.graph.n_node - 1], "to", QDQI_INT32);
-    builder_output(&p.b, "i", QDQI_INT32);
+    builder_int(&p.b, p.b.nodes[p.b.graph.n_node - 1], "to", QDQI_STRING);
+    builder_output(&p.b, "i", QDQI_STRING);
     builder_output(&p.b, "x", QDQI_FLOAT32);
     join(&p, 0, NULL);
     check_graph(&p);
@@ -162,7 +162,7 @@ START_TEST(outputs_are_those_of_one_half_and_the_other)
         ck_assert_str_eq(node->input[0], from[i]);
         ck_assert_str_eq(node->op_type, i % 3 == 1 ? "Identity" : QDQI_PASS);
         ck_assert_int_eq(p.g->output[i]->type->tensor_type->elem_type,
-                         i % 3 == 1 ? QDQI_INT32 : QDQI_FLOAT32);
+                         i % 3 == 1 ? QDQI_STRING : QDQI_FLOAT32);
     }
     close_pair(&p);
 }
