@@ -44,12 +44,16 @@ qdqi_arena_free(struct qdqi_arena **arena)
     *arena = NULL;
 }
 
+/* What many share is zeroed as it is given out: most arenas need little of their chunk. */
 static struct chunk *
-chunk_new(size_t size)
+chunk_new(size_t size, bool own)
 {
-    struct chunk *c = calloc(1, sizeof *c + size);
-    if (c)
-        c->size = size;
+    struct chunk *c = own ? calloc(1, sizeof *c + size) : malloc(sizeof *c + size);
+    if (!c)
+        return NULL;
+    c->next = NULL;
+    c->used = 0;
+    c->size = size;
     return c;
 }
 
@@ -69,9 +73,10 @@ qdqi_arena_alloc(struct qdqi_arena *arena, size_t size)
     }
     size = size ? (size + align - 1) / align * align : align;
     struct chunk *c = arena->first;
+    bool own = false;
     if (!c || c->size - c->used < size) {
-        bool own = size > CHUNK / 4; /* a large one gets a chunk of its own, behind */
-        c = chunk_new(own ? size : CHUNK);
+        own = size > CHUNK / 4; /* a large one gets a chunk of its own, behind */
+        c = chunk_new(own ? size : CHUNK, own);
         if (!c) {
             arena->exhausted = true;
             return NULL;
@@ -86,7 +91,7 @@ qdqi_arena_alloc(struct qdqi_arena *arena, size_t size)
     }
     void *p = c->bytes + c->used;
     c->used += size;
-    return p;
+    return own ? p : memset(p, 0, size);
 }
 
 void *
