@@ -63,7 +63,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
+	engine/number/both.h \
 	engine/number/fake.c engine/number/fake.h \
+	engine/number/format.c engine/number/format.h \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/integers.c engine/number/integers.h \
@@ -100,6 +102,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
+	engine/tbl/formats.h \
 	engine/tbl/layers.h \
 	engine/tbl/types.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \
