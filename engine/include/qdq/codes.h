@@ -33,6 +33,10 @@ QDQ_CODE(NOT_OBSERVED, "not_observed",
 QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model")
 QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
          "the ONNX Runtime library is not there, so no model can be run")
+QDQ_CODE(NO_DEVICE, "no_device",
+         "a GPU was asked for and none can be used: no module, driver or device")
+QDQ_CODE(DEVICE_LOST, "device_lost", "the GPU stopped working while it was used")
+QDQ_CODE(DEVICE_MEMORY, "device_memory", "the GPU has not enough memory")
 QDQ_CODE(LIMIT_EXCEEDED, "limit_exceeded", "a configured limit was exceeded")
 QDQ_CODE(NO_MEMORY, "no_memory", "out of memory")
 QDQ_CODE(IO, "io", "reading or writing a file failed")
