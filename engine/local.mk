@@ -44,6 +44,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/cases/lib_base.c engine/cases/lib_string.c engine/cases/lib_table.c \
 	engine/cases/sandbox.c engine/cases/sandbox.h \
 	engine/cases/script.c engine/cases/script.h \
+	engine/cuda/api.h \
+	engine/cuda/device.c engine/cuda/device.h \
+	engine/cuda/element.h \
+	engine/cuda/kernels.h \
 	engine/engine.c \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
@@ -156,4 +160,5 @@ engine_libqdq_la_LIBADD = engine/libqdqi.la
 engine_libqdq_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 \
 	-export-symbols-regex '^qdq_' -Wl,--no-undefined
 
+include engine/cuda/local.mk
 include engine/data.mk

@@ -14,7 +14,7 @@ fault() {
 # --- who may include whose header ----------------------------------------------------
 # header (a basic regular expression)   files that may include it (shell pattern)
 while read -r header allowed; do
-    for file in $(grep -rlE --include='*.[ch]' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
+    for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
         "$src/engine" "$src/api" "$src/daemon" "$src/cli" 2>/dev/null); do
         # shellcheck disable=SC2254 # a pattern
         case ${file#"$src"/} in
@@ -32,6 +32,7 @@ zip\.h engine/data/npz.c
 archive engine/data/tar.c
 zlib\.h engine/data/gunzip.c
 onnxruntime_c_api\.h engine/run/*
+cuda_runtime\.h engine/cuda/*
 onnx\.pb-c\.h engine/model/*
 protobuf-c/ engine/model/*
 TABLE

@@ -10,7 +10,7 @@ for room in engine api daemon cli tests bench tools etc systemd; do
     [ -d "$room" ] && rooms="$rooms $room"
 done
 # shellcheck disable=SC2086 # a list of words
-sources=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.sh' \
+sources=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' \
     -o -name '*.py' -o -path 'tools/*' \) ! -name '*.pyc')
 
 for file in $sources configure.ac Makefile.am; do
@@ -25,7 +25,7 @@ banned="$banned|atoi|atol|atoll|atof|rand|srand|random|localtime|gmtime|ctime|as
 banned="$banned|alloca|system|popen|setlocale|tmpnam|mktemp|signal"
 for file in $sources; do
     case $file in
-    *.c | *.h)
+    *.c | *.h | *.cu)
         if grep -nHE "(^|[^A-Za-z0-9_>.\"])($banned)[[:space:]]*\(" "$file"; then
             echo "$file: banned function"
             failed=1

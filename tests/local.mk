@@ -17,6 +17,8 @@ EXTRA_DIST += tests/unit/unit.h tests/data tests/e2e tests/golden bench docs too
 
 if HAVE_CHECK
 include tests/unit/engine.mk
+include tests/unit/cuda.mk
+include tests/cuda/local.mk
 include tests/unit/data.mk
 include tests/unit/api.mk
 include tests/unit/daemon.mk
@@ -38,4 +40,4 @@ AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
 	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS;
 dist_check_SCRIPTS = tests/check-exports.sh tests/check-format.sh \
-	tests/check-layers.sh tests/check-openapi.sh tests/check-source.sh
+	tests/check-kernels.sh tests/check-layers.sh tests/check-openapi.sh tests/check-source.sh

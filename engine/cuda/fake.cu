@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fake quantization: the arithmetic is number/format.h; here is the walk. */
+#include "cuda/launch.h"
+
+namespace
+{
+
+enum { THREADS = 256, BLOCKS = 4 /* a multiprocessor */ };
+
+/* --- scales ----------------------------------------------------------------- */
+
+/* Where elements find their scales. */
+struct layout {
+    const float *scales;
+    const int32_t *zero_points;
+    size_t channels, inner;
+    struct qdqi_cuda_divider by_channels, by_inner; /* where indices are below 2^31 */
+};
+
+/* The scale of the element that a thread is at. */
+struct scale {
+    float value;
+    int32_t zero_point;
+
+    __device__ __forceinline__ void read(const struct layout &l, size_t channel)
+    {
+        value = __ldg(&l.scales[channel]);
+        zero_point = l.zero_points ? __ldg(&l.zero_points[channel]) : 0;
+    }
+};
+
+/* --- formats ---------------------------------------------------------------- */
+
+struct integers {
+    float lowest, highest;
+
+    __device__ __forceinline__ float operator()(float x, const struct scale &s) const
+    {
+        float zero = (float)s.zero_point;
+        return qdqi_fake_integer(x, s.value, lowest - zero, highest - zero);
+    }
+};
+
+struct floats {
+    float highest;
+    int fraction_bits, min_exponent;
+
+    __device__ __forceinline__ float operator()(float x, const struct scale &s) const
+    {
+        return qdqi_fake_float(x, s.value, highest, fraction_bits, min_exponent);
+    }
+};
+
+/* --- which scale ------------------------------------------------------------ */
+
+/* One for all. */
+struct per_tensor {
+    struct scale scale;
+
+    __device__ __forceinline__ per_tensor(const struct layout &l)
+    {
+        scale.read(l, 0);
+    }
+
+    __device__ __forceinline__ void seek(const struct layout &, size_t)
+    {
+    }
+
+    __device__ __forceinline__ void next(const struct layout &)
+    {
+    }
+};
+
+/* One for each index of the middle axis: sought for a vector, then followed. */
+struct per_channel {
+    struct scale scale;
+    size_t channel, left; /* elements before the next channel begins */
+
+    __device__ __forceinline__ per_channel(const struct layout &)
+    {
+    }
+
+    __device__ __forceinline__ void found(const struct layout &l, size_t new_channel,
+                                          size_t position)
+    {
+        channel = new_channel;
+        left = l.inner - position;
+        scale.read(l, channel);
+    }
+
+    __device__ __forceinline__ void next(const struct layout &l)
+    {
+        if (--left > 0)
+            return;
+        found(l, channel + 1 < l.channels ? channel + 1 : 0, 0);
+    }
+};
+
+struct per_channel_narrow : per_channel {
+    using per_channel::per_channel;
+
+    __device__ __forceinline__ void seek(const struct layout &l, size_t i)
+    {
+        uint32_t run = qdqi_cuda_divide((uint32_t)i, l.by_inner);
+        uint32_t round = qdqi_cuda_divide(run, l.by_channels);
+        found(l, run - round * l.by_channels.d, (uint32_t)i - run * l.by_inner.d);
+    }
+};
+
+struct per_channel_wide : per_channel {
+    using per_channel::per_channel;
+
+    __device__ __forceinline__ void seek(const struct layout &l, size_t i)
+    {
+        size_t run = i / l.inner;
+        found(l, run % l.channels, i % l.inner);
+    }
+};
+
+/* --- the walk --------------------------------------------------------------- */
+
+template <typename T, typename Format> struct work {
+    const T *in; /* may be out: each element is read before it is written */
+    T *out;
+    size_t n;
+    struct qdqi_cuda_span span;
+    Format format;
+    struct layout layout;
+};
+
+template <typename T, typename Format, typename Scales>
+__device__ __forceinline__ void
+one(const struct work<T, Format> &w, Scales &scales, size_t i)
+{
+    scales.seek(w.layout, i);
+    qdqi_store(w.format(qdqi_load(w.in[i]), scales.scale), &w.out[i]);
+}
+
+/* The vector whose first element has index i. */
+template <typename T, typename Format, typename Scales>
+__device__ __forceinline__ void
+several(const struct work<T, Format> &w, Scales &scales, size_t i,
+        const qdqi_vector<T> &in)
+{
+    enum { WIDTH = 16 / sizeof(T) };
+    qdqi_vector<T> out;
+    scales.seek(w.layout, i);
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+        if (j > 0)
+            scales.next(w.layout);
+        qdqi_store(w.format(qdqi_load(in.at[j]), scales.scale), &out.at[j]);
+    }
+    *(qdqi_vector<T> *)&w.out[i] = out;
+}
+
+template <typename T, typename Format, typename Scales>
+__global__ void
+__launch_bounds__(THREADS, BLOCKS) fake(const struct work<T, Format> w)
+{
+    enum { WIDTH = 16 / sizeof(T) };
+    const size_t step = qdqi_threads(), head = w.span.head, vectors = w.span.vectors;
+    const qdqi_vector<T> *body = (const qdqi_vector<T> *)(w.in + head);
+    Scales scales(w.layout);
+    for (size_t i = qdqi_thread(); i < head; i += step)
+        one(w, scales, i);
+    if (qdqi_thread() < w.span.tail)
+        one(w, scales, w.n - w.span.tail + qdqi_thread());
+    size_t i = qdqi_thread();
+    for (; i + (QDQI_IN_FLIGHT - 1) * step < vectors; i += QDQI_IN_FLIGHT * step) {
+        qdqi_vector<T> v[QDQI_IN_FLIGHT];
+#pragma unroll
+        for (int k = 0; k < QDQI_IN_FLIGHT; k++)
+            v[k] = body[i + k * step];
+#pragma unroll
+        for (int k = 0; k < QDQI_IN_FLIGHT; k++)
+            several(w, scales, head + (i + k * step) * WIDTH, v[k]);
+    }
+    for (; i < vectors; i += step)
+        several(w, scales, head + i * WIDTH, body[i]);
+}
+
+/* --- launching -------------------------------------------------------------- */
+
+template <typename T, typename Format>
+int
+launch(const struct work<T, Format> &w, void *stream)
+{
+    const size_t narrow = (size_t)1 << 31;
+    unsigned blocks =
+        qdqi_blocks(w.n, 16 / sizeof(T) * QDQI_IN_FLIGHT, THREADS, BLOCKS);
+    if (blocks == 0)
+        return (int)cudaGetLastError();
+    if (w.layout.channels == 1)
+        qdqi_launch(fake<T, Format, per_tensor>, blocks, THREADS, stream, w);
+    else if (w.n < narrow)
+        qdqi_launch(fake<T, Format, per_channel_narrow>, blocks, THREADS, stream, w);
+    else
+        qdqi_launch(fake<T, Format, per_channel_wide>, blocks, THREADS, stream, w);
+    return (int)cudaGetLastError();
+}
+
+struct layout
+layout_of(const struct qdqi_grid *g)
+{
+    struct layout l = {g->scales, g->zero_points, g->channels, g->inner, {}, {}};
+    l.by_channels = qdqi_cuda_divider_of((uint32_t)g->channels);
+    l.by_inner = qdqi_cuda_divider_of((uint32_t)g->inner);
+    return l;
+}
+
+/* Vectors are for tensors that lie alike; others go one element at a time. */
+template <typename T, typename Format>
+int
+begin(const struct qdqi_grid *g, const T *in, T *out, const Format &format,
+      void *stream)
+{
+    struct work<T, Format> w = {
+        in, out, g->outer * g->channels * g->inner, {}, format, layout_of(g)
+    };
+    w.span = qdqi_cuda_span_of((uintptr_t)in, w.n, sizeof(T));
+    if (((uintptr_t)in ^ (uintptr_t)out) & 15)
+        w.span = {w.n, 0, 0};
+    return launch(w, stream);
+}
+
+template <typename T>
+int
+begin(const struct qdqi_grid *g, const T *in, T *out, void *stream)
+{
+    switch (g->format) {
+#define INTEGERS(name, text, lowest, highest) \
+    case QDQI_TO_##name:                      \
+        return begin(g, in, out, integers{lowest, highest}, stream);
+#define FLOATS(name, text, highest, bits, min) \
+    case QDQI_TO_##name:                       \
+        return begin(g, in, out, floats{highest, bits, min}, stream);
+#include "tbl/formats.h"
+#undef INTEGERS
+#undef FLOATS
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+} // namespace
+
+int
+qdqi_cuda_fake(int type, const struct qdqi_grid *g, const void *in, void *out,
+               void *stream)
+{
+    if (!qdqi_is_type(type))
+        return cudaErrorInvalidValue;
+    if (g->outer == 0 || g->channels == 0 || g->inner == 0)
+        return cudaSuccess;
+    return type == QDQI_FLOAT16
+               ? begin(g, (const uint16_t *)in, (uint16_t *)out, stream)
+               : begin(g, (const float *)in, (float *)out, stream);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels have in common, for nvcc alone: vectors, walks over data, grids. */
+#ifndef QDQI_CUDA_LAUNCH_H
+#define QDQI_CUDA_LAUNCH_H
+
+#include "cuda/kernels.h"
+
+#include <cuda_runtime.h>
+
+/* --- elements --------------------------------------------------------------- */
+
+/* 16 bytes, read and written at once. */
+template <typename T> struct alignas(16) qdqi_vector {
+    T at[16 / sizeof(T)];
+};
+
+__device__ __forceinline__ float
+qdqi_load(float x)
+{
+    return x;
+}
+
+__device__ __forceinline__ float
+qdqi_load(uint16_t half)
+{
+    return qdqi_cuda_widened(half);
+}
+
+__device__ __forceinline__ void
+qdqi_store(float x, float *ret)
+{
+    *ret = x;
+}
+
+__device__ __forceinline__ void
+qdqi_store(float x, uint16_t *ret)
+{
+    *ret = qdqi_cuda_narrowed(x);
+}
+
+/* --- walks ------------------------------------------------------------------ */
+
+__device__ __forceinline__ size_t
+qdqi_thread(void)
+{
+    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ size_t
+qdqi_threads(void)
+{
+    return (size_t)gridDim.x * blockDim.x;
+}
+
+/* Vectors that a thread has asked for before it uses the first. */
+enum { QDQI_IN_FLIGHT = 4 };
+
+/* take(element) for each of n elements, by all threads of the grid (8 or more). */
+template <typename T, typename Take>
+__device__ __forceinline__ void
+qdqi_each(const T *data, size_t n, Take take)
+{
+    enum { WIDTH = 16 / sizeof(T) };
+    const struct qdqi_cuda_span span = qdqi_cuda_span_of((uintptr_t)data, n, sizeof(T));
+    const qdqi_vector<T> *body = (const qdqi_vector<T> *)(data + span.head);
+    const size_t step = qdqi_threads();
+    size_t i = qdqi_thread();
+    if (i < span.head)
+        take(data[i]);
+    if (i < span.tail)
+        take(data[n - span.tail + i]);
+    for (; i + (QDQI_IN_FLIGHT - 1) * step < span.vectors; i += QDQI_IN_FLIGHT * step) {
+        qdqi_vector<T> v[QDQI_IN_FLIGHT];
+#pragma unroll
+        for (int k = 0; k < QDQI_IN_FLIGHT; k++)
+            v[k] = body[i + k * step];
+#pragma unroll
+        for (int k = 0; k < QDQI_IN_FLIGHT; k++)
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                take(v[k].at[j]);
+    }
+    for (; i < span.vectors; i += step) {
+        qdqi_vector<T> v = body[i];
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++)
+            take(v.at[j]);
+    }
+}
+
+/* --- grids ------------------------------------------------------------------ */
+
+enum { QDQI_WARP = 32 };
+
+/*
+ * Blocks for n elements, of which a thread wants `each`. Not more than can be at work at
+ * once, at most `per_multiprocessor` on each: threads walk, and none waits for another
+ * to end. 0: the device cannot be asked.
+ */
+static inline unsigned
+qdqi_blocks(size_t n, size_t each, int threads, int per_multiprocessor)
+{
+    int device, multiprocessors, room;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
+                               device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&room, cudaDevAttrMaxThreadsPerMultiProcessor, device) !=
+            cudaSuccess)
+        return 0;
+    room /= threads;
+    room = room < per_multiprocessor ? room : per_multiprocessor;
+    size_t wanted = (n - 1) / (each * (size_t)threads) + 1;
+    size_t most = (size_t)multiprocessors * (size_t)room;
+    return (unsigned)(wanted < most ? wanted : most);
+}
+
+/* Queues a kernel; cudaGetLastError() tells whether it could. */
+template <typename... Parameters, typename... Arguments>
+static inline void
+qdqi_launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
+            void *stream, Arguments... arguments)
+{
+#ifdef __CUDACC__
+    kernel<<<blocks, threads, 0, (cudaStream_t)stream>>>(arguments...);
+#else /* tests/cuda/emulator */
+    (void)stream;
+    emulated_launch(blocks, threads, [&] { kernel(arguments...); });
+#endif
+}
+
+static inline bool
+qdqi_is_type(int type)
+{
+    return type == QDQI_FLOAT32 || type == QDQI_FLOAT16;
+}
+
+#endif

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The kernels' logic, without a GPU: engine/cuda/*.cu compiled by the C++ compiler for an
+# emulator (tests/cuda/emulator), under the programs of tests/cuda. What this cannot show
+# is what a device does: races, its arithmetic, its speed.
+# Runs in the build folder.
+src=${srcdir:-.}
+compiler=${CXX:-g++}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if ! command -v "$compiler" >/dev/null; then
+    echo "$compiler is not here"
+    exit 77
+fi
+for file in extremes fake histogram sums; do
+    kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
+done
+# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/local.mk).
+# shellcheck disable=SC2086 # lists
+"$compiler" -std=c++20 -O2 -ffp-contract=off -shared -fPIC -w $ENGINE_FLAGS \
+    -I"$src/tests/cuda/emulator" $kernels "$src/tests/cuda/emulator/emulator.cc" \
+    -o "$work/emulated.so" || exit 1
+
+unset CK_TAP_LOG_FILE_NAME
+export QDQ_CUDA_MODULE="$work/emulated.so" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes
+failed=0
+for name in device extremes fake histogram sums; do
+    tests/cuda/test_$name || failed=1
+done
+exit $failed

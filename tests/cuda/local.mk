@@ -1,0 +1,10 @@
+# Kernels against the CPU's definitions, on a device. Without one each of these is
+# skipped; they are built everywhere, for they load the module when they run.
+EXTRA_DIST += tests/cuda/cuda.h tests/cuda/emulator
+check_PROGRAMS += \
+	tests/cuda/test_device \
+	tests/cuda/test_extremes \
+	tests/cuda/test_fake \
+	tests/cuda/test_histogram \
+	tests/cuda/test_large \
+	tests/cuda/test_sums

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Histograms on the device have the counts of number/histogram.c, to the last one. */
+#include "config.h"
+
+#include "cuda.h"
+
+static float wide[MAX_SIZE];
+static _Alignas(16) uint8_t data[MAX_SIZE * sizeof(float)];
+static uint8_t *memory;
+static struct qdqi_cuda_histogram *histogram;
+
+static void
+setup(void)
+{
+    memory = device_memory(sizeof data);
+    histogram = device_memory(2 * sizeof *histogram);
+}
+
+static void
+teardown(void)
+{
+    fine(gpu->release(memory));
+    fine(gpu->release(histogram));
+}
+
+/* The CPU's, with the extremes that belong to it. */
+struct want {
+    struct qdqi_histogram histogram;
+    struct qdqi_extremes extremes;
+};
+
+static void
+begin(struct want *w)
+{
+    qdqi_histogram_init(&w->histogram);
+    w->extremes = QDQI_NO_EXTREMES;
+    fine(gpu->histogram_init(histogram, 2, stream));
+}
+
+/* The same data for both. */
+static void
+take(struct want *w, int type, enum kind kind, float factor, size_t n, size_t offset)
+{
+    struct qdqi_extremes piece = QDQI_NO_EXTREMES;
+    uint8_t *at = memory + offset * size_of(type);
+    make(type, kind, n + offset, n, data, wide);
+    for (size_t i = 0; type == QDQI_FLOAT32 && factor != 1 && i < n; i++)
+        ((float *)data)[i] = wide[i] *= factor;
+    qdqi_extremes_update(&piece, wide, n);
+    qdqi_extremes_merge(&w->extremes, &piece);
+    if (n > 0 && qdqi_extremes_finite(&piece))
+        qdqi_histogram_update(&w->histogram, qdqi_extremes_amax(&piece), wide, n);
+    to_device(at, data, n * size_of(type));
+    fine(gpu->histogram_update(type, at, n, histogram, stream));
+}
+
+static void
+check(const struct want *w, const char *what, size_t n)
+{
+    static struct qdqi_cuda_histogram got;
+    from_device(&got, histogram, sizeof got);
+    if (got.extremes.min != w->extremes.min || got.extremes.max != w->extremes.max)
+        ck_abort_msg("%s, %zu elements: the extremes differ", what, n);
+    if (got.histogram.exponent != w->histogram.exponent)
+        ck_abort_msg("%s, %zu elements: bins of 2^%d, not 2^%d", what, n,
+                     got.histogram.exponent, w->histogram.exponent);
+    for (size_t j = 0; j < QDQI_BINS; j++)
+        if (got.histogram.counts[j] != w->histogram.counts[j])
+            ck_abort_msg("%s, %zu elements: %llu in bin %zu, not %llu", what, n,
+                         (unsigned long long)got.histogram.counts[j], j,
+                         (unsigned long long)w->histogram.counts[j]);
+}
+
+static struct want want;
+
+START_TEST(counts_are_those_of_the_cpu)
+{
+    for (size_t t = 0; t < 2; t++)
+        for (size_t o = 0; o < N_OFFSETS; o++)
+            for (int kind = 0; kind < N_KINDS; kind++) {
+                begin(&want);
+                take(&want, types[t], (enum kind)kind, 1, sizes[_i], offsets[o]);
+                check(&want, qdqi_dtype_name(types[t]), sizes[_i]);
+                ck_assert(kind == BITS ||
+                          qdqi_histogram_total(&want.histogram) == sizes[_i]);
+            }
+}
+END_TEST
+
+/* From one tensor to the next the range grows by each number of doublings, or shrinks. */
+START_TEST(bins_are_joined_as_on_the_cpu)
+{
+    begin(&want);
+    take(&want, QDQI_FLOAT32, NORMAL, 0x1p-100f, 5000, 0);
+    for (int i = 0; i < 6; i++) {
+        float factor = ldexpf(1, -100 + _i * i);
+        take(&want, QDQI_FLOAT32, NORMAL, factor, 4001, 1);
+        check(&want, "grown", (size_t)_i);
+        take(&want, QDQI_FLOAT32, RELU, factor / 64, 999, 2);
+        check(&want, "smaller", (size_t)_i);
+    }
+}
+END_TEST
+
+START_TEST(types_share_a_histogram)
+{
+    begin(&want);
+    for (size_t i = 0; i < 8; i++) {
+        take(&want, types[i % 2], (enum kind)(i % FINITE), 1, sizes[20 + i], i % 4);
+        check(&want, "both", i);
+    }
+}
+END_TEST
+
+/* A tensor with a NaN or an infinity is not counted; the next one is. */
+START_TEST(what_is_not_finite_counts_nothing)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    float x[4] = {1, 2, bad[_i], 3};
+    static struct qdqi_cuda_histogram got;
+    begin(&want);
+    take(&want, QDQI_FLOAT32, NORMAL, 1, 1000, 0);
+    qdqi_extremes_update(&want.extremes, x, 4);
+    to_device(memory, x, sizeof x);
+    fine(gpu->histogram_update(QDQI_FLOAT32, memory, 4, histogram, stream));
+    check(&want, "not finite", 4);
+    take(&want, QDQI_FLOAT32, NORMAL, 4, 1001, 0);
+    check(&want, "after it", 1001);
+    from_device(&got, histogram + 1, sizeof got);
+    ck_assert(qdqi_extremes_empty(&got.extremes));
+    ck_assert_uint_eq(qdqi_histogram_total(&got.histogram), 0);
+}
+END_TEST
+
+START_TEST(runs_are_alike)
+{
+    static struct qdqi_cuda_histogram first, again;
+    size_t n = is_brief() ? 200001 : MAX_SIZE;
+    make(QDQI_FLOAT32, RELU, 9, n, data, wide);
+    to_device(memory, data, n * sizeof(float));
+    for (int i = 0; i < 20; i++) {
+        fine(gpu->histogram_init(histogram, 1, stream));
+        fine(gpu->histogram_update(QDQI_FLOAT32, memory, n, histogram, stream));
+        from_device(i ? &again : &first, histogram, sizeof first);
+        ck_assert(i == 0 || memcmp(&first, &again, sizeof first) == 0);
+    }
+    ck_assert_uint_eq(qdqi_histogram_total(&first.histogram), n);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("cuda/histogram");
+    TCase *t = tcase_create("histogram");
+    tcase_add_unchecked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, counts_are_those_of_the_cpu, 0, n_sizes());
+    tcase_add_loop_test(t, bins_are_joined_as_on_the_cpu, 0, 16);
+    tcase_add_test(t, types_share_a_histogram);
+    tcase_add_loop_test(t, what_is_not_finite_counts_nothing, 0, 4);
+    tcase_add_test(t, runs_are_alike);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+CUDA_MAIN(suite)

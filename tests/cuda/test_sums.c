@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Error sums on the device against sums in long double: each to 1e-12 of the sum of its
+ * terms' magnitudes, the largest error exactly. And the same bits, wherever the tensors
+ * lie and however often they are added.
+ */
+#include "config.h"
+
+#include "cuda.h"
+
+static float wide[2][MAX_SIZE];
+static _Alignas(16) uint8_t data[2][MAX_SIZE * sizeof(float)];
+static uint8_t *memory[2], *workspace;
+static struct qdqi_error_sums *sums;
+
+static void
+setup(void)
+{
+    for (int i = 0; i < 2; i++)
+        memory[i] = device_memory(sizeof data[i]);
+    workspace = device_memory(gpu->sums_workspace());
+    sums = device_memory(2 * sizeof *sums);
+}
+
+static void
+teardown(void)
+{
+    for (int i = 0; i < 2; i++)
+        fine(gpu->release(memory[i]));
+    fine(gpu->release(workspace));
+    fine(gpu->release(sums));
+}
+
+static struct qdqi_error_sums
+result(void)
+{
+    struct qdqi_error_sums got;
+    from_device(&got, sums, sizeof got);
+    return got;
+}
+
+/* Uploads n elements of each, so many behind a boundary, and adds them up. */
+static struct qdqi_error_sums
+add_up(int type, size_t n, size_t first, size_t second)
+{
+    size_t size = size_of(type), at[] = {first * size, second * size};
+    for (int i = 0; i < 2; i++)
+        to_device(memory[i] + at[i], data[i], n * size);
+    fine(gpu->sums_init(sums, 1, stream));
+    fine(gpu->sums_update(type, memory[0] + at[0], memory[1] + at[1], n, sums,
+                          workspace, stream));
+    return result();
+}
+
+static void
+make_two(int type, size_t n, uint64_t seed)
+{
+    make(type, NORMAL, seed, n, data[0], wide[0]);
+    make(type, RELU, seed + 1, n, data[1], wide[1]);
+}
+
+static void
+close_to(double got, long double want, long double magnitude, const char *what,
+         size_t n)
+{
+    if (!(fabsl((long double)got - want) <= 1e-12L * magnitude))
+        ck_abort_msg("%s of %zu elements: %.17g, not %.17Lg", what, n, got, want);
+}
+
+static void
+check(const struct qdqi_error_sums *got, size_t n, int times)
+{
+    long double f2 = 0, q2 = 0, fq = 0, fq_abs = 0, e2 = 0;
+    double largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        long double f = (long double)wide[0][i], q = (long double)wide[1][i];
+        f2 += f * f;
+        q2 += q * q;
+        fq += f * q;
+        fq_abs += fabsl(f * q);
+        e2 += (f - q) * (f - q);
+        largest = fmax(largest, fabs((double)wide[0][i] - (double)wide[1][i]));
+    }
+    close_to(got->signal, f2 * times, f2 * times, "signal", n);
+    close_to(got->other, q2 * times, q2 * times, "squares", n);
+    close_to(got->dot, fq * times, fq_abs * times, "dot", n);
+    close_to(got->noise, e2 * times, e2 * times, "noise", n);
+    ck_assert_double_eq(got->max_abs_error, largest);
+}
+
+START_TEST(sums_are_those_of_the_cpu)
+{
+    size_t n = sizes[_i];
+    for (size_t t = 0; t < 2; t++) {
+        make_two(types[t], n, (uint64_t)_i);
+        struct qdqi_error_sums got = add_up(types[t], n, 0, 0);
+        check(&got, n, 1);
+    }
+}
+END_TEST
+
+START_TEST(places_make_no_difference)
+{
+    size_t n = sizes[_i];
+    for (size_t t = 0; t < 2; t++) {
+        make_two(types[t], n, (uint64_t)_i);
+        struct qdqi_error_sums first = add_up(types[t], n, 0, 0);
+        for (size_t o = 0; o < N_OFFSETS; o++)
+            for (size_t p = 0; p < N_OFFSETS; p++) {
+                struct qdqi_error_sums got =
+                    add_up(types[t], n, offsets[o], offsets[p]);
+                ck_assert_mem_eq(&got, &first, sizeof got);
+            }
+    }
+}
+END_TEST
+
+START_TEST(runs_are_alike)
+{
+    size_t n = is_brief() ? 200001 : 4000001;
+    make_two(QDQI_FLOAT32, n, 5);
+    struct qdqi_error_sums first = add_up(QDQI_FLOAT32, n, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        struct qdqi_error_sums got = add_up(QDQI_FLOAT32, n, 0, 0);
+        ck_assert_mem_eq(&got, &first, sizeof got);
+    }
+}
+END_TEST
+
+START_TEST(tensors_add_up)
+{
+    enum { N = 70001, TIMES = 5 };
+    make_two(QDQI_FLOAT32, N, 8);
+    add_up(QDQI_FLOAT32, N, 0, 0);
+    for (int i = 1; i < TIMES; i++)
+        fine(gpu->sums_update(QDQI_FLOAT32, memory[0], memory[1], N, sums, workspace,
+                              stream));
+    struct qdqi_error_sums got = result();
+    check(&got, N, TIMES);
+}
+END_TEST
+
+/* Wherever it is met. */
+START_TEST(a_nan_is_not_lost)
+{
+    enum { N = 100000 };
+    make_two(QDQI_FLOAT32, N, 8);
+    static const size_t places[] = {0, 3, 17, 1024, 99999};
+    float nan = NAN;
+    memcpy(data[1] + places[_i] * sizeof nan, &nan, sizeof nan);
+    struct qdqi_error_sums got = add_up(QDQI_FLOAT32, N, 0, 0);
+    ck_assert(isnan(got.max_abs_error) && isnan(got.noise) && isnan(got.dot));
+    ck_assert(isfinite(got.signal));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("cuda/sums");
+    TCase *t = tcase_create("sums");
+    tcase_add_unchecked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, sums_are_those_of_the_cpu, 0, n_sizes());
+    tcase_add_loop_test(t, places_make_no_difference, 0, n_sizes());
+    tcase_add_test(t, runs_are_alike);
+    tcase_add_test(t, tensors_add_up);
+    tcase_add_loop_test(t, a_nan_is_not_lost, 0, 5);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+CUDA_MAIN(suite)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding devices, with a module that claims to have them (cuda_module.c). */
+#include "config.h"
+
+#include "cuda/device.h"
+#include "unit.h"
+
+#include <string.h>
+
+#define FAKE "tests/unit/.libs/libcuda_module.so"
+
+static struct qdqi_cuda *cuda;
+
+static enum qdq_code
+open_with(const char *name, const char *value, struct qdq_error *err)
+{
+    if (name)
+        ck_assert_int_eq(setenv(name, value, 1), 0);
+    return qdqi_cuda_open(FAKE, &cuda, err);
+}
+
+/* Why there is no device: the environment, and what the error says. */
+static const struct {
+    const char *name, *value, *says;
+} lacks[] = {
+    {"FAKE_CUDA_VERSION", "1", "is not the CUDA module of this version"},
+    {"FAKE_CUDA_STATUS", "1", "no NVIDIA driver is installed; one for CUDA 13 is"},
+    {"FAKE_CUDA_STATUS", "2", "the NVIDIA driver knows CUDA 12.4 at most; one for"},
+    {"FAKE_CUDA_STATUS", "3", "no CUDA device can be used: broken"},
+    {"FAKE_CUDA_DEVICES", "", "no CUDA device can be used: there is none"},
+    {"FAKE_CUDA_DEVICES", "6.1", "'Fake 0' has compute capability 6.1, 7.5 is needed"},
+    {"FAKE_CUDA_DEVICES", "7.0 3.5", "'Fake 0' has compute capability 7.0"},
+};
+
+START_TEST(an_error_says_what_is_missing)
+{
+    struct qdq_error err = {0};
+    setenv("FAKE_CUDA_DRIVER", "12040", 1);
+    ck_assert_int_eq(open_with(lacks[_i].name, lacks[_i].value, &err), QDQ_NO_DEVICE);
+    ck_assert_msg(strstr(err.text, lacks[_i].says), "%s", err.text);
+    ck_assert_ptr_null(cuda);
+}
+END_TEST
+
+START_TEST(a_module_that_is_not_there_is_named)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(qdqi_cuda_open("nowhere/qdq_cuda.so", &cuda, &err), QDQ_NO_DEVICE);
+    ck_assert_ptr_nonnull(strstr(err.text, "nowhere/qdq_cuda.so"));
+}
+END_TEST
+
+/* Any library that has no table. */
+START_TEST(another_library_is_no_module)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(qdqi_cuda_open("libc.so.6", &cuda, &err), QDQ_NO_DEVICE);
+    ck_assert_ptr_nonnull(strstr(err.text, "libc.so.6 is not the CUDA module"));
+}
+END_TEST
+
+START_TEST(devices_are_described)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(open_with("FAKE_CUDA_DEVICES", "9.0 6.1 7.5 12.0", &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_cuda_count(cuda), 4);
+    ck_assert_str_eq(qdqi_cuda_device(cuda, 3)->name, "Fake 3");
+    ck_assert_int_eq(qdqi_cuda_device(cuda, 3)->major, 12);
+    static const bool usable[] = {true, false, true, true};
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(qdqi_cuda_usable(cuda, i), usable[i]);
+    ck_assert(!qdqi_cuda_usable(cuda, -1) && !qdqi_cuda_usable(cuda, 4));
+    qdqi_cuda_close(&cuda);
+    ck_assert_ptr_null(cuda);
+}
+END_TEST
+
+static const struct {
+    int device;
+    enum qdq_code code;
+    const char *says;
+} uses[] = {
+    {0, QDQ_OK, ""},
+    {1, QDQ_NO_DEVICE, "compute capability 6.1"},
+    {2, QDQ_DEVICE_MEMORY, "Fake 2: broken"},
+    {3, QDQ_NO_DEVICE, "there is no CUDA device 3; 3 are here"},
+    {-1, QDQ_NO_DEVICE, "there is no CUDA device -1"},
+};
+
+START_TEST(a_device_is_taken_or_it_is_said_why_not)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(open_with("FAKE_CUDA_DEVICES", "9.0 6.1 8.9", &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_cuda_use(cuda, uses[_i].device, &err), uses[_i].code);
+    ck_assert_msg(strstr(err.text, uses[_i].says), "%s", err.text);
+    qdqi_cuda_close(&cuda);
+}
+END_TEST
+
+static const enum qdq_code codes[] = {
+    QDQ_OK,          QDQ_NO_DEVICE,     QDQ_NO_DEVICE, QDQ_NO_DEVICE,
+    QDQ_DEVICE_LOST, QDQ_DEVICE_MEMORY, QDQ_INTERNAL,
+};
+
+START_TEST(each_fault_has_its_code)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(open_with(NULL, NULL, &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_cuda_check(cuda, _i, "copying", &err), codes[_i]);
+    if (codes[_i] == QDQ_DEVICE_LOST)
+        ck_assert_str_eq(err.text, "copying: fell off the bus");
+    qdqi_cuda_close(&cuda);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("device");
+    TCase *t = tcase_create("device");
+    tcase_add_loop_test(t, an_error_says_what_is_missing, 0,
+                        sizeof lacks / sizeof *lacks);
+    tcase_add_test(t, a_module_that_is_not_there_is_named);
+    tcase_add_test(t, another_library_is_no_module);
+    tcase_add_test(t, devices_are_described);
+    tcase_add_loop_test(t, a_device_is_taken_or_it_is_said_why_not, 0,
+                        sizeof uses / sizeof *uses);
+    tcase_add_loop_test(t, each_fault_has_its_code, 0, sizeof codes / sizeof *codes);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

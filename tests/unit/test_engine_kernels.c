@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the CUDA kernels do to one element (cuda/element.h), compiled for the host and
+ * held against the CPU's definitions. That the kernels do it to every element, on a
+ * device, is for tests/cuda.
+ */
+#include "config.h"
+
+#include "cuda/element.h"
+#include "evaluate/metrics.h"
+#include "number/fake.h"
+#include "number/half.h"
+#include "unit.h"
+
+#include <math.h>
+
+/* --- numbers -------------------------------------------------------------- */
+
+/* Every sign and exponent, with fractions at both ends and between. */
+static const uint32_t fractions[] = {0,        1,        2,        0x1fff,
+                                     0x2000,   0x2001,   0x3fffff, 0x400000,
+                                     0x400001, 0x5a5a5a, 0x7ffffe, 0x7fffff};
+enum {
+    N_FRACTIONS = sizeof fractions / sizeof *fractions,
+    N_NUMBERS = 512 * N_FRACTIONS
+};
+
+static float
+number(unsigned i)
+{
+    return qdqi_float_of_bits((i / N_FRACTIONS) << 23 | fractions[i % N_FRACTIONS]);
+}
+
+static bool
+is_finite(float x)
+{
+    return (qdqi_float_bits(x) & 0x7f800000) != 0x7f800000;
+}
+
+START_TEST(halves_are_widened_as_the_cpu_does)
+{
+    static uint16_t halves[1 << 16];
+    static float floats[1 << 16];
+    for (unsigned h = 0; h <= 0xffff; h++)
+        halves[h] = (uint16_t)h;
+    qdqi_floats_of_halves(floats, halves, 1 << 16);
+    for (unsigned h = 0; h <= 0xffff; h++)
+        ck_assert(isnan(floats[h])
+                      ? isnan(qdqi_cuda_widened((uint16_t)h))
+                      : qdqi_float_bits(floats[h]) ==
+                            qdqi_float_bits(qdqi_cuda_widened((uint16_t)h)));
+}
+END_TEST
+
+/* --- extremes ------------------------------------------------------------- */
+
+START_TEST(keys_are_those_of_the_cpu)
+{
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        uint32_t bits = qdqi_float_bits(number(i));
+        ck_assert_int_eq(qdqi_cuda_key_of_bits(bits), qdqi_key_of(bits));
+    }
+}
+END_TEST
+
+/* Halves compare by their own keys as their widened selves do by theirs. */
+START_TEST(keys_of_halves_become_those_of_floats)
+{
+    for (unsigned h = 0; h <= 0xffff; h++) {
+        int32_t key = qdqi_cuda_key_of_half((uint16_t)h);
+        uint32_t wide = qdqi_float_bits(qdqi_half_widened((uint16_t)h));
+        ck_assert_int_eq(qdqi_cuda_key_widened(key), qdqi_key_of(wide));
+    }
+    int32_t last = qdqi_cuda_key_widened(-0x8000);
+    for (int32_t key = -0x7fff; key <= 0x7fff; key++) {
+        ck_assert_int_gt(qdqi_cuda_key_widened(key), last);
+        last = qdqi_cuda_key_widened(key);
+    }
+}
+END_TEST
+
+START_TEST(finite_and_amax_are_those_of_the_cpu)
+{
+    for (unsigned i = 0; i < N_NUMBERS; i += 5)
+        for (unsigned j = 0; j < N_NUMBERS; j += 7) {
+            float x[] = {number(i), number(j)};
+            struct qdqi_extremes e = QDQI_NO_EXTREMES;
+            qdqi_extremes_update(&e, x, 2);
+            bool finite = qdqi_extremes_finite(&e);
+            if (qdqi_cuda_keys_finite(e.min, e.max) != finite)
+                ck_abort_msg("finite: %a, %a", (double)x[0], (double)x[1]);
+            if (finite && qdqi_cuda_amax_bits(e.min, e.max) !=
+                              qdqi_float_bits(qdqi_extremes_amax(&e)))
+                ck_abort_msg("amax: %a, %a", (double)x[0], (double)x[1]);
+        }
+}
+END_TEST
+
+/* --- histograms ----------------------------------------------------------- */
+
+static size_t
+bin_of_one(const struct qdqi_histogram *h)
+{
+    size_t bin = 0;
+    while (h->counts[bin] == 0)
+        bin++;
+    return bin;
+}
+
+/* Each number, alone and beside a larger one that decides the width. */
+START_TEST(widths_and_bins_are_those_of_the_cpu)
+{
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        float x = number(i);
+        for (int more = 0; is_finite(x) && more <= 16; more++) {
+            float amax = fabsf(x) * (float)(1 << more);
+            struct qdqi_histogram h;
+            qdqi_histogram_init(&h);
+            if (!is_finite(amax))
+                break;
+            qdqi_histogram_update(&h, amax, &x, 1);
+            int exponent = qdqi_cuda_exponent_for(qdqi_float_bits(amax));
+            ck_assert_int_eq(exponent, h.exponent);
+            uint32_t bin = qdqi_cuda_bin_of(x, qdqi_cuda_per_width(exponent));
+            ck_assert_uint_eq(bin, bin_of_one(&h));
+        }
+    }
+}
+END_TEST
+
+START_TEST(the_number_of_bins_is_the_cpus)
+{
+    ck_assert_int_eq(1 << QDQI_CUDA_BINS_LOG2, QDQI_BINS);
+    struct qdqi_histogram h;
+    qdqi_histogram_init(&h);
+    ck_assert_int_eq(h.exponent, QDQI_CUDA_MIN_EXPONENT);
+}
+END_TEST
+
+/* --- formats -------------------------------------------------------------- */
+
+/* Formats are held against others' arithmetic in tests/e2e/test_formats.py; here int8
+   against the one that what-ifs use. */
+START_TEST(int8_is_what_fake_quantizers_make)
+{
+    enum { CHANNELS = 3, INNER = N_NUMBERS / CHANNELS };
+    static float in[N_NUMBERS], fake[N_NUMBERS], grid[N_NUMBERS];
+    static const float scales[] = {1, 0.037f, 3e-5f};
+    size_t n = 0;
+    for (unsigned i = 0; i < N_NUMBERS; i++)
+        if (!isnan(number(i)))
+            in[n++] = number(i);
+    const struct qdqi_fake f = {true, scales, CHANNELS, INNER};
+    const struct qdqi_grid g = {QDQI_TO_INT8, 1, CHANNELS, INNER, scales, NULL};
+    qdqi_fake_quantize(&f, in, fake, 0, N_NUMBERS);
+    qdqi_grid_apply(&g, QDQI_FLOAT32, in, grid);
+    ck_assert_mem_eq(grid, fake, sizeof fake);
+}
+END_TEST
+
+/* --- error sums ----------------------------------------------------------- */
+
+/* Whole numbers, so that no sum is rounded and the order does not matter. */
+START_TEST(sums_are_those_of_the_metrics)
+{
+    enum { N = 1000 };
+    float f[N], q[N];
+    struct qdqi_error_sums s = {0}, parts[3] = {{0}};
+    for (int i = 0; i < N; i++) {
+        f[i] = (float)(i * 37 % 255 - 127);
+        q[i] = f[i] + (float)(i % 7 - 3);
+        qdqi_error_sums_take(&parts[i % 3], f[i], q[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        qdqi_error_sums_merge(&s, &parts[i]);
+    struct qdqi_metrics m = {0};
+    qdqi_metrics_update(&m, f, q, N, 1, 1);
+    ck_assert_double_eq(s.signal, m.signal);
+    ck_assert_double_eq(s.noise, m.noise);
+    ck_assert_double_eq(s.max_abs_error, m.max_abs_error);
+    ck_assert_double_eq(s.dot / (sqrt(s.signal) * sqrt(s.other)), m.cosine);
+}
+END_TEST
+
+START_TEST(the_largest_error_keeps_a_nan)
+{
+    struct qdqi_error_sums s = {0}, other = {0};
+    qdqi_error_sums_take(&s, 1, -2);
+    ck_assert_double_eq(s.max_abs_error, 3);
+    qdqi_error_sums_take(&s, NAN, 0);
+    qdqi_error_sums_take(&s, 9, 0);
+    ck_assert(isnan(s.max_abs_error));
+    qdqi_error_sums_merge(&s, &other);
+    ck_assert(isnan(s.max_abs_error));
+    qdqi_error_sums_merge(&other, &s);
+    ck_assert(isnan(other.max_abs_error));
+}
+END_TEST
+
+/* --- indices -------------------------------------------------------------- */
+
+START_TEST(a_span_covers_everything_once)
+{
+    for (size_t size = 2; size <= 4; size *= 2)
+        for (uintptr_t address = 4096; address < 4128; address += size)
+            for (size_t n = 0; n < 40; n++) {
+                struct qdqi_cuda_span s = qdqi_cuda_span_of(address, n, size);
+                size_t width = 16 / size;
+                ck_assert_uint_eq(s.head + s.vectors * width + s.tail, n);
+                ck_assert_uint_lt(s.head, width);
+                ck_assert_uint_lt(s.tail, width);
+                if (s.vectors)
+                    ck_assert_uint_eq((address + s.head * size) % 16, 0);
+            }
+}
+END_TEST
+
+static void
+check_division(uint32_t n, uint32_t d)
+{
+    if (qdqi_cuda_divide(n, qdqi_cuda_divider_of(d)) != n / d)
+        ck_abort_msg("%u / %u", n, d);
+}
+
+START_TEST(a_divider_divides)
+{
+    uint64_t state = 5;
+    for (uint32_t d = 1; d < 300; d++)
+        for (uint32_t n = 0; n < 3000; n++)
+            check_division(n, d);
+    for (int i = 0; i < 2000000; i++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        uint32_t d = (uint32_t)(state >> 33) >> (state >> 8 & 31);
+        uint32_t n = (uint32_t)(state >> 20) & 0x7fffffff;
+        d = d ? d : 1;
+        check_division(n, d);
+        check_division(n / d * d, d); /* beside a multiple: the hard ones */
+        check_division(n >= d ? n / d * d - 1 : 0, d);
+        check_division(0x7fffffff, d);
+    }
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("kernels");
+    TCase *t = tcase_create("kernels");
+    tcase_add_test(t, halves_are_widened_as_the_cpu_does);
+    tcase_add_test(t, keys_are_those_of_the_cpu);
+    tcase_add_test(t, keys_of_halves_become_those_of_floats);
+    tcase_add_test(t, finite_and_amax_are_those_of_the_cpu);
+    tcase_add_test(t, widths_and_bins_are_those_of_the_cpu);
+    tcase_add_test(t, the_number_of_bins_is_the_cpus);
+    tcase_add_test(t, int8_is_what_fake_quantizers_make);
+    tcase_add_test(t, sums_are_those_of_the_metrics);
+    tcase_add_test(t, the_largest_error_keeps_a_nan);
+    tcase_add_test(t, a_span_covers_everything_once);
+    tcase_add_test(t, a_divider_divides);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
