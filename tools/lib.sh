@@ -8,6 +8,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 prefix=$root/_install
 build=$root/build
 cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
+# CUDA's compiler, where tools/cuda has put one.
+cuda_toolkit=$cache/cuda-13.0
 # Debian's own: it is sure to have the modules that Debian's packages bring.
 python=/usr/bin/python3
 
@@ -73,10 +75,16 @@ matches() {
 # Configured again when the choices or the place of the clone have changed; what changed
 # in the clone is make's business.
 configure_and_make() {
-    local folder=$1
+    local folder=$1 nvcc=()
     shift
+    # The machine's own is found by configure.
+    if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-}/bin/nvcc" ] &&
+        [ -x "$cuda_toolkit/bin/nvcc" ]; then
+        nvcc=("NVCC=$cuda_toolkit/bin/nvcc")
+    fi
     set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
-        --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" "$@"
+        --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" \
+        "${nvcc[@]}" "$@"
     if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
         say "running autoreconf"
         mkdir -p "$root/m4" "$root/build-aux"
