@@ -4,7 +4,8 @@ mse and with entropy; memory for 256, too.
 
 Against plain inference of the same samples by onnxruntime with the same threads, and
 against its quantize_static with Entropy, which keeps all activations: it is not asked for
-256 samples. The ResNet-50 of make_model.py; random images. All take turns; the shortest
+256 samples. All have as many processors as there are threads: quantize_static takes all
+that it finds. The ResNet-50 of make_model.py; random images. All take turns; the shortest
 time of each is printed, since what else the machine does can only add to it.
 """
 
@@ -123,6 +124,7 @@ def budget(few, work, most):
 
 
 def main(threads=os.cpu_count(), rounds=3):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
     few, work = (Work(cached(), images(max(SAMPLES)), n, threads) for n in SAMPLES)
     most = Work(cached(), images(MANY), MANY, threads)
     with tempfile.TemporaryDirectory() as folder:
