@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MIN_PART = 1 << 15, /* elements for which a thread is worth waking */
+    MIN_PART = 1 << 16, /* elements for which a thread is worth waking: 15 us or so */
     MAX_PARTS = 64,
 };
 
