@@ -33,6 +33,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/request.c daemon/request.h \
 	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
 	daemon/store.c daemon/store.h daemon/store_sql.h \
+	daemon/store_schema.c daemon/store_schema.h \
 	daemon/worker.c daemon/worker.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)

@@ -1,60 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store.h"
+#include "store_schema.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define JOB_COLUMNS                                                                 \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
     "summary, error_code, error_kind, error_where, error_detail, fresh"
-
-/*
- * How the schema came to be: step n makes of schema n the next one, each in a transaction
- * of its own. What was released is never changed, only added to. kind: enum store_kind.
- * The error's code is its slug, which is stable.
- */
-static const char *const steps[] = {
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE files("
-    "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
-    "  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;"
-    "CREATE TABLE jobs("
-    "  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
-    "  state TEXT NOT NULL, priority INTEGER NOT NULL, attempts INTEGER NOT NULL,"
-    "  created_at INTEGER NOT NULL, started_at INTEGER NOT NULL DEFAULT 0,"
-    "  ended_at INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL, calibration TEXT,"
-    "  spec TEXT, labels TEXT, result_model TEXT, result_size INTEGER, report TEXT,"
-    "  summary TEXT, error_code TEXT, error_kind INTEGER, error_where TEXT,"
-    "  error_detail TEXT);"
-    "CREATE INDEX jobs_queue ON jobs(state, priority DESC, seq);"
-    "CREATE INDEX jobs_result ON jobs(result_model);"
-    "CREATE INDEX jobs_report ON jobs(report);"
-    "PRAGMA user_version = 1;"
-    "COMMIT;",
-    "BEGIN IMMEDIATE;"
-    "ALTER TABLE jobs ADD COLUMN frozen TEXT;"
-    "CREATE INDEX jobs_frozen ON jobs(frozen);"
-    "PRAGMA user_version = 2;"
-    "COMMIT;",
-    "BEGIN IMMEDIATE;"
-    "CREATE TABLE observations("
-    "  key TEXT PRIMARY KEY, model TEXT NOT NULL, calibration TEXT, blob TEXT NOT NULL,"
-    "  size INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE INDEX observations_model ON observations(model);"
-    "CREATE INDEX observations_calibration ON observations(calibration);"
-    "CREATE INDEX observations_blob ON observations(blob);"
-    "CREATE INDEX observations_used ON observations(used_at);"
-    "ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;"
-    "PRAGMA user_version = 3;"
-    "COMMIT;",
-};
-
-enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };
 
 enum statement {
 #define STATEMENT(name, sql) name,
@@ -94,27 +54,19 @@ fail_memory(struct api_problem *p)
 
 /* --- opening -------------------------------------------------------------- */
 
-static bool
-make_schema(struct store *store, struct api_problem *p)
+/* SQLite makes its other files with the rights of this one. */
+static void
+make_file(const char *path)
 {
-    sqlite3_stmt *stmt;
-    if (sqlite3_prepare_v2(store->db, "PRAGMA user_version", -1, &stmt, NULL))
-        return fail(store, p);
-    int version = sqlite3_step(stmt) == SQLITE_ROW ? sqlite3_column_int(stmt, 0) : -1;
-    sqlite3_finalize(stmt);
-    if (version < 0 || version > SCHEMA_VERSION)
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                               "the database has schema %d, this version knows %d",
-                               version, SCHEMA_VERSION);
-    for (; version < SCHEMA_VERSION; version++)
-        if (sqlite3_exec(store->db, steps[version], NULL, NULL, NULL) != SQLITE_OK)
-            return fail(store, p);
-    return true;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
 }
 
 static bool
 open_database(struct store *store, const char *path, struct api_problem *p)
 {
+    make_file(path);
     if (sqlite3_open_v2(
             path, &store->db,
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
@@ -123,7 +75,7 @@ open_database(struct store *store, const char *path, struct api_problem *p)
                      "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF",
                      NULL, NULL, NULL))
         return fail(store, p);
-    if (!make_schema(store, p))
+    if (!store_schema_bring(store->db, path, p))
         return false;
     for (int i = 0; i < N_STATEMENTS; i++)
         if (sqlite3_prepare_v3(store->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT,

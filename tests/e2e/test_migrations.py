@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database of an earlier version: copied, brought to this version's schema, or left."""
+
+import hashlib
+import os
+import re
+import sqlite3
+import stat
+import subprocess
+
+import pytest
+
+from service import DATA, INSTALLED, Service, problem
+
+# The schemas as they were released, step by step.
+STEPS = ["""
+CREATE TABLE files(
+  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;
+CREATE TABLE jobs(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  state TEXT NOT NULL, priority INTEGER NOT NULL, attempts INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, started_at INTEGER NOT NULL DEFAULT 0,
+  ended_at INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL, calibration TEXT,
+  spec TEXT, labels TEXT, result_model TEXT, result_size INTEGER, report TEXT,
+  summary TEXT, error_code TEXT, error_kind INTEGER, error_where TEXT,
+  error_detail TEXT);
+CREATE INDEX jobs_queue ON jobs(state, priority DESC, seq);
+CREATE INDEX jobs_result ON jobs(result_model);
+CREATE INDEX jobs_report ON jobs(report);
+""", """
+ALTER TABLE jobs ADD COLUMN frozen TEXT;
+CREATE INDEX jobs_frozen ON jobs(frozen);
+""", """
+CREATE TABLE observations(
+  key TEXT PRIMARY KEY, model TEXT NOT NULL, calibration TEXT, blob TEXT NOT NULL,
+  size INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX observations_model ON observations(model);
+CREATE INDEX observations_calibration ON observations(calibration);
+CREATE INDEX observations_blob ON observations(blob);
+CREATE INDEX observations_used ON observations(used_at);
+ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;
+"""]
+
+MODEL = (DATA / "glyph_resnet.onnx").read_bytes()
+MODEL_ID = "sha256:" + hashlib.sha256(MODEL).hexdigest()
+WAITS, FAILED = "j" + 32 * "a", "j" + 32 * "b"
+
+
+def state_of_schema(one, version):
+    """A state folder as a daemon of that schema left it: a model, a job that waits, one
+    that failed."""
+    hexed = MODEL_ID.split(":")[1]
+    blob = one.state / "blobs" / hexed[:2] / hexed
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(MODEL)
+    database = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None)
+    database.execute("PRAGMA journal_mode = WAL")
+    for step in STEPS[:version]:
+        database.executescript(step)
+    database.execute("INSERT INTO files VALUES(0, ?, ?, 1600000000000, NULL)",
+                     (MODEL_ID, len(MODEL)))
+    for name, state, ended in ((WAITS, "queued", 0), (FAILED, "failed", 16e11)):
+        database.execute(
+            "INSERT INTO jobs(id, state, priority, attempts, created_at, ended_at, model,"
+            " spec, labels, error_code, error_kind, error_where, error_detail)"
+            " VALUES(?, ?, 0, 0, 1600000000000, ?, ?, ?, ?, ?, 0, '', 'it did')",
+            (name, state, ended, MODEL_ID, '{"calibration":{"random_samples":2}}', '{"k":"v"}',
+             "nonfinite" if ended else None))
+    database.execute(f"PRAGMA user_version = {version}")
+    database.close()
+
+
+def dump(path):
+    database = sqlite3.connect(path)
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    lines = list(database.iterdump())
+    database.close()
+    return version, lines
+
+
+def copies(one):
+    return sorted(p.name for p in one.state.glob("qdqd.sqlite3.*")
+                  if not p.name.endswith(("-wal", "-shm")))
+
+
+def refused(one):
+    """Starts a daemon that does not come up; returns what it says."""
+    done = subprocess.run(
+        [INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0", "--state-dir",
+         one.state], capture_output=True, text=True, timeout=60,
+        env={k: v for k, v in os.environ.items() if not k.startswith("QDQD_")})
+    assert done.returncode == 1, done
+    return done.stderr
+
+
+@pytest.fixture
+def old(tmp_path):
+    """A state folder of one's own that no daemon has seen yet."""
+    one = Service(tmp_path / "old", QDQD_RETENTION_JOBS="0", QDQD_RETENTION_FILES="0")
+    one.state.mkdir(parents=True)
+    yield one
+    one.stop()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_schema(old, version):
+    state_of_schema(old, version)
+    before = dump(old.state / "qdqd.sqlite3")
+    old.start()
+    waits, failed = old.succeeded(WAITS), old.job(FAILED)
+    assert waits["labels"] == {"k": "v"} and waits["created_at"].startswith("2020-09-13")
+    assert failed["error"]["detail"] == "it did"
+    assert old.get(f"/v1/models/{MODEL_ID}").content == MODEL
+    copy = old.state / f"qdqd.sqlite3.schema-{version}"
+    assert copies(old) == [copy.name]
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    old.stop()
+    assert dump(copy) == before
+    assert dump(old.state / "qdqd.sqlite3")[0] > version
+    # One start is enough: the next finds nothing to do.
+    changed = copy.stat().st_mtime_ns
+    old.start()
+    old.stop()
+    assert copy.stat().st_mtime_ns == changed
+    # The copy put back is the old database again.
+    for path in old.state.glob("qdqd.sqlite3*"):
+        if path != copy:
+            path.unlink()
+    copy.rename(old.state / "qdqd.sqlite3")
+    old.start()
+    old.succeeded(WAITS)
+
+
+def test_a_new_database_has_no_copy(daemon):
+    assert copies(daemon) == []
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_step_that_fails(old, version):
+    """A later step finds its table there: the earlier ones are not taken either."""
+    state_of_schema(old, version)
+    database = sqlite3.connect(old.state / "qdqd.sqlite3")
+    database.execute("CREATE TABLE observations(key TEXT)")
+    database.commit()
+    database.close()
+    before = dump(old.state / "qdqd.sqlite3")
+    for _ in range(2):
+        said = refused(old)
+        assert re.search(rf"schema {version} to \d+ and was left as it is: .*observations",
+                         said), said
+        assert dump(old.state / "qdqd.sqlite3") == before
+        assert copies(old) == [f"qdqd.sqlite3.schema-{version}"]
+        assert old.temporary_files() == []
+    database = sqlite3.connect(old.state / "qdqd.sqlite3")
+    database.execute("DROP TABLE observations")
+    database.commit()
+    database.close()
+    old.start()
+    old.succeeded(WAITS)
+
+
+def test_no_copy_no_step(old):
+    """Where the copy cannot be made, nothing is changed."""
+    state_of_schema(old, 2)
+    before = dump(old.state / "qdqd.sqlite3")
+    (old.state / "qdqd.sqlite3.schema-2" / "full").mkdir(parents=True)
+    said = refused(old)
+    assert "a copy of it cannot be made" in said and "left as it is" in said
+    assert dump(old.state / "qdqd.sqlite3") == before
+    assert old.temporary_files() == []
+
+
+def test_the_newest_copies_stay(old):
+    """Also a copy that stands there from an earlier time is replaced."""
+    state_of_schema(old, 2)
+    for version in (1, 2, 3):
+        (old.state / f"qdqd.sqlite3.schema-{version}").write_text("older")
+    (old.state / "qdqd.sqlite3.schema-notes").write_text("mine")
+    old.start()
+    assert copies(old) == [f"qdqd.sqlite3.schema-{v}" for v in (1, 2, 3, "notes")]
+    assert dump(old.state / "qdqd.sqlite3.schema-2")[0] == 2
+
+
+def test_a_newer_schema_is_refused(old):
+    state_of_schema(old, 3)
+    database = sqlite3.connect(old.state / "qdqd.sqlite3")
+    database.execute("PRAGMA user_version = 1000")
+    database.close()
+    assert "schema 1000" in refused(old)
+    assert copies(old) == []
