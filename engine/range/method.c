@@ -8,7 +8,7 @@
 static const struct qdqi_method *const methods[] = {
     &qdqi_method_minmax,     &qdqi_method_moving_average,
     &qdqi_method_percentile, &qdqi_method_entropy,
-    &qdqi_method_mse,
+    &qdqi_method_mse,        &qdqi_method_output_mse,
 };
 
 const struct qdqi_method *

@@ -77,4 +77,7 @@ extern const struct qdqi_method qdqi_method_entropy;
  */
 extern const struct qdqi_method qdqi_method_mse;
 
+/* The same; what-ifs adjust the ranges when all are found. */
+extern const struct qdqi_method qdqi_method_output_mse;
+
 #endif

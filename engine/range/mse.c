@@ -73,3 +73,7 @@ least_error(const struct qdqi_observer *observer,
 }
 
 const struct qdqi_method qdqi_method_mse = {"mse", QDQI_NEEDS_HISTOGRAM, least_error};
+
+/* Where output_mse begins; engine/whatif/refine.c goes on from there. */
+const struct qdqi_method qdqi_method_output_mse = {"output_mse", QDQI_NEEDS_HISTOGRAM,
+                                                   least_error};

@@ -156,6 +156,14 @@ qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on)
 }
 
 void
+qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on)
+{
+    for (size_t i = 0; i < w->fakes.n; i++)
+        if (w->fakes.rows[i].scales == &w->scales[activation])
+            w->fakes.rows[i].on = on;
+}
+
+void
 qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale)
 {
     w->scales[activation] = scale;
