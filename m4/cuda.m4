@@ -12,18 +12,6 @@ AC_ARG_VAR([NVCC], [CUDA's compiler])
 AC_ARG_VAR([NVCCFLAGS], [flags for it, after ours])
 AC_ARG_VAR([CUDA_HOME], [folder of the CUDA toolkit, when nvcc is not on the PATH])
 
-# One module for all: machine code for each generation, and PTX of the newest for those
-# that are still to come.
-CUDA_ARCHES=
-for arch in 75 80 86 89 90 100; do
-  CUDA_ARCHES="$CUDA_ARCHES -gencode=arch=compute_$arch,code=sm_$arch"
-done
-CUDA_ARCHES="$CUDA_ARCHES -gencode=arch=compute_120,code=[[sm_120,compute_120]]"
-# What nvcc's library and the C++ compiler's is linked into the module: it needs the
-# driver and nothing else.
-CUDA_LDFLAGS="-shared -cudart=static -Xcompiler=-static-libstdc++,-static-libgcc"
-CUDA_LDFLAGS="$CUDA_LDFLAGS -Xlinker=--exclude-libs=ALL,-z,defs"
-
 have_cuda=no
 AS_IF([test "$with_cuda" != no],
   [AS_IF([test -z "$NVCC"],
@@ -40,15 +28,14 @@ extern "C" int launch(uint32_t *x)
     return (int)cudaGetLastError();
 }
 END
-      AS_IF([$NVCC -std=c++17 -Xcompiler=-fPIC $CUDA_ARCHES -c conftest.cu \
+      AS_IF([$NVCC --options-file "$srcdir/engine/cuda/nvcc.flags" -c conftest.cu \
                -o conftest.o >&AS_MESSAGE_LOG_FD 2>&1 &&
-             $NVCC $CUDA_LDFLAGS conftest.o -o conftest.so >&AS_MESSAGE_LOG_FD 2>&1],
+             $NVCC --options-file "$srcdir/engine/cuda/link.flags" conftest.o \
+               -o conftest.so >&AS_MESSAGE_LOG_FD 2>&1],
         [have_cuda=yes])
       rm -f conftest.cu conftest.o conftest.so
       AC_MSG_RESULT([$have_cuda])])
    AS_IF([test "$have_cuda$with_cuda" = noyes],
      [AC_MSG_ERROR([no nvcc makes the CUDA module: NVCC=FILE or CUDA_HOME=DIR, see config.log])])])
 AM_CONDITIONAL([HAVE_CUDA], [test "$have_cuda" = yes])
-AC_SUBST([CUDA_ARCHES])
-AC_SUBST([CUDA_LDFLAGS])
 ])

@@ -16,7 +16,7 @@ fi
 for file in extremes fake histogram sums; do
     kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
 done
-# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/local.mk).
+# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/nvcc.flags).
 # shellcheck disable=SC2086 # lists
 "$compiler" -std=c++20 -O2 -ffp-contract=off -shared -fPIC -w $ENGINE_FLAGS \
     -I"$src/tests/cuda/emulator" $kernels "$src/tests/cuda/emulator/emulator.cc" \

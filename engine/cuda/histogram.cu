@@ -153,8 +153,12 @@ int
 qdqi_cuda_histogram_update(int type, const void *data, size_t n,
                            struct qdqi_cuda_histogram *h, void *stream)
 {
+    if (!qdqi_is_type(type))
+        return cudaErrorInvalidValue;
+    if (n == 0)
+        return cudaSuccess;
     int status = qdqi_cuda_extremes_update(type, data, n, &h->piece, stream);
-    if (status != cudaSuccess || n == 0)
+    if (status != cudaSuccess)
         return status;
     return type == QDQI_FLOAT16 ? launch((const uint16_t *)data, n, h, stream)
                                 : launch((const float *)data, n, h, stream);

@@ -14,9 +14,13 @@ KERNEL_FILES = \
 KERNEL_OBJECTS = $(KERNEL_FILES:.cu=.o)
 EXTRA_DIST += $(KERNEL_FILES) engine/cuda/launch.h m4/cuda.m4
 
-# As the CPU computes: every operation rounded, none fused, subnormals kept.
-CUDA_FLAGS = -std=c++20 -O3 -fmad=false -prec-div=true -ftz=false \
-	-Xcompiler=-fPIC,-fvisibility=hidden,-Wall,-Wextra $(CUDA_ARCHES) $(NVCCFLAGS)
+# nvcc.flags: every operation rounded as the CPU does it, none fused, subnormals kept;
+# machine code for each generation in one module, and PTX of the newest for those that are
+# still to come. link.flags: CUDA's runtime library and that of C++ are linked in, so that
+# the module needs the driver and nothing else.
+NVCC_FLAGS_FILE = $(top_srcdir)/engine/cuda/nvcc.flags
+NVCC_LINK_FILE = $(top_srcdir)/engine/cuda/link.flags
+EXTRA_DIST += engine/cuda/nvcc.flags engine/cuda/link.flags
 
 if HAVE_CUDA
 cudadir = $(libdir)/qdqd
@@ -26,10 +30,10 @@ CLEANFILES += $(KERNEL_OBJECTS) engine/cuda/qdq_cuda.so
 SUFFIXES = .cu
 .cu.o:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-	$(NVCC) $(CUDA_FLAGS) $(ENGINE_CPPFLAGS) -c $< -o $@
-$(KERNEL_OBJECTS): $(KERNEL_INCLUDES) engine/number/both.h engine/number/format.h \
-	engine/number/histogram.h engine/number/minmax.h \
-	engine/tbl/formats.h
-engine/cuda/qdq_cuda.so: $(KERNEL_OBJECTS)
-	$(AM_V_GEN)$(NVCC) $(CUDA_LDFLAGS) $(KERNEL_OBJECTS) -o $@
+	$(NVCC) --options-file $(NVCC_FLAGS_FILE) $(NVCCFLAGS) $(ENGINE_CPPFLAGS) \
+		-c $< -o $@
+$(KERNEL_OBJECTS): $(NVCC_FLAGS_FILE) $(KERNEL_INCLUDES) engine/number/both.h engine/number/format.h \
+	engine/number/histogram.h engine/number/minmax.h engine/tbl/formats.h
+engine/cuda/qdq_cuda.so: $(NVCC_LINK_FILE) $(KERNEL_OBJECTS)
+	$(AM_V_GEN)$(NVCC) --options-file $(NVCC_LINK_FILE) $(KERNEL_OBJECTS) -o $@
 endif
