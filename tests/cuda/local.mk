@@ -1,6 +1,6 @@
 # Kernels against the CPU's definitions, on a device. Without one each of these is
 # skipped; they are built everywhere, for they load the module when they run.
-EXTRA_DIST += tests/cuda/cuda.h tests/cuda/emulator
+EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator
 check_PROGRAMS += \
 	tests/cuda/test_device \
 	tests/cuda/test_extremes \
@@ -8,3 +8,7 @@ check_PROGRAMS += \
 	tests/cuda/test_histogram \
 	tests/cuda/test_large \
 	tests/cuda/test_sums
+
+# By hand: make bench/cuda && bench/cuda
+EXTRA_PROGRAMS = bench/cuda
+CLEANFILES += bench/cuda

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How fast the kernels are: bytes of the tensor per second, of 256 MB, beside copying as
+ * many from one place of the device's memory to another. A copy reads each byte once and
+ * writes it once, as fake quantization does; a histogram reads it twice; extremes once;
+ * error sums read two tensors, of 256 MB together.
+ *
+ *     bench/cuda [MODULE]
+ */
+#include "config.h"
+
+#include "cuda/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATTERN = 1 << 20, WARM_UPS = 3, ROUNDS = 15, CALLS = 10 };
+static const size_t BYTES = (size_t)256 << 20;
+
+static struct qdqi_cuda *cuda;
+static const struct qdqi_cuda_api *gpu;
+
+static struct {
+    uint8_t *in, *out, *workspace;
+    float *scales;
+    struct qdqi_extremes *extremes;
+    struct qdqi_cuda_histogram *histogram;
+    struct qdqi_error_sums *sums;
+    void *stream, *begin, *end;
+} on;
+
+static void
+fine(int status)
+{
+    struct qdq_error err = {0};
+    if (qdqi_cuda_check(cuda, status, "bench", &err) == QDQ_OK)
+        return;
+    fprintf(stderr, "%s\n", err.text);
+    exit(EXIT_FAILURE);
+}
+
+/* --- data ----------------------------------------------------------------- */
+
+enum kind { NORMAL, RELU, ONE };
+
+static float
+value(enum kind kind, uint64_t *state)
+{
+    double sum = 0;
+    for (int i = 0; i < 6; i++) {
+        *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+        sum += (double)(*state >> 32) * 0x1p-32 - 0.5;
+    }
+    return kind == ONE ? 3 : kind == RELU && sum < 0 ? 0 : (float)sum;
+}
+
+/* A pattern that repeats; most of it has left the caches when it comes again. */
+static void
+fill(int type, enum kind kind)
+{
+    static float floats[PATTERN];
+    static uint16_t halves[PATTERN];
+    uint64_t state = 1;
+    for (size_t i = 0; i < PATTERN; i++) {
+        floats[i] = value(kind, &state);
+        halves[i] = qdqi_half_narrowed(floats[i]);
+    }
+    size_t n = type == QDQI_FLOAT16 ? sizeof halves : sizeof floats;
+    const void *from = type == QDQI_FLOAT16 ? (void *)halves : (void *)floats;
+    fine(gpu->upload(on.in, from, n, on.stream));
+    for (; n < BYTES; n *= 2)
+        fine(gpu->copy(on.in + n, on.in, n, on.stream));
+    fine(gpu->copy(on.out, on.in, BYTES, on.stream));
+    fine(gpu->stream_wait(on.stream));
+}
+
+/* --- what is measured ----------------------------------------------------- */
+
+static size_t
+elements(int type)
+{
+    return BYTES / (type == QDQI_FLOAT16 ? 2 : 4);
+}
+
+static void
+copy(int type)
+{
+    (void)type;
+    fine(gpu->copy(on.out, on.in, BYTES, on.stream));
+}
+
+static void
+extremes(int type)
+{
+    fine(gpu->extremes_update(type, on.in, elements(type), on.extremes, on.stream));
+}
+
+static void
+histogram(int type)
+{
+    fine(gpu->histogram_update(type, on.in, elements(type), on.histogram, on.stream));
+}
+
+static void
+fake(int type, enum qdqi_format format, size_t channels, size_t inner)
+{
+    size_t outer = elements(type) / channels / inner;
+    struct qdqi_grid g = {format, outer, channels, inner, on.scales, NULL};
+    fine(gpu->fake(type, &g, on.in, on.out, on.stream));
+}
+
+static void
+int8_tensor(int type)
+{
+    fake(type, QDQI_TO_INT8, 1, 1);
+}
+
+static void
+int8_channel(int type)
+{
+    fake(type, QDQI_TO_INT8, 256, 64);
+}
+
+static void
+int8_columns(int type)
+{
+    fake(type, QDQI_TO_INT8, 1024, 1);
+}
+
+static void
+float8_tensor(int type)
+{
+    fake(type, QDQI_TO_FLOAT8E4M3FN, 1, 1);
+}
+
+static void
+sums(int type)
+{
+    fine(gpu->sums_update(type, on.in, on.in + BYTES / 2, elements(type) / 2, on.sums,
+                          on.workspace, on.stream));
+}
+
+static const struct row {
+    const char *name, *data;
+    enum kind kind;
+    void (*call)(int type);
+} rows[] = {
+    {"copy", "normal", NORMAL, copy},
+    {"extremes", "normal", NORMAL, extremes},
+    {"histogram", "normal", NORMAL, histogram},
+    {"histogram", "half zeros", RELU, histogram},
+    {"histogram", "all the same", ONE, histogram},
+    {"int8, per tensor", "normal", NORMAL, int8_tensor},
+    {"int8, 256 channels of 64", "normal", NORMAL, int8_channel},
+    {"int8, 1024 columns", "normal", NORMAL, int8_columns},
+    {"float8e4m3fn, per tensor", "normal", NORMAL, float8_tensor},
+    {"error sums", "normal", NORMAL, sums},
+};
+
+/* --- measuring ------------------------------------------------------------ */
+
+static int
+compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Seconds of one call: the median of rounds. */
+static double
+measure(const struct row *row, int type)
+{
+    double seconds[ROUNDS];
+    fill(type, row->kind);
+    for (int i = 0; i < WARM_UPS; i++)
+        row->call(type);
+    for (int i = 0; i < ROUNDS; i++) {
+        fine(gpu->event_record(on.begin, on.stream));
+        for (int k = 0; k < CALLS; k++)
+            row->call(type);
+        fine(gpu->event_record(on.end, on.stream));
+        fine(gpu->event_seconds(on.begin, on.end, &seconds[i]));
+    }
+    qsort(seconds, ROUNDS, sizeof *seconds, compare);
+    return seconds[ROUNDS / 2] / CALLS;
+}
+
+static void
+prepare(void)
+{
+    static float scales[1024];
+    for (size_t i = 0; i < 1024; i++)
+        scales[i] = 0.01f + (float)i * 1e-5f;
+    fine(gpu->alloc(BYTES, (void **)&on.in));
+    fine(gpu->alloc(BYTES, (void **)&on.out));
+    fine(gpu->alloc(gpu->sums_workspace(), (void **)&on.workspace));
+    fine(gpu->alloc(sizeof scales, (void **)&on.scales));
+    fine(gpu->alloc(sizeof *on.extremes, (void **)&on.extremes));
+    fine(gpu->alloc(sizeof *on.histogram, (void **)&on.histogram));
+    fine(gpu->alloc(sizeof *on.sums, (void **)&on.sums));
+    fine(gpu->stream_open(&on.stream));
+    fine(gpu->event_open(&on.begin));
+    fine(gpu->event_open(&on.end));
+    fine(gpu->upload(on.scales, scales, sizeof scales, on.stream));
+    fine(gpu->extremes_init(on.extremes, 1, on.stream));
+    fine(gpu->histogram_init(on.histogram, 1, on.stream));
+    fine(gpu->sums_init(on.sums, 1, on.stream));
+    fine(gpu->stream_wait(on.stream));
+}
+
+static void
+table(int type)
+{
+    double copying = 0;
+    printf("| %s | data | ms | GB/s | of the copy |\n| --- | --- | --- | --- | --- |\n",
+           type == QDQI_FLOAT16 ? "float16" : "float32");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double seconds = measure(&rows[i], type);
+        copying = i == 0 ? seconds : copying;
+        printf("| %s | %s | %.3f | %.0f | %.0f %% |\n", rows[i].name, rows[i].data,
+               seconds * 1e3, (double)BYTES / seconds * 1e-9, 100 * copying / seconds);
+    }
+    printf("\n");
+}
+
+int
+main(int argc, char **argv)
+{
+    struct qdq_error err = {0};
+    if (qdqi_cuda_open(argc > 1 ? argv[1] : "engine/cuda/qdq_cuda.so", &cuda, &err) ||
+        qdqi_cuda_use(cuda, 0, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        return EXIT_FAILURE;
+    }
+    gpu = qdqi_cuda_functions(cuda);
+    prepare();
+    printf("%s, tensors of %zu MiB\n\n", qdqi_cuda_device(cuda, 0)->name, BYTES >> 20);
+    table(QDQI_FLOAT32);
+    table(QDQI_FLOAT16);
+    return EXIT_SUCCESS;
+}
