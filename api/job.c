@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/spec.h"
 #include "json.h"
 #include "qdq/quantize.h"
 
@@ -68,10 +69,12 @@ encode_progress(const struct api_job *job)
 static json_t *
 encode_queue(const struct api_job *job)
 {
-    if (job->position <= 0)
+    if (job->position <= 0 && !job->waiting_for)
         return json_null();
-    return json_pack("{s:I, s:n}", "position", (json_int_t)job->position,
-                     "waiting_for");
+    return json_pack("{s:o, s:o}", "position",
+                     job->position > 0 ? json_integer((json_int_t)job->position)
+                                       : json_null(),
+                     "waiting_for", api_json_text(job->waiting_for));
 }
 
 static json_t *
@@ -89,15 +92,15 @@ encode_job(const void *items, size_t i)
 {
     const struct api_job *job = (const struct api_job *)items + i;
     return json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:n, s:o, s:o}",
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", api_json_text(job->id), "state", api_job_state_name(job->state),
         "progress", encode_progress(job), "queue", encode_queue(job), "created_at",
         encode_time(job->created_at), "started_at", encode_time(job->started_at),
         "ended_at", encode_time(job->ended_at), "expires_at", "model",
         api_json_text(job->model), "calibration", api_json_text(job->calibration),
         "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
-        "cached_from", "result", encode_result(job), "error",
-        job->error ? api_problem_json(job->error) : json_null());
+        "cached_from", api_json_text(job->cached_from), "result", encode_result(job),
+        "error", job->error ? api_problem_json(job->error) : json_null());
 }
 
 char *
@@ -224,6 +227,40 @@ api_labels_check(const char *text, struct api_problem *problem)
     json_decref(labels);
     return ok;
 }
+
+/* --- what was asked ------------------------------------------------------- */
+
+char *
+api_job_identity(const struct api_job_request *request, const struct qdq_spec *spec,
+                 const char *scripts)
+{
+    char *text = api_spec_encode(spec);
+    json_t *json = text
+                       ? json_pack("{s:s, s:o, s:o, s:o, s:s}", "engine", qdq_version(),
+                                   "model", api_json_text(request->model),
+                                   "calibration", api_json_text(request->calibration),
+                                   "scripts", api_json_text(scripts), "spec", text)
+                       : NULL;
+    free(text);
+    return api_json_dump(json, JSON_SORT_KEYS);
+}
+
+char *
+api_job_asked(const struct api_job_request *request, const struct qdq_spec *spec)
+{
+    char *text = api_spec_encode(spec);
+    json_t *json =
+        text ? json_pack("{s:o, s:o, s:s, s:o, s:I, s:b}", "model",
+                         api_json_text(request->model), "calibration",
+                         api_json_text(request->calibration), "spec", text, "labels",
+                         api_json_embed(request->labels), "priority",
+                         (json_int_t)request->priority, "fresh", request->fresh)
+             : NULL;
+    free(text);
+    return api_json_dump(json, JSON_SORT_KEYS);
+}
+
+/* --- members of a body ---------------------------------------------------- */
 
 typedef bool (*member_fn)(struct api_job_request *request, const char *name,
                           json_t *value, struct api_problem *problem);

@@ -5,8 +5,8 @@
  * go away.
  *
  * An event's id is the number of the change of state that the job has seen: 1 is its
- * first place in the queue, an odd one a place in the queue, an even one a run, and the
- * end is an odd one again. So whoever comes back with the id it saw last is told what it
+ * first place in the queue, and until the end an odd one is a place in the queue, an even
+ * one a run. So whoever comes back with the id it saw last is told what it
  * has missed, and nothing twice. Progress carries the id of the state it belongs to.
  */
 #include "config.h"
@@ -54,15 +54,6 @@ add_event(struct events *events, const char *name, int64_t id, char *data)
     return grown;
 }
 
-static int64_t
-change_of(const struct store_job *row)
-{
-    int64_t queued = 2 * row->attempts + 1;
-    return row->state == API_JOB_QUEUED    ? queued
-           : row->state == API_JOB_RUNNING ? queued + 1
-                                           : queued + 2;
-}
-
 /* The job as it stood at an earlier change. */
 static bool
 add_past(struct events *events, const struct api_job *now, int64_t change)
@@ -82,12 +73,11 @@ add_changes(struct events *events, const struct job_view *view)
 {
     const struct api_job job = show_job(view);
     bool ended = api_job_state_ended(job.state), ok = true;
-    int64_t change = change_of(&view->row);
+    int64_t change = view->row.changes;
     if (events->told == change)
         return true;
     for (int64_t i = events->told; ok && i && ++i < change;)
-        /* What is cancelled in the queue never ran. */
-        ok = (i % 2 == 0 && !job.started_at) || add_past(events, &job, i);
+        ok = add_past(events, &job, i);
     events->told = change;
     return ok &&
            add_event(events, ended ? "end" : "state", change, api_job_encode(&job));
@@ -237,8 +227,7 @@ handle_job_events(struct request *request)
         reply_problem(request, &problem);
         return;
     }
-    if (api_job_state_ended(view.row.state) &&
-        last_id(request) == change_of(&view.row)) {
+    if (api_job_state_ended(view.row.state) && last_id(request) == view.row.changes) {
         reply_empty(request, 204);
     } else if ((stream.arg = make_events(request, &view, &problem))) {
         reply_stream(request, "text/event-stream", &stream);

@@ -36,21 +36,20 @@ id_of(struct body *body, int i)
     return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
 }
 
-/* Is the spec one, as far as can be told without the model? */
+/* Is there a model, and is the spec one, as far as can be told without the model? */
 static bool
-check_spec(const struct body *body, struct api_problem *p)
+read_spec(const struct body *body, struct api_spec **ret, struct api_problem *p)
 {
-    struct api_spec *spec;
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
+    if (!body->files[BODY_MODEL] && !body->job.model)
+        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
+                               "the request has no model");
     if (len > MESSAGE_MAX_SPEC)
         return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
                                "the spec is over the limit of %u bytes",
                                MESSAGE_MAX_SPEC);
-    if (!api_spec_decode(text, len, &spec, p))
-        return false;
-    api_spec_free(&spec);
-    return true;
+    return api_spec_decode(text, len, ret, p);
 }
 
 static bool
@@ -71,18 +70,13 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
 }
 
 /*
- * Checks all that can be checked before the job runs, and stores nothing: the spec, the
- * ids, the files (whose descriptions go to `infos`, which the caller frees).
+ * Checks all that can be checked before the job runs, and stores nothing: the ids, the
+ * files (whose descriptions go to `infos`, which the caller frees).
  */
 static bool
 check_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_problem *p)
 {
     struct body *body = &request->body;
-    if (!body->files[BODY_MODEL] && !body->job.model)
-        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
-                               "the request has no model");
-    if (!check_spec(body, p))
-        return false;
     for (int i = 0; i < BODY_N_FILES; i++) {
         const char *id = *id_of(body, i);
         if (id && !check_stored(request, i, id, p))
@@ -118,22 +112,75 @@ store_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_prob
 }
 
 static bool
-submit(struct request *request, char id[JOB_ID_SIZE], struct api_problem *p)
+digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
 {
-    struct body *body = &request->body;
-    char *infos[BODY_N_FILES] = {0};
-    bool ok = check_inputs(request, infos, p) && store_inputs(request, infos, p);
+    bool ok = text && digest_of(text, strlen(text), ret);
+    free(text);
+    return ok ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* What is asked, with the ids of files that are not stored yet. */
+static bool
+digest_asked(const struct body *body, const struct api_spec *spec,
+             char ret[DIGEST_SIZE], struct api_problem *p)
+{
+    char ids[BODY_N_FILES][DIGEST_SIZE];
+    struct api_job_request asked = body->job;
+    char **const places[] = {&asked.model, &asked.calibration};
+    for (int i = 0; i < BODY_N_FILES; i++) {
+        if (!body->files[i])
+            continue;
+        snprintf(ids[i], sizeof ids[i], "%s", spool_id(body->files[i]));
+        *places[i] = ids[i];
+    }
+    return digest_text(api_job_asked(&asked, api_spec_get(spec)), ret, p);
+}
+
+/* Stores what came with the job, and queues it. */
+static bool
+submit_new(struct request *request, const struct api_spec *spec,
+           struct store_asking *asking, char id[JOB_ID_SIZE], struct api_problem *p)
+{
+    const struct service *service = request->service;
+    const struct api_job_request *asked = &request->body.job;
+    char *infos[BODY_N_FILES] = {0}, identity[DIGEST_SIZE];
+    bool ok = check_inputs(request, infos, p) && store_inputs(request, infos, p) &&
+              digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts),
+                          identity, p);
     if (ok) {
-        const struct store_job job = {.model = body->job.model,
-                                      .calibration = body->job.calibration,
-                                      .spec = body->job.spec,
-                                      .labels = body->job.labels,
-                                      .priority = body->job.priority,
-                                      .fresh = body->job.fresh};
-        ok = jobs_submit(request->service->jobs, &job, id, p);
+        const struct store_job job = {.model = asked->model,
+                                      .calibration = asked->calibration,
+                                      .spec = asked->spec,
+                                      .labels = asked->labels,
+                                      .priority = asked->priority,
+                                      .fresh = asked->fresh};
+        asking->identity = identity;
+        ok = jobs_submit(service->jobs, &job, asking, id, p);
     }
     for (int i = 0; i < BODY_N_FILES; i++)
         free(infos[i]);
+    return ok;
+}
+
+/* `key` is the request's Idempotency-Key, or NULL. */
+static bool
+submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
+       struct api_problem *p)
+{
+    const struct body *body = &request->body;
+    struct store_asking asking = {.key = key};
+    struct api_spec *spec = NULL;
+    char asked[DIGEST_SIZE];
+    bool known = false;
+    bool ok = read_spec(body, &spec, p);
+    if (ok && key) {
+        asking.asked = asked;
+        ok = digest_asked(body, spec, asked, p) &&
+             jobs_find_key(request->service->jobs, key, asked, id, &known, p);
+    }
+    ok = ok && (known || submit_new(request, spec, &asking, id, p));
+    api_spec_free(&spec);
     return ok;
 }
 
@@ -150,6 +197,8 @@ show_job(const struct job_view *view)
                             .total = view->total,
                             .eta_s = view->eta_s,
                             .position = view->position,
+                            .waiting_for = row->waits_for,
+                            .cached_from = row->cached_from,
                             .created_at = row->created_at,
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,
@@ -194,9 +243,11 @@ handle_plan_post(struct request *request)
     struct message question = {
         .type = MESSAGE_PLAN, .n_fds = 1, .text = body->job.spec};
     struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
     char *infos[BODY_N_FILES] = {0}, *plan;
     int model = -1;
-    bool ok = check_inputs(request, infos, &problem) &&
+    bool ok = read_spec(body, &spec, &problem) &&
+              check_inputs(request, infos, &problem) &&
               (body->job.model ? blob_read(library_blobs(request->service->library),
                                            body->job.model, &model, &problem)
                                : spool_read(body->files[BODY_MODEL], &model, &problem));
@@ -206,6 +257,7 @@ handle_plan_post(struct request *request)
         reply_json(request, 200, plan);
     else
         reply_problem(request, &problem);
+    api_spec_free(&spec);
     if (model >= 0)
         close(model);
     for (int i = 0; i < BODY_N_FILES; i++)
@@ -218,9 +270,10 @@ handle_jobs_post(struct request *request)
     struct api_problem problem = {0};
     struct job_view view;
     char id[JOB_ID_SIZE];
+    const char *key;
     int seconds;
     if (!request_wait(request, 0, &seconds, &problem) ||
-        !submit(request, id, &problem) ||
+        !request_key(request, &key, &problem) || !submit(request, key, id, &problem) ||
         !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
         reply_problem(request, &problem);
         return;
@@ -263,7 +316,7 @@ handle_quantize_post(struct request *request)
     char id[JOB_ID_SIZE];
     int seconds;
     if (!request_wait(request, QUANTIZE_WAIT, &seconds, &problem) ||
-        !submit(request, id, &problem) ||
+        !submit(request, NULL, id, &problem) ||
         !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
         reply_problem(request, &problem);
         return;

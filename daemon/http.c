@@ -178,6 +178,24 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
     return true;
 }
 
+/* Is there room for another job? One that is asked for again by its key needs none. */
+static bool
+check_room(const struct request *request, struct api_problem *p)
+{
+    struct jobs *jobs = request->service->jobs;
+    enum api_route route = request->match.route;
+    char id[JOB_ID_SIZE];
+    const char *key = NULL;
+    bool known = false;
+    if (route != API_ROUTE_JOBS_POST && route != API_ROUTE_QUANTIZE_POST)
+        return true;
+    if (route == API_ROUTE_JOBS_POST &&
+        (!request_key(request, &key, p) ||
+         (key && !jobs_find_key(jobs, key, NULL, id, &known, p))))
+        return false;
+    return known || jobs_check_room(jobs, p);
+}
+
 /* Is there room for a body that is stored? What does not say its length is looked after
    while it comes. */
 static bool
@@ -214,9 +232,7 @@ check_head(const struct http *http, struct request *request, const char *method,
     if (!handler_of(request->match.route))
         return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                "this version has no such resource");
-    enum api_route route = request->match.route;
-    if ((route == API_ROUTE_JOBS_POST || route == API_ROUTE_QUANTIZE_POST) &&
-        !jobs_check_room(request->service->jobs, p))
+    if (!check_room(request, p))
         return false;
     return body_begin(&request->body, request->match.body,
                       library_blobs(request->service->library), body_limit(request),

@@ -122,6 +122,15 @@ wake(struct jobs *jobs, const char *id)
     }
 }
 
+/* A job has ended, and with it those who joined it; or one of those may run now. */
+static void
+tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
+{
+    wake(jobs, ended->joined ? NULL : id);
+    if (ended->joined)
+        pthread_cond_signal(&jobs->work);
+}
+
 static struct memory *
 find_pace(struct jobs *jobs, const char *model)
 {
@@ -211,22 +220,45 @@ make_id(char id[JOB_ID_SIZE], struct api_problem *p)
 }
 
 bool
-jobs_submit(struct jobs *jobs, const struct store_job *request, char id[JOB_ID_SIZE],
+jobs_find_key(struct jobs *jobs, const char *key, const char *asked,
+              char id[JOB_ID_SIZE], bool *ret_any, struct api_problem *p)
+{
+    char before[DIGEST_SIZE];
+    return store_job_of_key(jobs->store, key, id, before, ret_any, p) &&
+           (!*ret_any || !asked || !strcmp(asked, before) ||
+            api_problem_set(p, API_IDEMPOTENCY_MISMATCH, QDQ_AT_NOTHING, NULL,
+                            "the Idempotency-Key belongs to %s, of which something "
+                            "else was asked",
+                            id));
+}
+
+bool
+jobs_submit(struct jobs *jobs, const struct store_job *request,
+            const struct store_asking *asking, char id[JOB_ID_SIZE],
             struct api_problem *p)
 {
+    static const char *const events[] = {[STORE_QUEUED] = "job_queued",
+                                         [STORE_ANSWERED] = "job_answered",
+                                         [STORE_JOINED] = "job_joined"};
     struct store_job job = *request;
+    enum store_added added;
+    bool known = false;
     job.created_at = clock_wall_ms();
     if (!make_id(job.id, p))
         return false;
     pthread_mutex_lock(&jobs->lock);
-    bool ok = check_room(jobs, p) && store_job_add(jobs->store, &job, p);
-    if (ok)
-        pthread_cond_signal(&jobs->work);
+    bool ok =
+        !asking->key || jobs_find_key(jobs, asking->key, asking->asked, id, &known, p);
+    if (ok && !known) {
+        ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
+        if (ok && added == STORE_QUEUED)
+            pthread_cond_signal(&jobs->work);
+    }
     pthread_mutex_unlock(&jobs->lock);
-    if (!ok)
-        return false;
+    if (!ok || known)
+        return ok;
     memcpy(id, job.id, sizeof job.id);
-    log_info("job_queued", "job=%s", id);
+    log_info(events[added], "job=%s", id);
     return true;
 }
 
@@ -399,26 +431,26 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
 {
     const struct store_end end = {.state = API_JOB_CANCELLED};
     struct store_job row;
-    bool was = false;
+    struct store_ended ended = {0};
     if (!store_job_get(jobs->store, id, &row, p))
         return false;
     enum api_job_state state = row.state;
     store_job_fini(&row);
     pthread_mutex_lock(&jobs->lock);
-    bool ok =
-        store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(), &was, p);
-    if (ok && !was)
+    bool ok = store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(),
+                            &ended, p);
+    if (ok && !ended.was)
         ok = store_job_end(jobs->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                           &was, p);
+                           &ended, p);
     struct job_slot *slot = find_slot(jobs, id);
-    if (ok && was && slot)
+    if (ok && ended.was && slot)
         give_up(slot);
-    if (ok && was)
-        wake(jobs, id);
+    if (ok && ended.was)
+        tell_ended(jobs, id, &ended);
     pthread_mutex_unlock(&jobs->lock);
-    if (ok && was)
+    if (ok && ended.was)
         log_info("job_cancelled", "job=%s", id);
-    if (!ok || was || state == API_JOB_CANCELLED)
+    if (!ok || ended.was || state == API_JOB_CANCELLED)
         return ok;
     return api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
                            "the job has ended already");
@@ -516,7 +548,7 @@ jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
 
 /* The slot's job has left it: tells who waits, and the other lanes. */
 static void
-leave(struct jobs *jobs, struct job_slot *slot)
+leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
     char id[JOB_ID_SIZE];
     pthread_mutex_lock(&jobs->lock);
@@ -526,7 +558,7 @@ leave(struct jobs *jobs, struct job_slot *slot)
     slot->unwanted = false;
     slot->stage = NULL;
     slot->done = slot->total = 0;
-    wake(jobs, id);
+    tell_ended(jobs, id, ended);
     pthread_cond_signal(&jobs->work);
     pthread_mutex_unlock(&jobs->lock);
 }
@@ -534,33 +566,33 @@ leave(struct jobs *jobs, struct job_slot *slot)
 void
 jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *result)
 {
-    bool was;
+    struct store_ended ended;
     struct api_problem problem = {0};
-    if (!library_job_end(jobs->library, slot->id, result, NULL, &was, &problem)) {
+    if (!library_job_end(jobs->library, slot->id, result, NULL, &ended, &problem)) {
         jobs_fail(jobs, slot, &problem);
         return;
     }
-    if (was)
+    if (ended.was)
         log_info("job_succeeded", "job=%s", slot->id);
-    leave(jobs, slot);
+    leave(jobs, slot, &ended);
 }
 
 void
 jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *result,
             const struct api_problem *problem)
 {
-    bool was;
+    struct store_ended ended;
     char quoted[LOG_QUOTED];
     struct api_problem store_problem = {0};
-    if (!library_job_end(jobs->library, slot->id, result, problem, &was,
+    if (!library_job_end(jobs->library, slot->id, result, problem, &ended,
                          &store_problem)) {
         jobs_fail(jobs, slot, &store_problem);
         return;
     }
-    if (was)
+    if (ended.was)
         log_info("job_rejected", "job=%s detail=%s", slot->id,
                  log_quote(quoted, problem->detail));
-    leave(jobs, slot);
+    leave(jobs, slot, &ended);
 }
 
 void
@@ -568,16 +600,16 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
 {
     const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
     struct api_problem store_problem = {0};
-    bool was = false;
+    struct store_ended ended = {0};
     char quoted[LOG_QUOTED];
     while (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
-                          &was, &store_problem) &&
+                          &ended, &store_problem) &&
            rest(jobs, &store_problem))
         store_problem = (struct api_problem){0};
-    if (was)
+    if (ended.was)
         log_info("job_failed", "job=%s code=%s detail=%s", slot->id,
                  api_problem_slug(problem->code), log_quote(quoted, problem->detail));
-    leave(jobs, slot);
+    leave(jobs, slot, &ended);
 }
 
 /* Back to the queue, unless it was cancelled meanwhile. */
@@ -591,7 +623,7 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
         store_problem = (struct api_problem){0};
     if (was)
         log_info("job_requeued", "job=%s", slot->id);
-    leave(jobs, slot);
+    leave(jobs, slot, &(struct store_ended){0});
 }
 
 void

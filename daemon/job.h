@@ -16,6 +16,10 @@
  *            +---------------+------------------------------> cancelled
  *                               jobs_cancel
  *
+ * A job that was asked before is not run again: jobs_submit makes it succeeded at once, or
+ * lets it stand in the queue, without a place, until the job that it joined has ended
+ * (store_job_add, store_job_end).
+ *
  * The record is the store: a state is true when it is committed, and whoever comes too
  * late (a lane whose job was cancelled meanwhile) is told that nothing was changed.
  * Beside it stands what need not survive: progress, the pace of earlier runs, and who
@@ -67,11 +71,20 @@ void jobs_close(struct jobs **jobs);
 bool jobs_check_room(struct jobs *jobs, struct api_problem *p);
 bool jobs_is_draining(struct jobs *jobs);
 /*
- * Queues a job of `request`'s model, calibration, spec, labels and priority; the id is
- * written to `id`. It is durable when this returns.
+ * Queues a job of `request`'s model, calibration, spec, labels, priority and fresh; the id
+ * is written to `id`. Where the same was asked before, it is answered from what is there,
+ * or ends when the job ends that is on its way to the same result; with the same key it is
+ * that very job. It is durable when this returns. IDEMPOTENCY_MISMATCH.
  */
 bool jobs_submit(struct jobs *jobs, const struct store_job *request,
-                 char id[JOB_ID_SIZE], struct api_problem *p);
+                 const struct store_asking *asking, char id[JOB_ID_SIZE],
+                 struct api_problem *p);
+/*
+ * The job that was submitted with a key, if any. IDEMPOTENCY_MISMATCH when something else
+ * was asked with it than `asked`; NULL: that does not matter.
+ */
+bool jobs_find_key(struct jobs *jobs, const char *key, const char *asked,
+                   char id[JOB_ID_SIZE], bool *ret_any, struct api_problem *p);
 bool jobs_get(struct jobs *jobs, const char *id, struct job_view *ret,
               struct api_problem *p);
 /*

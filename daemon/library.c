@@ -174,7 +174,7 @@ commit_all(struct spool **const files[N_RESULTS], struct api_problem *p)
 bool
 library_job_end(struct library *library, const char *id,
                 const struct job_result *result, const struct api_problem *error,
-                bool *ret_was, struct api_problem *p)
+                struct store_ended *ret, struct api_problem *p)
 {
     struct spool **const files[] = {result->model, result->report, result->frozen};
     char ids[N_RESULTS][DIGEST_SIZE];
@@ -190,15 +190,15 @@ library_job_end(struct library *library, const char *id,
                             .summary = result->summary,
                             .result_size = spool_size(*result->model),
                             .error = error};
-    bool was = false;
+    struct store_ended ended = {0};
     pthread_mutex_lock(&library->lock);
     bool ok = commit_all(files, p) && store_job_end(library->store, id, API_JOB_RUNNING,
-                                                    &end, clock_wall_ms(), &was, p);
-    for (size_t i = 0; i < N_RESULTS && (!ok || !was); i++)
+                                                    &end, clock_wall_ms(), &ended, p);
+    for (size_t i = 0; i < N_RESULTS && (!ok || !ended.was); i++)
         drop_unneeded(library, ids[i]);
     pthread_mutex_unlock(&library->lock);
     if (ok)
-        *ret_was = was;
+        *ret = ended;
     return ok;
 }
 

@@ -42,12 +42,12 @@ struct job_result {
 };
 
 /*
- * Stores what a job made, and its row: as succeeded, or with an error as failed. *ret_was
- * is false when it was not running any more (cancelled): then the result is dropped.
+ * Stores what a job made, and its row: as succeeded, or with an error as failed. If it was
+ * not running any more (cancelled), the result is dropped; see *ret.
  */
 bool library_job_end(struct library *library, const char *id,
                      const struct job_result *result, const struct api_problem *error,
-                     bool *ret_was, struct api_problem *p);
+                     struct store_ended *ret, struct api_problem *p);
 bool library_job_remove(struct library *library, const char *id, struct api_problem *p);
 
 /* --- observations --------------------------------------------------------- */

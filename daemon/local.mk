@@ -31,6 +31,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/pool.c daemon/pool.h \
 	daemon/process.c daemon/process.h \
 	daemon/request.c daemon/request.h \
+	daemon/scripts.c daemon/scripts.h \
 	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
 	daemon/store.c daemon/store.h daemon/store_sql.h \
 	daemon/store_schema.c daemon/store_schema.h \

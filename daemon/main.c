@@ -5,6 +5,7 @@
 #include "http.h"
 #include "log.h"
 #include "notify.h"
+#include "scripts.h"
 #include "settings.h"
 #include "worker.h"
 #include "qdq/catalog.h"
@@ -120,7 +121,8 @@ struct daemon {
 static bool
 start(struct daemon *d, struct api_problem *p)
 {
-    if (!library_open(d->settings.state_dir, &d->library, p) ||
+    if (!scripts_digest(d->settings.engine_cases, d->service.scripts, p) ||
+        !library_open(d->settings.state_dir, &d->library, p) ||
         !listen_open(d->settings.http_listen, &d->listener, p))
         return false;
     if (!jobs_open(d->library, &d->settings, &d->jobs, p) ||
@@ -128,7 +130,10 @@ start(struct daemon *d, struct api_problem *p)
         close(d->listener.fd);
         return false;
     }
-    d->service = (struct service){&d->settings, d->library, d->jobs, d->pool};
+    d->service.settings = &d->settings;
+    d->service.library = d->library;
+    d->service.jobs = d->jobs;
+    d->service.pool = d->pool;
     return http_open(&d->service, &d->listener, &d->http, p);
 }
 

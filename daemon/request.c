@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define MAX_WAIT 300 /* seconds */
+#define MAX_KEY 255
 
 /* --- reading -------------------------------------------------------------- */
 
@@ -69,6 +70,22 @@ request_wait(const struct request *request, int absent, int *ret, struct api_pro
         preferred_wait(request_header(request, "Prefer"), &preferred))
         seconds = preferred < MAX_WAIT ? preferred : MAX_WAIT;
     *ret = (int)seconds;
+    return true;
+}
+
+bool
+request_key(const struct request *request, const char **ret, struct api_problem *p)
+{
+    const char *key = request_header(request, "Idempotency-Key");
+    size_t len = key ? strlen(key) : 0;
+    *ret = key;
+    if (key && (len == 0 || len > MAX_KEY))
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "an Idempotency-Key has 1 to %d characters", MAX_KEY);
+    for (size_t i = 0; i < len; i++)
+        if (key[i] < ' ' || key[i] > '~')
+            return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                                   "an Idempotency-Key is printable ASCII");
     return true;
 }
 

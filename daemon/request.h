@@ -22,6 +22,7 @@ struct service {
     struct library *library;
     struct jobs *jobs;
     struct pool *pool;
+    char scripts[DIGEST_SIZE]; /* scripts_digest() at the start */
 };
 
 /*
@@ -82,6 +83,10 @@ bool request_number(const struct request *request, const char *name, int64_t min
 /* The seconds of `?wait=` or of the header Prefer; `absent` without either. */
 bool request_wait(const struct request *request, int absent, int *ret,
                   struct api_problem *p);
+
+/* The header Idempotency-Key; NULL without one. */
+bool request_key(const struct request *request, const char **ret,
+                 struct api_problem *p);
 
 /* --- answers: exactly one of these for each request ----------------------- */
 

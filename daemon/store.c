@@ -14,7 +14,8 @@
 #define JOB_COLUMNS                                                                 \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
-    "summary, error_code, error_kind, error_where, error_detail, fresh"
+    "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
+    "waits_for, cached_from"
 
 enum statement {
 #define STATEMENT(name, sql) name,
@@ -403,7 +404,11 @@ column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
     job.frozen = column_text(stmt, i++, &ok);
     job.summary = column_text(stmt, i++, &ok);
     column_problem(stmt, i, &job.error);
-    job.fresh = sqlite3_column_int(stmt, i + 4) != 0;
+    i += 4;
+    job.fresh = sqlite3_column_int(stmt, i++) != 0;
+    job.changes = sqlite3_column_int64(stmt, i++);
+    job.waits_for = column_text(stmt, i++, &ok);
+    job.cached_from = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
@@ -446,10 +451,10 @@ find_job(struct store *store, const char *id, struct store_job *ret,
                                   "there is no such job");
 }
 
-bool
-store_job_add(struct store *store, const struct store_job *job, struct api_problem *p)
+static bool
+insert_job(struct store *store, const struct store_job *job,
+           const struct store_asking *asking, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
     sqlite3_stmt *stmt = store->statements[JOB_ADD];
     bind_text(stmt, 1, job->id);
     sqlite3_bind_int64(stmt, 2, job->priority);
@@ -460,11 +465,107 @@ store_job_add(struct store *store, const struct store_job *job, struct api_probl
     bind_text(stmt, 7, job->spec);
     bind_text(stmt, 8, job->labels);
     sqlite3_bind_int(stmt, 9, job->fresh);
-    bool ok = run(store, JOB_ADD, p);
-    if (ok && sqlite3_changes(store->db) == 0)
-        ok =
+    bind_text(stmt, 10, asking->key);
+    bind_text(stmt, 11, asking->asked);
+    bind_text(stmt, 12, asking->identity);
+    return run(store, JOB_ADD, p) &&
+           (sqlite3_changes(store->db) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                            "the model or its calibration data is not stored any more");
+                            "the model or its calibration data is not stored any "
+                            "more"));
+}
+
+/* The job that was asked the same, and whether it has succeeded. */
+static bool
+find_same(struct store *store, const char *id, const char *identity,
+          char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_SAME];
+    bind_text(stmt, 1, identity);
+    bind_text(stmt, 2, id);
+    int rc = sqlite3_step(stmt);
+    ret[0] = '\0';
+    if (rc == SQLITE_ROW) {
+        column_chars(stmt, 0, ret, JOB_ID_SIZE);
+        *ret_done = sqlite3_column_int(stmt, 1) != 0;
+    }
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
+    return ok;
+}
+
+static bool
+answer_job(struct store *store, const struct store_job *job, const char *other,
+           struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_ANSWER];
+    bind_text(stmt, 1, job->id);
+    bind_text(stmt, 2, other);
+    sqlite3_bind_int64(stmt, 3, job->created_at);
+    return run(store, JOB_ANSWER, p);
+}
+
+static bool
+join_job(struct store *store, const struct store_job *job, const char *other,
+         struct api_problem *p)
+{
+    bind_text(store->statements[JOB_JOIN], 1, job->id);
+    bind_text(store->statements[JOB_JOIN], 2, other);
+    bind_text(store->statements[JOB_RAISE], 1, other);
+    sqlite3_bind_int64(store->statements[JOB_RAISE], 2, job->priority);
+    return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
+}
+
+/* Answers a job that was added, or joins it, where another was asked the same. */
+static bool
+settle_job(struct store *store, const struct store_job *job, const char *identity,
+           enum store_added *ret, struct api_problem *p)
+{
+    char other[JOB_ID_SIZE];
+    bool has_succeeded = false;
+    if (!identity || job->fresh)
+        return true;
+    if (!find_same(store, job->id, identity, other, &has_succeeded, p))
+        return false;
+    if (!other[0])
+        return true;
+    *ret = has_succeeded ? STORE_ANSWERED : STORE_JOINED;
+    return has_succeeded ? answer_job(store, job, other, p)
+                         : join_job(store, job, other, p);
+}
+
+bool
+store_job_add(struct store *store, const struct store_job *job,
+              const struct store_asking *asking, enum store_added *ret,
+              struct api_problem *p)
+{
+    *ret = STORE_QUEUED;
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok)
+        ok = finish(store,
+                    insert_job(store, job, asking, p) &&
+                        settle_job(store, job, asking->identity, ret, p),
+                    p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
+                 char ret_asked[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_OF_KEY];
+    bind_text(stmt, 1, key);
+    int rc = sqlite3_step(stmt);
+    *ret_any = rc == SQLITE_ROW;
+    if (*ret_any) {
+        column_chars(stmt, 0, ret_id, JOB_ID_SIZE);
+        column_chars(stmt, 1, ret_asked, DIGEST_SIZE);
+    }
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
     pthread_mutex_unlock(&store->lock);
     return ok;
 }
@@ -504,12 +605,10 @@ store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was
     return ok;
 }
 
-bool
-store_job_end(struct store *store, const char *id, enum api_job_state from,
-              const struct store_end *end, int64_t now, bool *ret_was,
-              struct api_problem *p)
+static void
+bind_end(struct store *store, const char *id, enum api_job_state from,
+         const struct store_end *end, int64_t now)
 {
-    pthread_mutex_lock(&store->lock);
     sqlite3_stmt *stmt = store->statements[JOB_END];
     bind_text(stmt, 1, id);
     bind_text(stmt, 2, api_job_state_name(from));
@@ -526,10 +625,39 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
         bind_text(stmt, 11, end->error->where);
         bind_text(stmt, 12, end->error->detail);
     }
-    bool ok = run(store, JOB_END, p);
-    if (ok)
-        *ret_was = sqlite3_changes(store->db) == 1;
+}
+
+/* Does the end say nothing of others who asked the same? */
+static bool
+is_own_end(const struct store_end *end)
+{
+    return end->state == API_JOB_CANCELLED ||
+           (end->error && api_problem_retryable(end->error->code));
+}
+
+bool
+store_job_end(struct store *store, const char *id, enum api_job_state from,
+              const struct store_end *end, int64_t now, struct store_ended *ret,
+              struct api_problem *p)
+{
+    struct store_ended ended = {0};
+    enum statement joined = is_own_end(end) ? JOINED_RELEASE : JOINED_END;
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        bind_end(store, id, from, end, now);
+        ok = run(store, JOB_END, p);
+        ended.was = ok && sqlite3_changes(store->db) == 1;
+        if (ended.was) {
+            bind_text(store->statements[joined], 1, id);
+            ok = run(store, joined, p);
+            ended.joined = sqlite3_changes(store->db);
+        }
+        ok = finish(store, ok, p);
+    }
     pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret = ended;
     return ok;
 }
 
@@ -627,7 +755,8 @@ store_job_fini(struct store_job *job)
 {
     char **const texts[] = {&job->model,        &job->calibration, &job->spec,
                             &job->labels,       &job->report,      &job->summary,
-                            &job->result_model, &job->frozen};
+                            &job->result_model, &job->frozen,      &job->waits_for,
+                            &job->cached_from};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

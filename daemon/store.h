@@ -43,6 +43,30 @@ struct store_job {
     char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
     struct api_problem error; /* set when failed */
+    int64_t changes;          /* of its state; 1: the first place in the queue */
+    /* Ids of jobs, or NULL: the one whose end is its end, too, and the one whose result
+       it has, or whose error. */
+    char *waits_for, *cached_from;
+};
+
+/* What tells whether a job was asked before: digests, and NULL where it is not to be
+   found by this. Borrowed. */
+struct store_asking {
+    const char *key;      /* Idempotency-Key; as it was sent */
+    const char *asked;    /* of all that was asked with the key */
+    const char *identity; /* of what determines the result */
+};
+
+enum store_added {
+    STORE_QUEUED,   /* it is to run */
+    STORE_ANSWERED, /* it has succeeded: another had the same result */
+    STORE_JOINED    /* it waits for another that is on its way to the same result */
+};
+
+/* What became of a job that was to end. */
+struct store_ended {
+    bool was;       /* it was in the state that was expected; else nothing happened */
+    int64_t joined; /* jobs that had joined it: they ended with it, or run now */
 };
 
 /* What ends a job. Borrowed strings; those that do not apply are NULL. */
@@ -98,10 +122,18 @@ bool store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
 /* Does any row need this blob? True also when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 
-/* Adds a queued job; seq, state and the end's members are not read. NOT_FOUND when its
-   model or calibration data is not stored. */
+/*
+ * Adds a queued job; seq, state, changes and the end's members are not read. If it is not
+ * fresh and another one was asked the same, it is answered or joins that one; see *ret.
+ * NOT_FOUND when its model or calibration data is not stored.
+ */
 bool store_job_add(struct store *store, const struct store_job *job,
+                   const struct store_asking *asking, enum store_added *ret,
                    struct api_problem *p);
+/* The job of an Idempotency-Key, and what was asked with it. *ret_any: is there one? */
+bool store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
+                      char ret_asked[DIGEST_SIZE], bool *ret_any,
+                      struct api_problem *p);
 bool store_job_get(struct store *store, const char *id, struct store_job *ret,
                    struct api_problem *p);
 /*
@@ -113,9 +145,13 @@ bool store_job_claim(struct store *store, int64_t now, struct store_job *ret,
 /* running -> queued, attempts + `charge`. *ret_was: was it running? */
 bool store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
                        struct api_problem *p);
-/* from -> end->state. *ret_was: was it in state `from`? */
+/*
+ * from -> end->state. Those who joined it end the same way; but if it was cancelled, or
+ * failed for what another try may mend, the first of them is to run, and the others join
+ * that one.
+ */
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
-                   const struct store_end *end, int64_t now, bool *ret_was,
+                   const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
 /* Removes a job that has ended; fills *ret with what it was. NOT_FOUND, IN_USE. */
 bool store_job_remove(struct store *store, const char *id, struct store_job *ret,

@@ -44,6 +44,18 @@ static const char *const steps[] = {
     "CREATE INDEX observations_blob ON observations(blob);"
     "CREATE INDEX observations_used ON observations(used_at);"
     "ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE jobs ADD COLUMN changes INTEGER NOT NULL DEFAULT 1;"
+    "UPDATE jobs SET changes = 2 * attempts + CASE state WHEN 'queued' THEN 1"
+    "  WHEN 'running' THEN 2 ELSE 2 + (started_at > 0) END;"
+    "ALTER TABLE jobs ADD COLUMN idempotency_key TEXT;"
+    "ALTER TABLE jobs ADD COLUMN asked TEXT;"
+    "ALTER TABLE jobs ADD COLUMN identity TEXT;"
+    "ALTER TABLE jobs ADD COLUMN waits_for TEXT;"
+    "ALTER TABLE jobs ADD COLUMN cached_from TEXT;"
+    "CREATE UNIQUE INDEX jobs_key ON jobs(idempotency_key)"
+    "  WHERE idempotency_key IS NOT NULL;"
+    "CREATE INDEX jobs_identity ON jobs(identity) WHERE identity IS NOT NULL;"
+    "CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;",
 };
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };

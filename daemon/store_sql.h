@@ -41,33 +41,66 @@ STATEMENT(OBSERVATIONS_EVICT,
           " AND ((SELECT sum(size) FROM observations) > ?1"
           " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
 /* No row when an input was deleted since its id was looked up. */
-STATEMENT(JOB_ADD, "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
-                   " calibration, spec, labels, fresh)"
-                   " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9"
-                   " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
-                   " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
-                   " AND (?6 IS NULL"
-                   " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
+STATEMENT(JOB_ADD,
+          "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
+          " calibration, spec, labels, fresh, idempotency_key, asked, identity)"
+          " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12"
+          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
+          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
+          " AND (?6 IS NULL"
+          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
+STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM jobs WHERE idempotency_key = ?1")
+/* Another that was asked the same: what succeeded goes before what is on its way. */
+STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
+                    " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
+                    " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
+                    " ORDER BY done DESC, seq LIMIT 1")
+STATEMENT(JOB_ANSWER,
+          "UPDATE jobs SET state = 'succeeded', ended_at = ?3, changes = changes + 1,"
+          " cached_from = ?2, (result_model, result_size, report, frozen, summary) ="
+          " (SELECT result_model, result_size, report, frozen, summary"
+          " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1")
+STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
+/* Nobody waits longer than by a place of their own. */
+STATEMENT(JOB_RAISE, "UPDATE jobs SET priority = max(priority, ?2) WHERE id = ?1")
+/* Those who joined a job end as it did. */
+STATEMENT(JOINED_END,
+          "UPDATE jobs SET state = other.state, ended_at = other.ended_at,"
+          " result_model = other.result_model, result_size = other.result_size,"
+          " report = other.report, frozen = other.frozen, summary = other.summary,"
+          " error_code = other.error_code, error_kind = other.error_kind,"
+          " error_where = other.error_where, error_detail = other.error_detail,"
+          " cached_from = ?1, waits_for = NULL, changes = jobs.changes + 1"
+          " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1")
+/* The first of them runs in its place, and the others join that one. */
+STATEMENT(JOINED_RELEASE,
+          "UPDATE jobs SET waits_for = nullif(first.id, jobs.id)"
+          " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
+          " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
-STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1"
+STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1,"
+                     " changes = changes + 1"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"
-                     " ORDER BY priority DESC, seq LIMIT 1)"
+                     " AND waits_for IS NULL ORDER BY priority DESC, seq LIMIT 1)"
                      " RETURNING " JOB_COLUMNS)
 STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
-                       " attempts = attempts + ?2 WHERE id = ?1 AND state = 'running'")
+                       " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
+                       "AND state = 'running'")
 STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
                    " error_kind = ?10, error_where = ?11, error_detail = ?12,"
-                   " frozen = ?13"
+                   " frozen = ?13, waits_for = NULL, changes = changes + 1"
                    " WHERE id = ?1 AND state = ?2")
 STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
-STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0"
-                       " WHERE state = 'running'")
-STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'")
+STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0,"
+                       " changes = changes + 1 WHERE state = 'running'")
+STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
+                     " AND waits_for IS NULL")
 STATEMENT(JOB_POSITION,
           "SELECT count(*) FROM jobs AS other, jobs AS this"
-          " WHERE this.id = ?1 AND this.state = 'queued'"
-          " AND other.state = 'queued' AND (other.priority > this.priority"
+          " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"
+          " AND other.state = 'queued' AND other.waits_for IS NULL AND (other.priority "
+          "> this.priority"
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
 STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1"
                     " AND (?2 IS NULL OR state = ?2)"

@@ -231,8 +231,9 @@ class Service:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    def quantize(self, model, calibration=None, spec=None, query=""):
-        """One shot, as a form; returns the answer."""
+    def quantize(self, model, calibration=None, spec=None, query="", fresh=False):
+        """One shot, as a form; returns the answer. Unless fresh, it may be what an earlier
+        job found."""
         parts = {"model": ("m", as_bytes(model), "application/octet-stream")}
         if calibration is not None:
             parts["calibration"] = ("c", as_bytes(calibration),
@@ -240,6 +241,8 @@ class Service:
         if spec is not None:
             text = spec if isinstance(spec, str) else json.dumps(spec)
             parts["spec"] = (None, text, "application/json")
+        if fresh:
+            parts["fresh"] = (None, "true")
         return self.post("/v1/quantize" + query, files=parts)
 
 

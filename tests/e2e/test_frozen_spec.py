@@ -177,10 +177,13 @@ def test_state_folder_of_an_earlier_version(service):
     before = one.succeeded(job)
     one.stop()
     database = sqlite3.connect(one.state / "qdqd.sqlite3")
-    database.executescript("DROP TABLE observations; DROP INDEX jobs_frozen;"
-                           "ALTER TABLE jobs DROP COLUMN frozen;"
-                           "ALTER TABLE jobs DROP COLUMN fresh;"
-                           "PRAGMA user_version = 1;")
+    indices = ("frozen", "key", "identity", "waits")
+    columns = ("frozen", "fresh", "changes", "idempotency_key", "asked", "identity",
+               "waits_for", "cached_from")
+    database.executescript("".join((
+        "DROP TABLE observations;", *(f"DROP INDEX jobs_{name};" for name in indices),
+        *(f"ALTER TABLE jobs DROP COLUMN {name};" for name in columns),
+        "PRAGMA user_version = 1;")))
     database.close()
     one.start()
     assert one.job(job) == before

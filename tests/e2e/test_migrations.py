@@ -40,6 +40,16 @@ CREATE INDEX observations_calibration ON observations(calibration);
 CREATE INDEX observations_blob ON observations(blob);
 CREATE INDEX observations_used ON observations(used_at);
 ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;
+""", """
+ALTER TABLE jobs ADD COLUMN changes INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE jobs ADD COLUMN idempotency_key TEXT;
+ALTER TABLE jobs ADD COLUMN asked TEXT;
+ALTER TABLE jobs ADD COLUMN identity TEXT;
+ALTER TABLE jobs ADD COLUMN waits_for TEXT;
+ALTER TABLE jobs ADD COLUMN cached_from TEXT;
+CREATE UNIQUE INDEX jobs_key ON jobs(idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX jobs_identity ON jobs(identity) WHERE identity IS NOT NULL;
+CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;
 """]
 
 MODEL = (DATA / "glyph_resnet.onnx").read_bytes()

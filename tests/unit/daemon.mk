@@ -11,6 +11,7 @@ check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_listen \
 	tests/unit/test_daemon_log \
 	tests/unit/test_daemon_message \
+	tests/unit/test_daemon_scripts \
 	tests/unit/test_daemon_settings \
 	tests/unit/test_daemon_store
 
@@ -37,6 +38,10 @@ tests_unit_test_daemon_log_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_message_SOURCES = tests/unit/test_daemon_message.c
 tests_unit_test_daemon_message_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_message_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_scripts_SOURCES = tests/unit/test_daemon_scripts.c
+tests_unit_test_daemon_scripts_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_scripts_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_settings_SOURCES = tests/unit/test_daemon_settings.c
 tests_unit_test_daemon_settings_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include "api/job.h"
+#include "api/spec.h"
 #include "qdq/quantize.h"
 
 START_TEST(test_state)
@@ -48,6 +49,25 @@ encode_queued(void)
     return api_job_encode(&queued);
 }
 
+/* A job that has joined another has no place of its own in the queue. */
+START_TEST(test_joined)
+{
+    struct api_job job = queued;
+    job.position = 0;
+    job.waiting_for = "j0";
+    char *text = api_job_encode(&job);
+    ck_assert_ptr_nonnull(
+        strstr(text, "\"queue\":{\"position\":null,\"waiting_for\":\"j0\"}"));
+    free(text);
+    job.waiting_for = NULL;
+    job.cached_from = "j0";
+    text = api_job_encode(&job);
+    ck_assert_ptr_nonnull(strstr(text, "\"queue\":null"));
+    ck_assert_ptr_nonnull(strstr(text, "\"cached_from\":\"j0\""));
+    free(text);
+}
+END_TEST
+
 static char *
 encode_ended(void)
 {
@@ -89,6 +109,91 @@ START_TEST(test_job)
         "\"title\":\"a NaN or an infinity was met\",\"status\":422,\"detail\":"
         "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"
         "\"errors\":[{\"sample\":7,\"detail\":\"a NaN in \\\"x\\\"\"}]}}");
+}
+END_TEST
+
+/* What is the same, however it is written, and what is not. */
+static const char *const sames[] = {
+    "{\"model\":\"m\",\"spec\":{},\"labels\":{\"a\":\"1\",\"b\":\"2\"}}",
+    "{\"labels\":{\"b\":\"2\",\"a\":\"1\"},\"spec\":null,\"priority\":0,"
+    "\"model\":\"m\",\"calibration\":null,\"fresh\":false}",
+    "{\"model\":\"m\",\"spec\":{\"mode\":\"full\"},\"labels\":{ \"a\":\"1\","
+    "\"b\":\"2\" }}",
+};
+static const struct {
+    const char *json;
+    bool same_result;
+} differents[] = {
+    {"{\"model\":\"m\"}", true},
+    {"{\"model\":\"m\",\"labels\":{\"a\":\"1\"}}", true},
+    {"{\"model\":\"m\",\"priority\":1,\"labels\":{\"a\":\"1\",\"b\":\"2\"}}", true},
+    {"{\"model\":\"m\",\"fresh\":true,\"labels\":{\"a\":\"1\",\"b\":\"2\"}}", true},
+    {"{\"model\":\"n\",\"labels\":{\"a\":\"1\",\"b\":\"2\"}}", false},
+    {"{\"model\":\"m\",\"calibration\":\"c\",\"labels\":{\"a\":\"1\",\"b\":\"2\"}}",
+     false},
+    {"{\"model\":\"m\",\"spec\":{\"evaluate\":false},\"labels\":{\"a\":\"1\","
+     "\"b\":\"2\"}}",
+     false},
+};
+
+/* The two texts of a request; the caller frees them. */
+static void
+ask(const char *json, char **ret_identity, char **ret_asked)
+{
+    struct api_job_request request;
+    struct api_spec *spec;
+    struct api_problem problem = {0};
+    ck_assert(api_job_request_decode(json, strlen(json), &request, &problem));
+    ck_assert(api_spec_decode(request.spec, request.spec ? strlen(request.spec) : 0,
+                              &spec, &problem));
+    *ret_identity = api_job_identity(&request, api_spec_get(spec), "");
+    *ret_asked = api_job_asked(&request, api_spec_get(spec));
+    ck_assert(*ret_identity && *ret_asked);
+    api_spec_free(&spec);
+    api_job_request_fini(&request);
+}
+
+START_TEST(test_asked)
+{
+    char *identity, *asked, *same_identity, *same_asked;
+    ask(sames[0], &identity, &asked);
+    ask(sames[_i], &same_identity, &same_asked);
+    ck_assert_str_eq(identity, same_identity);
+    ck_assert_str_eq(asked, same_asked);
+    ck_assert_ptr_nonnull(strstr(identity, qdq_version()));
+    ck_assert_ptr_null(strstr(asked, "engine"));
+    free(identity);
+    free(asked);
+    free(same_identity);
+    free(same_asked);
+}
+END_TEST
+
+START_TEST(test_asked_other)
+{
+    char *identity, *asked, *other_identity, *other_asked;
+    ask(sames[0], &identity, &asked);
+    ask(differents[_i].json, &other_identity, &other_asked);
+    ck_assert_int_eq(!strcmp(identity, other_identity), differents[_i].same_result);
+    ck_assert_str_ne(asked, other_asked);
+    free(identity);
+    free(asked);
+    free(other_identity);
+    free(other_asked);
+}
+END_TEST
+
+/* An operator's other scripts make other results. */
+START_TEST(test_scripts)
+{
+    struct qdq_spec spec;
+    struct api_job_request request = {0};
+    qdq_spec_init(&spec);
+    char *without = api_job_identity(&request, &spec, "");
+    char *with = api_job_identity(&request, &spec, "sha256:s");
+    ck_assert_str_ne(without, with);
+    free(without);
+    free(with);
 }
 END_TEST
 
@@ -299,6 +404,10 @@ suite(void)
     tcase_add_test(c, test_no_state);
     tcase_add_test(c, test_job);
     tcase_add_test(c, test_no_eta);
+    tcase_add_test(c, test_joined);
+    tcase_add_loop_test(c, test_asked, 0, N_ROWS(sames));
+    tcase_add_loop_test(c, test_asked_other, 0, N_ROWS(differents));
+    tcase_add_test(c, test_scripts);
     tcase_add_test(c, test_result);
     tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);

@@ -49,7 +49,7 @@ tear_down(void)
 }
 
 static bool
-submit(void)
+submit_asked(const struct store_asking *asking)
 {
     char model[] = "sha256:m";
     const struct store_job request = {.model = model};
@@ -57,7 +57,13 @@ submit(void)
     bool is_new;
     ck_assert(
         store_file_add(library_store(library), STORE_MODEL, &file, &is_new, &problem));
-    return jobs_submit(jobs, &request, id, &problem);
+    return jobs_submit(jobs, &request, asking, id, &problem);
+}
+
+static bool
+submit(void)
+{
+    return submit_asked(&(struct store_asking){0});
 }
 
 static enum api_job_state
@@ -311,6 +317,67 @@ START_TEST(waits)
 }
 END_TEST
 
+/* The same key is the same job, also when there is no room, or not the same. */
+START_TEST(keyed)
+{
+    const struct store_asking one = {.key = "k", .asked = "sha256:a"};
+    const struct store_asking other = {.key = "k", .asked = "sha256:b"};
+    char first[JOB_ID_SIZE], found[JOB_ID_SIZE];
+    bool any;
+    ck_assert(submit_asked(&one));
+    memcpy(first, id, sizeof first);
+    ck_assert(submit());
+    ck_assert(submit_asked(&one)); /* queue.max is 2 */
+    ck_assert_str_eq(id, first);
+    jobs_drain(jobs);
+    ck_assert(submit_asked(&one));
+    ck_assert(jobs_find_key(jobs, "k", NULL, found, &any, &problem) && any);
+    ck_assert_str_eq(found, first);
+    ck_assert(jobs_find_key(jobs, "l", "x", found, &any, &problem) && !any);
+    ck_assert(!submit_asked(&other));
+    ck_assert_int_eq(problem.code, API_IDEMPOTENCY_MISMATCH);
+}
+END_TEST
+
+/* Who waits for a job that joined another is woken by the other's end. */
+START_TEST(waits_for_twin)
+{
+    const struct store_asking same = {.identity = "sha256:i"};
+    pthread_t thread;
+    struct job_view view;
+    ck_assert(submit_asked(&same));
+    ck_assert(submit_asked(&same));
+    pthread_create(&thread, NULL, end_job, NULL);
+    ck_assert(jobs_wait(jobs, id, 60, &view, &problem));
+    ck_assert_int_eq(view.row.state, API_JOB_SUCCEEDED);
+    ck_assert_ptr_nonnull(view.row.cached_from);
+    job_view_fini(&view);
+    pthread_join(thread, NULL);
+    ck_assert(submit_asked(&same));
+    ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
+}
+END_TEST
+
+/* When the other is cancelled, it is the joined one's turn. */
+START_TEST(runs_instead_of_twin)
+{
+    const struct store_asking same = {.identity = "sha256:i"};
+    char first[JOB_ID_SIZE];
+    ck_assert(submit_asked(&same));
+    struct store_job job = claim();
+    memcpy(first, id, sizeof first);
+    ck_assert(submit_asked(&same));
+    ck_assert(jobs_cancel(jobs, first, &problem));
+    jobs_lost(jobs, &slot, &job, "was killed by signal 9");
+    store_job_fini(&job);
+    job = claim();
+    ck_assert_str_eq(job.id, id);
+    succeed();
+    ck_assert_int_eq(state(), API_JOB_SUCCEEDED);
+    store_job_fini(&job);
+}
+END_TEST
+
 /* Was the watch told of a change since it was asked last? */
 static bool
 was_told(struct job_watch *watch, bool *ret_useful)
@@ -433,6 +500,9 @@ suite(void)
     tcase_add_test(t, cancel_too_late);
     tcase_add_test(t, queue_full);
     tcase_add_test(t, waits);
+    tcase_add_test(t, keyed);
+    tcase_add_test(t, waits_for_twin);
+    tcase_add_test(t, runs_instead_of_twin);
     tcase_add_test(t, watched);
     tcase_add_test(t, drains);
     tcase_add_test(t, state_folder);

@@ -8,6 +8,7 @@
 #define API_JOB_H
 
 #include "api/problem.h"
+#include "qdq/spec.h"
 
 enum api_job_state {
     API_JOB_QUEUED,
@@ -29,8 +30,10 @@ struct api_job {
     enum api_job_state state;
     const char *stage; /* of the progress, NULL before it starts */
     uint64_t done, total;
-    int64_t eta_s;    /* -1: not known */
-    int64_t position; /* in the queue from 1; 0 when not queued */
+    int64_t eta_s;           /* -1: not known */
+    int64_t position;        /* in the queue from 1; 0 when it has no place in it */
+    const char *waiting_for; /* the job that it joined, NULL: none */
+    const char *cached_from; /* the job whose result it has, NULL: its own */
     int64_t created_at, started_at, ended_at;
     const char *model, *calibration; /* ids */
     const char *spec;                /* JSON, as it was sent */
@@ -57,6 +60,17 @@ struct api_job_request {
     int64_t priority;
     bool fresh; /* nothing that earlier jobs found is to be used */
 };
+
+/*
+ * What a job's result depends on, as text: ids, the effective spec, the engine. `scripts`
+ * stands for what the operator added to it. What is asked with the same text, in another
+ * order, form or with defaults written out, has the same identity.
+ */
+char *api_job_identity(const struct api_job_request *request,
+                       const struct qdq_spec *spec, const char *scripts);
+/* All that was asked, in the same way: the identity's members without the engine's, and
+   labels, priority and fresh. */
+char *api_job_asked(const struct api_job_request *request, const struct qdq_spec *spec);
 
 /* BAD_REQUEST and INVALID_JSON name the member by JSON pointer. */
 bool api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,
