@@ -92,15 +92,16 @@ encode_job(const void *items, size_t i)
 {
     const struct api_job *job = (const struct api_job *)items + i;
     return json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", api_json_text(job->id), "state", api_job_state_name(job->state),
         "progress", encode_progress(job), "queue", encode_queue(job), "created_at",
         encode_time(job->created_at), "started_at", encode_time(job->started_at),
-        "ended_at", encode_time(job->ended_at), "expires_at", "model",
-        api_json_text(job->model), "calibration", api_json_text(job->calibration),
-        "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
-        "cached_from", api_json_text(job->cached_from), "result", encode_result(job),
-        "error", job->error ? api_problem_json(job->error) : json_null());
+        "ended_at", encode_time(job->ended_at), "expires_at",
+        encode_time(job->expires_at), "model", api_json_text(job->model), "calibration",
+        api_json_text(job->calibration), "spec", api_json_embed(job->spec), "labels",
+        api_json_embed(job->labels), "cached_from", api_json_text(job->cached_from),
+        "result", encode_result(job), "error",
+        job->error ? api_problem_json(job->error) : json_null());
 }
 
 char *
@@ -125,11 +126,11 @@ api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor)
 }
 
 static json_t *
-encode_stored(const char *id, uint64_t size, int64_t created_at)
+encode_stored(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
 {
-    return json_pack("{s:o, s:I, s:o, s:n}", "id", api_json_text(id), "size",
+    return json_pack("{s:o, s:I, s:o, s:o}", "id", api_json_text(id), "size",
                      (json_int_t)size, "created_at", encode_time(created_at),
-                     "expires_at");
+                     "expires_at", encode_time(expires_at));
 }
 
 /* Adds the members of `more`, which is taken, to `json`; NULL when that fails. */
@@ -145,18 +146,21 @@ with_members(json_t *json, json_t *more)
 }
 
 char *
-api_model_encode(const char *id, uint64_t size, int64_t created_at)
+api_model_encode(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
 {
     json_t *files = json_pack("{s:[{s:o, s:I}]}", "files", "digest", api_json_text(id),
                               "size", (json_int_t)size);
-    return api_json_dump(with_members(encode_stored(id, size, created_at), files), 0);
+    return api_json_dump(
+        with_members(encode_stored(id, size, created_at, expires_at), files), 0);
 }
 
 char *
-api_dataset_encode(const char *id, uint64_t size, int64_t created_at, const char *info)
+api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
+                   int64_t expires_at, const char *info)
 {
-    return api_json_dump(
-        with_members(encode_stored(id, size, created_at), api_json_embed(info)), 0);
+    return api_json_dump(with_members(encode_stored(id, size, created_at, expires_at),
+                                      api_json_embed(info)),
+                         0);
 }
 
 char *

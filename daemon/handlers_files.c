@@ -21,8 +21,10 @@ static char *
 encode_file(enum store_kind kind, const struct store_file *file)
 {
     return kind == STORE_MODEL
-               ? api_model_encode(file->id, file->size, file->created_at)
-               : api_dataset_encode(file->id, file->size, file->created_at, file->info);
+               ? api_model_encode(file->id, file->size, file->created_at,
+                                  file->expires_at)
+               : api_dataset_encode(file->id, file->size, file->created_at,
+                                    file->expires_at, file->info);
 }
 
 bool

@@ -202,6 +202,7 @@ show_job(const struct job_view *view)
                             .created_at = row->created_at,
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,
+                            .expires_at = row->expires_at,
                             .model = row->model,
                             .calibration = row->calibration,
                             .spec = row->spec,

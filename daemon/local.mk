@@ -34,7 +34,9 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/scripts.c daemon/scripts.h \
 	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
 	daemon/store.c daemon/store.h daemon/store_sql.h \
-	daemon/store_schema.c daemon/store_schema.h \
+	daemon/store_files.c daemon/store_inner.h \
+	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
+	daemon/sweep.c daemon/sweep.h \
 	daemon/worker.c daemon/worker.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)

@@ -7,6 +7,7 @@
 #include "notify.h"
 #include "scripts.h"
 #include "settings.h"
+#include "sweep.h"
 #include "worker.h"
 #include "qdq/catalog.h"
 
@@ -122,8 +123,10 @@ static bool
 start(struct daemon *d, struct api_problem *p)
 {
     if (!scripts_digest(d->settings.engine_cases, d->service.scripts, p) ||
-        !library_open(d->settings.state_dir, &d->library, p) ||
-        !listen_open(d->settings.http_listen, &d->listener, p))
+        !library_open(d->settings.state_dir, &d->library, p))
+        return false;
+    sweep_set_up(d->library, &d->settings);
+    if (!listen_open(d->settings.http_listen, &d->listener, p))
         return false;
     if (!jobs_open(d->library, &d->settings, &d->jobs, p) ||
         !pool_open(d->jobs, d->library, &d->settings, &d->pool, p)) {
@@ -165,7 +168,7 @@ stop(struct daemon *d)
 }
 
 /*
- * Threads inherit the mask, so only sigwait() below sees these signals. Workers inherit
+ * Threads inherit the mask, so only sweep_until() and drain() see these signals. Workers inherit
  * that SIGPIPE is ignored.
  */
 static void
@@ -184,7 +187,6 @@ serve(struct daemon *d)
 {
     struct api_problem problem = {0};
     sigset_t signals;
-    int got;
     umask(077);
     set_signals(&signals);
     bool started = start(d, &problem);
@@ -192,7 +194,7 @@ serve(struct daemon *d)
         log_info("started", "version=%s", PACKAGE_VERSION);
         fprintf(stderr, "listening on %s\n", d->listener.address);
         notify_send("READY=1");
-        sigwait(&signals, &got);
+        int got = sweep_until(d->library, &d->settings, &signals);
         notify_send("STOPPING=1");
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);

@@ -19,6 +19,11 @@ SETTING_NUMBER(http, timeout, 60, 1, 3600, SECONDS,
                "a connection that sends and takes nothing for so long is closed")
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR,
              "folder of the database and of models, datasets and reports")
+SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS,
+               "a job goes so long after its end, with its model, report and spec; "
+               "0: never")
+SETTING_NUMBER(retention, files, 30 * 86400, 0, INT64_C(4000000000), SECONDS,
+               "a model or dataset goes when it was not used for so long; 0: never")
 SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES,
                "what calibrations observed is kept, so much in all; 0: nothing")
 SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, "jobs that may wait in the queue")

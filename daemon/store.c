@@ -1,57 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "store.h"
+#include "store_inner.h"
 #include "store_schema.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define JOB_COLUMNS                                                                 \
+    "kept_from, "                                                                   \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
     "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
     "waits_for, cached_from"
-
-enum statement {
-#define STATEMENT(name, sql) name,
-#include "store_sql.h"
-#undef STATEMENT
-    N_STATEMENTS
-};
 
 static const char *const sql_of[N_STATEMENTS] = {
 #define STATEMENT(name, sql) [name] = sql,
 #include "store_sql.h"
 #undef STATEMENT
 };
-
-struct store {
-    sqlite3 *db;
-    pthread_mutex_t lock; /* guards db and its statements */
-    sqlite3_stmt *statements[N_STATEMENTS];
-};
-
-static bool
-fail(struct store *store, struct api_problem *p)
-{
-    int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
-    enum api_code problem = code == SQLITE_FULL    ? API_DISK_FULL
-                            : code == SQLITE_NOMEM ? API_NO_MEMORY
-                                                   : API_IO;
-    return api_problem_set(p, problem, QDQ_AT_NOTHING, NULL, "the database: %s",
-                           store->db ? sqlite3_errmsg(store->db) : "out of memory");
-}
-
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
 
 /* --- opening -------------------------------------------------------------- */
 
@@ -113,251 +79,10 @@ store_close(struct store **store)
     *store = NULL;
 }
 
-/* --- statements (all with the lock held) ---------------------------------- */
-
-static void
-bind_text(sqlite3_stmt *stmt, int i, const char *text)
-{
-    sqlite3_bind_text(stmt, i, text, -1, SQLITE_STATIC);
-}
-
-/* Ends the use of a statement; its bindings borrow from the caller. */
-static void
-done(sqlite3_stmt *stmt)
-{
-    sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt);
-}
-
-/* Runs a bound statement whose rows do not matter. */
-static bool
-run(struct store *store, enum statement s, struct api_problem *p)
-{
-    int rc = sqlite3_step(store->statements[s]);
-    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
-    done(store->statements[s]);
-    return ok;
-}
-
-/* The same; *ret_any: was there a row? Its first column goes to *ret, if not NULL. */
-static bool
-ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
-    struct api_problem *p)
-{
-    int rc = sqlite3_step(store->statements[s]);
-    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
-    if (ok && ret_any)
-        *ret_any = rc == SQLITE_ROW;
-    if (rc == SQLITE_ROW && ret)
-        *ret = sqlite3_column_int64(store->statements[s], 0);
-    done(store->statements[s]);
-    return ok;
-}
-
-/* Ends a transaction one way or the other. */
-static bool
-finish(struct store *store, bool ok, struct api_problem *p)
-{
-    if (ok && run(store, COMMIT, p))
-        return true;
-    struct api_problem ignored = {0};
-    (void)run(store, ROLLBACK, &ignored);
-    return false;
-}
-
-/* Copies a column's text; *ok is cleared when there is no memory for it. */
-static char *
-column_text(sqlite3_stmt *stmt, int i, bool *ok)
-{
-    const char *text = (const char *)sqlite3_column_text(stmt, i);
-    char *copy = text ? strdup(text) : NULL;
-    if (!copy && sqlite3_column_type(stmt, i) != SQLITE_NULL)
-        *ok = false;
-    return copy;
-}
-
-static void
-column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
-{
-    const char *text = (const char *)sqlite3_column_text(stmt, i);
-    snprintf(ret, size, "%s", text ? text : "");
-}
-
-/* --- files ---------------------------------------------------------------- */
-
-bool
-store_file_add(struct store *store, enum store_kind kind, const struct store_file *file,
-               bool *ret_new, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    sqlite3_stmt *stmt = store->statements[FILE_ADD];
-    sqlite3_bind_int(stmt, 1, (int)kind);
-    bind_text(stmt, 2, file->id);
-    sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
-    sqlite3_bind_int64(stmt, 4, file->created_at);
-    bind_text(stmt, 5, file->info);
-    bool ok = run(store, FILE_ADD, p);
-    if (ok)
-        *ret_new = sqlite3_changes(store->db) == 1;
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
-static bool
-read_file(struct store *store, struct store_file *ret, struct api_problem *p)
-{
-    struct store_file file = {0};
-    sqlite3_stmt *stmt = store->statements[FILE_GET];
-    bool ok = true;
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW) {
-        column_chars(stmt, 0, file.id, sizeof file.id);
-        file.size = (uint64_t)sqlite3_column_int64(stmt, 1);
-        file.created_at = sqlite3_column_int64(stmt, 2);
-        file.info = column_text(stmt, 3, &ok);
-        ok = ok || fail_memory(p);
-    } else {
-        ok = rc == SQLITE_DONE ? api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                                                 "there is no such file")
-                               : fail(store, p);
-    }
-    done(stmt);
-    if (ok)
-        *ret = file;
-    return ok;
-}
-
-static void
-bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
-{
-    sqlite3_bind_int(store->statements[s], 1, (int)kind);
-    bind_text(store->statements[s], 2, id);
-}
-
-bool
-store_file_get(struct store *store, enum store_kind kind, const char *id,
-               struct store_file *ret, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    bind_file(store, FILE_GET, kind, id);
-    bool ok = read_file(store, ret, p);
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
-bool
-store_file_remove(struct store *store, enum store_kind kind, const char *id,
-                  struct api_problem *p)
-{
-    bool used = false;
-    pthread_mutex_lock(&store->lock);
-    bind_file(store, FILE_USED, kind, id);
-    bool ok = ask(store, FILE_USED, &used, NULL, p);
-    if (ok && used)
-        ok = api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
-                             "a job that has not ended needs %s", id);
-    if (ok) {
-        bind_file(store, FILE_REMOVE, kind, id);
-        ok = run(store, FILE_REMOVE, p);
-    }
-    if (ok && sqlite3_changes(store->db) == 0)
-        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                             "there is no such file");
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
 void
-store_file_fini(struct store_file *file)
+store_set_retention(struct store *store, const struct store_retention *retention)
 {
-    free(file->info);
-    file->info = NULL;
-}
-
-bool
-store_needs_blob(struct store *store, const char *id)
-{
-    bool needed = true;
-    struct api_problem ignored = {0};
-    pthread_mutex_lock(&store->lock);
-    bind_text(store->statements[BLOB_NEEDED], 1, id);
-    (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
-    pthread_mutex_unlock(&store->lock);
-    return needed;
-}
-
-/* --- observations --------------------------------------------------------- */
-
-/* Steps a bound statement that returns one blob, or none, to its end. */
-static bool
-ask_blob(struct store *store, enum statement s, char ret[DIGEST_SIZE], bool *ret_any,
-         struct api_problem *p)
-{
-    sqlite3_stmt *stmt = store->statements[s];
-    int rc = sqlite3_step(stmt);
-    *ret_any = rc == SQLITE_ROW;
-    if (*ret_any) {
-        column_chars(stmt, 0, ret, DIGEST_SIZE);
-        rc = sqlite3_step(stmt);
-    }
-    bool ok = rc == SQLITE_DONE || fail(store, p);
-    *ret_any = ok && *ret_any;
-    done(stmt);
-    return ok;
-}
-
-bool
-store_observations_use(struct store *store, const char *key, int64_t now,
-                       char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    bind_text(store->statements[OBSERVATIONS_USE], 1, key);
-    sqlite3_bind_int64(store->statements[OBSERVATIONS_USE], 2, now);
-    bool ok = ask_blob(store, OBSERVATIONS_USE, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
-bool
-store_observations_put(struct store *store, const struct store_observations *row,
-                       int64_t now, bool *ret_stored, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    sqlite3_stmt *stmt = store->statements[OBSERVATIONS_PUT];
-    bind_text(stmt, 1, row->key);
-    bind_text(stmt, 2, row->model);
-    bind_text(stmt, 3, row->calibration);
-    bind_text(stmt, 4, row->blob);
-    sqlite3_bind_int64(stmt, 5, (int64_t)row->size);
-    sqlite3_bind_int64(stmt, 6, now);
-    bool ok = run(store, OBSERVATIONS_PUT, p);
-    if (ok)
-        *ret_stored = sqlite3_changes(store->db) == 1;
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
-bool
-store_observations_forget(struct store *store, enum store_kind kind, const char *id,
-                          char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    bind_file(store, OBSERVATIONS_FORGET, kind, id);
-    bool ok = ask_blob(store, OBSERVATIONS_FORGET, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
-    return ok;
-}
-
-bool
-store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
-                         char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
-{
-    pthread_mutex_lock(&store->lock);
-    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 1, bytes);
-    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 2, rows);
-    bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
-    return ok;
+    store->retention = *retention;
 }
 
 /* --- jobs ----------------------------------------------------------------- */
@@ -381,11 +106,13 @@ column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
 
 /* From a row of JOB_COLUMNS, in their order. */
 static bool
-column_job(sqlite3_stmt *stmt, struct store_job *ret, struct api_problem *p)
+column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
+           struct api_problem *p)
 {
     struct store_job job = {0};
     bool ok = true;
     int i = 0;
+    job.expires_at = expires(sqlite3_column_int64(stmt, i++), store->retention.jobs);
     column_chars(stmt, i++, job.id, sizeof job.id);
     job.seq = sqlite3_column_int64(stmt, i++);
     job.state = api_job_state_parse((const char *)sqlite3_column_text(stmt, i++));
@@ -426,7 +153,7 @@ read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret
 {
     sqlite3_stmt *stmt = store->statements[s];
     int rc = sqlite3_step(stmt);
-    bool ok = rc == SQLITE_ROW    ? column_job(stmt, ret, p)
+    bool ok = rc == SQLITE_ROW    ? column_job(store, stmt, ret, p)
               : rc == SQLITE_DONE ? true
                                   : fail(store, p);
     *ret_any = ok && rc == SQLITE_ROW;
@@ -661,6 +388,20 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     return ok;
 }
 
+/* May the job go? */
+static bool
+check_removable(struct store *store, const struct store_job *job, struct api_problem *p)
+{
+    bool used = false;
+    if (!api_job_state_ended(job->state))
+        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                               "the job has not ended; cancel it first");
+    bind_file(store, FILE_USED, STORE_MODEL, job->result_model);
+    return ask(store, FILE_USED, &used, NULL, p) &&
+           (!used || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                                     "a job that has not ended needs its model"));
+}
+
 bool
 store_job_remove(struct store *store, const char *id, struct store_job *ret,
                  struct api_problem *p)
@@ -669,10 +410,7 @@ store_job_remove(struct store *store, const char *id, struct store_job *ret,
     pthread_mutex_lock(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
-        ok = find_job(store, id, &job, p);
-        if (ok && !api_job_state_ended(job.state))
-            ok = api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
-                                 "the job has not ended; cancel it first");
+        ok = find_job(store, id, &job, p) && check_removable(store, &job, p);
         bind_text(store->statements[JOB_REMOVE], 1, id);
         ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
     }
@@ -734,7 +472,7 @@ store_job_list(struct store *store, const struct store_filter *filter,
     bool ok = true;
     int rc = SQLITE_ROW;
     while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        if ((ok = column_job(stmt, &jobs[n], p)))
+        if ((ok = column_job(store, stmt, &jobs[n], p)))
             n++;
     ok = ok && (rc == SQLITE_DONE || fail(store, p));
     done(stmt);

@@ -26,7 +26,8 @@ struct store_file {
     char id[DIGEST_SIZE];
     uint64_t size;
     int64_t created_at;
-    char *info; /* of a dataset: JSON; else NULL */
+    int64_t expires_at; /* not before; 0: never */
+    char *info;         /* of a dataset: JSON; else NULL */
 };
 
 struct store_job {
@@ -36,6 +37,7 @@ struct store_job {
     int64_t priority, attempts; /* attempts: workers that it brought down */
     bool fresh;                 /* nothing that earlier jobs found is to be used */
     int64_t created_at, started_at, ended_at;
+    int64_t expires_at;        /* not before; 0: never, or not known yet */
     char *model, *calibration; /* ids; calibration may be NULL */
     char *spec, *labels;       /* JSON or NULL */
     /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY). Jobs of
@@ -81,7 +83,15 @@ struct store_end {
 bool store_open(const char *path, struct store **ret, struct api_problem *p);
 void store_close(struct store **store);
 
-/* ret_new: false when it was there already (then nothing changed). */
+/* For how long what has ended, or is not used, is kept: milliseconds, 0: for ever. To be
+   said before other threads call. */
+struct store_retention {
+    int64_t jobs, files;
+};
+void store_set_retention(struct store *store, const struct store_retention *retention);
+
+/* ret_new: false when it was there already; then it counts as used now. created_at is
+   the time, expires_at is not read. */
 bool store_file_add(struct store *store, enum store_kind kind,
                     const struct store_file *file, bool *ret_new,
                     struct api_problem *p);
@@ -119,6 +129,20 @@ bool store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
                               char ret[DIGEST_SIZE], bool *ret_any,
                               struct api_problem *p);
 
+/* --- what may go ---------------------------------------------------------- */
+
+/*
+ * The job that ended first, or the file that was not used for longest, if that is `age`
+ * milliseconds ago or more. What a job needs that has not ended is left out. A file is
+ * used by being stored again, and by jobs: when they are added and when they end.
+ * *ret_any: is there one?
+ */
+bool store_oldest_job(struct store *store, int64_t now, int64_t age,
+                      char ret[JOB_ID_SIZE], bool *ret_any, struct api_problem *p);
+bool store_oldest_file(struct store *store, int64_t now, int64_t age,
+                       enum store_kind *ret_kind, char ret[DIGEST_SIZE], bool *ret_any,
+                       struct api_problem *p);
+
 /* Does any row need this blob? True also when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 
@@ -153,7 +177,8 @@ bool store_job_requeue(struct store *store, const char *id, int charge, bool *re
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
-/* Removes a job that has ended; fills *ret with what it was. NOT_FOUND, IN_USE. */
+/* Removes a job that has ended; fills *ret with what it was. NOT_FOUND, IN_USE (also when
+   another that has not ended needs its model). */
 bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
                       struct api_problem *p);
 /* All running jobs -> queued: for the start after a crash. */

@@ -14,48 +14,10 @@
 #define N_COPIES 2 /* that are kept */
 #define NAME_SIZE (PATH_MAX + 32)
 
-/*
- * How the schema came to be: step n makes of schema n the next one. What was released is
- * never changed, only added to. kind: enum store_kind. The error's code is its slug,
- * which is stable.
- */
 static const char *const steps[] = {
-    "CREATE TABLE files("
-    "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
-    "  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;"
-    "CREATE TABLE jobs("
-    "  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
-    "  state TEXT NOT NULL, priority INTEGER NOT NULL, attempts INTEGER NOT NULL,"
-    "  created_at INTEGER NOT NULL, started_at INTEGER NOT NULL DEFAULT 0,"
-    "  ended_at INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL, calibration TEXT,"
-    "  spec TEXT, labels TEXT, result_model TEXT, result_size INTEGER, report TEXT,"
-    "  summary TEXT, error_code TEXT, error_kind INTEGER, error_where TEXT,"
-    "  error_detail TEXT);"
-    "CREATE INDEX jobs_queue ON jobs(state, priority DESC, seq);"
-    "CREATE INDEX jobs_result ON jobs(result_model);"
-    "CREATE INDEX jobs_report ON jobs(report);",
-    "ALTER TABLE jobs ADD COLUMN frozen TEXT;"
-    "CREATE INDEX jobs_frozen ON jobs(frozen);",
-    "CREATE TABLE observations("
-    "  key TEXT PRIMARY KEY, model TEXT NOT NULL, calibration TEXT, blob TEXT NOT NULL,"
-    "  size INTEGER NOT NULL, used_at INTEGER NOT NULL) WITHOUT ROWID;"
-    "CREATE INDEX observations_model ON observations(model);"
-    "CREATE INDEX observations_calibration ON observations(calibration);"
-    "CREATE INDEX observations_blob ON observations(blob);"
-    "CREATE INDEX observations_used ON observations(used_at);"
-    "ALTER TABLE jobs ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;",
-    "ALTER TABLE jobs ADD COLUMN changes INTEGER NOT NULL DEFAULT 1;"
-    "UPDATE jobs SET changes = 2 * attempts + CASE state WHEN 'queued' THEN 1"
-    "  WHEN 'running' THEN 2 ELSE 2 + (started_at > 0) END;"
-    "ALTER TABLE jobs ADD COLUMN idempotency_key TEXT;"
-    "ALTER TABLE jobs ADD COLUMN asked TEXT;"
-    "ALTER TABLE jobs ADD COLUMN identity TEXT;"
-    "ALTER TABLE jobs ADD COLUMN waits_for TEXT;"
-    "ALTER TABLE jobs ADD COLUMN cached_from TEXT;"
-    "CREATE UNIQUE INDEX jobs_key ON jobs(idempotency_key)"
-    "  WHERE idempotency_key IS NOT NULL;"
-    "CREATE INDEX jobs_identity ON jobs(identity) WHERE identity IS NOT NULL;"
-    "CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;",
+#define STEP(sql) sql,
+#include "store_steps.h"
+#undef STEP
 };
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };

@@ -5,10 +5,14 @@ STATEMENT(COMMIT, "COMMIT")
 STATEMENT(ROLLBACK, "ROLLBACK")
 STATEMENT(FILE_ADD, "INSERT INTO files(kind, id, size, created_at, info)"
                     " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
-STATEMENT(FILE_GET, "SELECT id, size, created_at, info FROM files"
+STATEMENT(FILE_GET, "SELECT id, size, created_at, info, kept_from, 0 FROM files"
                     " WHERE kind = ?1 AND id = ?2"
-                    " UNION ALL SELECT result_model, result_size, ended_at, NULL"
+                    " UNION ALL SELECT result_model, result_size, ended_at, NULL,"
+                    " kept_from, 1"
                     " FROM jobs WHERE ?1 = 0 AND result_model = ?2 LIMIT 1")
+/* It was there already: its time begins anew. */
+STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM clock))"
+                    " WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model ELSE calibration END = ?2 LIMIT 1")
@@ -106,3 +110,18 @@ STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1"
                     " AND (?2 IS NULL OR state = ?2)"
                     " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels)"
                     " WHERE key = ?3 AND value = ?4)) ORDER BY seq DESC LIMIT ?5")
+/* What is older than ?2 at ?1, by a clock that does not go back, and what no job needs
+   that has not ended. */
+STATEMENT(JOB_OLDEST,
+          "SELECT id FROM jobs WHERE kept_from > 0"
+          " AND kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
+          " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
+          " WHERE live.state IN ('queued', 'running')"
+          " AND live.model = jobs.result_model) ORDER BY kept_from, seq LIMIT 1")
+STATEMENT(FILE_OLDEST,
+          "SELECT id, kind FROM files"
+          " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
+          " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
+          " WHERE live.state IN ('queued', 'running')"
+          " AND CASE files.kind WHEN 0 THEN live.model ELSE live.calibration END"
+          " = files.id) ORDER BY kept_from, id LIMIT 1")

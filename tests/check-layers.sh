@@ -24,7 +24,7 @@ while read -r header allowed; do
     done
 done <<'TABLE'
 microhttpd\.h daemon/http*.c
-sqlite3\.h daemon/store*.c
+sqlite3\.h daemon/store*
 ini\.h daemon/settings.c
 jansson\.h api/*
 lua engine/cases/*

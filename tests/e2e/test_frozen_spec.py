@@ -4,7 +4,6 @@
 import hashlib
 import io
 import json
-import sqlite3
 import subprocess
 
 import numpy as np
@@ -168,30 +167,6 @@ def test_restart_and_deletion(service):
     assert any(name in stored for stored in one.stored_files())
     assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
     assert not any(name in stored for stored in one.stored_files())
-
-
-def test_state_folder_of_an_earlier_version(service):
-    """Schema 1 knew no frozen specs: its jobs go on, without one."""
-    one = service()
-    job = submit(one, {})
-    before = one.succeeded(job)
-    one.stop()
-    database = sqlite3.connect(one.state / "qdqd.sqlite3")
-    indices = ("frozen", "key", "identity", "waits")
-    columns = ("frozen", "fresh", "changes", "idempotency_key", "asked", "identity",
-               "waits_for", "cached_from")
-    database.executescript("".join((
-        "DROP TABLE observations;", *(f"DROP INDEX jobs_{name};" for name in indices),
-        *(f"ALTER TABLE jobs DROP COLUMN {name};" for name in columns),
-        "PRAGMA user_version = 1;")))
-    database.close()
-    one.start()
-    assert one.job(job) == before
-    assert one.report(job)["summary"] == before["result"]["summary"]
-    problem(one.get(f"/v1/jobs/{job}/spec"), 404, "not_found")
-    later = submit(one, {})
-    one.succeeded(later)
-    assert frozen(one, later)
 
 
 def test_qdq_runs_it(daemon, tmp_path):

@@ -54,29 +54,36 @@ CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;
 
 MODEL = (DATA / "glyph_resnet.onnx").read_bytes()
 MODEL_ID = "sha256:" + hashlib.sha256(MODEL).hexdigest()
-WAITS, FAILED = "j" + 32 * "a", "j" + 32 * "b"
+REPORT = b'{"layers":[]}'
+REPORT_ID = "sha256:" + hashlib.sha256(REPORT).hexdigest()
+WAITS, FAILED, MADE = ("j" + 32 * c for c in "abc")
 
 
 def state_of_schema(one, version):
     """A state folder as a daemon of that schema left it: a model, a job that waits, one
-    that failed."""
-    hexed = MODEL_ID.split(":")[1]
-    blob = one.state / "blobs" / hexed[:2] / hexed
-    blob.parent.mkdir(parents=True)
-    blob.write_bytes(MODEL)
+    that failed, one that made the model anew."""
+    for name, content in ((MODEL_ID, MODEL), (REPORT_ID, REPORT)):
+        hexed = name.split(":")[1]
+        blob = one.state / "blobs" / hexed[:2] / hexed
+        blob.parent.mkdir(parents=True)
+        blob.write_bytes(content)
     database = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     for step in STEPS[:version]:
         database.executescript(step)
     database.execute("INSERT INTO files VALUES(0, ?, ?, 1600000000000, NULL)",
                      (MODEL_ID, len(MODEL)))
-    for name, state, ended in ((WAITS, "queued", 0), (FAILED, "failed", 16e11)):
+    for name, state in ((WAITS, "queued"), (FAILED, "failed"), (MADE, "succeeded")):
+        ended = state != "queued"
         database.execute(
             "INSERT INTO jobs(id, state, priority, attempts, created_at, ended_at, model,"
             " spec, labels, error_code, error_kind, error_where, error_detail)"
             " VALUES(?, ?, 0, 0, 1600000000000, ?, ?, ?, ?, ?, 0, '', 'it did')",
-            (name, state, ended, MODEL_ID, '{"calibration":{"random_samples":2}}', '{"k":"v"}',
-             "nonfinite" if ended else None))
+            (name, state, int(16e11) * ended, MODEL_ID, '{"calibration":{"random_samples":2}}', '{"k":"v"}',
+             "nonfinite" if state == "failed" else None))
+    database.execute("UPDATE jobs SET result_model = ?, result_size = ?, report = ?,"
+                     " summary = '{}' WHERE id = ?",
+                     (MODEL_ID, len(MODEL), REPORT_ID, MADE))
     database.execute(f"PRAGMA user_version = {version}")
     database.close()
 
@@ -113,7 +120,7 @@ def old(tmp_path):
     one.stop()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_an_older_schema(old, version):
     state_of_schema(old, version)
     before = dump(old.state / "qdqd.sqlite3")
@@ -121,6 +128,10 @@ def test_an_older_schema(old, version):
     waits, failed = old.succeeded(WAITS), old.job(FAILED)
     assert waits["labels"] == {"k": "v"} and waits["created_at"].startswith("2020-09-13")
     assert failed["error"]["detail"] == "it did"
+    # Schema 1 knew frozen specs: its jobs go on without one.
+    assert old.result(MADE) == MODEL
+    assert old.http.get(f"{old.url}/v1/jobs/{MADE}/report").content == REPORT
+    problem(old.get(f"/v1/jobs/{MADE}/spec"), 404, "not_found")
     assert old.get(f"/v1/models/{MODEL_ID}").content == MODEL
     copy = old.state / f"qdqd.sqlite3.schema-{version}"
     assert copies(old) == [copy.name]
@@ -183,13 +194,14 @@ def test_no_copy_no_step(old):
 
 def test_the_newest_copies_stay(old):
     """Also a copy that stands there from an earlier time is replaced."""
-    state_of_schema(old, 2)
+    state_of_schema(old, 3)
     for version in (1, 2, 3):
         (old.state / f"qdqd.sqlite3.schema-{version}").write_text("older")
     (old.state / "qdqd.sqlite3.schema-notes").write_text("mine")
     old.start()
-    assert copies(old) == [f"qdqd.sqlite3.schema-{v}" for v in (1, 2, 3, "notes")]
-    assert dump(old.state / "qdqd.sqlite3.schema-2")[0] == 2
+    assert copies(old) == [f"qdqd.sqlite3.schema-{v}" for v in (2, 3, "notes")]
+    assert (old.state / "qdqd.sqlite3.schema-2").read_text() == "older"
+    assert dump(old.state / "qdqd.sqlite3.schema-3")[0] == 3
 
 
 def test_a_newer_schema_is_refused(old):

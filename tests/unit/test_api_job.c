@@ -248,14 +248,14 @@ END_TEST
 static char *
 encode_dataset(void)
 {
-    return api_dataset_encode("sha256:bb", 9, 1700000000000,
+    return api_dataset_encode("sha256:bb", 9, 1700000000000, 1700000001000,
                               "{\"samples\":2,\"inputs\":[]}");
 }
 
 static char *
 encode_model(void)
 {
-    return api_model_encode("sha256:aa", 77, 1700000000000);
+    return api_model_encode("sha256:aa", 77, 1700000000000, 0);
 }
 
 static char *
@@ -270,10 +270,12 @@ START_TEST(test_stored)
                 "{\"id\":\"sha256:aa\",\"size\":77,\"created_at\":"
                 "\"2023-11-14T22:13:20.000Z\",\"expires_at\":null,\"files\":"
                 "[{\"digest\":\"sha256:aa\",\"size\":77}]}");
-    expect_json(encode_dataset(),
-                "{\"id\":\"sha256:bb\",\"size\":9,\"created_at\":"
-                "\"2023-11-14T22:13:20.000Z\",\"expires_at\":null,\"samples\":2,"
-                "\"inputs\":[]}");
+    expect_json(
+        encode_dataset(),
+        "{\"id\":\"sha256:bb\",\"size\":9,\"created_at\":"
+        "\"2023-11-14T22:13:20.000Z\",\"expires_at\":\"2023-11-14T22:13:21.000Z\","
+        "\"samples\":2,"
+        "\"inputs\":[]}");
     expect_json(api_status_encode("ok"), "{\"status\":\"ok\"}");
 }
 END_TEST

@@ -34,7 +34,7 @@ struct api_job {
     int64_t position;        /* in the queue from 1; 0 when it has no place in it */
     const char *waiting_for; /* the job that it joined, NULL: none */
     const char *cached_from; /* the job whose result it has, NULL: its own */
-    int64_t created_at, started_at, ended_at;
+    int64_t created_at, started_at, ended_at, expires_at;
     const char *model, *calibration; /* ids */
     const char *spec;                /* JSON, as it was sent */
     const char *labels;              /* JSON object */
@@ -79,11 +79,12 @@ void api_job_request_fini(struct api_job_request *request);
 /* Checks the text of the form part `labels`: an object of strings. */
 bool api_labels_check(const char *text, struct api_problem *problem);
 
-/* {"id","size","created_at","files"}; for a dataset `info` is the JSON text of
+/* {"id","size","created_at","expires_at","files"}; for a dataset `info` is the JSON text of
    api_dataset_info_encode(), whose members are added. */
-char *api_model_encode(const char *id, uint64_t size, int64_t created_at);
+char *api_model_encode(const char *id, uint64_t size, int64_t created_at,
+                       int64_t expires_at);
 char *api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
-                         const char *info);
+                         int64_t expires_at, const char *info);
 
 char *api_version_encode(const char *runtime_version);
 /* {"status":…} of /healthz and /readyz. */

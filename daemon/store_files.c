@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's files, and what may go of all that is stored. */
+#include "config.h"
+#include "store_inner.h"
+
+/* --- files ---------------------------------------------------------------- */
+
+bool
+store_file_add(struct store *store, enum store_kind kind, const struct store_file *file,
+               bool *ret_new, struct api_problem *p)
+{
+    bool is_new = false;
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[FILE_ADD];
+    bind_file(store, FILE_ADD, kind, file->id);
+    sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
+    sqlite3_bind_int64(stmt, 4, file->created_at);
+    bind_text(stmt, 5, file->info);
+    bool ok = run(store, FILE_ADD, p);
+    if (ok)
+        is_new = sqlite3_changes(store->db) == 1;
+    if (ok && !is_new) {
+        bind_file(store, FILE_USE, kind, file->id);
+        sqlite3_bind_int64(store->statements[FILE_USE], 3, file->created_at);
+        ok = run(store, FILE_USE, p);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret_new = is_new;
+    return ok;
+}
+
+static bool
+read_file(struct store *store, struct store_file *ret, struct api_problem *p)
+{
+    struct store_file file = {0};
+    sqlite3_stmt *stmt = store->statements[FILE_GET];
+    bool ok = true;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        column_chars(stmt, 0, file.id, sizeof file.id);
+        file.size = (uint64_t)sqlite3_column_int64(stmt, 1);
+        file.created_at = sqlite3_column_int64(stmt, 2);
+        file.info = column_text(stmt, 3, &ok);
+        file.expires_at = expires(sqlite3_column_int64(stmt, 4),
+                                  sqlite3_column_int(stmt, 5) ? store->retention.jobs
+                                                              : store->retention.files);
+        ok = ok || fail_memory(p);
+    } else {
+        ok = rc == SQLITE_DONE ? api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                                 "there is no such file")
+                               : fail(store, p);
+    }
+    done(stmt);
+    if (ok)
+        *ret = file;
+    return ok;
+}
+
+bool
+store_file_get(struct store *store, enum store_kind kind, const char *id,
+               struct store_file *ret, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, FILE_GET, kind, id);
+    bool ok = read_file(store, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_file_remove(struct store *store, enum store_kind kind, const char *id,
+                  struct api_problem *p)
+{
+    bool used = false;
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, FILE_USED, kind, id);
+    bool ok = ask(store, FILE_USED, &used, NULL, p);
+    if (ok && used)
+        ok = api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                             "a job that has not ended needs %s", id);
+    if (ok) {
+        bind_file(store, FILE_REMOVE, kind, id);
+        ok = run(store, FILE_REMOVE, p);
+    }
+    if (ok && sqlite3_changes(store->db) == 0)
+        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                             "there is no such file");
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+void
+store_file_fini(struct store_file *file)
+{
+    free(file->info);
+    file->info = NULL;
+}
+
+/* --- what may go ---------------------------------------------------------- */
+
+/* Steps a statement that says what is older than `age`: an id, or none, and a number. */
+static bool
+ask_oldest(struct store *store, enum statement s, int64_t now, int64_t age, char *ret,
+           size_t size, int *ret_kind, bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[s];
+    sqlite3_bind_int64(stmt, 1, now);
+    sqlite3_bind_int64(stmt, 2, age);
+    int rc = sqlite3_step(stmt);
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    *ret_any = rc == SQLITE_ROW;
+    if (*ret_any) {
+        column_chars(stmt, 0, ret, size);
+        *ret_kind = sqlite3_column_int(stmt, 1);
+    }
+    done(stmt);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_oldest_job(struct store *store, int64_t now, int64_t age, char ret[JOB_ID_SIZE],
+                 bool *ret_any, struct api_problem *p)
+{
+    int none;
+    return ask_oldest(store, JOB_OLDEST, now, age, ret, JOB_ID_SIZE, &none, ret_any, p);
+}
+
+bool
+store_oldest_file(struct store *store, int64_t now, int64_t age,
+                  enum store_kind *ret_kind, char ret[DIGEST_SIZE], bool *ret_any,
+                  struct api_problem *p)
+{
+    int kind = 0;
+    bool ok =
+        ask_oldest(store, FILE_OLDEST, now, age, ret, DIGEST_SIZE, &kind, ret_any, p);
+    *ret_kind = (enum store_kind)kind;
+    return ok;
+}
+
+bool
+store_needs_blob(struct store *store, const char *id)
+{
+    bool needed = true;
+    struct api_problem ignored = {0};
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[BLOB_NEEDED], 1, id);
+    (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
+    pthread_mutex_unlock(&store->lock);
+    return needed;
+}
+
+/* --- observations --------------------------------------------------------- */
+
+/* Steps a bound statement that returns one blob, or none, to its end. */
+static bool
+ask_blob(struct store *store, enum statement s, char ret[DIGEST_SIZE], bool *ret_any,
+         struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[s];
+    int rc = sqlite3_step(stmt);
+    *ret_any = rc == SQLITE_ROW;
+    if (*ret_any) {
+        column_chars(stmt, 0, ret, DIGEST_SIZE);
+        rc = sqlite3_step(stmt);
+    }
+    bool ok = rc == SQLITE_DONE || fail(store, p);
+    *ret_any = ok && *ret_any;
+    done(stmt);
+    return ok;
+}
+
+bool
+store_observations_use(struct store *store, const char *key, int64_t now,
+                       char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[OBSERVATIONS_USE], 1, key);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_USE], 2, now);
+    bool ok = ask_blob(store, OBSERVATIONS_USE, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_put(struct store *store, const struct store_observations *row,
+                       int64_t now, bool *ret_stored, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[OBSERVATIONS_PUT];
+    bind_text(stmt, 1, row->key);
+    bind_text(stmt, 2, row->model);
+    bind_text(stmt, 3, row->calibration);
+    bind_text(stmt, 4, row->blob);
+    sqlite3_bind_int64(stmt, 5, (int64_t)row->size);
+    sqlite3_bind_int64(stmt, 6, now);
+    bool ok = run(store, OBSERVATIONS_PUT, p);
+    if (ok)
+        *ret_stored = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_forget(struct store *store, enum store_kind kind, const char *id,
+                          char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_file(store, OBSERVATIONS_FORGET, kind, id);
+    bool ok = ask_blob(store, OBSERVATIONS_FORGET, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
+                         char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 1, bytes);
+    sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 2, rows);
+    bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}

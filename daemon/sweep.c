@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "sweep.h"
+#include "clock.h"
+#include "log.h"
+#include "settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define ROUND 32      /* of each kind: then signals are looked for */
+#define MOST_MS 60000 /* between two sweeps */
+#define LEAST_MS 100  /* where things are kept for seconds */
+#define PARTS_OF_TIME \
+    8 /* so much later than its time at most, by its time, things go */
+
+/* What a file is called in the log. */
+static const char *const kinds[] = {
+    [STORE_MODEL] = "model", [STORE_DATASET] = "dataset"};
+
+/* Somebody else was faster, or has found a use for it meanwhile. */
+static bool
+is_settled(const struct api_problem *p)
+{
+    return p->code == API_NOT_FOUND || p->code == API_IN_USE;
+}
+
+/* Removes the job that ended first, if it is as old as that. *ret_any: was there one? */
+static bool
+remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
+           struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    char id[JOB_ID_SIZE];
+    if (!store_oldest_job(library_store(library), now, age, id, ret_any, p))
+        return false;
+    if (!*ret_any)
+        return true;
+    if (library_job_remove(library, id, &problem))
+        log_info("job_swept", "job=%s", id);
+    else if (!is_settled(&problem))
+        *p = problem;
+    return !p->set;
+}
+
+/* The same with the file that was not used for longest. */
+static bool
+remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
+            struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    enum store_kind kind;
+    char id[DIGEST_SIZE];
+    if (!store_oldest_file(library_store(library), now, age, &kind, id, ret_any, p))
+        return false;
+    if (!*ret_any)
+        return true;
+    if (library_remove(library, kind, id, &problem))
+        log_info("file_swept", "kind=%s id=%s", kinds[kind], id);
+    else if (!is_settled(&problem))
+        *p = problem;
+    return !p->set;
+}
+
+/* --- by age --------------------------------------------------------------- */
+
+void
+sweep_set_up(struct library *library, const struct settings *settings)
+{
+    store_set_retention(
+        library_store(library),
+        &(struct store_retention){.jobs = settings->retention_jobs * 1000,
+                                  .files = settings->retention_files * 1000});
+}
+
+bool
+sweep_round(struct library *library, const struct settings *settings, int64_t now,
+            bool *ret_more, struct api_problem *p)
+{
+    bool jobs = settings->retention_jobs > 0, files = settings->retention_files > 0;
+    bool ok = true;
+    for (int i = 0; ok && (jobs || files) && i < ROUND; i++) {
+        if (jobs)
+            ok = remove_job(library, now, settings->retention_jobs * 1000, &jobs, p);
+        if (ok && files)
+            ok = remove_file(library, now, settings->retention_files * 1000, &files, p);
+    }
+    *ret_more = jobs || files;
+    return ok;
+}
+
+static int64_t
+interval(const struct settings *settings)
+{
+    int64_t times[] = {settings->retention_jobs, settings->retention_files};
+    int64_t ms = MOST_MS;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] && times[i] * 1000 / PARTS_OF_TIME < ms)
+            ms = times[i] * 1000 / PARTS_OF_TIME;
+    return ms < LEAST_MS ? LEAST_MS : ms;
+}
+
+/* One round, whose failure is logged. Are there more to come at once? */
+static bool
+sweep(struct library *library, const struct settings *settings)
+{
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    bool more = false;
+    if (sweep_round(library, settings, clock_wall_ms(), &more, &problem))
+        return more;
+    log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
+    return false;
+}
+
+int
+sweep_until(struct library *library, const struct settings *settings,
+            const sigset_t *signals)
+{
+    int got;
+    do {
+        int64_t ms = sweep(library, settings) ? 0 : interval(settings);
+        const struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
+        got = sigtimedwait(signals, NULL, &wait);
+    } while (got < 0);
+    return got;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes, and when: jobs and files that are older than the settings say. */
+#ifndef QDQD_SWEEP_H
+#define QDQD_SWEEP_H
+
+#include "library.h"
+
+#include <signal.h>
+
+struct settings;
+
+/* Tells the library for how long things are kept. Before other threads use it. */
+void sweep_set_up(struct library *library, const struct settings *settings);
+
+/*
+ * Removes some of what is too old at `now`. *ret_more: there is more. What a job needs
+ * that has not ended stays.
+ */
+bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
+                 bool *ret_more, struct api_problem *p);
+
+/* Sweeps at once and then every now and then, until one of the signals comes: which. */
+int sweep_until(struct library *library, const struct settings *settings,
+                const sigset_t *signals);
+
+#endif
