@@ -25,6 +25,8 @@ check_PROGRAMS += \
 # --enable-arena-emulator.
 FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory
+check_PROGRAMS += tests/fault/test_whatif_memory
+tests_fault_test_whatif_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_observations_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
@@ -38,7 +40,9 @@ check_PROGRAMS += tests/fuzz/fuzz_model
 # The door of insertion cases: hunts under libFuzzer, replays its corpus here.
 check_PROGRAMS += tests/fuzz/fuzz_case
 
-# This one runs models.
+# These run models.
+tests_fault_test_whatif_memory_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
 tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
 
