@@ -72,19 +72,19 @@ struct per_tensor {
 };
 
 /* One for each index of the middle axis: sought for a vector, then followed. */
-struct per_channel {
+template <typename Index> struct per_channel {
     struct scale scale;
-    size_t channel, left; /* elements before the next channel begins */
+    Index channel, left; /* elements before the next channel begins */
 
     __device__ __forceinline__ per_channel(const struct layout &)
     {
     }
 
-    __device__ __forceinline__ void found(const struct layout &l, size_t new_channel,
-                                          size_t position)
+    __device__ __forceinline__ void found(const struct layout &l, Index new_channel,
+                                          Index position)
     {
         channel = new_channel;
-        left = l.inner - position;
+        left = (Index)l.inner - position;
         scale.read(l, channel);
     }
 
@@ -92,11 +92,12 @@ struct per_channel {
     {
         if (--left > 0)
             return;
-        found(l, channel + 1 < l.channels ? channel + 1 : 0, 0);
+        found(l, channel + 1 < (Index)l.channels ? channel + 1 : 0, 0);
     }
 };
 
-struct per_channel_narrow : per_channel {
+/* Where all indices are below 2^31. */
+struct per_channel_narrow : per_channel<uint32_t> {
     using per_channel::per_channel;
 
     __device__ __forceinline__ void seek(const struct layout &l, size_t i)
@@ -107,13 +108,22 @@ struct per_channel_narrow : per_channel {
     }
 };
 
-struct per_channel_wide : per_channel {
+/* And no vector reaches from one channel into the next. */
+struct per_channel_vectors : per_channel_narrow {
+    using per_channel_narrow::per_channel_narrow;
+
+    __device__ __forceinline__ void next(const struct layout &)
+    {
+    }
+};
+
+struct per_channel_wide : per_channel<size_t> {
     using per_channel::per_channel;
 
     __device__ __forceinline__ void seek(const struct layout &l, size_t i)
     {
         size_t run = i / l.inner;
-        found(l, run % l.channels, i % l.inner);
+        found(l, run % l.channels, i - run * l.inner);
     }
 };
 
@@ -182,22 +192,28 @@ __launch_bounds__(THREADS, BLOCKS) fake(const struct work<T, Format> w)
 
 /* --- launching -------------------------------------------------------------- */
 
+template <typename Scales, typename T, typename Format>
+int
+launch_with(const struct work<T, Format> &w, void *stream)
+{
+    unsigned blocks =
+        qdqi_blocks(w.n, 16 / sizeof(T) * QDQI_IN_FLIGHT, THREADS, BLOCKS);
+    if (blocks > 0)
+        qdqi_launch(fake<T, Format, Scales>, blocks, THREADS, stream, w);
+    return (int)cudaGetLastError();
+}
+
 template <typename T, typename Format>
 int
 launch(const struct work<T, Format> &w, void *stream)
 {
-    const size_t narrow = (size_t)1 << 31;
-    unsigned blocks =
-        qdqi_blocks(w.n, 16 / sizeof(T) * QDQI_IN_FLIGHT, THREADS, BLOCKS);
-    if (blocks == 0)
-        return (int)cudaGetLastError();
     if (w.layout.channels == 1)
-        qdqi_launch(fake<T, Format, per_tensor>, blocks, THREADS, stream, w);
-    else if (w.n < narrow)
-        qdqi_launch(fake<T, Format, per_channel_narrow>, blocks, THREADS, stream, w);
-    else
-        qdqi_launch(fake<T, Format, per_channel_wide>, blocks, THREADS, stream, w);
-    return (int)cudaGetLastError();
+        return launch_with<per_tensor>(w, stream);
+    if (w.n >= (size_t)1 << 31)
+        return launch_with<per_channel_wide>(w, stream);
+    if (w.span.head == 0 && w.layout.inner % (16 / sizeof(T)) == 0)
+        return launch_with<per_channel_vectors>(w, stream);
+    return launch_with<per_channel_narrow>(w, stream);
 }
 
 struct layout

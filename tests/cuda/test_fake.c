@@ -182,8 +182,9 @@ START_TEST(channels_get_the_bits_of_the_cpu)
         for (size_t c = 0; c < N_CHANNELS; c++)
             for (size_t outer = 1; outer <= 5; outer += 2) {
                 enum qdqi_format f = (enum qdqi_format)((outer + c) % QDQI_N_FORMATS);
-                struct layout l = {outer, channels[c], inners[_i],
-                                   c % 4, (c + t) % 4, outer == 3 && t == 0};
+                struct layout l = {outer, channels[c], inners[_i], c % 4, c % 4, false};
+                l.to = outer == 5 ? (c + 1) % 4 : l.to;
+                l.in_place = outer == 3 && t == 0;
                 size_t n = l.outer * l.channels * l.inner;
                 if (n > (is_brief() ? 300000 : MAX_SIZE - 16))
                     continue;
