@@ -91,7 +91,8 @@ check_data(const struct qdqi_job *job, struct qdq_error *err)
         {qdqi_search_asked(spec), "/search",
          "a search needs data to run the model with, and there is none"},
     };
-    if (job->dataset || spec->calibration.random_samples > 0)
+    bool makes = spec->calibration.random_samples > 0 && job->model->info.n_inputs > 0;
+    if (job->dataset || makes)
         return QDQ_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].asked)

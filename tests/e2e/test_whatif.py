@@ -266,7 +266,25 @@ def test_needs_data(tmp_path, member):
             "search": {"search": {"min_sqnr_db": 30}}}[member]
     said = quantize(tmp_path, (DATA / "glyph_resnet.onnx").read_bytes(), None, ok=False,
                     **spec)
-    assert f"no_calibration: " in said and f"/{member}" in said
+    assert "no_calibration: " in said and f"/{member}" in said
+
+
+def no_inputs():
+    value = helper.make_tensor("value", TensorProto.FLOAT, [2], [1.0, 2.0])
+    graph = helper.make_graph(
+        [helper.make_node("Constant", [], ["y"], value=value)], "no_inputs", [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+    return helper.make_model(graph, ir_version=8,
+                             opset_imports=[helper.make_opsetid("", 13)]
+                             ).SerializeToString()
+
+
+@pytest.mark.parametrize("member", ["sensitivity", "search"])
+def test_nothing_can_be_fed(tmp_path, member):
+    spec = {"sensitivity": {}, "search": {"min_sqnr_db": 30}}
+    said = quantize(tmp_path, no_inputs(), None, ok=False, **{member: spec[member]},
+                    calibration={"random_samples": 4})
+    assert "no_calibration: " in said and f"/{member}" in said
 
 
 def integer_output():
