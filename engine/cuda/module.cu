@@ -68,19 +68,28 @@ text(int status)
     return cudaGetErrorString((cudaError_t)status);
 }
 
+/* What a call returns. The runtime would tell of it again, to whoever launches next. */
+int
+told(cudaError_t status)
+{
+    if (status != cudaSuccess)
+        cudaGetLastError();
+    return status;
+}
+
 /* --- devices ---------------------------------------------------------------- */
 
 int
 versions(int *driver, int *built)
 {
     *built = CUDART_VERSION;
-    return cudaDriverGetVersion(driver);
+    return told(cudaDriverGetVersion(driver));
 }
 
 int
 count(int *n)
 {
-    return cudaGetDeviceCount(n);
+    return told(cudaGetDeviceCount(n));
 }
 
 int
@@ -89,7 +98,7 @@ describe(int device, struct qdqi_cuda_device *ret)
     struct cudaDeviceProp p;
     cudaError_t status = cudaGetDeviceProperties(&p, device);
     if (status != cudaSuccess)
-        return status;
+        return told(status);
     *ret = qdqi_cuda_device{};
     snprintf(ret->name, sizeof ret->name, "%.*s", (int)sizeof ret->name - 1, p.name);
     ret->major = p.major;
@@ -103,7 +112,7 @@ int
 use(int device)
 {
     cudaError_t status = cudaSetDevice(device);
-    return status != cudaSuccess ? status : cudaFree(NULL);
+    return told(status != cudaSuccess ? status : cudaFree(NULL));
 }
 
 /* --- memory ----------------------------------------------------------------- */
@@ -111,46 +120,46 @@ use(int device)
 int
 alloc(size_t bytes, void **ret)
 {
-    return cudaMalloc(ret, bytes);
+    return told(cudaMalloc(ret, bytes));
 }
 
 int
 release(void *memory)
 {
-    return cudaFree(memory);
+    return told(cudaFree(memory));
 }
 
 int
 alloc_host(size_t bytes, void **ret)
 {
-    return cudaHostAlloc(ret, bytes, cudaHostAllocDefault);
+    return told(cudaHostAlloc(ret, bytes, cudaHostAllocDefault));
 }
 
 int
 release_host(void *memory)
 {
-    return cudaFreeHost(memory);
+    return told(cudaFreeHost(memory));
 }
 
 int
 upload(void *device, const void *host, size_t bytes, void *stream)
 {
-    return cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
-                           (cudaStream_t)stream);
+    return told(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
+                                (cudaStream_t)stream));
 }
 
 int
 download(void *host, const void *device, size_t bytes, void *stream)
 {
-    return cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
-                           (cudaStream_t)stream);
+    return told(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost,
+                                (cudaStream_t)stream));
 }
 
 int
 copy(void *to, const void *from, size_t bytes, void *stream)
 {
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
-                           (cudaStream_t)stream);
+    return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                                (cudaStream_t)stream));
 }
 
 /* --- streams ---------------------------------------------------------------- */
@@ -158,43 +167,43 @@ copy(void *to, const void *from, size_t bytes, void *stream)
 int
 stream_open(void **ret)
 {
-    return cudaStreamCreateWithFlags((cudaStream_t *)ret, cudaStreamNonBlocking);
+    return told(cudaStreamCreateWithFlags((cudaStream_t *)ret, cudaStreamNonBlocking));
 }
 
 int
 stream_close(void *stream)
 {
-    return cudaStreamDestroy((cudaStream_t)stream);
+    return told(cudaStreamDestroy((cudaStream_t)stream));
 }
 
 int
 stream_wait(void *stream)
 {
-    return cudaStreamSynchronize((cudaStream_t)stream);
+    return told(cudaStreamSynchronize((cudaStream_t)stream));
 }
 
 int
 event_open(void **ret)
 {
-    return cudaEventCreate((cudaEvent_t *)ret);
+    return told(cudaEventCreate((cudaEvent_t *)ret));
 }
 
 int
 event_close(void *event)
 {
-    return cudaEventDestroy((cudaEvent_t)event);
+    return told(cudaEventDestroy((cudaEvent_t)event));
 }
 
 int
 event_record(void *event, void *stream)
 {
-    return cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+    return told(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
 
 int
 event_await(void *event, void *stream)
 {
-    return cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
+    return told(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
 }
 
 int
@@ -206,7 +215,7 @@ event_seconds(void *from, void *to, double *ret)
         status =
             cudaEventElapsedTime(&milliseconds, (cudaEvent_t)from, (cudaEvent_t)to);
     *ret = (double)milliseconds / 1000;
-    return status;
+    return told(status);
 }
 
 const struct qdqi_cuda_api api = {
