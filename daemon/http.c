@@ -287,13 +287,26 @@ make_stream(struct MHD_Connection *connection, struct stream *stream)
     return response;
 }
 
+/*
+ * To HEAD libmicrohttpd 0.9.75 sends the end of a body in chunks, which the client takes
+ * for the next answer; where the connection's end is the body's, it does not.
+ */
+static void
+end_with_connection(const struct request *request, struct MHD_Response *response)
+{
+    if (response && strcmp(request->method, MHD_HTTP_METHOD_HEAD) == 0)
+        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
+                                 MHD_RO_END);
+}
+
 static struct MHD_Response *
-make_response(struct MHD_Connection *connection, struct reply *reply)
+make_response(const struct request *request, struct reply *reply)
 {
     struct MHD_Response *response;
     static char nothing[1];
     if (reply->stream.read) {
-        response = make_stream(connection, &reply->stream);
+        response = make_stream(request->connection, &reply->stream);
+        end_with_connection(request, response);
     } else if (reply->fd >= 0) {
         response = MHD_create_response_from_fd_at_offset64(reply->size, reply->fd,
                                                            reply->offset);
@@ -318,7 +331,7 @@ make_response(struct MHD_Connection *connection, struct reply *reply)
 static enum MHD_Result
 send_reply(struct request *request)
 {
-    struct MHD_Response *response = make_response(request->connection, &request->reply);
+    struct MHD_Response *response = make_response(request, &request->reply);
     if (!response)
         return MHD_NO;
     enum MHD_Result result = MHD_queue_response(
