@@ -8,6 +8,13 @@ struct sums {
     double ff, qq, fq, ee, max;
 };
 
+/* A NaN stays one. */
+static double
+larger(double a, double b)
+{
+    return a >= b || isnan(a) ? a : b;
+}
+
 static void
 add_sums(struct sums *s, const float *f, const float *q, size_t n)
 {
@@ -17,8 +24,7 @@ add_sums(struct sums *s, const float *f, const float *q, size_t n)
         s->qq += b * b;
         s->fq += a * b;
         s->ee += e * e;
-        if (!(fabs(e) <= s->max)) /* also when e is NaN */
-            s->max = fabs(e);
+        s->max = larger(s->max, fabs(e));
     }
 }
 
@@ -56,8 +62,7 @@ qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size
         m->noise += s.ee;
         m->cosine += cosine(&s);
         m->samples++;
-        if (!(s.max <= m->max_abs_error))
-            m->max_abs_error = s.max;
+        m->max_abs_error = larger(m->max_abs_error, s.max);
     }
     for (size_t i = 0; last >= 2 && i + last <= n; i += last) {
         m->rows++;

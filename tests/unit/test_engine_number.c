@@ -300,6 +300,18 @@ START_TEST(equal_outputs_have_no_noise)
 }
 END_TEST
 
+/* No finite error behind it hides it, in the same sample or the next. */
+START_TEST(a_nan_is_the_largest_error)
+{
+    const float f[] = {NAN, 1, 1, 1}, q[] = {0, 2, 2, 2};
+    struct qdqi_metrics m = {0};
+    struct qdq_output_report r;
+    qdqi_metrics_update(&m, f, q, 4, 2, 2);
+    qdqi_metrics_finish(&m, "y", &r);
+    ck_assert(isnan(r.max_abs_error) && isnan(r.sqnr_db));
+}
+END_TEST
+
 /* --- noise ---------------------------------------------------------------- */
 
 /* Against sums in long double, for every remainder of the lanes, at an odd address. */
@@ -355,6 +367,7 @@ suite(void)
     tcase_add_test(t, a_weight_that_is_not_finite_is_named);
     tcase_add_test(t, figures_of_two_samples);
     tcase_add_test(t, equal_outputs_have_no_noise);
+    tcase_add_test(t, a_nan_is_the_largest_error);
     tcase_add_loop_test(t, noise_is_summed_up, 0, 21);
     tcase_add_test(t, noise_in_decibels);
     suite_add_tcase(s, t);
