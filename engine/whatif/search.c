@@ -242,7 +242,7 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     qdqi_whatif_begin(s.w, QDQ_STAGE_SEARCH, (uint64_t)s.samples);
     if ((code = qdqi_trials_get(s.w, "/search", &s.trials, err)))
         return code;
-    if (s.samples > qdqi_trials_samples(s.trials))
+    if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
         s.samples = qdqi_trials_samples(s.trials);
     struct qdqi_hunt hunt = {.n = qdqi_whatif_layers(s.w),
                              .goal = &spec->search,

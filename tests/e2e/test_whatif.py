@@ -6,6 +6,7 @@ What they say is held against models that are really quantized so, run by onnxru
 
 import json
 import subprocess
+import time
 
 import numpy as np
 import onnx
@@ -315,3 +316,22 @@ def test_random_samples_will_do(tmp_path):
     _, report = quantize(tmp_path, nets.block_net(), None, sensitivity={"samples": 4},
                          calibration={"random_samples": 4, "dims": {"n": 1}})
     assert len(report["sensitivity"]) > 2
+
+
+# --- as a job --------------------------------------------------------------------------
+
+def test_progress_and_cancelling(daemon):
+    job = daemon.submit_glyphs("glyph_se", spec={"sensitivity": {"samples": 256},
+                                                 "evaluate": False})
+    seen, end = [], time.monotonic() + 60
+    while len(seen) < 5 and time.monotonic() < end:
+        progress = daemon.job(job)["progress"]
+        if progress and progress["stage"] == "sensitivity" and progress["done"]:
+            if not seen or seen[-1]["done"] < progress["done"]:
+                seen.append(progress)
+        time.sleep(0.05)
+    # 40 layers, each alone and all but it, all and none: samples that are run.
+    assert len(seen) == 5 and {p["total"] for p in seen} == {82 * 256}
+    assert all(p["done"] <= p["total"] for p in seen)
+    assert daemon.post(f"/v1/jobs/{job}/cancel").status_code == 202
+    assert daemon.ended(job)["state"] == "cancelled"
