@@ -153,6 +153,8 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
            struct api_problem *p)
 {
     *body = (struct body){.kind = kind, .blobs = blobs, .limit = limit, .part = -1};
+    if (kind == API_BODY_NONE)
+        return true;
     if (has_type(content_type, "multipart/form-data")) {
         body->post =
             MHD_create_post_processor(connection, FORM_BUFFER, take_piece, body);
