@@ -116,6 +116,11 @@ take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     (void)filename;
     (void)content_type;
     (void)encoding;
+    if (!name) {
+        (void)api_problem_set(body->problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                              "a part of the form has no name");
+        return MHD_NO;
+    }
     bool goes_on = body->part >= 0 && !strcmp(parts[body->part].name, name) &&
                    (offset > 0 || body->part_size == 0);
     if (!goes_on && !begin_part(body, name, body->problem))
