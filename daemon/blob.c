@@ -14,11 +14,14 @@
 #include <unistd.h>
 
 #define RESERVE (16u << 20) /* left for what has to be written: the record, above all */
-#define NAME_SIZE 96        /* "ab/" and 64 digits, or a spool's name */
+#define MOST_FREE (1u << 30) /* is left of a large disk, unless more was asked for */
+#define NAME_SIZE 96         /* "ab/" and 64 digits, or a spool's name */
 
 struct blobs {
     int dir, tmp; /* descriptors of STATE/blobs and STATE/tmp */
+    struct blobs_limits limits;
     atomic_uint_fast64_t next;
+    atomic_uint_fast64_t used, spooled; /* bytes of blobs, and of spools */
 };
 
 struct spool {
@@ -26,14 +29,14 @@ struct spool {
     int fd;
     char name[NAME_SIZE]; /* in STATE/tmp */
     struct digest *digest;
-    uint64_t size;
+    uint64_t size;        /* counted in blobs->spooled */
     char id[DIGEST_SIZE]; /* "" until finished */
 };
 
 static bool
 fail(struct api_problem *p, const char *what)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT;
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
     return api_problem_set(p, full ? API_DISK_FULL : API_IO, QDQ_AT_NOTHING, NULL,
                            "%s: %s", what, strerror(errno));
 }
@@ -101,6 +104,31 @@ sweep_tmp(int tmp)
     return true;
 }
 
+static uint64_t
+size_of(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Counts what is there. */
+static bool
+count_blobs(struct blobs *blobs)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof name, "%02x", i);
+        DIR *stream = open_stream(blobs->dir, name);
+        if (!stream)
+            return false;
+        for (struct dirent *entry; (entry = readdir(stream));)
+            if (entry->d_name[0] != '.')
+                blobs->used += size_of(dirfd(stream), entry->d_name);
+        closedir(stream);
+    }
+    return true;
+}
+
 bool
 blobs_open(int dir, struct blobs **ret, struct api_problem *p)
 {
@@ -110,7 +138,7 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
     blobs->dir = open_folder(dir, "blobs");
     blobs->tmp = open_folder(dir, "tmp");
     if (blobs->dir < 0 || blobs->tmp < 0 || !make_folders(blobs->dir) ||
-        !sweep_tmp(blobs->tmp)) {
+        !sweep_tmp(blobs->tmp) || !count_blobs(blobs)) {
         fail(p, "the state folder");
         blobs_close(&blobs);
         return false;
@@ -157,7 +185,9 @@ blob_remove(struct blobs *blobs, const char *id)
     if (!digest_is_id(id))
         return;
     blob_name(id, name);
-    unlinkat(blobs->dir, name, 0);
+    uint64_t size = size_of(blobs->dir, name);
+    if (unlinkat(blobs->dir, name, 0) == 0)
+        blobs->used -= size;
 }
 
 static void
@@ -187,18 +217,91 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
     return true;
 }
 
-bool
-blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+/* --- room ----------------------------------------------------------------- */
+
+void
+blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
+{
+    blobs->limits = *limits;
+}
+
+uint64_t
+blobs_used(struct blobs *blobs)
+{
+    return blobs->used;
+}
+
+/* What stays free of a disk. */
+static uint64_t
+reserve_of(const struct blobs *blobs, const struct statvfs *disk)
+{
+    uint64_t least = blobs->limits.min_free;
+    if (!least)
+        least = (uint64_t)disk->f_blocks * disk->f_frsize / 20;
+    if (!blobs->limits.min_free && least > MOST_FREE)
+        least = MOST_FREE;
+    return least < RESERVE ? RESERVE : least;
+}
+
+/* How many bytes are too many, if so many more come; DISK_FULL goes to `p` with them. */
+static bool
+find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
 {
     struct statvfs disk;
+    uint64_t most = blobs->limits.max_bytes;
+    uint64_t there = blobs->used + blobs->spooled;
+    *ret = 0;
     if (fstatvfs(blobs->tmp, &disk))
         return fail(p, "asking for the disk's free space");
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    return (left >= RESERVE && size <= left - RESERVE) ||
-           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
-                           "%llu bytes are free, too few to store %llu more",
-                           (unsigned long long)left, (unsigned long long)size);
+    uint64_t wanted = reserve_of(blobs, &disk);
+    wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
+    if (wanted > left)
+        *ret = wanted - left;
+    if (most && (size > most || there > most - size)) {
+        uint64_t over = size > most ? UINT64_MAX : there - (most - size);
+        *ret = over > *ret ? over : *ret;
+        return api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                               "%llu bytes are stored, too many to store %llu more "
+                               "(storage.max_bytes)",
+                               (unsigned long long)there, (unsigned long long)size);
+    }
+    return !*ret || api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                                    "%llu bytes are free, too few to store %llu more "
+                                    "(storage.min_free)",
+                                    (unsigned long long)left, (unsigned long long)size);
 }
+
+bool
+blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+{
+    uint64_t excess;
+    return find_excess(blobs, size, &excess, p);
+}
+
+/*
+ * Nothing is removed for what would not fit then either. What is removed may be free only
+ * later (somebody reads it still), so it is counted here and not asked of the disk.
+ */
+bool
+blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    const struct blobs_limits *limits = &blobs->limits;
+    uint64_t before = blobs->used, excess;
+    if (find_excess(blobs, size, &excess, &problem))
+        return true;
+    if (excess && excess <= before && limits->evict) {
+        while (blobs->used + excess > before && limits->evict(limits->arg))
+            continue;
+        if (blobs->used + excess <= before)
+            return blobs_has_room(blobs, size, p);
+    }
+    *p = problem;
+    return false;
+}
+
+/* --- spools --------------------------------------------------------------- */
 
 bool
 spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
@@ -239,14 +342,26 @@ write_all(int fd, const char *at, size_t left, struct api_problem *p)
     return true;
 }
 
+static void
+add_size(struct spool *spool, uint64_t size)
+{
+    spool->size += size;
+    spool->blobs->spooled += size;
+}
+
 bool
 spool_write(struct spool *spool, const void *data, size_t len, struct api_problem *p)
 {
+    const struct blobs *blobs = spool->blobs;
+    uint64_t most = blobs->limits.max_bytes;
+    if (most && blobs->used + blobs->spooled + len > most &&
+        !blobs_check_room(spool->blobs, len, p))
+        return false;
     if (!digest_update(spool->digest, data, len))
         return fail_memory(p);
     if (!write_all(spool->fd, data, len, p))
         return false;
-    spool->size += len;
+    add_size(spool, len);
     return true;
 }
 
@@ -307,7 +422,7 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
             fail_memory(p);
             goto out;
         }
-        spool->size += (uint64_t)n;
+        add_size(spool, (uint64_t)n);
     }
     ok = spool_finish(spool, p);
 out:
@@ -368,9 +483,12 @@ spool_commit(struct spool **spool, struct api_problem *p)
     struct spool *s = *spool;
     char name[NAME_SIZE];
     blob_name(s->id, name);
+    bool known = faccessat(s->blobs->dir, name, F_OK, 0) == 0;
     if (renameat(s->blobs->tmp, s->name, s->blobs->dir, name))
         return fail(p, "storing a file");
     s->name[0] = '\0';
+    if (!known)
+        s->blobs->used += s->size;
     if (!sync_folder(s->blobs, name))
         return fail(p, "storing a file");
     spool_drop(spool);
@@ -382,6 +500,7 @@ spool_drop(struct spool **spool)
 {
     if (!*spool)
         return;
+    (*spool)->blobs->spooled -= (*spool)->size;
     if ((*spool)->fd >= 0) {
         if ((*spool)->name[0])
             unlinkat((*spool)->blobs->tmp, (*spool)->name, 0);

@@ -30,8 +30,28 @@ void blob_remove(struct blobs *blobs, const char *id);
 bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
                 struct api_problem *p);
 
-/* Would so many bytes more leave the disk some room? DISK_FULL, IO. */
+/* --- room ----------------------------------------------------------------- */
+
+/* How much may be stored. 0: no limit, or what is left by itself (below). */
+struct blobs_limits {
+    uint64_t max_bytes; /* of blobs, and of what is on its way to be one */
+    uint64_t min_free;  /* of the disk; 0: a twentieth of it, 1 GB at most */
+    /* Removes something that need not be kept; false: there is nothing left. NULL: there
+       never is. Called without a lock. */
+    bool (*evict)(void *arg);
+    void *arg;
+};
+
+/* To be said before other threads call; without it there are no limits but the disk's. */
+void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
+/* Bytes of all blobs. */
+uint64_t blobs_used(struct blobs *blobs);
+/* Is there room for so many bytes more? DISK_FULL, IO. */
+bool blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
+/* The same, but makes room where it can. Not to be called with the library's lock. */
 bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
+
+/* --- spools --------------------------------------------------------------- */
 
 /* DISK_FULL, IO. The problem of a write is the spool's end: it can only be dropped. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);

@@ -183,6 +183,8 @@ library_job_end(struct library *library, const char *id,
         if (!spool_sync(*files[i], p))
             return false;
     }
+    if (!blobs_check_room(library->blobs, 0, p))
+        return false;
     struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
                             .result_model = ids[RESULT_MODEL],
                             .report = ids[RESULT_REPORT],
@@ -273,7 +275,7 @@ library_observations_keep(struct library *library, const struct store_observatio
     bool had = false, stored = false;
     full.size = spool_size(*spool);
     memcpy(full.blob, spool_id(*spool), sizeof full.blob);
-    if (!spool_sync(*spool, p))
+    if (!blobs_has_room(library->blobs, 0, p) || !spool_sync(*spool, p))
         return false;
     pthread_mutex_lock(&library->lock);
     bool ok =

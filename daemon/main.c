@@ -169,13 +169,14 @@ stop(struct daemon *d)
 
 /*
  * Threads inherit the mask, so only sweep_until() and drain() see these signals. Workers inherit
- * that SIGPIPE is ignored.
+ * that SIGPIPE is ignored, and the signal of a file that grows too large.
  */
 static void
 set_signals(sigset_t *signals)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);

@@ -319,6 +319,16 @@ keep_result(struct lane *lane, struct work *work, enum outcome outcome,
     return outcome;
 }
 
+/* The engine knows only that it could not write. */
+static void
+blame_disk(struct lane *lane, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    if (!blobs_has_room(library_blobs(lane->pool->library), 0, &problem) &&
+        problem.code == API_DISK_FULL)
+        *p = problem;
+}
+
 static void
 run_job(struct lane *lane, const struct store_job *job)
 {
@@ -335,6 +345,8 @@ run_job(struct lane *lane, const struct store_job *job)
         keep_observations(lane, &work);
     if (outcome == DONE || outcome == REJECTED)
         outcome = keep_result(lane, &work, outcome, summary, &problem);
+    if (outcome == FAILED && problem.code == API_IO)
+        blame_disk(lane, &problem);
     close_work(&work);
     if (outcome == FAILED)
         jobs_fail(jobs, &lane->slot, &problem);

@@ -24,6 +24,10 @@ SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS,
                "0: never")
 SETTING_NUMBER(retention, files, 30 * 86400, 0, INT64_C(4000000000), SECONDS,
                "a model or dataset goes when it was not used for so long; 0: never")
+SETTING_NUMBER(storage, max_bytes, 0, 0, INT64_MAX, BYTES,
+               "models, datasets and results in all; 0: as many as the disk holds")
+SETTING_NUMBER(storage, min_free, 0, 0, INT64_MAX, BYTES,
+               "bytes of the disk that stay free; 0: a twentieth of it, 1 GB at most")
 SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES,
                "what calibrations observed is kept, so much in all; 0: nothing")
 SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, "jobs that may wait in the queue")

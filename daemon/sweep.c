@@ -37,7 +37,7 @@ remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (!*ret_any)
         return true;
     if (library_job_remove(library, id, &problem))
-        log_info("job_swept", "job=%s", id);
+        log_info("job_swept", "job=%s reason=%s", id, age ? "age" : "room");
     else if (!is_settled(&problem))
         *p = problem;
     return !p->set;
@@ -56,13 +56,44 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (!*ret_any)
         return true;
     if (library_remove(library, kind, id, &problem))
-        log_info("file_swept", "kind=%s id=%s", kinds[kind], id);
+        log_info("file_swept", "kind=%s id=%s reason=%s", kinds[kind], id,
+                 age ? "age" : "room");
     else if (!is_settled(&problem))
         *p = problem;
     return !p->set;
 }
 
-/* --- by age --------------------------------------------------------------- */
+/* --- for want of room ----------------------------------------------------- */
+
+/* What can be had again by calculating goes before what cannot. */
+static bool
+remove_observations(struct library *library, bool *ret_any, struct api_problem *p)
+{
+    uint64_t before = blobs_used(library_blobs(library));
+    bool ok = library_observations_trim(library, 0, p);
+    uint64_t after = blobs_used(library_blobs(library));
+    *ret_any = after < before;
+    if (*ret_any)
+        log_info("observations_swept", "bytes=%llu reason=room",
+                 (unsigned long long)(before - after));
+    return ok;
+}
+
+static bool
+evict(void *arg)
+{
+    struct library *library = arg;
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    bool any = false;
+    int64_t now = clock_wall_ms();
+    bool ok = remove_observations(library, &any, &problem) &&
+              (any || remove_job(library, now, 0, &any, &problem)) &&
+              (any || remove_file(library, now, 0, &any, &problem));
+    if (!ok)
+        log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
+    return ok && any;
+}
 
 void
 sweep_set_up(struct library *library, const struct settings *settings)
@@ -71,7 +102,15 @@ sweep_set_up(struct library *library, const struct settings *settings)
         library_store(library),
         &(struct store_retention){.jobs = settings->retention_jobs * 1000,
                                   .files = settings->retention_files * 1000});
+    blobs_set_limits(
+        library_blobs(library),
+        &(struct blobs_limits){.max_bytes = (uint64_t)settings->storage_max_bytes,
+                               .min_free = (uint64_t)settings->storage_min_free,
+                               .evict = evict,
+                               .arg = library});
 }
+
+/* --- by age --------------------------------------------------------------- */
 
 bool
 sweep_round(struct library *library, const struct settings *settings, int64_t now,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes, and when: jobs and files that are older than the settings say. */
+/* What goes, and when: what is older than the settings say, or has no room any more. */
 #ifndef QDQD_SWEEP_H
 #define QDQD_SWEEP_H
 
@@ -9,7 +9,8 @@
 
 struct settings;
 
-/* Tells the library for how long things are kept. Before other threads use it. */
+/* Tells the library for how long things are kept, and how much. Before other threads use
+   it. */
 void sweep_set_up(struct library *library, const struct settings *settings);
 
 /*

@@ -222,9 +222,9 @@ write_all(int fd, const char *text, struct api_problem *problem)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return api_problem_set(problem, errno == ENOSPC ? API_DISK_FULL : API_IO,
-                                   QDQ_AT_NOTHING, NULL, "writing the result: %s",
-                                   strerror(errno));
+            return api_problem_set(
+                problem, errno == ENOSPC || errno == EFBIG ? API_DISK_FULL : API_IO,
+                QDQ_AT_NOTHING, NULL, "writing the result: %s", strerror(errno));
         text += n;
         left -= (size_t)n;
     }

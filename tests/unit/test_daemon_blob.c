@@ -190,6 +190,122 @@ START_TEST(room)
 }
 END_TEST
 
+/* --- limits --------------------------------------------------------------- */
+
+static void
+commit(const char *text)
+{
+    struct spool *spool = spool_of(text);
+    ck_assert_msg(spool_commit(&spool, &problem), "%s", problem.detail);
+}
+
+/* Counted as they come, go and are found by the next daemon; the same bytes once. */
+START_TEST(counted)
+{
+    struct blobs *next;
+    ck_assert_uint_eq(blobs_used(blobs), 0);
+    commit("abc");
+    commit("abc");
+    commit("defgh");
+    ck_assert_uint_eq(blobs_used(blobs), 8);
+    ck_assert(blobs_open(dir, &next, &problem));
+    ck_assert_uint_eq(blobs_used(next), 8);
+    blobs_close(&next);
+    blob_remove(blobs, ABC);
+    blob_remove(blobs, ABC);
+    ck_assert_uint_eq(blobs_used(blobs), 5);
+}
+END_TEST
+
+static int evictions;
+
+/* The first call finds nothing worth its name, the second removes ABC, then it ends. */
+static bool
+evict_abc(void *arg)
+{
+    evictions++;
+    if (evictions == 2)
+        blob_remove(arg, ABC);
+    return evictions < 3;
+}
+
+static void
+limit(uint64_t max_bytes, bool (*evict)(void *))
+{
+    evictions = 0;
+    blobs_set_limits(blobs, &(struct blobs_limits){.max_bytes = max_bytes,
+                                                   .min_free = 1,
+                                                   .evict = evict,
+                                                   .arg = blobs});
+}
+
+/* Three bytes are stored, at most ten may be. */
+static const struct {
+    uint64_t size;
+    bool evicts, fits;
+    int evictions;
+} rooms[] = {
+    {7, false, true, 0}, {8, false, false, 0}, {7, true, true, 0},
+    {8, true, true, 2},  {10, true, true, 2},  {11, true, false, 0},
+};
+
+START_TEST(budget)
+{
+    commit("abc");
+    limit(10, rooms[_i].evicts ? evict_abc : NULL);
+    ck_assert_int_eq(blobs_check_room(blobs, rooms[_i].size, &problem), rooms[_i].fits);
+    ck_assert_int_eq(evictions, rooms[_i].evictions);
+    ck_assert(rooms[_i].fits || problem.code == API_DISK_FULL);
+}
+END_TEST
+
+/* What is on its way counts, and stops where it becomes too much. */
+START_TEST(budget_of_spools)
+{
+    struct spool *first = spool_of("0123456"), *second;
+    limit(10, NULL);
+    ck_assert(spool_open(blobs, &second, &problem));
+    ck_assert(spool_write(second, "abc", 3, &problem));
+    ck_assert(!spool_write(second, "d", 1, &problem));
+    ck_assert_int_eq(problem.code, API_DISK_FULL);
+    problem = (struct api_problem){0};
+    spool_drop(&second);
+    ck_assert(blobs_has_room(blobs, 3, &problem));
+    ck_assert(spool_commit(&first, &problem));
+    ck_assert(blobs_has_room(blobs, 3, &problem));
+    ck_assert(!blobs_has_room(blobs, 4, &problem));
+}
+END_TEST
+
+/* What a worker has written counts once it is known. */
+START_TEST(budget_of_workers)
+{
+    struct spool *spool;
+    limit(10, NULL);
+    ck_assert(spool_open(blobs, &spool, &problem));
+    ck_assert_int_eq(write(spool_fd(spool), "0123456789a", 11), 11);
+    ck_assert(blobs_has_room(blobs, 0, &problem));
+    ck_assert(spool_finish_file(spool, &problem));
+    ck_assert(!blobs_has_room(blobs, 0, &problem));
+    problem = (struct api_problem){0};
+    spool_drop(&spool);
+    ck_assert(blobs_has_room(blobs, 10, &problem));
+}
+END_TEST
+
+START_TEST(free_disk)
+{
+    blobs_set_limits(blobs, &(struct blobs_limits){.min_free = UINT64_C(1) << 60,
+                                                   .evict = evict_abc,
+                                                   .arg = blobs});
+    evictions = 0;
+    commit("abc");
+    ck_assert(!blobs_check_room(blobs, 0, &problem));
+    ck_assert_int_eq(problem.code, API_DISK_FULL);
+    ck_assert_int_eq(evictions, 0); /* it would not help */
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -204,6 +320,11 @@ suite(void)
     tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));
     tcase_add_test(t, filled);
     tcase_add_test(t, room);
+    tcase_add_test(t, counted);
+    tcase_add_loop_test(t, budget, 0, (int)(sizeof rooms / sizeof *rooms));
+    tcase_add_test(t, budget_of_spools);
+    tcase_add_test(t, budget_of_workers);
+    tcase_add_test(t, free_disk);
     suite_add_tcase(s, t);
     return s;
 }

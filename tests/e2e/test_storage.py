@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk's budget: what goes for it, what is refused, what a full disk does."""
+
+import os
+import re
+import resource
+import subprocess
+
+import numpy as np
+import pytest
+
+import nets
+from service import CALIBRATION, DATA, eventually, problem
+
+MODEL = DATA / "glyph_resnet.onnx"
+SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
+RAW = {"Content-Type": "application/octet-stream"}
+
+
+def data_of(tmp_path, n, bytes_of_it):
+    """An upload of nearly that size, another for each n."""
+    np.save(tmp_path / "d.npy", np.full(bytes_of_it // 4, n, np.float32))
+    return (tmp_path / "d.npy").read_bytes()
+
+
+def swept(one):
+    """What went for want of room, in this order."""
+    found = re.findall(r"event=(job|file)_swept (?:job|kind)=(\S+).* reason=room",
+                       one.log.read_text())
+    return [what if kind == "job" else f"{kind} {what}" for kind, what in found]
+
+
+def nothing_on_its_way(one):
+    """The last pieces go when the answer has been sent."""
+    return eventually(lambda: one.temporary_files() == [])
+
+
+def size_of(one):
+    return sum(p.stat().st_size for p in (one.state / "blobs").rglob("*") if p.is_file())
+
+
+def test_the_oldest_jobs_go_first_then_the_oldest_files(service, tmp_path):
+    one = service()
+    jobs = [one.submit_glyphs(spec={**SHORT, "weights": {"granularity": granularity}})
+            for granularity in ("tensor", "channel")]
+    for job in jobs:
+        one.succeeded(job)
+    _, second = (one.upload("datasets", data_of(tmp_path, n, 400_000)) for n in (1, 2))
+    size = size_of(one)
+    one.stop()
+    one.environment["QDQD_STORAGE_MAX_BYTES"] = str(size)
+    one.start()
+    assert swept(one) == []
+    # As much as the cache, both jobs and the oldest files together, not the last ones.
+    big = one.upload("datasets", data_of(tmp_path, 3, size - 900_000))
+    gone = swept(one)
+    assert gone[:2] == jobs
+    assert [line.split()[0] for line in gone[2:]] == ["file"] * (len(gone) - 2)
+    assert "event=observations_swept" in one.log.read_text()
+    assert one.get(f"/v1/datasets/{big}").status_code == 200
+    assert one.get(f"/v1/datasets/{second}").status_code == 200
+    assert one.get(f"/v1/jobs/{jobs[0]}").status_code == 404
+    assert size_of(one) <= size
+
+
+def test_more_than_all_is_refused_and_nothing_goes_for_it(service, tmp_path):
+    one = service(storage_max_bytes=1_000_000)
+    kept = one.upload("datasets", data_of(tmp_path, 1, 300_000))
+    before = one.stored_files()
+    answer = one.post("/v1/datasets", data=data_of(tmp_path, 2, 1_100_000), headers=RAW)
+    problem(answer, 507, "disk_full")
+    assert "storage.max_bytes" in answer.json()["detail"]
+    form = {"model": ("m", bytes(1_200_000), "application/octet-stream")}
+    problem(one.post("/v1/quantize", files=form), 507, "disk_full")
+    assert one.stored_files() == before and nothing_on_its_way(one)
+    assert one.get(f"/v1/datasets/{kept}").status_code == 200
+    # Without a length it is found out on the way.
+    pieces = (bytes(50_000) for _ in range(40))
+    problem(one.post("/v1/datasets", data=pieces, headers=RAW), 507, "disk_full")
+    assert nothing_on_its_way(one)
+
+
+def test_what_a_live_job_needs_stays(held, service, tmp_path):
+    size = MODEL.stat().st_size + CALIBRATION.stat().st_size
+    one = service(storage_max_bytes=size + 500_000, **held)
+    job = one.submit_glyphs()
+    one.running(job)
+    other = one.upload("datasets", data_of(tmp_path, 1, 300_000))
+    problem(one.post("/v1/datasets", data=data_of(tmp_path, 2, 600_000), headers=RAW),
+            507, "disk_full")
+    document = one.job(job)
+    assert document["state"] == "running"
+    assert one.get(f"/v1/datasets/{document['calibration']}").status_code == 200
+    later = one.upload("datasets", data_of(tmp_path, 3, 400_000))
+    assert one.get(f"/v1/datasets/{other}").status_code == 404
+    assert one.get(f"/v1/datasets/{later}").status_code == 200
+    one.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_a_result_that_does_not_fit(service):
+    """Accepted is accepted: the job says it, and it may be tried again."""
+    size = MODEL.stat().st_size + CALIBRATION.stat().st_size
+    one = service(storage_max_bytes=size + 1000, cache_observations=0)
+    job = one.submit_glyphs(spec=SHORT)
+    document = one.ended(job)
+    assert document["state"] == "failed"
+    assert document["error"]["code"] == "disk_full" and document["error"]["retryable"]
+    assert nothing_on_its_way(one)
+    one.stop()
+    one.environment = {}
+    one.start()
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+
+
+def test_an_older_result_makes_room_for_a_newer(service):
+    one = service(cache_observations=0)
+    first = one.submit_glyphs(spec=SHORT)
+    one.succeeded(first)
+    size = size_of(one)
+    one.stop()
+    one.environment["QDQD_STORAGE_MAX_BYTES"] = str(size + 1000)
+    one.start()
+    second = one.submit_glyphs(spec={**SHORT, "weights": {"granularity": "tensor"}})
+    one.succeeded(second)
+    assert swept(one) == [first]
+    assert one.result(second)
+    assert size_of(one) <= size + 1000
+
+
+# --- a disk that is full indeed ---------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a disk of 48 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder],
+                          capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no disk of one's own: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def start_on(service, folder, **settings):
+    """A daemon whose state lies there."""
+    one = service(**settings)
+    one.stop()
+    one.state = folder / "state"
+    return one.start()
+
+
+def test_a_small_disk(small_disk, service, tmp_path):
+    one = start_on(service, small_disk)
+    room = os.statvfs(small_disk)
+    left = room.f_bavail * room.f_frsize
+    problem(one.post("/v1/datasets", data=bytes(left - (4 << 20)), headers=RAW), 507,
+            "disk_full")
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+    # Each of these fits alone: the one before goes for the next.
+    for n in range(4):
+        one.upload("datasets", data_of(tmp_path, n, 20 << 20))
+    assert len([line for line in swept(one) if line == "file dataset"]) >= 3
+
+
+def test_a_disk_that_others_fill(small_disk, service):
+    """Nothing can be written any more: said, nothing lost, and it goes on afterwards."""
+    one = start_on(service, small_disk)
+    job = one.submit_glyphs(spec=SHORT)
+    before = one.succeeded(job)
+    filler = small_disk / "others"
+    with open(filler, "wb") as file:
+        try:
+            while file.write(bytes(1 << 16)):
+                file.flush()
+        except OSError:
+            pass
+    problem(one.post("/v1/datasets", data=nets.block_net(), headers=RAW), 507, "disk_full")
+    assert one.job(job) == before and one.result(job)
+    assert one.get("/healthz").status_code == 200
+    filler.unlink()
+    one.succeeded(one.submit_glyphs("glyph_mobilenet", spec=SHORT))
+    assert nothing_on_its_way(one)
+
+
+def test_files_may_not_grow(service, tmp_path):
+    """A limit of the system is met in the middle of a file."""
+    limit = 1 << 20
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        one = service()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    problem(one.post("/v1/datasets", data=data_of(tmp_path, 1, 2 * limit), headers=RAW),
+            507, "disk_full")
+    assert nothing_on_its_way(one) and one.stored_files() == []
+    one.upload("datasets", data_of(tmp_path, 1, limit // 2))
