@@ -62,4 +62,10 @@ check_PROGRAMS += tests/fuzz/fuzz_spec
 tests_fuzz_fuzz_spec_SOURCES = tests/fuzz/fuzz_spec.c
 tests_fuzz_fuzz_spec_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/tests/fuzz
 tests_fuzz_fuzz_spec_LDADD = api/libapi.la engine/libqdqi.la
+
+# Likewise of what the head of a request says.
+check_PROGRAMS += tests/fuzz/fuzz_head
+tests_fuzz_fuzz_head_SOURCES = tests/fuzz/fuzz_head.c
+tests_fuzz_fuzz_head_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/tests/fuzz
+tests_fuzz_fuzz_head_LDADD = api/libapi.la engine/libqdqi.la
 EXTRA_DIST += tests/fuzz/replay.h tests/fuzz/corpus
