@@ -2,7 +2,9 @@
 #include "config.h"
 #include "library.h"
 #include "clock.h"
+#include "log.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,11 +22,47 @@ struct library {
     pthread_mutex_t lock; /* held while rows and blobs change together */
 };
 
+#define DATABASE "qdqd.sqlite3"
+
 static bool
 fail(struct api_problem *p, const char *path, const char *what)
 {
     return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s: %s", path, what,
                            strerror(errno));
+}
+
+static bool
+is_empty(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    bool empty = stream != NULL;
+    if (!stream && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; stream && (entry = readdir(stream));)
+        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
+    if (stream)
+        closedir(stream);
+    return empty;
+}
+
+/*
+ * A folder that was made by somebody else, with another mode, is closed to others; but
+ * one that holds what is not ours is left as it is: it may be the wrong one.
+ */
+static bool
+close_to_others(struct library *library, const char *path, struct api_problem *p)
+{
+    struct stat st;
+    if (fstat(library->dir, &st))
+        return fail(p, path, "looking at the state folder");
+    if ((st.st_mode & 077) == 0)
+        return true;
+    if (faccessat(library->dir, DATABASE, F_OK, 0) && !is_empty(library->dir)) {
+        log_info("state_folder_open", "mode=%03o", (unsigned)st.st_mode & 0777);
+        return true;
+    }
+    return fchmod(library->dir, 0700) == 0 || fail(p, path, "closing it to others");
 }
 
 /* Opens the folder and takes its lock, which ends with this process. */
@@ -36,6 +74,8 @@ take_folder(struct library *library, const char *path, struct api_problem *p)
     library->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (library->dir < 0)
         return fail(p, path, "opening the state folder");
+    if (!close_to_others(library, path, p))
+        return false;
     library->lock_file =
         openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (library->lock_file < 0)
@@ -65,7 +105,7 @@ library_open(const char *path, struct library **ret, struct api_problem *p)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     library->dir = library->lock_file = -1;
     pthread_mutex_init(&library->lock, NULL);
-    snprintf(database, sizeof database, "%s/qdqd.sqlite3", path);
+    snprintf(database, sizeof database, "%s/" DATABASE, path);
     if (!take_folder(library, path, p) ||
         !blobs_open(library->dir, &library->blobs, p) ||
         !store_open(database, &library->store, p) ||
