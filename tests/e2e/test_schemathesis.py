@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation of api/openapi.yaml, asked by Schemathesis with data that the document
+allows and with data that it forbids, in single calls and in chains by its links.
+
+The same requests in every run. A long run by hand, with other requests every time:
+
+    QDQD_SCHEMATHESIS_SECONDS=600 build/venv/bin/python -m pytest -s \
+        tests/e2e/test_schemathesis.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nets
+from service import problem
+
+HERE = Path(__file__).resolve().parent
+SECONDS = int(os.environ.get("QDQD_SCHEMATHESIS_SECONDS", 0))
+CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",
+          "response_headers_conformance", "response_schema_conformance",
+          "negative_data_rejection", "unsupported_method", "allow_header_conformance",
+          "use_after_free", "ensure_resource_availability", "contract_is_kept"]
+EXAMPLES = 30
+# Small, so that they are met.
+LIMITS = {"queue_max": 16, "http_max_body": "4M", "http_connections": 16,
+          "workers_threads": 1, "workers_memory": "2G", "workers_short_timeout": 10,
+          "workers_job_timeout": 5}
+# Seconds after which a call counts as one that hangs, also a stream of events.
+HANGS = 30
+CONFIG = """
+hooks = "{hooks}"
+request-timeout = {hangs}
+continue-on-failure = true
+[generation]
+database = "none"
+deterministic = {fixed}
+max-examples = {examples}
+[[operations]]
+include-name = "POST /v1/quantize"
+checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 504]
+"""
+
+
+def stored(daemon):
+    """A model, data, and a job for each way to end."""
+    model = daemon.upload("models", nets.block_net())
+    data = daemon.upload("datasets", nets.samples())
+    done = daemon.submit(model=model, calibration=data)
+    daemon.succeeded(done)
+    missed = daemon.submit(model=model, calibration=data,
+                           spec={"accept": {"min_cosine": 1}})
+    failed = daemon.submit(model=model)
+    for job in (missed, failed):
+        assert daemon.ended(job)["state"] == "failed"
+    return {"url": daemon.url, "models": [model], "datasets": [data],
+            "jobs": [done, missed, failed]}
+
+
+def test_the_daemon_keeps_its_contract(service, tmp_path):
+    daemon = service(**LIMITS)
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(CONFIG.format(hooks=HERE / "schemathesis_hooks.py", hangs=HANGS,
+                                    examples=EXAMPLES, fixed=str(not SECONDS).lower()))
+    environment = dict(os.environ, PYTHONPATH=str(HERE),
+                       QDQD_SCHEMATHESIS=json.dumps(stored(daemon)))
+    command = [Path(sys.executable).with_name("st"), "--config-file", config, "run",
+               f"{daemon.url}/openapi.yaml", "--no-color", "--checks", ",".join(CHECKS)]
+    command += ["--max-time", str(SECONDS)] if SECONDS else []
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         timeout=SECONDS + 600)
+    print(ran.stdout)
+    assert ran.returncode == 0
+
+
+FORMS = ["/v1/models", "/v1/datasets", "/v1/plan", "/v1/jobs", "/v1/quantize"]
+NAMELESS = ["", "Content-Type: text/plain\r\n", "Content-Disposition: form-data\r\n",
+            "Content-Disposition: form-data; name\r\n",
+            'Content-Disposition: form-data; filename="x"\r\n',
+            'Content-Disposition: form-data; name="\0x"\r\n']
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_part_without_a_name_is_refused(daemon, path):
+    for head in NAMELESS:
+        answer = daemon.post(path, data=f"--b\r\n{head}\r\ntext\r\n--b--\r\n",
+                             headers={"Content-Type": "multipart/form-data; boundary=b"})
+        problem(answer, 400, "bad_request")
+
+
+def test_a_content_type_without_a_body_says_nothing(daemon):
+    for path in ("/healthz", "/v1/jobs", "/v1/errors"):
+        answer = daemon.get(path, headers={"Content-Type": "multipart/form-data"})
+        assert answer.status_code == 200, answer.text
