@@ -15,6 +15,7 @@ daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) \
 	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
+	daemon/backup.c daemon/backup.h \
 	daemon/blob.c daemon/blob.h \
 	daemon/clock.h \
 	daemon/digest.c daemon/digest.h \
@@ -34,6 +35,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/scripts.c daemon/scripts.h \
 	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
 	daemon/store.c daemon/store.h daemon/store_sql.h \
+	daemon/store_backup.c daemon/store_backup.h \
 	daemon/store_files.c daemon/store_inner.h \
 	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
 	daemon/sweep.c daemon/sweep.h \

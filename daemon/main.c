@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qdqd: the start as a list, and the same list backwards. */
 #include "config.h"
+#include "backup.h"
 #include "clock.h"
 #include "http.h"
 #include "log.h"
@@ -24,6 +25,7 @@
 
 struct arguments {
     const char *config;
+    const char *backup, *restore; /* folders, NULL: neither */
     bool check_only;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
@@ -40,7 +42,14 @@ static const struct {
 
 #define N_SETTING_FLAGS (sizeof setting_flags / sizeof *setting_flags)
 
-enum { OPTION_CONFIG = N_SETTING_FLAGS, OPTION_CHECK, OPTION_VERSION, OPTION_HELP };
+enum {
+    OPTION_CONFIG = N_SETTING_FLAGS,
+    OPTION_CHECK,
+    OPTION_BACKUP,
+    OPTION_RESTORE,
+    OPTION_VERSION,
+    OPTION_HELP
+};
 
 static void
 print_help(void)
@@ -49,6 +58,9 @@ print_help(void)
            "Quantizes ONNX models over HTTP.\n\n"
            "  --config FILE       read settings from FILE (%s, when it is there)\n"
            "  --check-config      check the settings and exit\n"
+           "  --backup DIR        copy what is kept to DIR and exit; also while a "
+           "daemon runs\n"
+           "  --restore DIR       put such a copy into an empty state folder and exit\n"
            "  --version, --help\n",
            QDQD_DEFAULT_CONFIG);
     for (size_t i = 0; i < N_SETTING_FLAGS; i++)
@@ -63,7 +75,7 @@ print_help(void)
 static bool
 parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
-    struct option options[N_SETTING_FLAGS + 5] = {0};
+    struct option options[N_SETTING_FLAGS + 7] = {0};
     for (size_t i = 0; i < N_SETTING_FLAGS; i++)
         options[i] =
             (struct option){setting_flags[i].flag, required_argument, NULL, (int)i};
@@ -71,6 +83,10 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
         (struct option){"config", required_argument, NULL, OPTION_CONFIG};
     options[OPTION_CHECK] =
         (struct option){"check-config", no_argument, NULL, OPTION_CHECK};
+    options[OPTION_BACKUP] =
+        (struct option){"backup", required_argument, NULL, OPTION_BACKUP};
+    options[OPTION_RESTORE] =
+        (struct option){"restore", required_argument, NULL, OPTION_RESTORE};
     options[OPTION_VERSION] =
         (struct option){"version", no_argument, NULL, OPTION_VERSION};
     options[OPTION_HELP] = (struct option){"help", no_argument, NULL, OPTION_HELP};
@@ -83,6 +99,12 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
             break;
         case OPTION_CHECK:
             ret->check_only = true;
+            break;
+        case OPTION_BACKUP:
+            ret->backup = optarg;
+            break;
+        case OPTION_RESTORE:
+            ret->restore = optarg;
             break;
         case OPTION_VERSION:
             printf("qdqd %s\n", PACKAGE_VERSION);
@@ -220,6 +242,23 @@ check_cases(const char *folder, struct qdq_error *err)
     return ok;
 }
 
+/* Copies the state folder to `to`, or puts what lies at `from` into it. */
+static int
+copy_state(const struct settings *settings, const char *to, const char *from)
+{
+    struct api_problem problem = {0};
+    struct backup_done done = {0};
+    umask(077);
+    bool ok = to ? backup_make(settings->state_dir, to, &done, &problem)
+                 : backup_restore(from, settings->state_dir, &done, &problem);
+    if (ok)
+        printf("%s: %llu files, %llu bytes\n", to ? to : settings->state_dir,
+               (unsigned long long)done.files, (unsigned long long)done.bytes);
+    else
+        fprintf(stderr, "qdqd: %s\n", problem.detail);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -239,7 +278,9 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }
-    if (!check_cases(daemon.settings.engine_cases, &err)) {
+    if (arguments.backup || arguments.restore) {
+        status = copy_state(&daemon.settings, arguments.backup, arguments.restore);
+    } else if (!check_cases(daemon.settings.engine_cases, &err)) {
         fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
         status = USAGE;
     } else {

@@ -13,6 +13,10 @@
     "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
     "waits_for, cached_from"
 
+/* With a backup: it reads at the same time, which the lock of the state folder does not
+   keep out. It need not wait for it but for moments. */
+#define PATIENCE_MS 5000
+
 static const char *const sql_of[N_STATEMENTS] = {
 #define STATEMENT(name, sql) [name] = sql,
 #include "store_sql.h"
@@ -37,9 +41,10 @@ open_database(struct store *store, const char *path, struct api_problem *p)
     if (sqlite3_open_v2(
             path, &store->db,
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
+        sqlite3_busy_timeout(store->db, PATIENCE_MS) ||
         sqlite3_exec(store->db,
                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF",
+                     "PRAGMA trusted_schema = OFF",
                      NULL, NULL, NULL))
         return fail(store, p);
     if (!store_schema_bring(store->db, path, p))

@@ -80,24 +80,31 @@ drop_old_copies(const char *path, int newest)
     }
 }
 
-/* A copy is there as a whole or not at all. */
+bool
+store_schema_copy(sqlite3 *db, const char *to, char *why, size_t size)
+{
+    char temporary[NAME_SIZE + 4];
+    snprintf(temporary, sizeof temporary, "%s.tmp", to);
+    bool ok = write_copy(db, temporary, why, size);
+    if (ok && (!sync_path(temporary, O_RDONLY) || rename(temporary, to) ||
+               !sync_folder_of(to))) {
+        ok = false;
+        snprintf(why, size, "%s", strerror(errno));
+    }
+    if (!ok)
+        unlink(temporary);
+    return ok;
+}
+
 static bool
 keep_copy(sqlite3 *db, const char *path, int version, struct api_problem *p)
 {
-    char name[NAME_SIZE], temporary[NAME_SIZE + 4], why[256];
+    char name[NAME_SIZE], why[256];
     copy_name(path, version, name);
-    snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    bool ok = write_copy(db, temporary, why, sizeof why);
-    if (ok && (!sync_path(temporary, O_RDONLY) || rename(temporary, name) ||
-               !sync_folder_of(path))) {
-        ok = false;
-        snprintf(why, sizeof why, "%s", strerror(errno));
-    }
-    if (ok) {
+    if (store_schema_copy(db, name, why, sizeof why)) {
         drop_old_copies(path, version);
         return true;
     }
-    unlink(temporary);
     return api_problem_set(
         p, API_IO, QDQ_AT_NOTHING, NULL,
         "the database has schema %d, this version needs %d, and a "
@@ -107,8 +114,8 @@ keep_copy(sqlite3 *db, const char *path, int version, struct api_problem *p)
 
 /* --- the way -------------------------------------------------------------- */
 
-static bool
-read_version(sqlite3 *db, int *ret, struct api_problem *p)
+bool
+store_schema_version(sqlite3 *db, int *ret, struct api_problem *p)
 {
     sqlite3_stmt *stmt = NULL;
     bool ok = !sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL) &&
@@ -119,7 +126,10 @@ read_version(sqlite3 *db, int *ret, struct api_problem *p)
         api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "the database: %s",
                         sqlite3_errmsg(db));
     sqlite3_finalize(stmt);
-    return ok;
+    return ok && ((*ret >= 0 && *ret <= SCHEMA_VERSION) ||
+                  api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                  "the database has schema %d, this version knows %d",
+                                  *ret, SCHEMA_VERSION));
 }
 
 /* All steps or none. */
@@ -147,12 +157,8 @@ bool
 store_schema_bring(struct sqlite3 *db, const char *path, struct api_problem *p)
 {
     int version;
-    if (!read_version(db, &version, p))
+    if (!store_schema_version(db, &version, p))
         return false;
-    if (version < 0 || version > SCHEMA_VERSION)
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                               "the database has schema %d, this version knows %d",
-                               version, SCHEMA_VERSION);
     return version == SCHEMA_VERSION ||
            ((!version || keep_copy(db, path, version, p)) &&
             take_steps(db, version, p));

@@ -16,6 +16,7 @@ STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM cl
 STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model ELSE calibration END = ?2 LIMIT 1")
+/* Where blobs are named; store_backup.c lists the same places. */
 STATEMENT(BLOB_NEEDED,
           "SELECT 1 FROM files WHERE id = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "backup.h"
+#include "digest.h"
+#include "store_backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DATABASE "qdqd.sqlite3"
+#define ROUNDS 10 /* of a copy, while the daemon removes what it was to take */
+#define CHUNK (1u << 18)
+#define NAME_SIZE 96 /* "blobs/ab/" and 64 digits */
+
+/* One copy on its way. */
+struct copy {
+    const char *from_path, *to_path;
+    int from, to;  /* folders */
+    bool link;     /* a blob may become a link */
+    bool again;    /* blobs may be gone that the next copy of the database has not */
+    uint64_t gone; /* of this round */
+    char *chunk;
+    struct backup_done done;
+};
+
+static bool
+fail(struct api_problem *p, const char *path, const char *what)
+{
+    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+    return api_problem_set(p, full ? API_DISK_FULL : API_IO, QDQ_AT_NOTHING, NULL,
+                           "%s: %s: %s", path, what, strerror(errno));
+}
+
+/* --- one blob ------------------------------------------------------------- */
+
+/* Reads all of a file, writes it to `to` if that is there, and makes its digest. */
+static bool
+pour(struct copy *copy, int from, int to, char ret[DIGEST_SIZE], uint64_t *ret_size)
+{
+    struct digest *digest = digest_new();
+    bool ok = digest != NULL;
+    ssize_t n = 1;
+    *ret_size = 0;
+    while (ok && n != 0) {
+        n = read(from, copy->chunk, CHUNK);
+        if (n < 0 && errno == EINTR)
+            continue;
+        ok = n >= 0 && digest_update(digest, copy->chunk, (size_t)n);
+        for (ssize_t at = 0; ok && to >= 0 && at < n;) {
+            ssize_t put = write(to, copy->chunk + at, (size_t)(n - at));
+            ok = put >= 0 || errno == EINTR;
+            at += put > 0 ? put : 0;
+        }
+        *ret_size += ok ? (uint64_t)n : 0;
+    }
+    ok = ok && digest_finish(digest, ret);
+    digest_free(&digest);
+    return ok;
+}
+
+/* The bytes of `from` in a new file: shared where the file system can, else copied. */
+static bool
+copy_bytes(struct copy *copy, int from, const char *name, char ret[DIGEST_SIZE],
+           uint64_t *ret_size)
+{
+    int to = openat(copy->to, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (to < 0)
+        return false;
+    bool shared = ioctl(to, FICLONE, from) == 0;
+    bool ok = pour(copy, from, shared ? -1 : to, ret, ret_size) && fsync(to) == 0;
+    close(to);
+    return ok;
+}
+
+static bool
+check_id(struct copy *copy, const char *name, const char *id, const char *found,
+         struct api_problem *p)
+{
+    if (!strcmp(id, found))
+        return true;
+    unlinkat(copy->to, name, 0);
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                           "%s/%s is damaged: its bytes hash to %s", copy->from_path,
+                           name, found);
+}
+
+/* A blob from one folder to the other. One that is there was put there in an earlier
+   round. */
+static bool
+take_blob(void *arg, const char *id, struct api_problem *p)
+{
+    struct copy *copy = arg;
+    char name[NAME_SIZE], folder[NAME_SIZE], found[DIGEST_SIZE];
+    uint64_t size;
+    if (!id || !digest_is_id(id))
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s: the database names a blob that is none",
+                               copy->from_path);
+    const char *hex = strchr(id, ':') + 1;
+    snprintf(folder, sizeof folder, "blobs/%.2s", hex);
+    snprintf(name, sizeof name, "blobs/%.2s/%.64s", hex, hex);
+    if (faccessat(copy->to, name, F_OK, 0) == 0)
+        return true;
+    if (mkdirat(copy->to, folder, 0700) && errno != EEXIST)
+        return fail(p, copy->to_path, "making a folder");
+    int from = openat(copy->from, name, O_RDONLY | O_CLOEXEC);
+    if (from < 0 && errno == ENOENT && copy->again) {
+        copy->gone++;
+        return true;
+    }
+    if (from < 0)
+        return fail(p, copy->from_path, name);
+    bool linked = copy->link && linkat(copy->from, name, copy->to, name, 0) == 0;
+    bool ok = (linked ? pour(copy, from, -1, found, &size)
+                      : copy_bytes(copy, from, name, found, &size)) ||
+              fail(p, copy->to_path, name);
+    close(from);
+    if (!ok)
+        unlinkat(copy->to, name, 0);
+    copy->done.files++;
+    copy->done.bytes += ok ? size : 0;
+    return ok && check_id(copy, name, id, found, p);
+}
+
+/* --- folders -------------------------------------------------------------- */
+
+/* Opens a folder that is to be filled: made when absent, else empty but for `lock`. */
+static bool
+open_empty(const char *path, int *ret, struct api_problem *p)
+{
+    bool empty = true;
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return fail(p, path, "making the folder");
+    *ret = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = *ret < 0 ? -1 : openat(*ret, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (!stream) {
+        fail(p, path, "opening the folder");
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    for (struct dirent *entry; (entry = readdir(stream));)
+        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
+                          !strcmp(entry->d_name, "lock"));
+    closedir(stream);
+    if (!empty)
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s: the folder is not empty", path);
+    return (mkdirat(*ret, "blobs", 0700) == 0 && fchmod(*ret, 0700) == 0) ||
+           fail(p, path, "making a folder");
+}
+
+static bool
+begin(struct copy *copy, struct api_problem *p)
+{
+    copy->from = open(copy->from_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy->from < 0)
+        return fail(p, copy->from_path, "opening the folder");
+    copy->chunk = malloc(CHUNK);
+    return copy->chunk ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+static void
+end(struct copy *copy)
+{
+    free(copy->chunk);
+    if (copy->from >= 0)
+        close(copy->from);
+    if (copy->to >= 0)
+        close(copy->to);
+}
+
+/* Makes the folders durable, and last the database's name: then the copy is one. */
+static bool
+seal(struct copy *copy, const char *database, struct api_problem *p)
+{
+    int blobs = openat(copy->to, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* Of all that was written, in every folder. */
+    bool ok = blobs >= 0 && syncfs(blobs) == 0 &&
+              renameat(copy->to, database, copy->to, DATABASE) == 0 &&
+              fsync(copy->to) == 0;
+    if (!ok)
+        fail(p, copy->to_path, "making it durable");
+    if (blobs >= 0)
+        close(blobs);
+    return ok;
+}
+
+static bool
+join(char ret[PATH_MAX], const char *folder, const char *name, struct api_problem *p)
+{
+    return snprintf(ret, PATH_MAX, "%s/%s", folder, name) < PATH_MAX ||
+           api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: too long", folder);
+}
+
+/* --- there ---------------------------------------------------------------- */
+
+/*
+ * First the database, then the blobs that it names. A daemon may have removed some
+ * meanwhile, and then its database does not name them any more either: so both are tried
+ * again, and what was taken stays.
+ */
+static bool
+take_all(struct copy *copy, const char *from, const char *to, struct api_problem *p)
+{
+    for (int round = 1; round <= ROUNDS; round++) {
+        copy->gone = 0;
+        copy->again = round < ROUNDS;
+        if (!store_backup_copy(from, to, p) ||
+            !store_backup_each(to, take_blob, copy, p))
+            return false;
+        if (!copy->gone)
+            return true;
+    }
+    return false;
+}
+
+bool
+backup_make(const char *state, const char *to, struct backup_done *ret,
+            struct api_problem *p)
+{
+    struct copy copy = {
+        .from_path = state, .to_path = to, .from = -1, .to = -1, .link = true};
+    char from_database[PATH_MAX], to_database[PATH_MAX];
+    bool ok = join(from_database, state, DATABASE, p) &&
+              join(to_database, to, DATABASE ".part", p) && begin(&copy, p) &&
+              open_empty(to, &copy.to, p) &&
+              take_all(&copy, from_database, to_database, p) &&
+              store_backup_check(to_database, p) && seal(&copy, DATABASE ".part", p);
+    *ret = copy.done;
+    end(&copy);
+    return ok;
+}
+
+/* --- and back ------------------------------------------------------------- */
+
+/* No daemon may begin to use the folder meanwhile. */
+static bool
+take_lock(const char *state, int dir, int *ret, struct api_problem *p)
+{
+    *ret = openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    return (*ret >= 0 && flock(*ret, LOCK_EX | LOCK_NB) == 0) ||
+           fail(p, state, "locking the state folder");
+}
+
+static bool
+copy_database(struct copy *copy, struct api_problem *p)
+{
+    char unused[DIGEST_SIZE];
+    uint64_t size;
+    int from = openat(copy->from, DATABASE, O_RDONLY | O_CLOEXEC);
+    bool ok = from >= 0 && copy_bytes(copy, from, DATABASE ".part", unused, &size);
+    if (!ok)
+        fail(p, copy->from_path, DATABASE);
+    if (from >= 0)
+        close(from);
+    return ok;
+}
+
+bool
+backup_restore(const char *from, const char *state, struct backup_done *ret,
+               struct api_problem *p)
+{
+    struct copy copy = {.from_path = from, .to_path = state, .from = -1, .to = -1};
+    char database[PATH_MAX];
+    int lock = -1;
+    bool ok = join(database, state, DATABASE ".part", p) && begin(&copy, p) &&
+              open_empty(state, &copy.to, p) && take_lock(state, copy.to, &lock, p) &&
+              copy_database(&copy, p) && store_backup_check(database, p) &&
+              store_backup_each(database, take_blob, &copy, p) &&
+              seal(&copy, DATABASE ".part", p);
+    *ret = copy.done;
+    if (lock >= 0)
+        close(lock);
+    end(&copy);
+    return ok;
+}
