@@ -14,7 +14,8 @@ from referencing.jsonschema import DRAFT202012
 DOCUMENT = Path(__file__).resolve().parents[2] / "api" / "openapi.yaml"
 PROBLEM = "application/problem+json"
 # Statuses that any path may answer with; they are told in the document's first lines.
-ANYWHERE = {403: "host_not_allowed", 404: "not_found", 405: "method_not_allowed"}
+ANYWHERE = {400: "bad_request", 403: "host_not_allowed", 404: "not_found",
+            405: "method_not_allowed", 413: "too_large"}
 
 
 @lru_cache

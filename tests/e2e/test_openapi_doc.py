@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""api/openapi.yaml holds together: its references lead somewhere, its examples are what
+its schemas allow, and each error code stands with its status where it can come."""
+
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import contract
+
+DOCUMENT = contract.document()
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def walk(node, pointer=""):
+    """Each mapping of the document, with its place."""
+    if isinstance(node, dict):
+        yield pointer, node
+        for name, child in node.items():
+            escaped = str(name).replace("~", "~0").replace("/", "~1")
+            yield from walk(child, f"{pointer}/{escaped}")
+    elif isinstance(node, list):
+        for i, child in enumerate(node):
+            yield from walk(child, f"{pointer}/{i}")
+
+
+MEDIA = {pointer: node for pointer, node in walk(DOCUMENT)
+         if "schema" in node and "/content/" in pointer}
+
+
+def examples():
+    for pointer, media in MEDIA.items():
+        for name, example in media.get("examples", {}).items():
+            yield pytest.param(pointer, contract.follow(example)["value"],
+                               id=f"{name} {pointer}")
+
+
+@pytest.mark.parametrize("pointer, example", list(examples()))
+def test_an_example_is_what_its_schema_allows(pointer, example):
+    contract.validator(pointer + "/schema").validate(example)
+
+
+@pytest.mark.parametrize("name", ["Model", "Dataset", "JobRequest", "Job", "Plan", "Report",
+                                  "Spec", "Problem"])
+def test_what_is_sent_and_answered_has_an_example(name):
+    shown = [media["schema"] for media in MEDIA.values() if "examples" in media]
+    assert {"$ref": f"#/components/schemas/{name}"} in shown
+
+
+def test_references_lead_somewhere():
+    used = set()
+    for _, node in walk(DOCUMENT):
+        if isinstance(node.get("$ref"), str):
+            contract.follow(node)
+            used.add(node["$ref"])
+    for kind, members in DOCUMENT["components"].items():
+        for name in members:
+            assert f"#/components/{kind}/{name}" in used, f"{kind}/{name} is not used"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one(name):
+    Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+def operations():
+    for path, item in DOCUMENT["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                yield f"{method} {path}", operation
+
+
+def told():
+    """Which codes the document tells of, and with which statuses."""
+    found = {}
+    for _, operation in operations():
+        for status, response in operation["responses"].items():
+            text = contract.follow(response)["description"] if int(status) >= 400 else ""
+            for code in re.findall(r"`(\w+)`", text):
+                found.setdefault(code, set()).add(int(status))
+    for status, code in contract.ANYWHERE.items():
+        found.setdefault(code, set()).add(status)
+    return found
+
+
+def test_each_error_stands_where_it_can_come(daemon):
+    statuses = told()
+    for error in daemon.get("/v1/errors").json()["errors"]:
+        assert statuses.get(error["code"]) == {error["status"]}, error["code"]
+
+
+def test_what_any_path_answers_is_told_at_the_top():
+    for status, code in contract.ANYWHERE.items():
+        assert f"{status} `{code}`" in " ".join(DOCUMENT["info"]["description"].split())
