@@ -236,3 +236,18 @@ def test_a_running_daemon_is_not_restored_over(service, tmp_path):
     assert restore(tmp_path / "copy", one.state).returncode == 1
     assert eventually(lambda: one.get("/healthz").status_code == 200)
     problem(one.get("/v1/jobs/none"), 404, "not_found")
+
+
+def test_somebody_else_holds_the_database(service):
+    """For a moment: what is asked meanwhile waits for it, and is not refused."""
+    one = service()
+    model = one.upload("models", MODEL)
+    other = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None,
+                            check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(1.5, lambda: other.execute("COMMIT"))
+    timer.start()
+    job = one.submit(model=model, spec={"calibration": {"random_samples": 1}})
+    assert not timer.is_alive()
+    one.succeeded(job)
+    other.close()
