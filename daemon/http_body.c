@@ -2,6 +2,7 @@
 #include "config.h"
 #include "body.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -246,8 +247,9 @@ read_priority(const struct body_text *text, int64_t *ret, struct api_problem *p)
     char *end;
     if (!text->data)
         return true;
-    long n = strtol(text->data, &end, 10);
-    if (end == text->data || *end || text->len > 10)
+    errno = 0;
+    long long n = strtoll(text->data, &end, 10);
+    if (end == text->data || *end || errno)
         return refuse(p, API_BAD_REQUEST, "priority", "is not a whole number");
     *ret = n;
     return true;
@@ -261,6 +263,18 @@ read_fresh(const struct body_text *text, bool *ret, struct api_problem *p)
            refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
 }
 
+/* What reads a text further on stops at a NUL. */
+static bool
+check_texts(const struct body *body, struct api_problem *p)
+{
+    for (int i = 0; i < BODY_N_PARTS; i++) {
+        const struct body_text *text = &body->texts[i];
+        if (text->data && strlen(text->data) != text->len)
+            return refuse(p, API_BAD_REQUEST, parts[i].name, "has a NUL byte");
+    }
+    return true;
+}
+
 static bool
 finish_form(struct body *body, struct api_problem *p)
 {
@@ -270,7 +284,7 @@ finish_form(struct body *body, struct api_problem *p)
     body->post = NULL;
     if (!whole || body->part < 0)
         return fail_form(p);
-    if (!finish_files(body, p) ||
+    if (!finish_files(body, p) || !check_texts(body, p) ||
         !read_priority(&body->texts[BODY_PART_PRIORITY], &body->job.priority, p) ||
         !read_fresh(&body->texts[BODY_PART_FRESH], &body->job.fresh, p) ||
         (labels->data && !api_labels_check(labels->data, p)))

@@ -99,3 +99,22 @@ def test_a_content_type_without_a_body_says_nothing(daemon):
     for path in ("/healthz", "/v1/jobs", "/v1/errors"):
         answer = daemon.get(path, headers={"Content-Type": "multipart/form-data"})
         assert answer.status_code == 200, answer.text
+
+
+PRIORITIES = {"-9223372036854775808": 202, "9223372036854775807": 202, "0": 202,
+              "9223372036854775808": 400, "1.5": 400, "": 400, "7\0": 400}
+
+
+@pytest.mark.parametrize("priority", PRIORITIES)
+def test_the_priority_of_a_form_is_that_of_json(daemon, priority):
+    form = {"model": ("m", nets.block_net()), "priority": (None, priority)}
+    answer = daemon.post("/v1/jobs", files=form)
+    assert answer.status_code == PRIORITIES[priority], answer.text
+
+
+@pytest.mark.parametrize("part, text", [("spec", "{}\0"), ("labels", "{}\0"),
+                                        ("fresh", "true\0")])
+def test_a_text_does_not_end_at_a_nul(daemon, part, text):
+    form = {"model": ("m", nets.block_net()), part: (None, text)}
+    document = problem(daemon.post("/v1/jobs", files=form), 400, "bad_request")
+    assert document["errors"][0]["pointer"] == f"/{part}"
