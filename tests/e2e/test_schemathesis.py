@@ -25,13 +25,14 @@ CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conform
           "response_headers_conformance", "response_schema_conformance",
           "negative_data_rejection", "unsupported_method", "allow_header_conformance",
           "use_after_free", "ensure_resource_availability", "contract_is_kept"]
-EXAMPLES = 30
+EXAMPLES, CHAINS = 30, 100
 # Small, so that they are met.
 LIMITS = {"queue_max": 16, "http_max_body": "4M",
           "workers_threads": 1, "workers_memory": "2G", "workers_short_timeout": 10,
           "workers_job_timeout": 5}
-# Seconds after which a call counts as one that hangs, also a stream of events.
-HANGS = 30
+# Seconds after which a call counts as one that hangs, also a stream of events; one of
+# /v1/quantize waits for up to 55.
+HANGS = 90
 CONFIG = """
 hooks = "{hooks}"
 request-timeout = {hangs}
@@ -42,6 +43,8 @@ headers = {{ Connection = "close" }}
 database = "none"
 deterministic = {fixed}
 max-examples = {examples}
+[phases.stateful.generation]
+max-examples = {chains}
 [[operations]]
 include-name = "POST /v1/quantize"
 checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 504]
@@ -67,7 +70,8 @@ def test_the_daemon_keeps_its_contract(service, tmp_path):
     daemon = service(**LIMITS)
     config = tmp_path / "schemathesis.toml"
     config.write_text(CONFIG.format(hooks=HERE / "schemathesis_hooks.py", hangs=HANGS,
-                                    examples=EXAMPLES, fixed=str(not SECONDS).lower()))
+                                    examples=EXAMPLES, chains=CHAINS,
+                                    fixed=str(not SECONDS).lower()))
     environment = dict(os.environ, PYTHONPATH=str(HERE),
                        QDQD_SCHEMATHESIS=json.dumps(stored(daemon)))
     command = [Path(sys.executable).with_name("st"), "--config-file", config, "run",
