@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "json.h"
+#include "api/utf8.h"
 
 #include <locale.h>
 #include <math.h>
@@ -8,13 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no surrogates,
- * nothing over U+10FFFF), or 0 when there is none.
- */
-static size_t
-utf8_length(const unsigned char *s)
+size_t
+api_utf8_length(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80)
         return 1;
     size_t n = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
@@ -39,7 +37,7 @@ repaired_text(const char *text)
         return NULL;
     size_t len = 0;
     for (const char *s = text; *s;) {
-        size_t n = utf8_length((const unsigned char *)s);
+        size_t n = api_utf8_length(s);
         const char *from = n ? s : replacement;
         size_t take = n ? n : sizeof replacement - 1;
         memcpy(copy + len, from, take);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "log.h"
+#include "api/utf8.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -47,26 +49,39 @@ log_error(const char *event, const char *fmt, ...)
     va_end(args);
 }
 
+/* Length of the character at `s`; 0 for what a terminal would obey, or cannot read. */
+static size_t
+printable_length(const char *s)
+{
+    unsigned char c = (unsigned char)s[0];
+    bool is_c1 = c == 0xc2 && (unsigned char)s[1] < 0xa0;
+    return c < 0x20 || c == 0x7f || is_c1 ? 0 : api_utf8_length(s);
+}
+
 const char *
 log_quote(char buf[LOG_QUOTED], const char *text)
 {
     static const char hex[] = "0123456789abcdef";
     size_t at = 0;
     buf[at++] = '"';
-    /* Room for the longest escape, the dots of a cut, the quote and the end. */
+    /* Room for the longest escape or character, the dots of a cut, the quote and the
+       end. */
     while (*text && at < LOG_QUOTED - 4 - 3 - 2) {
-        unsigned char c = (unsigned char)*text++;
-        if (c == '"' || c == '\\') {
-            buf[at++] = '\\';
-            buf[at++] = (char)c;
-        } else if (c < 0x20 || c == 0x7f) {
+        unsigned char c = (unsigned char)*text;
+        size_t n = printable_length(text);
+        if (!n) {
             memcpy(buf + at, "\\x", 2);
             buf[at + 2] = hex[c >> 4];
             buf[at + 3] = hex[c & 15];
             at += 4;
-        } else {
-            buf[at++] = (char)c;
+            text++;
+            continue;
         }
+        if (c == '"' || c == '\\')
+            buf[at++] = '\\';
+        memcpy(buf + at, text, n);
+        at += n;
+        text += n;
     }
     if (*text) {
         memcpy(buf + at, "...", 3);

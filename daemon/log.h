@@ -18,8 +18,8 @@ void log_info(const char *event, const char *fmt, ...) QDQ_PRINTF(2, 3);
 void log_error(const char *event, const char *fmt, ...) QDQ_PRINTF(2, 3);
 
 /*
- * Writes `text` between quotes, with control characters, quotes and backslashes escaped
- * and cut to the buffer. Returns `buf`.
+ * Writes `text` between quotes, with control characters, quotes, backslashes and what is
+ * no UTF-8 escaped, and cut to the buffer between two characters. Returns `buf`.
  */
 const char *log_quote(char buf[LOG_QUOTED], const char *text);
 

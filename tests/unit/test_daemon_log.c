@@ -3,6 +3,7 @@
 #include "log.h"
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -12,6 +13,9 @@ static const struct {
     {"plain", "\"plain\""},
     {"a \"b\" \\", "\"a \\\"b\\\" \\\\\""},
     {"two\nlines\r\x1b[0m\x7f", "\"two\\x0alines\\x0d\\x1b[0m\\x7f\""},
+    {"cut \xf0\x9f\x98", "\"cut \\xf0\\x9f\\x98\""},
+    {"\xc2\x9b[0m", "\"\\xc2\\x9b[0m\""},
+    {"\xed\xa0\x80", "\"\\xed\\xa0\\x80\""},
     {"gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
 };
 
@@ -38,6 +42,21 @@ START_TEST(caps)
 }
 END_TEST
 
+/* A cut falls between two characters. */
+START_TEST(cuts)
+{
+    static const char *const shift[] = {"", "a", "aa", "aaa"};
+    char text[1000] = "", buf[LOG_QUOTED];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s", shift[_i]);
+    for (; at + 4 < sizeof text; at += 4)
+        memcpy(text + at, "\xf0\x9f\x98\x80", 4);
+    log_quote(buf, text);
+    const char *end = strstr(buf, "...");
+    ck_assert_ptr_nonnull(end);
+    ck_assert_int_eq(memcmp(end - 4, "\xf0\x9f\x98\x80", 4), 0);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -45,6 +64,7 @@ suite(void)
     TCase *t = tcase_create("quote");
     tcase_add_loop_test(t, quotes, 0, (int)(sizeof rows / sizeof *rows));
     tcase_add_loop_test(t, caps, 0, 4);
+    tcase_add_loop_test(t, cuts, 0, 4);
     suite_add_tcase(s, t);
     return s;
 }

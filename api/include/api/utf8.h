@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef API_UTF8_H
+#define API_UTF8_H
+
+#include <stddef.h>
+
+/*
+ * Length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no surrogates,
+ * nothing over U+10FFFF), or 0 when there is none. `s` ends with a NUL.
+ */
+size_t api_utf8_length(const char *s);
+
+#endif
