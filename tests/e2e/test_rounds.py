@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemon and workers are killed at random moments under load; nothing that was answered
+with 202 is lost. QDQD_ROUNDS=200 for more of it, by hand."""
+
+import os
+import random
+import threading
+import time
+
+import requests
+
+from service import DATA, eventually, kill_process
+from test_leftovers import check_blobs
+
+ROUNDS = int(os.environ.get("QDQD_ROUNDS", "6"))
+FINAL = {"succeeded", "failed"}
+SHORT = {"evaluate": False, "calibration": {"max_samples": 4}}
+RANGES = {"evaluate": False, "calibration": {"random_samples": 1}}
+
+
+class Client(threading.Thread):
+    """Sends jobs one after the other, by id and with their files, whatever happens."""
+
+    def __init__(self, one, seed, stop):
+        super().__init__()
+        self.one, self.stop = one, stop
+        self.random = random.Random(seed)
+        self.accepted, self.unexpected = [], []
+
+    def send(self, session):
+        name = self.random.choice(["glyph_resnet", "glyph_se"])
+        spec = self.random.choice([SHORT, RANGES])
+        files = {"model": (DATA / f"{name}.onnx").read_bytes(), "fresh": "true",
+                 "spec": str(spec).replace("'", '"').replace("False", "false")}
+        if spec is SHORT:
+            files["calibration"] = (DATA / "calib_256.npz").read_bytes()
+        answer = session.post(f"{self.one.url}/v1/jobs", files=files, timeout=30)
+        if answer.status_code != 202:
+            self.unexpected.append((answer.status_code, answer.text))
+            return
+        job = answer.json()["id"]
+        self.accepted.append(job)
+        session.get(f"{self.one.url}/v1/jobs/{job}", params={"wait": 20}, timeout=30)
+
+    def run(self):
+        while not self.stop.is_set():
+            try:
+                with requests.Session() as session:
+                    self.send(session)
+            except requests.RequestException:
+                time.sleep(0.02)  # it was killed
+
+
+def final_states(one, accepted):
+    states = {job: one.job(job)["state"] for job in accepted}
+    return states if set(states.values()) <= FINAL else None
+
+
+def strike(one, rng):
+    """One process of it dies: the daemon, mostly, which then is started again."""
+    workers = one.workers()
+    if workers and rng.random() < 0.3:
+        try:
+            kill_process(rng.choice(workers))
+        except ProcessLookupError:
+            pass
+        return
+    one.kill()
+    one.start()
+
+
+def test_rounds(service):
+    one = service()
+    rng, stop = random.Random(ROUNDS), threading.Event()
+    clients = [Client(one, seed, stop) for seed in range(3)]
+    for client in clients:
+        client.start()
+    for _ in range(ROUNDS):
+        time.sleep(rng.random() * 0.6)
+        strike(one, rng)
+    stop.set()
+    for client in clients:
+        client.join()
+    accepted = [job for client in clients for job in client.accepted]
+    eventually(lambda: final_states(one, accepted), 120)
+    states = final_states(one, accepted)
+    for job, state in states.items():
+        if state == "failed":
+            assert one.job(job)["error"]["code"] == "worker_died"
+    assert [client.unexpected for client in clients] == [[], [], []]
+    assert len(set(accepted)) == len(accepted) >= ROUNDS // 2
+    assert list(states.values()).count("succeeded") > len(states) / 2
+    check_blobs(one)
+    eventually(lambda: one.temporary_files() == [])
+    stored = one.stored_files()
+    one.kill()
+    one.start()
+    assert one.stored_files() == stored  # no orphan to be swept
+    assert final_states(one, accepted) == states
