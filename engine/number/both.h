@@ -32,15 +32,21 @@ qdqi_float_of_bits(uint32_t bits)
     return x;
 }
 
+/*
+ * Without branches, for loops over many. The exponent moves up by 112 (127 - 15), one
+ * that stands for infinity and NaN once more. A subnormal half gets an exponent as if it
+ * were normal, and what that adds is taken off again: of it alone, a NaN keeps its bits.
+ */
 QDQI_BOTH float
 qdqi_half_widened(uint16_t half)
 {
-    uint32_t sign = (half & 0x8000u) << 16, rest = half & 0x7fffu;
-    if (rest >= 0x7c00) /* infinity, NaN */
-        return qdqi_float_of_bits(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    if (rest < 0x400) /* subnormal, zero: a multiple of 2^-24 */
-        return qdqi_float_of_bits(sign | qdqi_float_bits((float)rest * 0x1p-24f));
-    return qdqi_float_of_bits(sign | ((rest << 13) + (112u << 23)));
+    const uint32_t field = 0x1fu << 23, up = 112u << 23, unit = 1u << 23;
+    uint32_t bits = (uint32_t)(half & 0x7fff) << 13, exponent = bits & field;
+    uint32_t normal = bits + up + (exponent == field ? up : 0);
+    uint32_t subnormal = qdqi_float_bits(qdqi_float_of_bits(bits + up + unit) -
+                                         qdqi_float_of_bits(up + unit));
+    bits = exponent == 0 ? subnormal : normal;
+    return qdqi_float_of_bits(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
 QDQI_BOTH uint16_t

@@ -2,34 +2,11 @@
 #include "config.h"
 #include "number/half.h"
 
+#include "number/both.h"
 #include "number/simd.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Bits of a float32: its exponent's place, and what a half's lacks (127 - 15). */
-static const uint32_t EXPONENT = 0x1fu << 23, BIAS = 112u << 23;
-
-/*
- * The exponent moves up, one that stands for infinity and NaN once more. A subnormal
- * half gets an exponent as if it were normal, and what that adds is taken off again.
- */
-static inline float
-float_of_half(uint16_t half)
-{
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13, exponent = bits & EXPONENT;
-    uint32_t one = BIAS + (1u << 23);
-    float value, extra;
-    bits += BIAS + (exponent == EXPONENT ? BIAS : 0) + (exponent == 0 ? 1u << 23 : 0);
-    one = exponent == 0 ? one : 0;
-    memcpy(&value, &bits, sizeof value);
-    memcpy(&extra, &one, sizeof extra);
-    value -= extra;
-    memcpy(&bits, &value, sizeof bits);
-    bits |= (uint32_t)(half & 0x8000) << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 QDQI_LOOP void
 halves_loop(float *to, const unsigned char *from, size_t n)
@@ -37,7 +14,7 @@ halves_loop(float *to, const unsigned char *from, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint16_t half;
         memcpy(&half, from + i * sizeof half, sizeof half);
-        to[i] = float_of_half(half);
+        to[i] = qdqi_half_widened(half);
     }
 }
 
@@ -80,7 +57,5 @@ qdqi_normal_half(double x)
 uint16_t
 qdqi_half_bits(float normal_half)
 {
-    uint32_t bits;
-    memcpy(&bits, &normal_half, sizeof bits);
-    return (uint16_t)((bits - BIAS) >> 13);
+    return qdqi_half_narrowed(normal_half);
 }
