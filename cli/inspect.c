@@ -40,7 +40,7 @@ command_plan(const struct options *options, struct api_problem *problem)
 {
     struct api_spec *spec = NULL;
     struct qdq_engine *engine = NULL;
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_error err = {0};
     bool ok = false;
@@ -48,8 +48,9 @@ command_plan(const struct options *options, struct api_problem *problem)
         !open_engine(options, &engine, problem) ||
         !open_model(options->model, &model, problem))
         goto out;
-    if (qdq_plan_make(qdq_engine_catalog(engine), model, api_spec_get(spec), &plan,
-                      &err) != QDQ_OK) {
+    if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) != QDQ_OK ||
+        qdq_plan_make(qdq_engine_catalog(engine), prepared ? prepared : model,
+                      api_spec_get(spec), &plan, &err) != QDQ_OK) {
         api_problem_set_engine(problem, &err);
         goto out;
     }
@@ -63,6 +64,7 @@ command_plan(const struct options *options, struct api_problem *problem)
     }
 out:
     qdq_plan_free(&plan);
+    qdq_model_free(&prepared);
     qdq_model_free(&model);
     qdq_engine_close(&engine);
     api_spec_free(&spec);
@@ -73,7 +75,7 @@ bool
 command_info(const struct options *options, struct api_problem *problem)
 {
     struct qdq_engine *engine = NULL;
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *plan = NULL;
     struct qdq_spec spec;
     bool ok = open_engine(options, &engine, problem) &&
@@ -83,7 +85,9 @@ command_info(const struct options *options, struct api_problem *problem)
     /* A model that cannot be planned (one with Q/DQ nodes, say) has its facts too. */
     qdq_spec_init(&spec);
     const struct qdq_plan_view *view = NULL;
-    if (qdq_plan_make(qdq_engine_catalog(engine), model, &spec, &plan, NULL) == QDQ_OK)
+    if (qdq_model_prepare(model, &spec, &prepared, NULL) == QDQ_OK &&
+        qdq_plan_make(qdq_engine_catalog(engine), prepared ? prepared : model, &spec,
+                      &plan, NULL) == QDQ_OK)
         view = qdq_plan_view(plan);
     if (options->json)
         ok = print_json(api_model_info_encode(qdq_model_info(model), view), problem);
@@ -91,6 +95,7 @@ command_info(const struct options *options, struct api_problem *problem)
         print_info(qdq_model_info(model), view);
 out:
     qdq_plan_free(&plan);
+    qdq_model_free(&prepared);
     qdq_model_free(&model);
     qdq_engine_close(&engine);
     return ok;

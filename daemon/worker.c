@@ -178,17 +178,19 @@ plan(struct worker *w, const struct message *request)
     struct qdq_error err = {0};
     struct api_problem problem = {0};
     struct api_spec *spec = NULL;
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *made = NULL;
     if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
         answer_failed(w, &problem);
     else if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK &&
-             qdq_plan_make(qdq_engine_catalog(w->engine), model, api_spec_get(spec),
-                           &made, &err) == QDQ_OK)
+             qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) == QDQ_OK &&
+             qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model,
+                           api_spec_get(spec), &made, &err) == QDQ_OK)
         answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
     else
         answer_error(w, &err);
     qdq_plan_free(&made);
+    qdq_model_free(&prepared);
     qdq_model_free(&model);
     api_spec_free(&spec);
 }
@@ -199,18 +201,21 @@ info(struct worker *w, const struct message *request)
 {
     struct qdq_error err = {0};
     struct qdq_spec spec;
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *made = NULL;
     qdq_spec_init(&spec);
     if (qdq_model_open(request->fds[0], &model, &err) != QDQ_OK) {
         answer_error(w, &err);
         return;
     }
-    bool planned = qdq_plan_make(qdq_engine_catalog(w->engine), model, &spec, &made,
-                                 NULL) == QDQ_OK;
+    bool planned =
+        qdq_model_prepare(model, &spec, &prepared, NULL) == QDQ_OK &&
+        qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model, &spec,
+                      &made, NULL) == QDQ_OK;
     answer_result(w, api_model_info_encode(qdq_model_info(model),
                                            planned ? qdq_plan_view(made) : NULL));
     qdq_plan_free(&made);
+    qdq_model_free(&prepared);
     qdq_model_free(&model);
 }
 

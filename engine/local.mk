@@ -10,6 +10,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/error.h \
 	engine/include/qdq/model.h \
 	engine/include/qdq/plan.h \
+	engine/include/qdq/prepare.h \
 	engine/include/qdq/quantize.h \
 	engine/include/qdq/report.h \
 	engine/include/qdq/spec.h \
@@ -58,6 +59,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \
+	engine/model/derive.c engine/model/derive.h \
 	engine/model/fixed.c \
 	engine/model/graph.c \
 	engine/model/info.c \
@@ -85,6 +87,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
+	engine/prepare/prepare.c engine/prepare/prepare.h \
 	engine/quantize.c \
 	engine/range/average.c \
 	engine/range/calibrate.c \

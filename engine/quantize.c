@@ -8,6 +8,7 @@
 #include "equalize/equalize.h"
 #include "evaluate/gates.h"
 #include "model/write.h"
+#include "prepare/prepare.h"
 #include "rewrite/insert.h"
 #include "whatif/whatif.h"
 
@@ -61,6 +62,11 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
                              "sent");
     if (!code && job->work->dataset >= 0)
         code = qdq_dataset_open(job->work->dataset, &job->dataset, err);
+    if (!code)
+        code = qdq_model_prepare(job->original, job->work->spec, &job->report->prepared,
+                                 err);
+    if (job->report->prepared)
+        job->model = job->report->prepared;
     return code;
 }
 
@@ -109,7 +115,7 @@ stage_equalize(struct qdqi_job *job, struct qdq_error *err)
     if (!job->work->spec->equalize)
         return QDQ_OK;
     enum qdq_code code =
-        qdqi_equalize(job->original, job->arena, &report->equalization,
+        qdqi_equalize(job->model, job->arena, &report->equalization,
                       &report->n_equalization, &job->report->equalized, err);
     if (code)
         return code;

@@ -150,6 +150,7 @@ qdq_report_free(struct qdq_report **report)
     struct qdqi_report *r = (struct qdqi_report *)*report;
     qdq_plan_free(&r->plan);
     qdq_model_free(&r->equalized);
+    qdq_model_free(&r->prepared);
     qdq_model_free(&r->model);
     struct qdqi_arena *arena = r->arena; /* the report itself lies in it */
     qdqi_arena_free(&arena);

@@ -25,7 +25,8 @@ struct qdqi_report {
     struct qdq_report view; /* first: the caller's pointer */
     struct qdqi_arena *arena;
     struct qdq_model *model;
-    struct qdq_model *equalized; /* NULL: the model as it is */
+    struct qdq_model *prepared;  /* NULL: the model as it is */
+    struct qdq_model *equalized; /* NULL: that which was prepared */
     struct qdq_plan *plan;
 };
 
@@ -36,7 +37,7 @@ struct qdqi_job {
     struct qdqi_arena *arena;   /* the report's */
     struct qdqi_arena *scratch; /* edited models; dies with the job */
     struct qdq_model *original; /* as it was given */
-    struct qdq_model *model;    /* that is quantized: the original, or it equalized */
+    struct qdq_model *model;    /* that is quantized: prepared, equalized */
     struct qdq_plan *plan;
     struct qdq_dataset *dataset; /* given or made up; NULL: neither */
     struct qdq_model_info fixed; /* the model's, as the spec sizes its inputs */

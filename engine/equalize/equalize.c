@@ -172,6 +172,8 @@ qdqi_equalize(const struct qdq_model *source, struct qdqi_arena *arena,
     *ret = NULL;
     if (e.n_changes)
         code = make_model(&e, ret, err);
+    if (*ret)
+        (*ret)->warnings = source->warnings;
 out:
     qdqi_arena_free(&e.arena);
     return code;

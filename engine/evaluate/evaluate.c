@@ -140,7 +140,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     if ((code = qdq_model_open(job->work->output, &e->quantized, err)) ||
         (code = try_twin(e, runtime, err)))
         return code;
-    if (!e->twin || job->model != job->original)
+    if (!e->twin || job->model->proto != job->original->proto)
         code = qdqi_session_open(runtime, job->original, job->original->proto, &options,
                                  &e->f, err);
     if (!e->twin && !code)

@@ -7,6 +7,7 @@
 #include "qdq/model.h"
 #include "qdq/dataset.h"
 #include "qdq/spec.h"
+#include "qdq/prepare.h"
 #include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"

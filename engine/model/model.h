@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/map.h"
+#include "base/warnings.h"
 #include "model/skeleton.h"
 #include "onnx.pb-c.h"
 #include "qdq/model.h"
@@ -74,6 +75,9 @@ struct qdq_model {
     Onnx__ModelProto *proto; /* the skeleton; lives in the arena */
     struct qdqi_graph graph;
     struct qdq_model_info info;
+    bool is_derived;               /* file and mapping are the source's; derive.h */
+    struct qdq_model *base;        /* what it was made of, if that is its own */
+    struct qdqi_warnings warnings; /* of the preparation; in the arena */
 };
 
 /* Version of ONNX's own operator set that the model imports, 0 when none. */

@@ -124,11 +124,13 @@ qdq_model_free(struct qdq_model **model)
     if (!model || !*model)
         return;
     struct qdq_model *m = *model;
-    if (m->map)
+    struct qdq_model *base = m->base;
+    if (m->map && !m->is_derived)
         munmap((void *)(uintptr_t)m->map, m->size);
-    if (m->fd >= 0)
+    if (m->fd >= 0 && !m->is_derived)
         close(m->fd);
     struct qdqi_arena *arena = m->arena; /* the model itself lies in it */
     qdqi_arena_free(&arena);
+    qdq_model_free(&base);
     *model = NULL;
 }

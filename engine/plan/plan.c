@@ -333,11 +333,25 @@ has_open_adds(const struct planner *p)
 
 /* --- the walk ------------------------------------------------------------- */
 
+/* What there is to say of the model's preparation comes first. */
+static enum qdq_code
+take_warnings(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < p->model->warnings.n && !code; i++) {
+        const struct qdq_warning *w = &p->model->warnings.rows[i];
+        code = qdqi_warn(&p->warnings, p->plan->arena, err, w->code, w->node, "%s",
+                         w->detail);
+    }
+    return code;
+}
+
 static enum qdq_code
 make(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code;
-    if ((code = check_not_quantized(p->model, err)) || (code = select_entries(p, err)))
+    if ((code = check_not_quantized(p->model, err)) || (code = take_warnings(p, err)) ||
+        (code = select_entries(p, err)))
         return code;
     p->per_channel = p->spec->weight_granularity == QDQ_PER_CHANNEL &&
                      qdqi_model_opset(p->model->proto) >= OPSET_AXIS;
