@@ -65,6 +65,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/info.c \
 	engine/model/model.c engine/model/model.h \
 	engine/model/open.c \
+	engine/model/order.c \
+	engine/model/scopes.c \
 	engine/model/skeleton.c engine/model/skeleton.h \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \

@@ -167,6 +167,9 @@ is_private(struct walk *w)
         return stop(w, "its output is used in a nested graph");
     if (!t->uses)
         return stop(w, "nothing follows");
+    for (const struct qdqi_use *use = t->uses; use; use = use->next)
+        if (w->model->graph.nodes[use->node].scope != t->scope)
+            return stop(w, "its output is used in a nested graph");
     return !t->uses->next || stop(w, "its output goes to more than one layer");
 }
 
@@ -251,10 +254,10 @@ follow(struct walk *w, const struct qdqi_node *node)
 /* --- the model ------------------------------------------------------------ */
 
 static bool
-is_candidate(const struct qdqi_node *node)
+is_candidate(const struct qdqi_graph *graph, const struct qdqi_node *node)
 {
-    return qdqi_weight_has(node) && node->proto->n_input > 1 && node->inputs[1] &&
-           node->inputs[1]->is_fixed;
+    return !graph->scopes[node->scope].is_opaque && qdqi_weight_has(node) &&
+           node->proto->n_input > 1 && node->inputs[1] && node->inputs[1]->is_fixed;
 }
 
 enum qdq_code
@@ -264,14 +267,14 @@ qdqi_chains_find(const struct qdq_model *model, struct qdqi_arena *arena,
     const struct qdqi_graph *graph = &model->graph;
     size_t n = 0;
     for (size_t i = 0; i < graph->n_nodes; i++)
-        n += is_candidate(&graph->nodes[i]);
+        n += is_candidate(graph, &graph->nodes[i]);
     struct qdqi_chain *chains = qdqi_arena_array(arena, n, sizeof *chains);
     if (!chains)
         return qdqi_no_memory(err);
     *ret = chains;
     *ret_n = n;
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        if (!is_candidate(&graph->nodes[i]))
+        if (!is_candidate(graph, &graph->nodes[i]))
             continue;
         *chains = (struct qdqi_chain){.first = i, .second = graph->n_nodes};
         follow(&(struct walk){.model = model, .arena = arena, .chain = chains},

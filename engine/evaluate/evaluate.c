@@ -75,10 +75,32 @@ comparable(const struct evaluation *e, const struct qdq_layer *layer)
     const struct qdqi_node *node = &e->job->model->graph.nodes[layer->node];
     const struct qdqi_tensor *f = node->proto->n_output ? node->outputs[0] : NULL;
     bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
-    if (!quantized || !f || f->is_fixed || !is_compared(f->dtype))
+    if (!quantized || !f || f->is_fixed || !is_compared(f->dtype) || f->scope > 0)
         return NULL;
     const struct qdqi_tensor *q = qdqi_map_get(e->quantized->graph.tensors, f->name);
     return q && q->producer >= 0 && is_compared(q->dtype) ? f->name : NULL;
+}
+
+/* Layers of nested graphs are compared by what comes out of the model. */
+static enum qdq_code
+warn_nested(const struct evaluation *e, struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    const struct qdq_plan_view *plan = &job->plan->view;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        bool quantized = layer->n_inputs > 0 || layer->weight_input >= 0;
+        if (quantized && job->model->graph.nodes[layer->node].scope > 0 && n++ == 0)
+            first = layer->name;
+    }
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "layers_not_compared", first,
+                     "%zu layers, this one first, are in nested graphs, and were not "
+                     "compared one by one",
+                     n);
 }
 
 static enum qdq_code
@@ -98,9 +120,9 @@ choose_layers(struct evaluation *e, struct qdq_error *err)
         e->layers[n] = plan->layers[i].name;
         e->tensors[n++] = tensor;
     }
-    return qdqi_comparisons_init(&e->comparisons, n, job->scratch)
-               ? QDQ_OK
-               : qdqi_no_memory(err);
+    if (!qdqi_comparisons_init(&e->comparisons, n, job->scratch))
+        return qdqi_no_memory(err);
+    return warn_nested(e, err);
 }
 
 static enum qdq_code

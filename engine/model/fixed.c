@@ -30,15 +30,6 @@ static const char *const random_ops[] = {
     "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 };
 
-static bool
-has_nested_graph(const Onnx__NodeProto *p)
-{
-    for (size_t i = 0; i < p->n_attribute; i++)
-        if (p->attribute[i]->g || p->attribute[i]->n_graphs)
-            return true;
-    return false;
-}
-
 /* Whether a fixed tensor is the single boolean `false`. */
 static bool
 is_false(const struct qdq_model *m, const struct qdqi_tensor *t)
@@ -64,7 +55,7 @@ is_training(const struct walk *w, const struct qdqi_node *node)
 static bool
 is_deterministic(const struct walk *w, const struct qdqi_node *node)
 {
-    if (!qdqi_is_onnx_domain(node->proto->domain) || has_nested_graph(node->proto))
+    if (!qdqi_is_onnx_domain(node->proto->domain) || node->body)
         return false;
     for (size_t i = 0; i < sizeof random_ops / sizeof *random_ops; i++)
         if (qdqi_node_is(node->proto, random_ops[i]))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index of the main graph: who makes and who uses each tensor. Linear in the size
- * of the graph. Nested graphs (If, Loop, Scan) only tell which outer tensors they use
- * and which names are taken.
+ * The index of the graphs: who makes and who uses each tensor. Linear in the size of the
+ * model. No two tensors have one name (scopes.c), so that one table has them all.
  */
 #include "config.h"
 #include "model/model.h"
@@ -19,9 +18,10 @@ take_name(struct qdq_model *m, const char *name)
     return !name || !*name || qdqi_map_put(m->graph.names, name, &taken);
 }
 
+/* The tensor of that name; of graph `scope`, when it is new. */
 static enum qdq_code
-get_tensor(struct qdq_model *m, const char *name, struct qdqi_tensor **ret,
-           struct qdq_error *err)
+get_tensor(struct qdq_model *m, size_t scope, const char *name,
+           struct qdqi_tensor **ret, struct qdq_error *err)
 {
     struct qdqi_tensor *tensor = qdqi_map_get(m->graph.tensors, name);
     if (!tensor) {
@@ -30,6 +30,7 @@ get_tensor(struct qdq_model *m, const char *name, struct qdqi_tensor **ret,
             !take_name(m, name))
             return qdqi_no_memory(err);
         tensor->name = name;
+        tensor->scope = scope;
         tensor->producer = -1;
     }
     *ret = tensor;
@@ -69,25 +70,36 @@ set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t,
 /* --- values that nodes do not make ---------------------------------------- */
 
 static enum qdq_code
-index_initializers(struct qdq_model *m, struct qdq_error *err)
+index_initializer(struct qdq_model *m, size_t scope, const Onnx__TensorProto *t,
+                  struct qdqi_tensor **ret, struct qdq_error *err)
 {
-    const Onnx__GraphProto *g = m->proto->graph;
-    for (size_t i = 0; i < g->n_initializer; i++) {
-        const Onnx__TensorProto *t = g->initializer[i];
-        struct qdqi_tensor *tensor;
-        enum qdq_code code;
-        if (!t->name || !*t->name)
-            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
-                                 "initializer %zu has no name", i);
-        if ((code = get_tensor(m, t->name, &tensor, err)))
-            return code;
-        if (tensor->constant)
-            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
-                                 "two initializers are called '%s'", t->name);
-        if ((code = set_constant(tensor, t, err)))
-            return code;
+    if (!t->name || !*t->name)
+        return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
+                             "an initializer has no name");
+    enum qdq_code code = get_tensor(m, scope, t->name, ret, err);
+    if (!code && (*ret)->is_fixed)
+        return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
+                             "two initializers are called '%s'", t->name);
+    return code;
+}
+
+static enum qdq_code
+index_initializers(struct qdq_model *m, size_t scope, struct qdq_error *err)
+{
+    const Onnx__GraphProto *g = m->graph.scopes[scope].proto;
+    struct qdqi_tensor *tensor;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < g->n_initializer && !code; i++)
+        if (!(code = index_initializer(m, scope, g->initializer[i], &tensor, err)))
+            code = set_constant(tensor, g->initializer[i], err);
+    for (size_t i = 0; i < g->n_sparse_initializer && !code; i++) {
+        const Onnx__TensorProto *t = g->sparse_initializer[i]->values;
+        if (!t || (code = index_initializer(m, scope, t, &tensor, err)))
+            continue;
+        tensor->is_fixed = true; /* its elements are not read */
+        tensor->dtype = (enum qdqi_dtype)t->data_type;
     }
-    return QDQ_OK;
+    return code;
 }
 
 static enum qdqi_dtype
@@ -101,85 +113,53 @@ declared_dtype(const Onnx__ValueInfoProto *v)
 /* IR version from which an initializer that is an input, too, is only its default. */
 enum { IR_VERSION_OVERRIDABLE = 4 };
 
-static enum qdq_code
-index_values(struct qdq_model *m, Onnx__ValueInfoProto **values, size_t n,
-             bool is_input, bool is_output, struct qdq_error *err)
+/*
+ * Up to IR version 3 initializers are listed as inputs, too. From version 4 on that
+ * means that a caller may override them; here they are constants all the same: a
+ * weight's scales come from what the file holds. Inputs of a nested graph are always
+ * sent.
+ */
+static void
+mark_input(const struct qdq_model *m, size_t scope, struct qdqi_tensor *tensor)
 {
+    if (scope > 0) {
+        tensor->constant = NULL;
+        tensor->view = (struct qdqi_view){NULL, 0, NULL, NULL};
+        tensor->is_fixed = false;
+    }
+    tensor->is_input |= !tensor->is_fixed;
+    tensor->is_overridable |=
+        tensor->is_fixed && m->proto->ir_version >= IR_VERSION_OVERRIDABLE;
+}
+
+enum role { INPUT, OUTPUT, OTHER };
+
+static enum qdq_code
+index_values(struct qdq_model *m, size_t scope, enum role role, struct qdq_error *err)
+{
+    const Onnx__GraphProto *g = m->graph.scopes[scope].proto;
+    Onnx__ValueInfoProto **values = role == INPUT    ? g->input
+                                    : role == OUTPUT ? g->output
+                                                     : g->value_info;
+    size_t n = role == INPUT    ? g->n_input
+               : role == OUTPUT ? g->n_output
+                                : g->n_value_info;
     for (size_t i = 0; i < n; i++) {
         if (!values[i]->name || !*values[i]->name)
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
                                  "a value of the graph has no name");
         struct qdqi_tensor *tensor;
-        enum qdq_code code = get_tensor(m, values[i]->name, &tensor, err);
+        enum qdq_code code = get_tensor(m, scope, values[i]->name, &tensor, err);
         if (code)
             return code;
-        /*
-         * Up to IR version 3 initializers are listed as inputs, too. From version 4 on
-         * that means that a caller may override them; here they are constants all the
-         * same: a weight's scales come from what the file holds.
-         */
-        tensor->is_input |= is_input && !tensor->constant;
-        tensor->is_overridable |= is_input && tensor->constant &&
-                                  m->proto->ir_version >= IR_VERSION_OVERRIDABLE;
-        tensor->is_output |= is_output;
+        if (role == INPUT)
+            mark_input(m, scope, tensor);
+        if (role == OUTPUT && tensor->scope == scope)
+            tensor->is_output = true;
+        else if (role == OUTPUT)
+            tensor->is_captured = true;
         if (tensor->dtype == QDQI_UNKNOWN)
             tensor->dtype = declared_dtype(values[i]);
-    }
-    return QDQ_OK;
-}
-
-/* --- nested graphs -------------------------------------------------------- */
-
-static enum qdq_code index_nested(struct qdq_model *m, const Onnx__NodeProto *node,
-                                  struct qdq_error *err);
-
-/* Takes all names of a nested graph and marks the outer tensors that it may use. */
-static enum qdq_code
-index_nested_graph(struct qdq_model *m, const Onnx__GraphProto *g,
-                   struct qdq_error *err)
-{
-    for (size_t i = 0; i < g->n_initializer; i++)
-        if (!take_name(m, g->initializer[i]->name))
-            return qdqi_no_memory(err);
-    for (size_t i = 0; i < g->n_input; i++)
-        if (!take_name(m, g->input[i]->name))
-            return qdqi_no_memory(err);
-    for (size_t i = 0; i < g->n_output; i++) {
-        struct qdqi_tensor *outer =
-            g->output[i]->name ? qdqi_map_get(m->graph.tensors, g->output[i]->name)
-                               : NULL;
-        if (outer)
-            outer->is_captured = true;
-    }
-    for (size_t i = 0; i < g->n_node; i++) {
-        const Onnx__NodeProto *node = g->node[i];
-        if (!take_name(m, node->name))
-            return qdqi_no_memory(err);
-        for (size_t k = 0; k < node->n_input; k++) {
-            struct qdqi_tensor *outer = qdqi_map_get(m->graph.tensors, node->input[k]);
-            if (outer)
-                outer->is_captured = true;
-        }
-        for (size_t k = 0; k < node->n_output; k++)
-            if (!take_name(m, node->output[k]))
-                return qdqi_no_memory(err);
-        enum qdq_code code = index_nested(m, node, err);
-        if (code)
-            return code;
-    }
-    return QDQ_OK;
-}
-
-static enum qdq_code
-index_nested(struct qdq_model *m, const Onnx__NodeProto *node, struct qdq_error *err)
-{
-    for (size_t i = 0; i < node->n_attribute; i++) {
-        const Onnx__AttributeProto *a = node->attribute[i];
-        enum qdq_code code = a->g ? index_nested_graph(m, a->g, err) : QDQ_OK;
-        for (size_t k = 0; !code && k < a->n_graphs; k++)
-            code = index_nested_graph(m, a->graphs[k], err);
-        if (code)
-            return code;
     }
     return QDQ_OK;
 }
@@ -216,10 +196,10 @@ index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         if (!*p->output[k])
             continue;
         struct qdqi_tensor *tensor;
-        enum qdq_code code = get_tensor(m, p->output[k], &tensor, err);
+        enum qdq_code code = get_tensor(m, node->scope, p->output[k], &tensor, err);
         if (code)
             return code;
-        if (tensor->producer >= 0 || tensor->constant || tensor->is_input)
+        if (tensor->producer >= 0 || tensor->is_fixed || tensor->is_input)
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, p->output[k],
                                  "tensor '%s' is made twice", p->output[k]);
         tensor->producer = (int64_t)i;
@@ -250,6 +230,12 @@ add_use(struct qdq_model *m, struct qdqi_tensor *tensor, size_t node, int input,
     return QDQ_OK;
 }
 
+static bool
+is_made(const struct qdqi_tensor *tensor)
+{
+    return tensor && (tensor->producer >= 0 || tensor->is_fixed || tensor->is_input);
+}
+
 static enum qdq_code
 index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
 {
@@ -259,16 +245,20 @@ index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         if (!*p->input[k])
             continue;
         struct qdqi_tensor *tensor = qdqi_map_get(m->graph.tensors, p->input[k]);
-        if (!tensor || (tensor->producer < 0 && !tensor->constant && !tensor->is_input))
+        if (!is_made(tensor) ||
+            !qdqi_scope_sees(&m->graph, node->scope, tensor->scope)) {
+            if (m->graph.scopes[node->scope].is_opaque)
+                continue; /* whose rules nobody knows */
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NODE, node->name,
                                  "node '%s' uses tensor '%s', which nothing makes",
                                  node->name, p->input[k]);
+        }
         node->inputs[k] = tensor;
         enum qdq_code code = add_use(m, tensor, i, (int)k, err);
         if (code)
             return code;
     }
-    return index_nested(m, p, err);
+    return QDQ_OK;
 }
 
 /* A name that the file gives to one node or more. */
@@ -329,29 +319,23 @@ index_node_names(struct qdq_model *m, struct qdq_error *err)
     if (!given || !m->graph.by_name)
         return qdqi_no_memory(err);
     enum qdq_code code = collect_given_names(m, given, err);
-    for (size_t i = 0; i < m->graph.n_nodes && !code; i++)
-        code = name_node(m, &m->graph.nodes[i], i, given, err);
+    for (size_t s = 0; s < m->graph.n_scopes; s++) {
+        const struct qdqi_scope *scope = &m->graph.scopes[s];
+        for (size_t i = 0; i < scope->proto->n_node && !code; i++)
+            code = name_node(m, &m->graph.nodes[scope->nodes[i]], scope->nodes[i],
+                             given, err);
+    }
     return code;
 }
 
-enum qdq_code
-qdqi_graph_index(struct qdq_model *m, struct qdq_error *err)
+static enum qdq_code
+make_room(struct qdq_model *m, struct qdq_error *err)
 {
-    const Onnx__GraphProto *g = m->proto->graph;
     struct qdqi_graph *graph = &m->graph;
-    enum qdq_code code;
-    graph->n_nodes = g->n_node;
-    graph->nodes = qdqi_arena_array(m->arena, g->n_node, sizeof *graph->nodes);
-    graph->tensors = qdqi_map_new(m->arena);
-    graph->names = qdqi_map_new(m->arena);
-    if (!graph->nodes || !graph->tensors || !graph->names)
+    if (!(graph->tensors = qdqi_map_new(m->arena)))
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < g->n_node; i++) {
+    for (size_t i = 0; i < graph->n_nodes; i++) {
         struct qdqi_node *node = &graph->nodes[i];
-        node->proto = g->node[i];
-        if (!node->proto->op_type || !*node->proto->op_type)
-            return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
-                                 "node %zu has no operator", i);
         node->inputs =
             qdqi_arena_array(m->arena, node->proto->n_input, sizeof *node->inputs);
         node->outputs =
@@ -359,17 +343,30 @@ qdqi_graph_index(struct qdq_model *m, struct qdq_error *err)
         if (!node->inputs || !node->outputs)
             return qdqi_no_memory(err);
     }
-    if ((code = index_initializers(m, err)) ||
-        (code = index_values(m, g->input, g->n_input, true, false, err)) ||
-        (code = index_node_names(m, err)))
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_graph_index(struct qdq_model *m, struct qdq_error *err)
+{
+    struct qdqi_graph *graph = &m->graph;
+    enum qdq_code code;
+    if ((code = qdqi_scopes_index(m, err)) || (code = make_room(m, err)))
         return code;
-    for (size_t i = 0; i < g->n_node; i++)
+    for (size_t s = 0; s < graph->n_scopes; s++)
+        if ((code = index_initializers(m, s, err)) ||
+            (code = index_values(m, s, INPUT, err)))
+            return code;
+    if ((code = index_node_names(m, err)))
+        return code;
+    for (size_t i = 0; i < graph->n_nodes; i++)
         if ((code = index_outputs(m, i, err)))
             return code;
-    if ((code = index_values(m, g->value_info, g->n_value_info, false, false, err)) ||
-        (code = index_values(m, g->output, g->n_output, false, true, err)))
-        return code;
-    for (size_t i = 0; i < g->n_node; i++)
+    for (size_t s = 0; s < graph->n_scopes; s++)
+        if ((code = index_values(m, s, OTHER, err)) ||
+            (code = index_values(m, s, OUTPUT, err)))
+            return code;
+    for (size_t i = 0; i < graph->n_nodes; i++)
         if ((code = index_inputs(m, i, err)))
             return code;
     return QDQ_OK;

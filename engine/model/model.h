@@ -15,11 +15,11 @@
 #include "onnx.pb-c.h"
 #include "qdq/model.h"
 
-/* A use of a tensor: input `input` of node `node` of the main graph. */
+/* A use of a tensor: input `input` of node `node`, perhaps of a nested graph. */
 struct qdqi_use {
     size_t node;
     int input;
-    const struct qdqi_use *next; /* uses stand in file order */
+    const struct qdqi_use *next; /* in the order of the nodes */
 };
 
 /*
@@ -34,17 +34,18 @@ struct qdqi_view {
     const int64_t *strides; /* in elements, by axis; NULL: C order */
 };
 
-/* A value of the main graph. */
+/* A value of the main graph or of a nested one. */
 struct qdqi_tensor {
-    const char *name;
+    const char *name;                  /* no other value of the model has it */
+    size_t scope;                      /* the graph that it belongs to */
     const Onnx__TensorProto *constant; /* initializer or Constant's value, or NULL */
     struct qdqi_view view;             /* of a fixed tensor */
     int64_t producer;                  /* node index, -1 when none */
-    const struct qdqi_use *uses;
+    const struct qdqi_use *uses;       /* nested graphs' too */
     struct qdqi_use *last_use;
-    bool is_input, is_output; /* of the graph */
+    bool is_input, is_output; /* of its graph */
     bool is_overridable;      /* a constant that a caller may send another for */
-    bool is_captured;         /* used inside a nested graph */
+    bool is_captured;         /* as it is, an output of a graph nested in its own */
     bool is_fixed;            /* constant, or made of constants alone */
     bool is_shape;            /* made of shapes and constants alone, and not fixed */
     enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
@@ -56,14 +57,38 @@ struct qdqi_node {
     const char *rename; /* the name to write where the file's is a duplicate, or NULL */
     struct qdqi_tensor **inputs;  /* proto->n_input; NULL for an omitted input */
     struct qdqi_tensor **outputs; /* proto->n_output; NULL for an omitted output */
+    size_t scope, place;          /* the graph that it belongs to; where, there */
+    size_t body;                  /* the first graph that it owns; 0: none */
 };
 
+/*
+ * The main graph, or one nested in another: the body of an If, Loop or Scan, or an
+ * opaque one, of an operator that nothing is known about.
+ */
+struct qdqi_scope {
+    Onnx__GraphProto *proto;
+    size_t outer;            /* the graph that its owner belongs to; the main one: 0 */
+    int64_t owner;           /* node index; -1: the main graph */
+    size_t next;             /* the owner's next graph; 0: none */
+    size_t attribute, place; /* of the owner: which, and which of its graphs */
+    bool is_opaque;          /* what is inside is left alone */
+    size_t begin;            /* the first of its nodes and of those nested in it */
+    size_t *nodes;           /* indices of proto->n_node nodes, by place */
+};
+
+/*
+ * Nodes stand in the order of the file, which is one of computation, those of a nested
+ * graph before the node that owns it. So whatever a node reads is made before it.
+ */
 struct qdqi_graph {
-    size_t n_nodes;
-    struct qdqi_node *nodes;  /* file order */
-    struct qdqi_map *tensors; /* name -> struct qdqi_tensor */
-    struct qdqi_map *names;   /* every tensor and node name, nested graphs' too */
-    struct qdqi_map *by_name; /* reported node name -> struct qdqi_node */
+    size_t n_nodes; /* of all graphs */
+    struct qdqi_node *nodes;
+    size_t n_scopes;
+    struct qdqi_scope *scopes; /* 0: the main graph; each behind its outer one */
+    size_t n_listed;           /* of their lists of nodes, while these are made */
+    struct qdqi_map *tensors;  /* name -> struct qdqi_tensor, of all graphs */
+    struct qdqi_map *names;    /* every tensor and node name */
+    struct qdqi_map *by_name;  /* reported node name -> struct qdqi_node */
 };
 
 struct qdq_model {
@@ -92,6 +117,24 @@ const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
 int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
 /* Whether the node is this operator of ONNX's own domain. */
 bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
+
+/*
+ * scopes.c: lists the graphs and their nodes. What two graphs call alike gets another
+ * name in the later one, and nodes that stand before those that make what they read are
+ * put behind them: both in the messages. INVALID_MODEL where nodes wait for each other.
+ */
+enum qdq_code qdqi_scopes_index(struct qdq_model *model,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* order.c: puts the nodes of one graph in the order of computation, if they are not. */
+enum qdq_code qdqi_graph_order(struct qdq_model *model, Onnx__GraphProto *graph,
+                               bool *ret_changed, struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Whether nodes of graph `inner` see the tensors of graph `scope`. */
+bool qdqi_scope_sees(const struct qdqi_graph *graph, size_t inner, size_t scope);
+
+/* The node of graph `scope` in which `node` is, or which it is itself. */
+size_t qdqi_scope_lift(const struct qdqi_graph *graph, size_t node, size_t scope);
 
 /* graph.c: fills graph->… of an opened model. INVALID_MODEL names node and tensor. */
 enum qdq_code qdqi_graph_index(struct qdq_model *model,

@@ -81,14 +81,17 @@ parse(struct qdq_model *model, struct qdq_error *err)
 static enum qdq_code
 check_initializers(const struct qdq_model *model, struct qdq_error *err)
 {
-    const Onnx__GraphProto *graph = model->proto->graph;
-    for (size_t i = 0; i < graph->n_initializer; i++) {
-        struct qdqi_constant ignored;
-        struct qdq_error why = {0};
-        const Onnx__TensorProto *t = graph->initializer[i];
-        if (qdqi_stored_read(model, t, t->name ? t->name : "", &ignored, &why) ==
-            QDQ_INVALID_MODEL)
-            return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
+    for (size_t s = 0; s < model->graph.n_scopes; s++) {
+        const Onnx__GraphProto *graph = model->graph.scopes[s].proto;
+        for (size_t i = 0; i < graph->n_initializer; i++) {
+            struct qdqi_constant ignored;
+            struct qdq_error why = {0};
+            const Onnx__TensorProto *t = graph->initializer[i];
+            if (qdqi_stored_read(model, t, t->name ? t->name : "", &ignored, &why) ==
+                QDQ_INVALID_MODEL)
+                return qdq_error_set(err, why.code, why.kind, why.where, "%s",
+                                     why.text);
+        }
     }
     return QDQ_OK;
 }

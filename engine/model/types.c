@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types of the main graph's tensors, by the rows of tbl/types.h. */
+/* Element types of all tensors, by the rows of tbl/types.h. */
 #include "config.h"
 #include "model/model.h"
 
@@ -97,6 +97,80 @@ rule_of_output(const struct type_rule *rule, size_t output)
     return rule;
 }
 
+/* --- nested graphs -------------------------------------------------------- */
+
+/*
+ * What goes in and out of the body of a control flow operator, by place: the owner's
+ * input `inputs` is the body's `first`, its output 0 is the body's `outputs`.
+ */
+struct body_rule {
+    const char *op;
+    size_t inputs, first, outputs;
+};
+
+static const struct body_rule body_rules[] = {
+    {"If", SIZE_MAX, 0, 0},
+    {"Loop", 2, 2, 1}, /* trip count and condition; counter and condition */
+    {"Scan", 0, 0, 0}, /* from opset 9 on */
+};
+
+enum { OPSET_SCAN = 9 };
+
+static const struct body_rule *
+rule_of_body(const struct qdq_model *m, const struct qdqi_scope *scope)
+{
+    if (scope->owner < 0 || scope->is_opaque)
+        return NULL;
+    const Onnx__NodeProto *owner = m->graph.nodes[scope->owner].proto;
+    if (qdqi_node_is(owner, "Scan") && qdqi_model_opset(m->proto) < OPSET_SCAN)
+        return NULL;
+    for (size_t i = 0; i < sizeof body_rules / sizeof *body_rules; i++)
+        if (qdqi_node_is(owner, body_rules[i].op))
+            return &body_rules[i];
+    return NULL;
+}
+
+static struct qdqi_tensor *
+tensor_of(const struct qdq_model *m, const Onnx__ValueInfoProto *v)
+{
+    return v->name ? qdqi_map_get(m->graph.tensors, v->name) : NULL;
+}
+
+/* A body's inputs that the file says no type of have those of what goes in. */
+static void
+type_nested_inputs(const struct qdq_model *m, size_t s)
+{
+    const struct qdqi_scope *scope = &m->graph.scopes[s];
+    const struct body_rule *rule = rule_of_body(m, scope);
+    if (!rule)
+        return;
+    const struct qdqi_node *owner = &m->graph.nodes[scope->owner];
+    for (size_t i = rule->first; i < scope->proto->n_input; i++) {
+        struct qdqi_tensor *t = tensor_of(m, scope->proto->input[i]);
+        if (t && !known_dtype(t->dtype) && rule->inputs != SIZE_MAX)
+            t->dtype = input_dtype(owner, (int)(rule->inputs + i - rule->first));
+    }
+}
+
+/* The outputs of a node that owns bodies have the types of those of its bodies. */
+static void
+type_owner(const struct qdq_model *m, size_t i)
+{
+    const struct qdqi_node *node = &m->graph.nodes[i];
+    for (size_t s = node->body; s > 0; s = m->graph.scopes[s].next) {
+        const struct qdqi_scope *scope = &m->graph.scopes[s];
+        const struct body_rule *rule = rule_of_body(m, scope);
+        for (size_t k = 0; rule && k < node->proto->n_output; k++) {
+            size_t at = k + rule->outputs;
+            const struct qdqi_tensor *t = at < scope->proto->n_output
+                                              ? tensor_of(m, scope->proto->output[at])
+                                              : NULL;
+            if (t && node->outputs[k] && !known_dtype(node->outputs[k]->dtype))
+                node->outputs[k]->dtype = t->dtype;
+        }
+    }
+}
+
 enum qdq_code
 qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
 {
@@ -106,8 +180,12 @@ qdqi_graph_infer_types(struct qdq_model *m, struct qdq_error *err)
     for (size_t i = 0; i < N_RULES; i++)
         if (!qdqi_map_put(by_op, rules[i].op, (void *)(uintptr_t)&rules[i]))
             return qdqi_no_memory(err);
+    size_t scope = 0;
     for (size_t i = 0; i < m->graph.n_nodes; i++) {
         const struct qdqi_node *node = &m->graph.nodes[i];
+        while (scope < m->graph.n_scopes && m->graph.scopes[scope].begin <= i)
+            type_nested_inputs(m, scope++);
+        type_owner(m, i);
         if (!qdqi_is_onnx_domain(node->proto->domain))
             continue;
         const struct type_rule *rule = qdqi_map_get(by_op, node->proto->op_type);

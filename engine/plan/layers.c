@@ -103,7 +103,8 @@ bias_add_input(const struct qdqi_layers *layers, const struct qdqi_node *node)
     int i = qdqi_input_is_constant(node, 0) ? 1 : 0;
     int64_t source = source_of(layers, node->inputs[i]);
     if (source < 0 || !layers->classes[source] ||
-        layers->classes[source]->kind != QDQ_WEIGHTED)
+        layers->classes[source]->kind != QDQ_WEIGHTED ||
+        layers->model->graph.nodes[source].scope != node->scope)
         return -1;
     return i;
 }
@@ -191,6 +192,8 @@ qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,
     memset(passes, -1, n);
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_node *node = &model->graph.nodes[i];
+        if (model->graph.scopes[node->scope].is_opaque)
+            continue;
         layers->classes[i] = qdqi_class_of(rows, model, node);
         int input = passed_input(layers, node, layers->classes[i]);
         if (input >= 0 && (size_t)input < node->proto->n_input) {

@@ -16,7 +16,7 @@ struct qdqi_layers {
     const struct qdq_model *model;
     const struct qdqi_classes *rows;
     /* By node: */
-    const struct qdqi_class **classes; /* NULL: no support */
+    const struct qdqi_class **classes; /* NULL: no support, or in an opaque graph */
     const int8_t *passes;              /* the input that comes out as it is, or -1 */
     const int64_t *sources; /* of a node that passes on: whose data; -1: none's */
     const int *n_consumers; /* uses of the outputs by other layers; see below */
@@ -70,8 +70,8 @@ const struct qdqi_node *qdqi_layer_producer(const struct qdqi_layers *layers,
 
 /*
  * Calls `see` for every use of the node's outputs by another layer. How many these are
- * says n_consumers, which also counts 1 for an output of the graph and 1 for uses in
- * nested graphs.
+ * says n_consumers, which also counts 1 for an output of its graph and 1 for being, as
+ * it is, one of a nested graph.
  */
 void qdqi_layer_consumers(const struct qdqi_layers *layers,
                           const struct qdqi_node *node,

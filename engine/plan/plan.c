@@ -249,24 +249,21 @@ warn_float16(struct planner *p, struct qdq_error *err)
                      (long long)qdqi_model_opset(p->model->proto));
 }
 
+/* The bodies of ONNX's control flow are planned as all else is, others are opaque. */
 static enum qdq_code
 warn_nested(struct planner *p, struct qdq_error *err)
 {
-    for (size_t i = 0; i < p->model->graph.n_nodes; i++) {
-        const struct qdqi_node *node = &p->model->graph.nodes[i];
-        for (size_t k = 0; k < node->proto->n_attribute; k++) {
-            const Onnx__AttributeProto *a = node->proto->attribute[k];
-            if (!a->g && !a->n_graphs)
-                continue;
-            enum qdq_code code =
+    const struct qdqi_graph *graph = &p->model->graph;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < graph->n_nodes && !code; i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        if (node->body && graph->scopes[node->body].is_opaque &&
+            !graph->scopes[node->scope].is_opaque)
+            code =
                 qdqi_warn(&p->warnings, p->plan->arena, err, "nested_graph", node->name,
                           "nodes inside the nested graphs of this node are left alone");
-            if (code)
-                return code;
-            break;
-        }
     }
-    return QDQ_OK;
+    return code;
 }
 
 /* --- residual connections ------------------------------------------------- */

@@ -22,6 +22,13 @@ struct insertion {
     struct insertion *next;
 };
 
+/* An initializer of the edit; see place_initializers(). */
+struct added {
+    Onnx__TensorProto *tensor;
+    size_t scope; /* the graph that it goes to */
+    bool is_read;
+};
+
 /* How often a tensor of the source is read; kept from when it is first asked for. */
 struct usage {
     size_t left;
@@ -39,9 +46,10 @@ struct qdqi_edit {
     size_t n_dropped;          /* initializers and nodes */
     struct qdqi_bulks all_bulks;
     Onnx__NodeProto **changed;        /* by source node: its copy, or NULL */
-    struct insertion **first, **last; /* by place, n_nodes + 1 of them */
+    struct insertion **first, **last; /* by place: n_nodes + n_scopes of them */
     size_t n_added;
     struct list initializers, imports, metadata, bulks;
+    struct list *placed; /* by graph: the initializers that it gets */
     bool out_of_memory;
 };
 
@@ -94,8 +102,8 @@ qdqi_edit_new(const struct qdq_model *source, struct qdqi_arena *arena)
     e->replaced = qdqi_map_new(arena);
     e->dropped = grab(e, n, sizeof *e->dropped);
     e->changed = grab(e, n, sizeof *e->changed);
-    e->first = grab(e, n + 1, sizeof *e->first);
-    e->last = grab(e, n + 1, sizeof *e->last);
+    e->first = grab(e, n + source->graph.n_scopes, sizeof *e->first);
+    e->last = grab(e, n + source->graph.n_scopes, sizeof *e->last);
     return e->names && e->read && e->usages && e->replaced && !e->out_of_memory ? e
                                                                                 : NULL;
 }
@@ -120,6 +128,22 @@ qdqi_edit_name(struct qdqi_edit *e, const char *base, const char *suffix)
 }
 
 /* --- nodes ---------------------------------------------------------------- */
+
+size_t
+qdqi_edit_behind(const struct qdq_model *source, const struct qdqi_tensor *tensor)
+{
+    const struct qdqi_graph *graph = &source->graph;
+    const struct qdqi_scope *scope = &graph->scopes[tensor->scope];
+    size_t place = tensor->producer >= 0 ? graph->nodes[tensor->producer].place + 1 : 0;
+    return place < scope->proto->n_node ? scope->nodes[place]
+                                        : graph->n_nodes + tensor->scope;
+}
+
+size_t
+qdqi_edit_before_uses(const struct qdq_model *source, const struct qdqi_tensor *tensor)
+{
+    return qdqi_scope_lift(&source->graph, tensor->uses->node, tensor->scope);
+}
 
 static bool
 fill_node(struct qdqi_edit *e, Onnx__NodeProto *node, const char *op, const char *name,
@@ -246,7 +270,11 @@ add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype, size_t 
         memcpy(own, dims, rank * sizeof *own);
     t->dims = own;
     t->n_dims = rank;
-    append(e, &e->initializers, t);
+    struct added *added = grab(e, 1, sizeof *added);
+    if (!added)
+        return NULL;
+    added->tensor = t;
+    append(e, &e->initializers, added);
     return t;
 }
 
@@ -511,28 +539,113 @@ replace_initializers(struct qdqi_edit *e, Onnx__GraphProto *graph)
     graph->initializer = all;
 }
 
+/* The nodes of one graph of the source, with those added there. */
 static void
-merge_nodes(struct qdqi_edit *e, Onnx__GraphProto *graph)
+merge_nodes(struct qdqi_edit *e, size_t scope, Onnx__GraphProto *graph)
 {
-    size_t n = e->source->graph.n_nodes, filled = 0;
+    const struct qdqi_scope *from = &e->source->graph.scopes[scope];
+    size_t n = from->proto->n_node, end = e->source->graph.n_nodes + scope, filled = 0;
     Onnx__NodeProto **nodes = grab(e, n + e->n_added, sizeof *nodes);
     if (!nodes)
         return;
-    for (size_t i = 0; i <= n; i++) {
+    for (size_t place = 0; place <= n; place++) {
+        size_t i = place < n ? from->nodes[place] : end;
         for (const struct insertion *k = e->first[i]; k; k = k->next)
             nodes[filled++] = k->node;
-        if (i == n)
-            break;
-        if (e->dropped[i])
+        if (i == end || e->dropped[i])
             continue;
         const char *rename = e->source->graph.nodes[i].rename;
         Onnx__NodeProto *copy = rename ? change_node(e, i) : e->changed[i];
         if (copy && rename)
             copy->name = copy_text(e, rename);
-        nodes[filled++] = copy ? copy : e->source->proto->graph->node[i];
+        nodes[filled++] = copy ? copy : from->proto->node[place];
     }
     graph->node = nodes;
     graph->n_node = filled;
+}
+
+/* --- nested graphs -------------------------------------------------------- */
+
+/*
+ * An initializer belongs to the graph whose nodes read it, to the main one where nodes of
+ * several do.
+ */
+static void
+note_reader(struct qdqi_map *added, const Onnx__NodeProto *node, size_t scope)
+{
+    for (size_t i = 0; i < node->n_input; i++) {
+        struct added *a = node->input[i] ? qdqi_map_get(added, node->input[i]) : NULL;
+        if (!a)
+            continue;
+        a->scope = a->is_read && a->scope != scope ? 0 : scope;
+        a->is_read = true;
+    }
+}
+
+static void
+place_initializers(struct qdqi_edit *e)
+{
+    const struct qdqi_graph *graph = &e->source->graph;
+    struct qdqi_map *added = qdqi_map_new(e->arena);
+    bool ok = added && (e->placed = grab(e, graph->n_scopes, sizeof *e->placed));
+    for (size_t i = 0; ok && i < e->initializers.n; i++) {
+        struct added *a = e->initializers.rows[i];
+        ok = a->tensor->name && qdqi_map_put(added, a->tensor->name, a);
+    }
+    e->out_of_memory |= !ok;
+    for (size_t i = 0; ok && i < graph->n_nodes + graph->n_scopes; i++) {
+        size_t scope = i < graph->n_nodes ? graph->nodes[i].scope : i - graph->n_nodes;
+        for (const struct insertion *k = e->first[i]; k; k = k->next)
+            note_reader(added, k->node, scope);
+        if (i < graph->n_nodes && e->changed[i])
+            note_reader(added, e->changed[i], scope);
+    }
+    for (size_t i = 0; ok && i < e->initializers.n; i++) {
+        struct added *a = e->initializers.rows[i];
+        append(e, &e->placed[a->scope], a->tensor);
+    }
+}
+
+/* Makes the copy of a graph's owner own the copy of the graph. */
+static void
+set_graph(struct qdqi_edit *e, const struct qdqi_scope *scope, Onnx__GraphProto *graph)
+{
+    Onnx__NodeProto *owner = change_node(e, (size_t)scope->owner);
+    Onnx__AttributeProto **all =
+        owner ? grab(e, owner->n_attribute, sizeof *all) : NULL;
+    Onnx__AttributeProto *a = all ? grab(e, 1, sizeof *a) : NULL;
+    if (!a)
+        return;
+    memcpy(all, owner->attribute, owner->n_attribute * sizeof *all);
+    *a = *all[scope->attribute];
+    if (a->g == scope->proto) {
+        a->g = graph;
+    } else {
+        Onnx__GraphProto **graphs = grab(e, a->n_graphs, sizeof *graphs);
+        if (!graphs)
+            return;
+        memcpy(graphs, a->graphs, a->n_graphs * sizeof *graphs);
+        graphs[scope->place] = graph;
+        a->graphs = graphs;
+    }
+    all[scope->attribute] = a;
+    owner->attribute = all;
+}
+
+/* The copy of one graph; of those nested in it the copies are made already. */
+static Onnx__GraphProto *
+merge_graph(struct qdqi_edit *e, size_t scope)
+{
+    Onnx__GraphProto *graph = grab(e, 1, sizeof *graph);
+    if (!graph)
+        return NULL;
+    *graph = *e->source->graph.scopes[scope].proto;
+    merge_nodes(e, scope, graph);
+    replace_initializers(e, graph);
+    leave_out_dropped(e, graph);
+    graph->initializer = joined(e, graph->initializer, graph->n_initializer,
+                                &e->placed[scope], &graph->n_initializer);
+    return graph;
 }
 
 /*
@@ -608,22 +721,27 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
                  struct qdq_error *err)
 {
     Onnx__ModelProto *model = e ? grab(e, 1, sizeof *model) : NULL;
-    Onnx__GraphProto *graph = e ? grab(e, 1, sizeof *graph) : NULL;
-    if (!model || !graph)
+    if (!model)
         return qdqi_no_memory(err);
     *model = *e->source->proto;
-    *graph = *model->graph;
-    model->graph = graph;
-    merge_nodes(e, graph);
-    replace_initializers(e, graph);
+    place_initializers(e);
+    if (e->out_of_memory)
+        return qdqi_no_memory(err);
+    for (size_t s = e->source->graph.n_scopes; s-- > 0;) {
+        const struct qdqi_scope *scope = &e->source->graph.scopes[s];
+        Onnx__GraphProto *graph = merge_graph(e, s);
+        if (!graph)
+            return qdqi_no_memory(err);
+        if (s > 0 && !e->dropped[scope->owner])
+            set_graph(e, scope, graph);
+        else if (s == 0)
+            model->graph = graph;
+    }
     merge_bulks(e);
-    leave_out_dropped(e, graph);
-    graph->initializer = joined(e, graph->initializer, graph->n_initializer,
-                                &e->initializers, &graph->n_initializer);
     model->opset_import = joined(e, model->opset_import, model->n_opset_import,
                                  &e->imports, &model->n_opset_import);
     merge_metadata(e, model);
-    raise_ir_version(e, model, graph);
+    raise_ir_version(e, model, model->graph);
     if (e->out_of_memory)
         return qdqi_no_memory(err);
     *ret = model;

@@ -21,11 +21,21 @@ struct qdqi_edit *qdqi_edit_new(const struct qdq_model *source,
 const char *qdqi_edit_name(struct qdqi_edit *edit, const char *base,
                            const char *suffix);
 
-/* Where a new node goes: before node `at` of the source (at = n_nodes: at the end). New
-   nodes of one place keep the order in which they were added. */
+/*
+ * Where a new node goes: before node `at` of the source, in its graph; at the end of the
+ * main graph (at = n_nodes) or of another one (n_nodes + which). New nodes of one place
+ * keep the order in which they were added.
+ */
 Onnx__NodeProto *qdqi_edit_add_node(struct qdqi_edit *edit, size_t at, const char *op,
                                     const char *name, const char *const *inputs,
                                     size_t n_inputs, const char *output);
+/* The place of a node that reads the tensor as soon as it is there; and, in the graph
+   that has it, before the first node that reads it, nested graphs' among them. */
+size_t qdqi_edit_behind(const struct qdq_model *source,
+                        const struct qdqi_tensor *tensor);
+size_t qdqi_edit_before_uses(const struct qdq_model *source,
+                             const struct qdqi_tensor *tensor);
+
 void qdqi_edit_set_domain(Onnx__NodeProto *node, char *domain);
 void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char *name,
                        int64_t value);
@@ -33,6 +43,11 @@ void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char
 /* Makes input `i` of node `node` of the source read another tensor. */
 void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
                          const char *tensor);
+
+/*
+ * New initializers go to the graph whose nodes read them, to the main graph where those
+ * of several do.
+ */
 
 /* An initializer of raw bytes, which are borrowed: n elements, rank 0 when `scalar`. */
 void qdqi_edit_add_initializer(struct qdqi_edit *edit, const char *name,

@@ -94,8 +94,9 @@ add_integers(struct pairs *p, const struct qdqi_planned_weight *w, size_t i)
         return NULL;
     qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, w->axis < 0, zeros);
     const char *inputs[] = {integers, scale, zero};
-    Onnx__NodeProto *node = qdqi_edit_add_node(
-        e, w->tensor->uses->node, "DequantizeLinear", name, inputs, 3, output);
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(e, qdqi_edit_before_uses(p->source, w->tensor),
+                           "DequantizeLinear", name, inputs, 3, output);
     if (w->axis >= 0)
         qdqi_edit_add_int(e, node, "axis", w->axis);
     return output;
@@ -105,8 +106,9 @@ static enum qdq_code
 pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_tensor *t = p->plan->activations[i];
-    const char *output = add_pair(p, t->uses->node, t->name, p->plan->dtypes[i],
-                                  &p->scales->activations[i], 1, -1);
+    const char *output =
+        add_pair(p, qdqi_edit_before_uses(p->source, t), t->name, p->plan->dtypes[i],
+                 &p->scales->activations[i], 1, -1);
     if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
@@ -125,8 +127,9 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
     const char *output =
         p->scales->integers[i]
             ? add_integers(p, w, i)
-            : add_pair(p, w->tensor->uses->node, w->tensor->name, w->tensor->dtype,
-                       p->scales->weights[i], p->scales->n_weights[i], w->axis);
+            : add_pair(p, qdqi_edit_before_uses(p->source, w->tensor), w->tensor->name,
+                       w->tensor->dtype, p->scales->weights[i], p->scales->n_weights[i],
+                       w->axis);
     const char *key = weight_key(p->arena, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
@@ -205,7 +208,7 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
         const struct qdqi_tensor *t = plan->activations[i];
         const char *name = qdqi_edit_name(e, t->name, "_Observe");
         Onnx__NodeProto *node = qdqi_edit_add_node(
-            e, (size_t)(t->producer + 1), QDQI_OBSERVE, name, &t->name, 1, NULL);
+            e, qdqi_edit_behind(source, t), QDQI_OBSERVE, name, &t->name, 1, NULL);
         qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
         qdqi_edit_add_int(e, node, "slot", (int64_t)i);
     }

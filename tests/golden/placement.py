@@ -32,9 +32,31 @@ def plan_rows(plan):
             if row["quantized_inputs"] or row["weight_quantized"]}
 
 
+def nested(node):
+    """The graphs that a node owns."""
+    for a in node.attribute:
+        yield from [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs
+
+
+def all_graphs(graph):
+    """The graph and all that are nested in it."""
+    yield graph
+    for node in graph.node:
+        for inner in nested(node):
+            yield from all_graphs(inner)
+
+
+def all_nodes(graph):
+    """Its nodes in the order of computation, nested graphs' before their owner's."""
+    for node in graph.node:
+        for inner in nested(node):
+            yield from all_nodes(inner)
+        yield node
+
+
 def given_ranges(model):
-    names = [v.name for v in model.graph.input]
-    names += [name for node in model.graph.node for name in node.output if name]
+    names = [v.name for graph in all_graphs(model.graph) for v in graph.input]
+    names += [name for node in all_nodes(model.graph) for name in node.output if name]
     return {name: [-1, 3] for name in names}
 
 
@@ -75,15 +97,17 @@ class Placement:
 
     def __init__(self, model):
         self.graph = model.graph
-        self.makers = {name: n for n in model.graph.node for name in n.output}
-        self.constants = {t.name: t for t in model.graph.initializer}
+        self.nodes = list(all_nodes(model.graph))
+        self.makers = {name: n for n in self.nodes for name in n.output}
+        self.constants = {t.name: t for graph in all_graphs(model.graph)
+                          for t in graph.initializer}
         self.fixed = set(self.constants) | {""}  # and what is made of constants alone
-        for node in model.graph.node:
+        for node in self.nodes:
             if node.op_type == "Constant":
                 self.constants[node.output[0]] = attribute(node, "value")
             if node.op_type not in BOUNDARY and self.fixed.issuperset(node.input):
                 self.fixed.update(node.output)
-        self.pairs = [n for n in model.graph.node if n.op_type == "DequantizeLinear"]
+        self.pairs = [n for n in self.nodes if n.op_type == "DequantizeLinear"]
 
     def constant(self, name):
         return numpy_helper.to_array(self.constants[name])
@@ -115,7 +139,7 @@ class Placement:
 
     def rows(self):
         rows = {}
-        for node in self.graph.node:
+        for node in self.nodes:
             if node.op_type in BOUNDARY:
                 continue
             inputs, weight, axis = [], False, None

@@ -974,17 +974,6 @@ many_biases(struct builder *b)
     second_conv(b, input);
 }
 
-/* Waits for itself; such a model is opened all the same. */
-static void
-ring(struct builder *b)
-{
-    begin(b);
-    SKEWED(b, "w1", 0, 3, 3, 1);
-    builder_node(b, "Conv", "first", "r,w1", "h");
-    builder_node(b, "Relu", "relu", "h", "r");
-    builder_node(b, "Relu", "other", "x", "y");
-}
-
 static void
 nested(struct builder *b)
 {
@@ -1050,7 +1039,6 @@ static const struct {
      "the next layer's weight does not have its channels"},
     {"second operand", second_operand, "its output is no data of the next layer"},
     {"many biases", many_biases, "what is added is beyond the most that are followed"},
-    {"ring", ring, "its output is no data of the next layer"},
     {"nested graph", nested, "its output is used in a nested graph"},
 };
 
