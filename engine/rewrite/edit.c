@@ -142,7 +142,12 @@ qdqi_edit_behind(const struct qdq_model *source, const struct qdqi_tensor *tenso
 size_t
 qdqi_edit_before_uses(const struct qdq_model *source, const struct qdqi_tensor *tensor)
 {
-    return qdqi_scope_lift(&source->graph, tensor->uses->node, tensor->scope);
+    const struct qdqi_graph *graph = &source->graph;
+    size_t scope = graph->nodes[tensor->uses->node].scope;
+    for (const struct qdqi_use *use = tensor->uses; use; use = use->next)
+        while (!qdqi_scope_sees(graph, graph->nodes[use->node].scope, scope))
+            scope = graph->scopes[scope].outer;
+    return qdqi_scope_lift(graph, tensor->uses->node, scope);
 }
 
 static bool

@@ -29,8 +29,8 @@ const char *qdqi_edit_name(struct qdqi_edit *edit, const char *base,
 Onnx__NodeProto *qdqi_edit_add_node(struct qdqi_edit *edit, size_t at, const char *op,
                                     const char *name, const char *const *inputs,
                                     size_t n_inputs, const char *output);
-/* The place of a node that reads the tensor as soon as it is there; and, in the graph
-   that has it, before the first node that reads it, nested graphs' among them. */
+/* The place of a node that reads the tensor as soon as it is there; and before the first
+   that reads it, in the innermost graph that has all of these. */
 size_t qdqi_edit_behind(const struct qdq_model *source,
                         const struct qdqi_tensor *tensor);
 size_t qdqi_edit_before_uses(const struct qdq_model *source,
