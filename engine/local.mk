@@ -60,14 +60,17 @@ engine_libqdqi_la_SOURCES = \
 	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/derive.c engine/model/derive.h \
+	engine/model/external.c engine/model/external.h \
 	engine/model/fixed.c \
 	engine/model/graph.c \
 	engine/model/info.c \
+	engine/model/mapped.c engine/model/mapped.h \
 	engine/model/model.c engine/model/model.h \
 	engine/model/open.c \
 	engine/model/order.c \
 	engine/model/scopes.c \
 	engine/model/skeleton.c engine/model/skeleton.h \
+	engine/model/tensors.c engine/model/tensors.h \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \

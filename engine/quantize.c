@@ -52,7 +52,9 @@ count_evaluated(const struct qdqi_job *job)
 static enum qdq_code
 stage_load(struct qdqi_job *job, struct qdq_error *err)
 {
-    enum qdq_code code = qdq_model_open(job->work->model, &job->report->model, err);
+    const struct qdq_work *work = job->work;
+    enum qdq_code code = qdq_model_open_files(
+        work->model, work->external, work->n_external, &job->report->model, err);
     job->original = job->model = job->report->model;
     if (!code && job->work->dataset >= 0 &&
         job->work->spec->calibration.random_samples > 0)

@@ -121,7 +121,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
     r->device = "cpu";
     r->plan = &job->plan->view;
-    r->size_before = job->original->size;
+    r->size_before = qdqi_model_bytes(job->original);
     r->warnings = job->warnings.rows;
     r->n_warnings = job->warnings.n;
     if (!r->spec || (work->model_id && !r->model_id) ||

@@ -49,7 +49,7 @@ find_bytes(const struct qdq_model *m, const Onnx__TensorProto *t, const uint8_t 
 {
     const struct qdqi_bulk *bulk = tensor_bulk(m, t);
     if (bulk) {
-        *ret = m->map + bulk->offset;
+        *ret = m->files[bulk->file].map + bulk->offset;
         *ret_size = bulk->size;
         return bulk->field == 9 ||
                bulk->field == typed_field((enum qdqi_dtype)t->data_type);

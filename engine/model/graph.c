@@ -37,26 +37,9 @@ get_tensor(struct qdq_model *m, size_t scope, const char *name,
     return QDQ_OK;
 }
 
-static enum qdq_code
-check_not_external(const Onnx__TensorProto *t, const char *name, struct qdq_error *err)
-{
-    if (t->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
-        return QDQ_OK;
-    const char *location = "?";
-    for (size_t i = 0; i < t->n_external_data; i++)
-        if (t->external_data[i]->key && t->external_data[i]->value &&
-            strcmp(t->external_data[i]->key, "location") == 0)
-            location = t->external_data[i]->value;
-    return qdq_error_set(err, QDQ_EXTERNAL_MISSING, QDQ_AT_TENSOR, name,
-                         "tensor '%s' keeps its data in the file '%s', which was not "
-                         "sent",
-                         name, location);
-}
-
 /* Gives a tensor the elements that the file stores. */
-static enum qdq_code
-set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t,
-             struct qdq_error *err)
+static void
+set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t)
 {
     size_t n;
     tensor->constant = t;
@@ -64,7 +47,6 @@ set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t,
     tensor->dtype = (enum qdqi_dtype)t->data_type;
     if (qdqi_count_elements(t->dims, t->n_dims, &n))
         tensor->view = (struct qdqi_view){t, t->n_dims, t->dims, NULL};
-    return check_not_external(t, tensor->name, err);
 }
 
 /* --- values that nodes do not make ---------------------------------------- */
@@ -91,7 +73,7 @@ index_initializers(struct qdq_model *m, size_t scope, struct qdq_error *err)
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < g->n_initializer && !code; i++)
         if (!(code = index_initializer(m, scope, g->initializer[i], &tensor, err)))
-            code = set_constant(tensor, g->initializer[i], err);
+            set_constant(tensor, g->initializer[i]);
     for (size_t i = 0; i < g->n_sparse_initializer && !code; i++) {
         const Onnx__TensorProto *t = g->sparse_initializer[i]->values;
         if (!t || (code = index_initializer(m, scope, t, &tensor, err)))
@@ -176,8 +158,10 @@ index_constant(struct qdq_model *m, struct qdqi_node *node, struct qdq_error *er
         qdqi_node_attribute(node->proto, "sparse_value");
     if (qdqi_arena_exhausted(m->arena))
         return qdqi_no_memory(err);
-    if (value)
-        return set_constant(tensor, value, err);
+    if (value) {
+        set_constant(tensor, value);
+        return QDQ_OK;
+    }
     tensor->is_fixed = true;
     if (sparse && sparse->sparse_tensor && sparse->sparse_tensor->values)
         tensor->dtype = (enum qdqi_dtype)sparse->sparse_tensor->values->data_type;
@@ -207,11 +191,7 @@ index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
     }
     if (p->n_output != 1 || !node->outputs[0])
         return QDQ_OK;
-    if (qdqi_node_is(p, "Constant"))
-        return index_constant(m, node, err);
-    const Onnx__AttributeProto *value =
-        qdqi_node_is(p, "ConstantOfShape") ? qdqi_node_attribute(p, "value") : NULL;
-    return value && value->t ? check_not_external(value->t, p->output[0], err) : QDQ_OK;
+    return qdqi_node_is(p, "Constant") ? index_constant(m, node, err) : QDQ_OK;
 }
 
 static enum qdq_code

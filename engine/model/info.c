@@ -105,7 +105,9 @@ qdqi_model_fill_info(struct qdq_model *m, struct qdq_error *err)
     info->producer = m->proto->producer_name ? m->proto->producer_name : "";
     info->ir_version = m->proto->ir_version;
     info->opset = qdqi_model_opset(m->proto);
-    info->size = m->size;
+    info->size = m->files[0].size;
+    for (size_t i = 1; i < m->n_files; i++)
+        info->external_size += m->files[i].size;
     info->n_nodes = g->n_node;
     info->n_initializers = g->n_initializer;
     enum qdq_code code;

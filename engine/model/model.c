@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+uint64_t
+qdqi_model_bytes(const struct qdq_model *model)
+{
+    return model->info.size + model->info.external_size;
+}
+
 bool
 qdqi_is_onnx_domain(const char *domain)
 {

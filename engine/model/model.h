@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of struct qdq_model: the mapped file, the parsed skeleton, the graph's index.
+ * Inside of struct qdq_model: the mapped files, the parsed skeleton, the graph's index.
  *
  * Everything here is read-only after qdq_model_open() and may be shared by threads.
  * Whoever edits a model copies messages (rewrite/edit.c), never these.
@@ -11,6 +11,7 @@
 #include "base/dtype.h"
 #include "base/map.h"
 #include "base/warnings.h"
+#include "model/mapped.h"
 #include "model/skeleton.h"
 #include "onnx.pb-c.h"
 #include "qdq/model.h"
@@ -93,17 +94,22 @@ struct qdqi_graph {
 
 struct qdq_model {
     struct qdqi_arena *arena;
-    int fd;             /* its own duplicate, for copying file to file */
-    const uint8_t *map; /* the whole file */
-    size_t size;
-    struct qdqi_bulks bulks;
+    struct qdqi_mapped *files; /* [0]: the model's own; then, in their order, those sent
+                                  with it, of which some are not mapped */
+    size_t n_files;
+    const char *
+        *locations; /* by file that was sent: the location that it is, or NULL */
+    struct qdqi_bulks bulks; /* qdqi_bulk.file counts `files` */
     Onnx__ModelProto *proto; /* the skeleton; lives in the arena */
     struct qdqi_graph graph;
     struct qdq_model_info info;
-    bool is_derived;               /* file and mapping are the source's; derive.h */
+    bool is_derived;               /* its files are the source's; derive.h */
     struct qdq_model *base;        /* what it was made of, if that is its own */
     struct qdqi_warnings warnings; /* of the preparation; in the arena */
 };
+
+/* Bytes of all files that the model lies in. */
+uint64_t qdqi_model_bytes(const struct qdq_model *model);
 
 /* Version of ONNX's own operator set that the model imports, 0 when none. */
 int64_t qdqi_model_opset(const Onnx__ModelProto *proto);

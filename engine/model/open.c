@@ -4,13 +4,7 @@
 #include "model/model.h"
 
 #include "model/constant.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "model/external.h"
 
 static void *
 arena_alloc(void *arena, size_t size)
@@ -25,37 +19,44 @@ arena_free(void *arena, void *pointer)
     (void)pointer;
 }
 
+/* An empty model with room for its files. */
 static enum qdq_code
-map_file(int fd, struct qdq_model *model, struct qdq_error *err)
+model_new(size_t n_sent, struct qdq_model **ret, struct qdq_error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "fstat: %s",
-                             strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
-                             "the model is not a regular file");
-    if (st.st_size == 0)
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdq_model *m = arena ? qdqi_arena_alloc(arena, sizeof *m) : NULL;
+    if (m) {
+        m->arena = arena;
+        m->files = qdqi_arena_array(arena, n_sent + 1, sizeof *m->files);
+        m->locations = qdqi_arena_array(arena, n_sent, sizeof *m->locations);
+    }
+    if (!m || !m->files || !m->locations) {
+        qdqi_arena_free(&arena);
+        return qdqi_no_memory(err);
+    }
+    m->n_files = n_sent + 1;
+    for (size_t i = 0; i < m->n_files; i++)
+        m->files[i].fd = -1;
+    *ret = m;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+map_own_file(int fd, struct qdq_model *model, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_map_file(fd, "the model", &model->files[0], err);
+    if (!code && model->files[0].size == 0)
         return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_OFFSET, "0",
                              "the model is empty");
-    model->size = (size_t)st.st_size;
-    model->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (model->fd < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "dup: %s",
-                             strerror(errno));
-    void *map = mmap(NULL, model->size, PROT_READ, MAP_PRIVATE, model->fd, 0);
-    if (map == MAP_FAILED)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "mmap: %s",
-                             strerror(errno));
-    model->map = map;
-    return QDQ_OK;
+    return code;
 }
 
 static enum qdq_code
 parse(struct qdq_model *model, struct qdq_error *err)
 {
     struct qdqi_bytes skeleton;
-    enum qdq_code code = qdqi_skeleton_cut(model->map, model->size, model->arena,
+    const struct qdqi_mapped *file = &model->files[0];
+    enum qdq_code code = qdqi_skeleton_cut(file->map, file->size, model->arena,
                                            &skeleton, &model->bulks, err);
     if (code)
         return code;
@@ -97,18 +98,15 @@ check_initializers(const struct qdq_model *model, struct qdq_error *err)
 }
 
 enum qdq_code
-qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
+qdq_model_open_files(int fd, const struct qdq_external *files, size_t n,
+                     struct qdq_model **ret, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdq_model *model = arena ? qdqi_arena_alloc(arena, sizeof *model) : NULL;
-    if (!model) {
-        qdqi_arena_free(&arena);
-        return qdqi_no_memory(err);
-    }
-    model->arena = arena;
-    model->fd = -1;
-    enum qdq_code code;
-    if ((code = map_file(fd, model, err)) || (code = parse(model, err)) ||
+    struct qdq_model *model = NULL;
+    enum qdq_code code = model_new(n, &model, err);
+    if (code)
+        return code;
+    if ((code = map_own_file(fd, model, err)) || (code = parse(model, err)) ||
+        (code = qdqi_external_resolve(model, files, n, err)) ||
         (code = qdqi_graph_index(model, err)) ||
         (code = check_initializers(model, err)) ||
         (code = qdqi_graph_mark_fixed(model, err)) ||
@@ -121,6 +119,12 @@ qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
     return QDQ_OK;
 }
 
+enum qdq_code
+qdq_model_open(int fd, struct qdq_model **ret, struct qdq_error *err)
+{
+    return qdq_model_open_files(fd, NULL, 0, ret, err);
+}
+
 void
 qdq_model_free(struct qdq_model **model)
 {
@@ -128,12 +132,31 @@ qdq_model_free(struct qdq_model **model)
         return;
     struct qdq_model *m = *model;
     struct qdq_model *base = m->base;
-    if (m->map && !m->is_derived)
-        munmap((void *)(uintptr_t)m->map, m->size);
-    if (m->fd >= 0 && !m->is_derived)
-        close(m->fd);
+    for (size_t i = 0; i < m->n_files && !m->is_derived; i++)
+        qdqi_unmap(&m->files[i]);
     struct qdqi_arena *arena = m->arena; /* the model itself lies in it */
     qdqi_arena_free(&arena);
     qdq_model_free(&base);
     *model = NULL;
+}
+
+const char *
+qdq_model_location(const struct qdq_model *model, size_t i)
+{
+    return i + 1 < model->n_files ? model->locations[i] : NULL;
+}
+
+enum qdq_code
+qdq_model_locations(int fd, struct qdq_locations **ret, struct qdq_error *err)
+{
+    struct qdq_model *model = NULL;
+    enum qdq_code code = model_new(0, &model, err);
+    if (code)
+        return code;
+    if ((code = map_own_file(fd, model, err)) || (code = parse(model, err)) ||
+        (code = qdqi_external_list(model, ret, err)))
+        qdq_model_free(&model);
+    else
+        qdqi_unmap(&model->files[0]); /* the rest is the list's */
+    return code;
 }

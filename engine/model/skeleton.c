@@ -14,7 +14,6 @@
 
 enum {
     MAX_DEPTH = 100,          /* of nested messages; the parser recurses */
-    MIN_BULK = 128,           /* bytes; smaller tensors stay in the skeleton */
     MAX_SKELETON = 256 << 20, /* bytes */
     MAX_FIELDS = 16 << 20,    /* each costs the parser some memory */
 };
@@ -37,6 +36,7 @@ enum message {
     FUNCTION,
     INITIALIZER, /* a TensorProto in GraphProto.initializer of the main graph */
     TENSOR,      /* a TensorProto anywhere else */
+    ENTRY,       /* of a tensor's external_data */
     SPARSE,
     VALUE_INFO,
     TYPE,
@@ -75,8 +75,8 @@ static const uint8_t children[N_MESSAGES][N_FIELDS] = {
                    [23] = SPARSE},
     [FUNCTION] =
         {[7] = NODE, [9] = PLAIN, [11] = ATTRIBUTE, [12] = VALUE_INFO, [14] = PLAIN},
-    [INITIALIZER] = {[3] = PLAIN, [13] = PLAIN, [16] = PLAIN},
-    [TENSOR] = {[3] = PLAIN, [13] = PLAIN, [16] = PLAIN},
+    [INITIALIZER] = {[3] = PLAIN, [13] = ENTRY, [16] = PLAIN},
+    [TENSOR] = {[3] = PLAIN, [13] = ENTRY, [16] = PLAIN},
     [SPARSE] = {[1] = TENSOR, [2] = TENSOR},
     [VALUE_INFO] = {[2] = TYPE, [4] = PLAIN},
     [TYPE] = {[1] = TYPE_TENSOR,
@@ -307,6 +307,10 @@ walk_message(struct walk *w, enum message message, const uint8_t *p, const uint8
         if (++w->n_fields > MAX_FIELDS)
             return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                                  "the model has more than %d fields", MAX_FIELDS);
+        if (message == ENTRY && f.wire == WIRE_BYTES &&
+            memchr(f.payload, 0, (size_t)(f.end - f.payload))) /* the parser's end */
+            return damaged(w, f.start, "a NUL in what says where external data is",
+                           err);
         enum message child = child_of(message, &f, depth);
         if (child == GRAPH && message == MODEL) {
             if (seen_graph) /* protobuf would merge the two; nobody means that */
@@ -373,7 +377,7 @@ replace_by_reference(struct walk *w, enum message message, const struct field *f
     if (f->number == QDQI_BULK_FIELD)
         return damaged(w, f->start, "a field number that qdqd keeps for itself", err);
     if (f->wire != WIRE_BYTES || !is_data_field(f->number) ||
-        f->end - f->payload < MIN_BULK)
+        f->end - f->payload < QDQI_MIN_BULK)
         return QDQ_OK;
     size_t index = w->next_bulk++;
     *ret_replaced = true;

@@ -20,6 +20,9 @@
 /* The private field of TensorProto: a varint, the index of a bulk. */
 enum { QDQI_BULK_FIELD = 536870017 };
 
+/* Bytes; data of fewer stay in the skeleton. */
+enum { QDQI_MIN_BULK = 128 };
+
 struct qdqi_sink;
 
 /* Bytes that no file holds: they are made, `size` of their bulk, while a sink takes
@@ -36,7 +39,7 @@ struct qdqi_made {
 struct qdqi_bulk {
     uint64_t offset, size;
     uint32_t field; /* TensorProto's field: 9 raw_data, 4 float_data, … */
-    unsigned file;  /* which, where bulks of several models are together; else 0 */
+    unsigned file;  /* which of its model's files; 0: the model's own */
     const struct qdqi_made *made; /* NULL: from the file; else the offset is nothing */
 };
 

@@ -13,7 +13,7 @@ enum { BUFFER = 64 * 1024 };
 
 struct file_sink {
     struct qdqi_sink sink;
-    const struct qdq_model *source;
+    const struct qdqi_mapped *files; /* by qdqi_bulk.file */
     int fd;
     uint64_t offset; /* where the buffer will go */
     size_t used;
@@ -84,7 +84,7 @@ file_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error
     struct file_sink *f = (struct file_sink *)sink;
     if (bulk->made)
         return made_bulk(f, bulk, err);
-    const uint8_t *data = f->source->map + bulk->offset;
+    const uint8_t *data = f->files[bulk->file].map + bulk->offset;
     if (bulk->size < BUFFER)
         return file_bytes(sink, data, bulk->size, err);
     enum qdq_code code = flush(f, err);
@@ -92,7 +92,8 @@ file_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error
     uint64_t left = bulk->size;
     while (!code && left > 0) {
         loff_t to = (loff_t)f->offset;
-        ssize_t n = copy_file_range(f->source->fd, &from, f->fd, &to, left, 0);
+        ssize_t n =
+            copy_file_range(f->files[bulk->file].fd, &from, f->fd, &to, left, 0);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -124,7 +125,7 @@ qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edite
     if (code)
         goto out;
     f->sink = (struct qdqi_sink){file_bytes, file_bulk};
-    f->source = source;
+    f->files = source->files;
     f->fd = fd;
     if (ftruncate(fd, 0) < 0) {
         code = failed("truncating", err);
@@ -172,7 +173,7 @@ static enum qdq_code
 memory_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
     struct memory_sink *m = (struct memory_sink *)sink;
-    const uint8_t *file = m->model->files[bulk->file]->map;
+    const uint8_t *file = m->model->files[bulk->file].map;
     return memory_bytes(sink, file + bulk->offset, bulk->size, err);
 }
 

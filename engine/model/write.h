@@ -24,8 +24,8 @@ enum qdq_code qdqi_model_write(const struct qdq_model *source,
 /* A model to be run: messages whose bulks lie in the files of some open models. */
 struct qdqi_runnable {
     const Onnx__ModelProto *proto;
-    struct qdqi_bulks bulks;              /* none is made */
-    const struct qdq_model *const *files; /* by qdqi_bulk.file */
+    struct qdqi_bulks bulks;         /* none is made */
+    const struct qdqi_mapped *files; /* by qdqi_bulk.file */
     size_t n_files;
 };
 

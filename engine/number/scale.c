@@ -142,7 +142,7 @@ static enum qdq_code
 scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {
     size_t n = job->plan->view.n_weights;
-    struct budget budget = {MAX_FILLED_CHANNELS, job->model->size};
+    struct budget budget = {MAX_FILLED_CHANNELS, qdqi_model_bytes(job->model)};
     struct qdq_weight_report *weights =
         qdqi_arena_array(job->arena, n, sizeof *weights);
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);

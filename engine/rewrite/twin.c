@@ -450,9 +450,21 @@ join_bulks(struct joining *j)
     struct qdqi_bulk *rows = grab(j, f->n + q->n, sizeof *rows);
     for (size_t i = 0; rows && i < f->n + q->n; i++) {
         rows[i] = i < f->n ? f->rows[i] : q->rows[i - f->n];
-        rows[i].file = i >= f->n;
+        rows[i].file += i < f->n ? 0 : (unsigned)j->f->n_files;
     }
     return (struct qdqi_bulks){rows, f->n + q->n};
+}
+
+static const struct qdqi_mapped *
+join_files(struct joining *j)
+{
+    size_t n = j->f->n_files, more = j->q->n_files;
+    struct qdqi_mapped *files = grab(j, n + more, sizeof *files);
+    if (!files)
+        return NULL;
+    memcpy(files, j->f->files, n * sizeof *files);
+    memcpy(files + n, j->q->files, more * sizeof *files);
+    return files;
 }
 
 enum qdq_code
@@ -480,9 +492,9 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     join_values(&j);
     join_nodes(&j, tensors, n);
     join_imports(&j, model);
-    *ret = (struct qdqi_twin){.model = {.proto = model, .bulks = join_bulks(&j)},
-                              .files = {f, quantized}};
-    ret->model.files = ret->files;
-    ret->model.n_files = 2;
+    *ret = (struct qdqi_twin){.model = {.proto = model,
+                                        .bulks = join_bulks(&j),
+                                        .files = join_files(&j),
+                                        .n_files = f->n_files + quantized->n_files}};
     return qdqi_arena_exhausted(arena) ? qdqi_no_memory(err) : QDQ_OK;
 }

@@ -22,9 +22,8 @@
 #define QDQI_PASS "Pass"
 
 struct qdqi_twin {
-    struct qdqi_runnable
-        model; /* outputs: the float half's, then the quantized half's */
-    const struct qdq_model *files[2];
+    /* outputs: the float half's, then the quantized half's; so its files, too */
+    struct qdqi_runnable model;
 };
 
 /*

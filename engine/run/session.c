@@ -139,25 +139,31 @@ qdqi_runtime_version(const struct qdqi_runtime *r)
 
 /* --- opening -------------------------------------------------------------- */
 
-enum { MAX_FILES = 2 };
-
 /* The runtime reads weights where they are mapped. */
 static OrtStatus *
 add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOptions *o)
 {
-    char texts[MAX_FILES][QDQI_MAPPED_NAME], *files[MAX_FILES];
-    const char *names[MAX_FILES];
-    size_t sizes[MAX_FILES];
-    if (model->n_files > MAX_FILES)
-        return api->CreateStatus(ORT_INVALID_ARGUMENT, "too many files");
-    for (size_t i = 0; i < model->n_files; i++) {
-        qdqi_mapped_name(texts[i], (unsigned)i);
-        names[i] = texts[i];
-        files[i] = (char *)(uintptr_t)model->files[i]->map;
-        sizes[i] = model->files[i]->size;
+    struct qdqi_arena *arena = qdqi_arena_new();
+    if (!arena)
+        return api->CreateStatus(ORT_FAIL, "out of memory");
+    char **files = qdqi_arena_array(arena, model->n_files, sizeof *files);
+    const char **names = qdqi_arena_array(arena, model->n_files, sizeof *names);
+    size_t *sizes = qdqi_arena_array(arena, model->n_files, sizeof *sizes), n = 0;
+    for (size_t i = 0; files && names && sizes && i < model->n_files; i++) {
+        char *name = qdqi_arena_alloc(arena, QDQI_MAPPED_NAME);
+        if (!name || !model->files[i].map)
+            continue;
+        qdqi_mapped_name(name, (unsigned)i);
+        names[n] = name;
+        files[n] = (char *)(uintptr_t)model->files[i].map;
+        sizes[n++] = model->files[i].size;
     }
-    return api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes,
-                                                         model->n_files);
+    OrtStatus *status =
+        qdqi_arena_exhausted(arena)
+            ? api->CreateStatus(ORT_FAIL, "out of memory")
+            : api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, n);
+    qdqi_arena_free(&arena); /* the runtime has copies of the names */
+    return status;
 }
 
 static OrtStatus *
@@ -279,7 +285,8 @@ qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
                   struct qdq_error *err)
 {
-    const struct qdqi_runnable model = {proto, source->bulks, &source, 1};
+    const struct qdqi_runnable model = {proto, source->bulks, source->files,
+                                        source->n_files};
     return qdqi_session_load(runtime, &model, options, ret, err);
 }
 

@@ -114,6 +114,29 @@ builder_weight(struct builder *b, const char *name, size_t n, const int64_t *dim
     return t;
 }
 
+/* Makes a tensor's data external; offset and length are left out where they are NULL. */
+static inline void
+builder_external(struct builder *b, Onnx__TensorProto *t, const char *location,
+                 const char *offset, const char *length)
+{
+    const char *const rows[][2] = {
+        {"location", location}, {"offset", offset}, {"length", length}};
+    t->external_data = qdqi_arena_array(b->arena, 3, sizeof *t->external_data);
+    for (size_t i = 0; i < 3; i++) {
+        if (!rows[i][1])
+            continue;
+        Onnx__StringStringEntryProto *entry = qdqi_arena_alloc(b->arena, sizeof *entry);
+        onnx__string_string_entry_proto__init(entry);
+        entry->key = qdqi_arena_strdup(b->arena, rows[i][0]);
+        entry->value = qdqi_arena_strdup(b->arena, rows[i][1]);
+        t->external_data[t->n_external_data++] = entry;
+    }
+    t->has_data_location = 1;
+    t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    t->has_raw_data = 0;
+    t->n_float_data = t->n_int64_data = 0;
+}
+
 /* A tensor of n int64, of rank 1; as an initializer or for an attribute. */
 static inline Onnx__TensorProto *
 builder_ints_tensor(struct builder *b, size_t n, const int64_t *data)

@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_catalog \
 	tests/unit/test_engine_constant \
 	tests/unit/test_engine_equalize \
+	tests/unit/test_engine_external \
 	tests/unit/test_engine_fake \
 	tests/unit/test_engine_half \
 	tests/unit/test_engine_gates \
@@ -31,6 +32,7 @@ tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_observations_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_sandbox_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+tests_unit_test_engine_external_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 tests_unit_test_engine_twin_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
 

@@ -481,8 +481,7 @@ START_TEST(external_fill_is_an_error)
     builder_init(&b, 13);
     builder_ints_weight(&b, "s", 1, (const int64_t[]){4});
     Onnx__TensorProto *value = float_tensor(&b, 1, 1);
-    value->has_data_location = 1;
-    value->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+    builder_external(&b, value, "fill.bin", NULL, NULL);
     builder_tensor(&b, builder_node(&b, "ConstantOfShape", "n", "s", "v"), "value",
                    value);
     ck_assert_int_eq(builder_open(&b, &m, &err), QDQ_EXTERNAL_MISSING);

@@ -550,7 +550,8 @@ START_TEST(all_but_numbers_stays)
     b.nodes[4 - 1]->name = b.nodes[0]->name; /* a duplicate, reported with a suffix */
     struct result r = equalize(&b);
     ck_assert_uint_eq(r.source->graph.n_nodes, r.equalized->graph.n_nodes);
-    ck_assert_uint_eq(r.source->size + strlen("_1"), r.equalized->size);
+    ck_assert_uint_eq(r.source->files[0].size + strlen("_1"),
+                      r.equalized->files[0].size);
     for (size_t i = 0; i < r.source->graph.n_nodes; i++) {
         const struct qdqi_node *n = &r.source->graph.nodes[i];
         ck_assert_str_eq(n->name, r.equalized->graph.nodes[i].name);
@@ -568,8 +569,9 @@ START_TEST(the_same_every_time)
     large(&b);
     large(&b2);
     struct result r = equalize(&b), r2 = equalize(&b2);
-    ck_assert_uint_eq(r.equalized->size, r2.equalized->size);
-    ck_assert_mem_eq(r.equalized->map, r2.equalized->map, r.equalized->size);
+    ck_assert_uint_eq(r.equalized->files[0].size, r2.equalized->files[0].size);
+    ck_assert_mem_eq(r.equalized->files[0].map, r2.equalized->files[0].map,
+                     r.equalized->files[0].size);
     finish(&b, &r);
     finish(&b2, &r2);
 }

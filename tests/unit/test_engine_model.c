@@ -96,16 +96,7 @@ same_initializer(struct builder *b)
 static void
 external_weight(struct builder *b)
 {
-    static Onnx__StringStringEntryProto entry;
-    static Onnx__StringStringEntryProto *entries[] = {&entry};
-    onnx__string_string_entry_proto__init(&entry);
-    entry.key = qdqi_arena_strdup(b->arena, "location");
-    entry.value = qdqi_arena_strdup(b->arena, "weights.bin");
-    b->weights[0]->has_data_location = 1;
-    b->weights[0]->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-    b->weights[0]->external_data = entries;
-    b->weights[0]->n_external_data = 1;
-    b->weights[0]->has_raw_data = 0;
+    builder_external(b, b->weights[0], "weights.bin", NULL, NULL);
 }
 
 static const struct {

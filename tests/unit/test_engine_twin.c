@@ -278,7 +278,7 @@ check_bulk(const struct pair *p, const Onnx__TensorProto *t, unsigned file,
     ck_assert_int_ge(i, 0);
     ck_assert_uint_eq(bulks->rows[i].file, file);
     ck_assert_uint_eq(bulks->rows[i].size, n * sizeof *data);
-    const uint8_t *bytes = p->twin.model.files[file]->map + bulks->rows[i].offset;
+    const uint8_t *bytes = p->twin.model.files[file].map + bulks->rows[i].offset;
     ck_assert_mem_eq(bytes, data, n * sizeof *data);
 }
 

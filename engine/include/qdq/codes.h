@@ -21,6 +21,8 @@ QDQ_CODE(CASE_FAILED, "case_failed",
          "an insertion case cannot be loaded, failed, or went beyond its limits")
 QDQ_CODE(EXTERNAL_MISSING, "external_missing",
          "the model keeps data in a file that was not sent with it")
+QDQ_CODE(EXTERNAL_AMBIGUOUS, "external_ambiguous",
+         "more than one of the files sent with the model may be the one that it names")
 QDQ_CODE(EXISTING_QDQ, "existing_qdq",
          "the model has QuantizeLinear or DequantizeLinear nodes already")
 QDQ_CODE(NO_CALIBRATION, "no_calibration",

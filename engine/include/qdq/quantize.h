@@ -44,8 +44,10 @@ typedef bool (*qdq_progress_fn)(void *arg, const struct qdq_progress *progress);
 typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
 
 struct qdq_work {
-    int model;              /* descriptor of the model, a regular file */
-    const char *model_id;   /* written into the result's metadata; NULL: left out */
+    int model;            /* descriptor of the model, a regular file */
+    const char *model_id; /* written into the result's metadata; NULL: left out */
+    const struct qdq_external *external; /* files that the model may keep data in */
+    size_t n_external;
     int dataset;            /* descriptor of the calibration data, or -1 */
     const char *dataset_id; /* likewise */
     const struct qdq_spec *spec;
