@@ -24,8 +24,8 @@ from common import INSTALLED, machine, table
 SPEC = {"calibration": {"ranges": {"x": [-1, 1]}}, "evaluate": False}
 
 
-def small_model():
-    weight = np.random.default_rng(1).standard_normal((16, 16), np.float32)
+def small_model(seed=1):
+    weight = np.random.default_rng(seed).standard_normal((16, 16), np.float32)
     graph = helper.make_graph(
         [helper.make_node("Gemm", ["x", "w"], ["y"], "dense")], "small",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16])],

@@ -255,8 +255,11 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
             pthread_cond_signal(&jobs->work);
     }
     pthread_mutex_unlock(&jobs->lock);
-    if (!ok || known)
-        return ok;
+    /* A known one may be on its way to the disk, too. */
+    if (!ok || !store_sync(jobs->store, p))
+        return false;
+    if (known)
+        return true;
     memcpy(id, job.id, sizeof job.id);
     log_info(events[added], "job=%s", id);
     return true;
@@ -448,6 +451,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     if (ok && ended.was)
         tell_ended(jobs, id, &ended);
     pthread_mutex_unlock(&jobs->lock);
+    ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was)
         log_info("job_cancelled", "job=%s", id);
     if (!ok || ended.was || state == API_JOB_CANCELLED)
@@ -546,11 +550,17 @@ jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
     return unwanted;
 }
 
-/* The slot's job has left it: tells who waits, and the other lanes. */
+/*
+ * The slot's job has left it: tells who waits, when that is sure to last, and the other
+ * lanes.
+ */
 static void
 leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
-    char id[JOB_ID_SIZE];
+    struct api_problem problem = {0};
+    char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
+    if (!store_sync(jobs->store, &problem))
+        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
     pthread_mutex_lock(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
     remember_pace(jobs, slot);

@@ -164,6 +164,7 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
         if (!ok)
             drop_unneeded(library, file.id);
         pthread_mutex_unlock(&library->lock);
+        ok = ok && store_sync(library->store, p);
     }
     store_file_fini(&file);
     if (!ok || !store_file_get(library->store, kind, file.id, ret, p))

@@ -38,6 +38,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store_backup.c daemon/store_backup.h \
 	daemon/store_files.c daemon/store_inner.h \
 	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
+	daemon/store_sync.c \
 	daemon/sweep.c daemon/sweep.h \
 	daemon/worker.c daemon/worker.h
 

@@ -43,7 +43,7 @@ open_database(struct store *store, const char *path, struct api_problem *p)
             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
         sqlite3_busy_timeout(store->db, PATIENCE_MS) ||
         sqlite3_exec(store->db,
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
                      "PRAGMA trusted_schema = OFF",
                      NULL, NULL, NULL))
         return fail(store, p);
@@ -53,7 +53,7 @@ open_database(struct store *store, const char *path, struct api_problem *p)
         if (sqlite3_prepare_v3(store->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT,
                                &store->statements[i], NULL))
             return fail(store, p);
-    return true;
+    return store_log_open(store, path, p);
 }
 
 bool
@@ -63,6 +63,7 @@ store_open(const char *path, struct store **ret, struct api_problem *p)
     if (!store)
         return fail_memory(p);
     pthread_mutex_init(&store->lock, NULL);
+    store_log_init(&store->log);
     if (!open_database(store, path, p)) {
         store_close(&store);
         return false;
@@ -79,6 +80,7 @@ store_close(struct store **store)
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize((*store)->statements[i]);
     sqlite3_close((*store)->db);
+    store_log_fini(&(*store)->log);
     pthread_mutex_destroy(&(*store)->lock);
     free(*store);
     *store = NULL;
@@ -334,7 +336,7 @@ store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was
     if (ok)
         *ret_was = sqlite3_changes(store->db) == 1;
     pthread_mutex_unlock(&store->lock);
-    return ok;
+    return ok && store_sync(store, p);
 }
 
 static void
@@ -420,6 +422,7 @@ store_job_remove(struct store *store, const char *id, struct store_job *ret,
         ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
     }
     pthread_mutex_unlock(&store->lock);
+    ok = ok && store_sync(store, p);
     if (ok)
         *ret = job;
     else

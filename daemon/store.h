@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record: models, datasets and jobs in SQLite (WAL, synchronous=FULL), so what was
- * committed survives a power loss. The only door to sqlite3.h.
+ * The record: models, datasets and jobs in SQLite (WAL). The only door to sqlite3.h.
+ *
+ * What a call has written survives a power loss when it returns; but after
+ * store_file_add(), store_job_add() and store_job_end() that is so when store_sync() has
+ * returned, which is best called without a lock, so that threads share their syncs. What
+ * nobody was told need not survive: store_job_claim(), store_observations_use() and
+ * store_recover(). The log keeps the order, so nothing survives without what was written
+ * before it.
  *
  * Any thread may call; one lock inside makes each call one step. Every string of a row
  * that a call returns is owned by the row. Times are milliseconds since 1970 UTC.
@@ -50,6 +56,9 @@ struct store_job {
        it has, or whose error. */
     char *waits_for, *cached_from;
 };
+
+/* Waits until all that was written before this call is on the disk. */
+bool store_sync(struct store *store, struct api_problem *p);
 
 /* What tells whether a job was asked before: digests, and NULL where it is not to be
    found by this. Borrowed. */

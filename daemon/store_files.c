@@ -87,7 +87,7 @@ store_file_remove(struct store *store, enum store_kind kind, const char *id,
         ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                              "there is no such file");
     pthread_mutex_unlock(&store->lock);
-    return ok;
+    return ok && store_sync(store, p);
 }
 
 void
@@ -200,7 +200,7 @@ store_observations_put(struct store *store, const struct store_observations *row
     if (ok)
         *ret_stored = sqlite3_changes(store->db) == 1;
     pthread_mutex_unlock(&store->lock);
-    return ok;
+    return ok && store_sync(store, p);
 }
 
 bool
@@ -211,7 +211,7 @@ store_observations_forget(struct store *store, enum store_kind kind, const char 
     bind_file(store, OBSERVATIONS_FORGET, kind, id);
     bool ok = ask_blob(store, OBSERVATIONS_FORGET, ret, ret_any, p);
     pthread_mutex_unlock(&store->lock);
-    return ok;
+    return ok && store_sync(store, p);
 }
 
 bool
@@ -223,5 +223,5 @@ store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
     sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 2, rows);
     bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
     pthread_mutex_unlock(&store->lock);
-    return ok;
+    return ok && store_sync(store, p);
 }

@@ -6,6 +6,7 @@
 #include "store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,30 @@ enum statement {
     N_STATEMENTS
 };
 
+/* SQLite's log, and how much of it is on the disk; see store_sync.c. */
+struct store_log {
+    int fd;
+    atomic_uint_fast64_t
+        committed; /* transactions; counted with the store's lock held */
+    pthread_mutex_t lock;
+    pthread_cond_t synced_more;
+    /* guarded by lock: */
+    uint64_t synced, failed; /* up to which transaction; the last sync that failed */
+    bool busy;               /* somebody syncs */
+};
+
 struct store {
     sqlite3 *db;
     struct store_retention retention;
     pthread_mutex_t lock; /* guards db and its statements */
     sqlite3_stmt *statements[N_STATEMENTS];
+    struct store_log log;
 };
+
+void store_log_init(struct store_log *log);
+/* When the database at `path` has been opened and written to. */
+bool store_log_open(struct store *store, const char *path, struct api_problem *p);
+void store_log_fini(struct store_log *log);
 
 static inline bool
 fail(struct store *store, struct api_problem *p)

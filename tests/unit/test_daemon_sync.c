@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group commit: what is on the disk when a call returns, and how many share a sync. */
+#include "config.h"
+#include "store.h"
+#include "daemon.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define CLIENTS 16
+
+static struct store *store;
+static struct api_problem problem;
+static atomic_int syncs, failing;
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+/* A disk that takes 20 ms. */
+int
+__wrap_fdatasync(int fd)
+{
+    const struct timespec a_while = {0, 20 * 1000000};
+    nanosleep(&a_while, NULL);
+    if (atomic_fetch_sub(&failing, 1) > 0) {
+        errno = EIO;
+        return -1;
+    }
+    atomic_fetch_add(&syncs, 1);
+    return __real_fdatasync(fd);
+}
+
+static void
+set_up(void)
+{
+    scratch_make();
+    failing = 0;
+    ck_assert(store_open(scratch_path("db"), &store, &problem));
+    syncs = 0;
+}
+
+static void
+tear_down(void)
+{
+    store_close(&store);
+    scratch_remove();
+}
+
+static void
+add_file(const char *id)
+{
+    struct store_file file = {.created_at = 1};
+    struct api_problem p = {0};
+    bool is_new;
+    snprintf(file.id, sizeof file.id, "%s", id);
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &p));
+}
+
+static void
+add_job(const char *id)
+{
+    static char model[] = "m";
+    struct store_job job = {.created_at = 1, .model = model};
+    struct api_problem p = {0};
+    enum store_added added;
+    snprintf(job.id, sizeof job.id, "%s", id);
+    ck_assert(store_job_add(store, &job, &(struct store_asking){0}, &added, &p));
+}
+
+static void *
+send_one(void *arg)
+{
+    struct api_problem p = {0};
+    int before = syncs;
+    add_job(arg);
+    ck_assert(store_sync(store, &p));
+    ck_assert_int_gt(syncs, before);
+    return NULL;
+}
+
+START_TEST(shared)
+{
+    pthread_t threads[CLIENTS];
+    char ids[CLIENTS][8];
+    add_file("m");
+    for (int i = 0; i < CLIENTS; i++) {
+        snprintf(ids[i], sizeof ids[i], "j%d", i);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, send_one, ids[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(threads[i], NULL);
+    /* The first goes alone, perhaps a few on a busy machine. */
+    ck_assert_int_ge(syncs, 1);
+    ck_assert_int_le(syncs, CLIENTS / 2);
+}
+END_TEST
+
+START_TEST(no_more_than_needed)
+{
+    struct store_job job = {0};
+    bool any, was;
+    ck_assert(store_sync(store, &problem));
+    ck_assert_int_eq(syncs, 0);
+    add_file("m");
+    add_job("a");
+    ck_assert_int_eq(syncs, 0);
+    ck_assert(store_sync(store, &problem) && store_sync(store, &problem));
+    ck_assert_int_eq(syncs, 1);
+    /* Nobody is told of this one. */
+    ck_assert(store_job_claim(store, 1, &job, &any, &problem) && any);
+    store_job_fini(&job);
+    ck_assert_int_eq(syncs, 1);
+    /* These have done it when they return. */
+    ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
+    ck_assert_int_eq(syncs, 2);
+    add_file("other");
+    ck_assert(store_file_remove(store, STORE_MODEL, "other", &problem));
+    ck_assert_int_eq(syncs, 3);
+    ck_assert(!store_file_remove(store, STORE_MODEL, "other", &problem));
+    ck_assert_int_eq(syncs, 3);
+}
+END_TEST
+
+START_TEST(disk_fails)
+{
+    add_file("m");
+    failing = 1;
+    ck_assert(!store_sync(store, &problem));
+    ck_assert_int_eq(problem.code, API_IO);
+    ck_assert_int_eq(syncs, 0);
+    /* It is still to be done. */
+    problem = (struct api_problem){0};
+    ck_assert(store_sync(store, &problem));
+    ck_assert_int_eq(syncs, 1);
+}
+END_TEST
+
+static void *
+try_one(void *arg)
+{
+    struct api_problem p = {0};
+    bool *ok = arg;
+    *ok = store_sync(store, &p);
+    ck_assert(*ok != p.set);
+    return NULL;
+}
+
+/* All that shared the sync are told, and nobody waits for ever. */
+START_TEST(disk_fails_for_many)
+{
+    pthread_t threads[CLIENTS];
+    bool ok[CLIENTS];
+    int n = 0;
+    add_file("m");
+    failing = 1000;
+    for (int i = 0; i < CLIENTS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, try_one, &ok[i]), 0);
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(threads[i], NULL);
+        n += ok[i];
+    }
+    ck_assert_int_eq(n, 0);
+    failing = 0;
+}
+END_TEST
+
+/* The log is moved to the database from time to time, as without this. */
+START_TEST(log_stays_short)
+{
+    struct stat st;
+    char id[16];
+    for (int i = 0; i < 3000; i++) {
+        snprintf(id, sizeof id, "f%d", i);
+        add_file(id);
+    }
+    ck_assert_int_eq(stat(scratch_path("db-wal"), &st), 0);
+    ck_assert_int_lt(st.st_size, 6 << 20);
+    ck_assert(store_sync(store, &problem));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/sync");
+    TCase *t = tcase_create("sync");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, shared);
+    tcase_add_test(t, no_more_than_needed);
+    tcase_add_test(t, disk_fails);
+    tcase_add_test(t, disk_fails_for_many);
+    tcase_add_test(t, log_stays_short);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
