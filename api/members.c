@@ -152,6 +152,9 @@ static const struct member members[] = {
     {"/existing_qdq", STRING, CHOICE, NO_FIELD, NAMES("error", NULL, "keep", "strip"),
      0},
     {"/rules", OBJECT, FIXED, NO_FIELD, ONLY("{}"), 0},
+    {"/output", OBJECT, GROUP},
+    {"/output/external_data", STRING, CHOICE, FIELD(external_data),
+     NAMES("auto", "always", "never", NULL), 0},
     {"/on_unmatched", STRING, SWITCH, FIELD(unmatched_is_error),
      NAMES("warn", "error", NULL), 0},
 };

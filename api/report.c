@@ -70,7 +70,7 @@ char *
 api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *model)
 {
     json_t *summary = encode_summary(plan, plan->n_tensors + plan->n_weights,
-                                     model->size, json_null());
+                                     model->size + model->external_size, json_null());
     return api_json_dump(
         json_pack("{s:o, s:o, s:o}", "summary", summary, "layers",
                   api_json_list(plan->layers, plan->n_layers, encode_layer), "warnings",
@@ -332,11 +332,12 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:I, s:o, s:o}",
+            "s:o, s:o, s:I, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device),
-            "summary", encode_report_summary(report), "layers",
+            "summary", encode_report_summary(report), "external_bytes",
+            integer(report->external_bytes), "layers",
             api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),

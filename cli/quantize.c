@@ -141,6 +141,7 @@ run(struct quantization *q, struct api_problem *problem)
         .freeze = digest_frozen,
         .freeze_arg = q,
         .output = q->out.fd,
+        .output_data = -1,
         .observations = q->observed.fd,
         .progress = progress_tell,
         .progress_arg = &progress,

@@ -268,6 +268,7 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .freeze = freeze,
         .freeze_arg = frozen,
         .output = request->fds[MESSAGE_FD_OUTPUT],
+        .output_data = -1,
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
         .progress = tell_progress,
         .progress_arg = w,

@@ -191,8 +191,17 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
     if (code)
         return code;
     report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
-    return qdqi_model_write(job->model, &edited, job->work->output, &report->size_after,
-                            err);
+    const struct qdqi_target target = {
+        .fd = job->work->output,
+        .data = job->work->output_data,
+        .name = job->work->output_data_name,
+        .external = job->work->spec->external_data,
+    };
+    struct qdqi_written written = {0};
+    code = qdqi_model_write_result(job->model, &edited, &target, &written, err);
+    report->size_after = written.model + written.data;
+    report->external_bytes = written.data;
+    return code;
 }
 
 static enum qdq_code

@@ -159,7 +159,11 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     const struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.threads = job->engine->threads};
     enum qdq_code code;
-    if ((code = qdq_model_open(job->work->output, &e->quantized, err)) ||
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    if ((code = qdq_model_open_files(job->work->output, &data, split, &e->quantized,
+                                     err)) ||
         (code = try_twin(e, runtime, err)))
         return code;
     if (!e->twin || job->model->proto != job->original->proto)

@@ -13,6 +13,8 @@
 #include <string.h>
 
 enum {
+    MIN_EXTERNAL = 1024, /* bytes; as in the tools of the onnx package */
+    MIN_PAGE_ALIGNED = 1 << 20,
     MAX_DEPTH = 100,          /* of nested messages; the parser recurses */
     MAX_SKELETON = 256 << 20, /* bytes */
     MAX_FIELDS = 16 << 20,    /* each costs the parser some memory */
@@ -99,7 +101,7 @@ struct field {
 
 /* What stands in a field's place: some bytes, then perhaps a bulk. */
 struct piece {
-    uint8_t head[128];
+    uint8_t head[512]; /* a location of 255 bytes, and numbers */
     size_t head_size;
     const struct qdqi_bulk *bulk;
 };
@@ -117,6 +119,9 @@ struct walk {
     struct qdqi_bulk *bulks;
     size_t n_bulks, cap_bulks, next_bulk;
     enum qdqi_expand how;
+    struct qdqi_layout *layout;
+    unsigned inside; /* messages whose tensors stay as they are: functions, training,
+                        sparse ones; few readers look for external data there */
 };
 
 static enum qdq_code
@@ -218,6 +223,12 @@ child_of(enum message message, const struct field *field, unsigned depth)
     return child == TENSOR && main_graph ? INITIALIZER : child;
 }
 
+static bool
+keeps_its_tensors(enum message message)
+{
+    return message == FUNCTION || message == TRAINING || message == SPARSE;
+}
+
 static enum qdq_code
 put(struct walk *w, const void *data, size_t size, uint64_t *total,
     struct qdq_error *err)
@@ -261,8 +272,10 @@ walk_child(struct walk *w, enum message child, const struct field *f, unsigned d
     } else {
         code = push_size(w, err);
     }
+    w->inside += keeps_its_tensors(child);
     if (!code)
         code = walk_message(w, child, f->payload, f->end, depth + 1, &size, err);
+    w->inside -= keeps_its_tensors(child);
     if (code)
         return code;
     if (!w->sink) {
@@ -460,9 +473,9 @@ qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks)
 static size_t
 write_entry(uint8_t *to, const char *key, const char *value)
 {
-    size_t k = strlen(key), v = strlen(value), n = 0; /* every length is under 128 */
+    size_t k = strlen(key), v = strlen(value), n = 0; /* k is under 128 */
     n += write_tag(to + n, 13, WIRE_BYTES);
-    n += write_varint(to + n, 2 + k + 2 + v);
+    n += write_varint(to + n, 2 + k + 1 + varint_size(v) + v);
     n += write_tag(to + n, 1, WIRE_BYTES);
     n += write_varint(to + n, k);
     memcpy(to + n, key, k);
@@ -480,12 +493,11 @@ qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file)
 }
 
 static void
-write_external(struct piece *ret, const struct qdqi_bulk *bulk)
+write_external(struct piece *ret, const char *location, uint64_t at, uint64_t size)
 {
-    char location[QDQI_MAPPED_NAME], offset[24], length[24];
-    qdqi_mapped_name(location, bulk->file);
-    snprintf(offset, sizeof offset, "%llu", (unsigned long long)bulk->offset);
-    snprintf(length, sizeof length, "%llu", (unsigned long long)bulk->size);
+    char offset[24], length[24];
+    snprintf(offset, sizeof offset, "%llu", (unsigned long long)at);
+    snprintf(length, sizeof length, "%llu", (unsigned long long)size);
     uint8_t *p = ret->head;
     p += write_entry(p, "location", location);
     p += write_entry(p, "offset", offset);
@@ -502,6 +514,33 @@ is_raw_form(uint32_t field)
     return field == 4 || field == 9 || field == 10;
 }
 
+/* Where the data is instead, if it is to be external. */
+static bool
+place_elsewhere(struct walk *w, enum message message, const struct qdqi_bulk *bulk,
+                struct piece *ret)
+{
+    char mapped[QDQI_MAPPED_NAME];
+    size_t i = (size_t)(bulk - w->bulks);
+    if (!is_raw_form(bulk->field) || w->inside)
+        return false;
+    if (w->how == QDQI_MAPPED && message == INITIALIZER && !bulk->made) {
+        qdqi_mapped_name(mapped, bulk->file);
+        write_external(ret, mapped, bulk->offset, bulk->size);
+        return true;
+    }
+    if (w->how != QDQI_EXTERNAL || bulk->size < MIN_EXTERNAL)
+        return false;
+    struct qdqi_layout *l = w->layout;
+    if (l->offsets[i] == QDQI_NOT_PLACED) {
+        uint64_t align = bulk->size < MIN_PAGE_ALIGNED ? 64 : 4096;
+        l->offsets[i] = (l->size + align - 1) / align * align;
+        l->size = l->offsets[i] + bulk->size;
+        l->order[l->n++] = i;
+    }
+    write_external(ret, l->location, l->offsets[i], bulk->size);
+    return true;
+}
+
 static enum qdq_code
 replace_by_bulk(struct walk *w, enum message message, const struct field *f,
                 bool *ret_replaced, struct piece *ret, struct qdq_error *err)
@@ -514,11 +553,8 @@ replace_by_bulk(struct walk *w, enum message message, const struct field *f,
                              "a tensor names data that is not there");
     const struct qdqi_bulk *bulk = &w->bulks[i];
     *ret_replaced = true;
-    if (w->how == QDQI_EXTERNAL && message == INITIALIZER && !bulk->made &&
-        is_raw_form(bulk->field)) {
-        write_external(ret, bulk);
+    if (place_elsewhere(w, message, bulk, ret))
         return QDQ_OK;
-    }
     ret->head_size = write_tag(ret->head, bulk->field, WIRE_BYTES);
     ret->head_size += write_varint(ret->head + ret->head_size, bulk->size);
     ret->bulk = bulk;
@@ -526,16 +562,32 @@ replace_by_bulk(struct walk *w, enum message message, const struct field *f,
 }
 
 enum qdq_code
-qdqi_skeleton_expand(const struct qdqi_bytes *skeleton, const struct qdqi_bulks *bulks,
-                     enum qdqi_expand how, struct qdqi_sink *sink,
-                     struct qdq_error *err)
+qdqi_skeleton_measure(const struct qdqi_bytes *skeleton, const struct qdqi_bulks *bulks,
+                      uint64_t *ret, struct qdq_error *err)
 {
     struct walk w = {.base = skeleton->data,
                      .size = skeleton->size,
                      .replace = replace_by_bulk,
                      .bulks = bulks->rows,
                      .n_bulks = bulks->n,
-                     .how = how};
+                     .how = QDQI_INLINE};
+    enum qdq_code code = walk_model(&w, NULL, ret, err);
+    free(w.sizes);
+    return code;
+}
+
+enum qdq_code
+qdqi_skeleton_expand(const struct qdqi_bytes *skeleton, const struct qdqi_bulks *bulks,
+                     enum qdqi_expand how, struct qdqi_layout *layout,
+                     struct qdqi_sink *sink, struct qdq_error *err)
+{
+    struct walk w = {.base = skeleton->data,
+                     .size = skeleton->size,
+                     .replace = replace_by_bulk,
+                     .bulks = bulks->rows,
+                     .n_bulks = bulks->n,
+                     .how = how,
+                     .layout = layout};
     uint64_t size = 0;
     enum qdq_code code = walk_model(&w, NULL, &size, err);
     if (!code)

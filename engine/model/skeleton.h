@@ -67,20 +67,42 @@ struct qdqi_sink {
                           struct qdq_error *err);
 };
 
-/* What an expanded model does with the bulk of an initializer of the main graph. */
+/* What an expanded model does with its bulks. */
 enum qdqi_expand {
-    QDQI_INLINE,  /* the bytes come back, as in the file */
-    QDQI_EXTERNAL /* those of the file, in a raw form: external data of
-                     qdqi_mapped_name() */
+    QDQI_INLINE, /* the bytes come back, as in the file */
+    QDQI_MAPPED, /* those of initializers of the main graph, where they lie in a file in a
+                    raw form, become external data of qdqi_mapped_name() */
+    QDQI_EXTERNAL /* those that are not small become external data of one new file */
 };
 
-/* The location that QDQI_EXTERNAL names: file `file` of the bulks, as a whole. */
+/* The location that QDQI_MAPPED names: file `file` of the bulks, as a whole. */
 enum { QDQI_MAPPED_NAME = 24 };
 void qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file);
 
+/*
+ * Where QDQI_EXTERNAL wants the bulks in the new file, filled in by the expansion: in
+ * the order of the model, aligned as ONNX advises (mmap of the large ones).
+ */
+struct qdqi_layout {
+    const char *location; /* at most QDQI_MAX_LOCATION bytes */
+    uint64_t *offsets;    /* by bulk; QDQI_NOT_PLACED: in the model itself */
+    size_t *order;        /* bulks that were placed, by offset; room for all */
+    size_t n;
+    uint64_t size; /* up to the end of the last */
+};
+
+enum { QDQI_MAX_LOCATION = 255 };
+#define QDQI_NOT_PLACED UINT64_MAX
+
+/* Bytes of the model with everything inline. */
+enum qdq_code qdqi_skeleton_measure(const struct qdqi_bytes *skeleton,
+                                    const struct qdqi_bulks *bulks, uint64_t *ret,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* `layout` is for QDQI_EXTERNAL, its offsets QDQI_NOT_PLACED; else NULL. */
 enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,
-                                   struct qdqi_sink *sink,
+                                   struct qdqi_layout *layout, struct qdqi_sink *sink,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Room for the payload of a private field: a varint of 64 bits. */

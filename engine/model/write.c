@@ -115,6 +115,46 @@ pack(const Onnx__ModelProto *proto, struct qdqi_bytes *ret, struct qdq_error *er
     return QDQ_OK;
 }
 
+/* Begins to write a file anew. */
+static enum qdq_code
+begin(struct file_sink *f, const struct qdq_model *source, int fd,
+      struct qdq_error *err)
+{
+    f->sink = (struct qdqi_sink){file_bytes, file_bulk};
+    f->files = source->files;
+    f->fd = fd;
+    f->offset = 0;
+    return ftruncate(fd, 0) < 0 ? failed("truncating", err) : QDQ_OK;
+}
+
+/* The bulks that were placed outside; between them the file has holes. */
+static enum qdq_code
+write_data(struct file_sink *f, const struct qdqi_bulks *bulks,
+           const struct qdqi_layout *layout, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < layout->n && !code; i++) {
+        if ((code = flush(f, err)))
+            break;
+        f->offset = layout->offsets[layout->order[i]];
+        code = file_bulk(&f->sink, &bulks->rows[layout->order[i]], err);
+    }
+    return code ? code : flush(f, err);
+}
+
+static enum qdq_code
+write_single(struct file_sink *f, const struct qdqi_bytes *skeleton,
+             const struct qdqi_bulks *bulks, uint64_t *ret_size, struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdqi_skeleton_expand(skeleton, bulks, QDQI_INLINE, NULL, &f->sink, err);
+    if (!code)
+        code = flush(f, err);
+    if (!code)
+        *ret_size = f->offset;
+    return code;
+}
+
 enum qdq_code
 qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edited,
                  int fd, uint64_t *ret_size, struct qdq_error *err)
@@ -122,20 +162,104 @@ qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edite
     struct qdqi_bytes skeleton = {0};
     struct file_sink *f = calloc(1, sizeof *f);
     enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
-    if (code)
-        goto out;
-    f->sink = (struct qdqi_sink){file_bytes, file_bulk};
-    f->files = source->files;
-    f->fd = fd;
-    if (ftruncate(fd, 0) < 0) {
-        code = failed("truncating", err);
-        goto out;
-    }
-    code = qdqi_skeleton_expand(&skeleton, &edited->bulks, QDQI_INLINE, &f->sink, err);
     if (!code)
-        code = flush(f, err);
+        code = begin(f, source, fd, err);
     if (!code)
-        *ret_size = f->offset;
+        code = write_single(f, &skeleton, &edited->bulks, ret_size, err);
+    free(skeleton.data);
+    free(f);
+    return code;
+}
+
+/* --- a result ------------------------------------------------------------- */
+
+#define MAX_SINGLE UINT64_C(2147483647) /* bytes of a protobuf message */
+#define AUTO_SINGLE UINT64_C(1500000000)
+#define POINTER "/output/external_data"
+
+/* Whether data go to a second file. */
+static enum qdq_code
+choose_form(const struct qdqi_target *target, uint64_t single, bool *ret,
+            struct qdq_error *err)
+{
+    *ret = target->external == QDQ_EXTERNAL_ALWAYS ||
+           (target->external == QDQ_EXTERNAL_AUTO &&
+            single > (target->data < 0 ? MAX_SINGLE : AUTO_SINGLE));
+    if (target->external == QDQ_EXTERNAL_NEVER && single > MAX_SINGLE)
+        return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER, POINTER,
+                             "the result has %llu bytes, one file holds at most %llu, "
+                             "and external data was ruled out",
+                             (unsigned long long)single,
+                             (unsigned long long)MAX_SINGLE);
+    if (*ret && target->data < 0)
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, POINTER,
+                             "a result of %llu bytes with external data cannot be "
+                             "handed out here: it has one file",
+                             (unsigned long long)single);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+check_name(const char *name, struct qdq_error *err)
+{
+    if (name && *name && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
+        strcmp(name, "..") != 0 && strlen(name) <= QDQI_MAX_LOCATION)
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                         "'%s' cannot be the name of a data file", name ? name : "");
+}
+
+static enum qdq_code
+write_double(struct file_sink *f, const struct qdq_model *source,
+             const struct qdqi_bytes *skeleton, const struct qdqi_bulks *bulks,
+             const struct qdqi_target *target, struct qdqi_written *ret,
+             struct qdq_error *err)
+{
+    struct qdqi_layout layout = {.location = target->name,
+                                 .offsets = calloc(bulks->n + 1, sizeof(uint64_t)),
+                                 .order = calloc(bulks->n + 1, sizeof(size_t))};
+    enum qdq_code code = layout.offsets && layout.order ? check_name(target->name, err)
+                                                        : qdqi_no_memory(err);
+    for (size_t i = 0; i < bulks->n && !code; i++)
+        layout.offsets[i] = QDQI_NOT_PLACED;
+    if (code ||
+        (code = qdqi_skeleton_expand(skeleton, bulks, QDQI_EXTERNAL, &layout, &f->sink,
+                                     err)) ||
+        (code = flush(f, err)))
+        goto out;
+    *ret = (struct qdqi_written){f->offset, layout.size};
+    if (ret->model > MAX_SINGLE)
+        code = qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
+                             "the result without its external data has %llu bytes: "
+                             "tensors in functions, or in a form that is not raw",
+                             (unsigned long long)ret->model);
+    if (!code && !(code = begin(f, source, target->data, err)))
+        code = write_data(f, bulks, &layout, err);
+out:
+    free(layout.offsets);
+    free(layout.order);
+    return code;
+}
+
+enum qdq_code
+qdqi_model_write_result(const struct qdq_model *source,
+                        const struct qdqi_edited *edited,
+                        const struct qdqi_target *target, struct qdqi_written *ret,
+                        struct qdq_error *err)
+{
+    struct qdqi_bytes skeleton = {0};
+    struct file_sink *f = calloc(1, sizeof *f);
+    uint64_t single = 0;
+    bool split = false;
+    enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
+    if (!code)
+        code = qdqi_skeleton_measure(&skeleton, &edited->bulks, &single, err);
+    if (code || (code = choose_form(target, single, &split, err)) ||
+        (code = begin(f, source, target->fd, err)))
+        goto out;
+    *ret = (struct qdqi_written){0};
+    code = split ? write_double(f, source, &skeleton, &edited->bulks, target, ret, err)
+                 : write_single(f, &skeleton, &edited->bulks, &ret->model, err);
 out:
     free(skeleton.data);
     free(f);
@@ -185,8 +309,8 @@ qdqi_model_to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
     struct qdqi_bytes skeleton = {0};
     enum qdq_code code = pack(model->proto, &skeleton, err);
     if (!code)
-        code =
-            qdqi_skeleton_expand(&skeleton, &model->bulks, QDQI_EXTERNAL, &m.sink, err);
+        code = qdqi_skeleton_expand(&skeleton, &model->bulks, QDQI_MAPPED, NULL,
+                                    &m.sink, err);
     free(skeleton.data);
     if (code)
         free(m.bytes.data);

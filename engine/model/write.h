@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's messages back into bytes; bulks are copied from the source's file. */
+/* A model's messages back into bytes; bulks are copied from the source's files. */
 #ifndef QDQI_WRITE_H
 #define QDQI_WRITE_H
 
 #include "model/model.h"
+#include "qdq/spec.h"
 
 /* An edited copy of a model, and the bulks that its tensors name: the source's, then
    those that the edit made. */
@@ -20,6 +21,26 @@ enum qdq_code qdqi_model_write(const struct qdq_model *source,
                                const struct qdqi_edited *edited, int fd,
                                uint64_t *ret_size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Where a result goes, and how. */
+struct qdqi_target {
+    int fd;
+    int data;         /* a second file, or -1: none may be written */
+    const char *name; /* of that file, as the model is to say it */
+    enum qdq_external_data external;
+};
+
+struct qdqi_written {
+    uint64_t model, data; /* bytes; no data: nothing lies outside */
+};
+
+/* The same in one file or two. INVALID_SPEC, UNSUPPORTED where the size allows no other
+   answer; IO, NO_MEMORY. */
+enum qdq_code qdqi_model_write_result(const struct qdq_model *source,
+                                      const struct qdqi_edited *edited,
+                                      const struct qdqi_target *target,
+                                      struct qdqi_written *ret,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* A model to be run: messages whose bulks lie in the files of some open models. */
 struct qdqi_runnable {

@@ -19,6 +19,7 @@ quantize(int model, const struct qdq_spec *spec, struct qdq_report **ret,
     struct qdq_work work = {.model = model,
                             .model_id = "sha256:00",
                             .dataset = -1,
+                            .output_data = -1,
                             .observations = -1,
                             .spec = spec,
                             .output = memfd_create("result", MFD_CLOEXEC)};

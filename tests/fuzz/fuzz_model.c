@@ -80,6 +80,7 @@ quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
     spec->equalize = true;
     const struct qdq_work work = {.model = model,
                                   .dataset = -1,
+                                  .output_data = -1,
                                   .observations = -1,
                                   .spec = spec,
                                   .output = memfd_create("result", MFD_CLOEXEC)};

@@ -28,6 +28,7 @@ quantize_with(int model, const struct qdq_spec *wanted, struct qdq_model **ret,
     struct qdq_work work = {.model = model,
                             .model_id = "sha256:00",
                             .dataset = -1,
+                            .output_data = -1,
                             .observations = -1,
                             .spec = &spec,
                             .output = memfd_create("result", MFD_CLOEXEC)};

@@ -157,6 +157,7 @@ make_report(const struct qdq_spec *spec)
         .qdq_pairs = 3,
         .size_before = 1000,
         .size_after = 400,
+        .external_bytes = 123,
         .n_tensors = 1,
         .n_weights = 2,
         .n_outputs = 2,
@@ -207,7 +208,8 @@ START_TEST(test_report)
         "\"initializers\":2},\"calibration\":{\"id\":\"sha256:bb\",\"samples\":256,"
         "\"inferences\":0,\"reused\":27},"
         "\"device\":\"cpu\",\"summary\":" SUMMARY_JSON(
-            "400") ",\"layers\":" LAYERS_JSON ",\"tensors\":[{\"name\":\"input\","
+            "400") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
+                   ",\"tensors\":[{\"name\":\"input\","
                    "\"min\":-0.5,\"max\":1.0,\"scale\":"
                    "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","
                    "\"samples\":256}],"

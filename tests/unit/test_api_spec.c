@@ -25,6 +25,10 @@ static const char *const accepted[] = {
     "{\"opset\":\"keep\"}",
     "{\"existing_qdq\":\"error\",\"on_unmatched\":\"error\"}",
     "{\"on_unmatched\":\"warn\"}",
+    "{\"output\":{}}",
+    "{\"output\":{\"external_data\":\"auto\"}}",
+    "{\"output\":{\"external_data\":\"always\"}}",
+    "{\"output\":{\"external_data\":\"never\"}}",
     "{\"evaluate\":true}",
     "{\"evaluate\":false}",
     "{\"evaluate\":{}}",
@@ -90,7 +94,8 @@ START_TEST(test_defaults)
         "\"auto\",\"equalize\":"
         "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
         "\"layers\":[],\"mode\":\"full\","
-        "\"on_unmatched\":\"error\",\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
+        "\"on_unmatched\":\"error\",\"output\":{\"external_data\":\"auto\"},"
+        "\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
         "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
         "}");
 }
@@ -103,8 +108,11 @@ START_TEST(test_values)
         "\"dq\",\"method\":\"mse\"},\"calibration\":"
         "{\"max_samples\":64.0,\"batch\":8,\"method\":\"percentile\",\"percentile\":99."
         "5,\"ranges\":{\"z\":[-1,2],\"a\":[0,0.5]}},"
-        "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\",\"equalize\":true}");
+        "\"evaluate\":{\"samples\":3},\"on_unmatched\":\"warn\",\"equalize\":true,"
+        "\"output\":{"
+        "\"external_data\":\"never\"}}");
     const struct qdq_spec *s = api_spec_get(spec);
+    ck_assert_int_eq(s->external_data, QDQ_EXTERNAL_NEVER);
     ck_assert_int_eq(s->device, QDQ_DEVICE_CPU);
     ck_assert_int_eq(s->weight_granularity, QDQ_PER_TENSOR);
     ck_assert_int_eq(s->weight_storage, QDQ_STORE_DQ);
@@ -334,6 +342,11 @@ static const struct refused_spec refused[] = {
             "/search/max_float_layers", "from 0 to"),
     INVALID("{\"search\":{\"min_sqnr_db\":30,\"samples\":0}}", "/search/samples",
             "from 1 to"),
+    INVALID("{\"output\":{\"external_data\":true}}", "/output/external_data", "string"),
+    INVALID("{\"output\":{\"external_data\":\"yes\"}}", "/output/external_data",
+            "never"),
+    INVALID("{\"output\":{\"external\":\"always\"}}", "/output/external", "external"),
+    INVALID("{\"output\":\"always\"}", "/output", "object"),
     LATER("{\"opset\":13}", "/opset"),
     LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
     LATER("{\"rules\":{\"T22\":false}}", "/rules"),

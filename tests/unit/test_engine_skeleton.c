@@ -60,7 +60,7 @@ START_TEST(expanding_gives_the_file_back)
     ck_assert_uint_gt(cut, size / 10 * 9);
     struct collected c = {{collect_bytes, collect_bulk}, file, malloc(size), 0};
     ck_assert_int_eq(
-        qdqi_skeleton_expand(&skeleton, &bulks, QDQI_INLINE, &c.sink, &err), 0);
+        qdqi_skeleton_expand(&skeleton, &bulks, QDQI_INLINE, NULL, &c.sink, &err), 0);
     ck_assert_uint_eq(c.size, size);
     ck_assert_int_eq(memcmp(c.data, file, size), 0);
     free(c.data);

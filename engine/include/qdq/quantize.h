@@ -55,6 +55,13 @@ struct qdq_work {
     void *freeze_arg;
     int output; /* writable and readable regular file; truncated first */
     /*
+     * A second one for the result's external data, or -1: a result that needs it is an
+     * error then, INVALID_SPEC or UNSUPPORTED. It is touched only where it is needed,
+     * which the report's external_bytes says.
+     */
+    int output_data;
+    const char *output_data_name; /* the name that the model gives it: no path */
+    /*
      * A regular file, readable and writable, or -1. What an earlier calibration left in
      * it is not observed again; then it holds that and what was observed anew. A file
      * that is empty, damaged or of another identity is overwritten. It is used where
@@ -103,9 +110,9 @@ QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
 #define QDQ_OBSERVATIONS_MAGIC "QDQOBS1\n"
 
 /*
- * Quantizes. On success the output file holds the whole model (not synced) and *ret the
+ * Quantizes. On success the output files hold the whole model (not synced) and *ret the
  * report, whose `missed` says whether the model is what spec.accept asks for: one that
- * is not is not to be handed on. On failure the output file's contents are undefined and *ret is untouched.
+ * is not is not to be handed on. On failure the output files' contents are undefined and *ret is untouched.
  */
 QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,
                                    const struct qdq_work *work, struct qdq_report **ret,

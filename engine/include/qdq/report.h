@@ -111,7 +111,8 @@ struct qdq_report {
     const char *device; /* "cpu" */
     const struct qdq_plan_view *plan;
     size_t qdq_pairs;
-    uint64_t size_before, size_after;
+    uint64_t size_before, size_after; /* bytes of the model and of its external data */
+    uint64_t external_bytes;          /* of the result's data file; 0: it has none */
     size_t n_tensors, n_weights, n_outputs, n_timings, n_warnings;
     const struct qdq_tensor_report *tensors;
     const struct qdq_weight_report *weights;

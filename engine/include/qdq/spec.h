@@ -132,6 +132,13 @@ struct qdq_search {
 
 enum { QDQ_NO_LIMIT = -1 };
 
+/* Whether the result's weights lie in a file of their own. */
+enum qdq_external_data {
+    QDQ_EXTERNAL_AUTO,   /* where one file would have more than 1.5 GB */
+    QDQ_EXTERNAL_ALWAYS, /* all that are not small */
+    QDQ_EXTERNAL_NEVER   /* over 2 GB an error: no ONNX file holds more */
+};
+
 struct qdq_spec {
     enum qdq_mode mode;
     enum qdq_target target;
@@ -152,7 +159,8 @@ struct qdq_spec {
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     struct qdq_search search;
-    bool unmatched_is_error; /* on_unmatched: error */
+    enum qdq_external_data external_data; /* of the result: output.external_data */
+    bool unmatched_is_error;              /* on_unmatched: error */
 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
