@@ -13,7 +13,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/report.h api/report.c api/markdown.c api/info.c \
 	api/include/api/route.h api/include/api/routes.h api/route.c \
 	api/include/api/spec.h api/spec.c api/members.h api/members.c api/values.c \
-	api/accept.c api/cases.c api/data.c api/layers.c api/ranges.c api/support.c api/whatif.c \
+	api/accept.c api/cases.c api/data.c api/layers.c api/ranges.c api/rules.c api/support.c api/whatif.c \
 	api/json.h api/include/api/utf8.h api/json.c
 
 # The contract as a string literal: line by line, with what C would read escaped.

@@ -151,7 +151,7 @@ static const struct member members[] = {
     {"/opset", STRING | INTEGER, CHOICE, NO_FIELD, NAMES("auto", "keep", NULL), 0},
     {"/existing_qdq", STRING, CHOICE, NO_FIELD, NAMES("error", NULL, "keep", "strip"),
      0},
-    {"/rules", OBJECT, FIXED, NO_FIELD, ONLY("{}"), 0},
+    {"/rules", OBJECT, api_read_rules, api_write_rules, NO_FIELD, NULL, 0},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE, FIELD(external_data),
      NAMES("auto", "always", "never", NULL), 0},

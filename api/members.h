@@ -177,6 +177,10 @@ bool api_read_layers(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_layers(const void *spec, const struct member *m);
 bool api_read_cases(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_cases(const void *spec, const struct member *m);
+/* Placement rules, and whether all that are named are the target's. */
+bool api_read_rules(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_rules(const void *spec, const struct member *m);
+bool api_check_rules(struct reader *r);
 bool api_read_support(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_support(const void *spec, const struct member *m);
 

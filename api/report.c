@@ -31,28 +31,43 @@ encode_int(const void *items, size_t i)
     return json_integer(((const int *)items)[i]);
 }
 
+/* The ids of a set of rules. */
+static json_t *
+encode_rules(uint64_t set)
+{
+    json_t *ids = json_array();
+    for (size_t i = 0; ids && qdq_rule(i); i++)
+        if ((set >> i & 1) &&
+            json_array_append_new(ids, json_string(qdq_rule(i)->id)) != 0) {
+            json_decref(ids);
+            ids = NULL;
+        }
+    return ids;
+}
+
 static json_t *
 encode_layer(const void *items, size_t i)
 {
     const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
     bool weight = layer->weight_input >= 0;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", api_json_text(layer->name), "op",
-        api_json_text(layer->op), "class", api_json_text(layer->cls),
+        "{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "name", api_json_text(layer->name),
+        "op", api_json_text(layer->op), "class", api_json_text(layer->cls),
         "quantized_inputs",
         api_json_list(layer->quantized_inputs, layer->n_inputs, encode_int),
         "weight_quantized", weight, "weight_axis",
         index_or_null(weight ? layer->weight_axis : -1), "reason",
-        api_json_text(layer->reason));
+        api_json_text(layer->reason), "rules", encode_rules(layer->rules));
 }
 
 static json_t *
 encode_warning(const void *items, size_t i)
 {
     const struct qdq_warning *warning = (const struct qdq_warning *)items + i;
-    return json_pack("{s:o, s:o, s:o}", "code", api_json_text(warning->code), "detail",
-                     api_json_text(warning->detail), "node",
-                     api_json_text(warning->node));
+    return json_pack("{s:o, s:o, s:o, s:o}", "code", api_json_text(warning->code),
+                     "detail", api_json_text(warning->detail), "node",
+                     api_json_text(warning->node), "rule",
+                     api_json_text(warning->rule));
 }
 
 /* size_after is null as long as nothing was written. */

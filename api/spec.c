@@ -266,7 +266,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
     if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
         !api_check_accept(&reader) || !api_check_percentile(&reader) ||
-        !api_check_random(&reader))
+        !api_check_random(&reader) || !api_check_rules(&reader))
         goto out;
     *ret = spec;
     spec = NULL;

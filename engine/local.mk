@@ -13,6 +13,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/prepare.h \
 	engine/include/qdq/quantize.h \
 	engine/include/qdq/report.h \
+	engine/include/qdq/rules.h \
 	engine/include/qdq/spec.h \
 	engine/include/qdq/stages.h \
 	engine/include/qdq/words.h
@@ -89,7 +90,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/layers.c engine/plan/layers.h \
+	engine/plan/lint.c engine/plan/lint.h \
+	engine/plan/parts.c engine/plan/parts.h \
 	engine/plan/plan.c engine/plan/plan.h \
+	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
@@ -116,6 +120,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/dtypes.h \
 	engine/tbl/formats.h \
 	engine/tbl/layers.h \
+	engine/tbl/lints.h \
+	engine/tbl/rules.h \
 	engine/tbl/types.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \
 	engine/whatif/refine.c \

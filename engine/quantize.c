@@ -160,6 +160,8 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
         const struct qdq_warning *w = &job->plan->view.warnings[i];
         code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
                          w->detail);
+        if (!code)
+            job->warnings.rows[job->warnings.n - 1].rule = w->rule;
     }
     if (code || (code = make_samples(job, err)))
         return code;

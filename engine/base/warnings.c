@@ -28,6 +28,6 @@ qdqi_warn(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *e
     const char *where = node ? qdqi_arena_strdup(arena, node) : NULL;
     if (!detail || (node && !where))
         return qdqi_no_memory(err);
-    w->rows[w->n++] = (struct qdq_warning){code, detail, where};
+    w->rows[w->n++] = (struct qdq_warning){code, detail, where, NULL};
     return QDQ_OK;
 }

@@ -94,7 +94,8 @@ static void
 warn(struct qdqi_feed *feed, const char *code, const char *node, const char *detail)
 {
     if (detail) /* a warning that found no memory is not worth the work */
-        feed->warnings[feed->n_warnings++] = (struct qdq_warning){code, detail, node};
+        feed->warnings[feed->n_warnings++] =
+            (struct qdq_warning){code, detail, node, NULL};
 }
 
 /* The type of an input; the array's where the model does not say. */

@@ -8,6 +8,7 @@
 #include "qdq/dataset.h"
 #include "qdq/spec.h"
 #include "qdq/prepare.h"
+#include "qdq/rules.h"
 #include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"

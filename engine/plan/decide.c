@@ -5,7 +5,9 @@
  */
 #include "config.h"
 #include "model/constant.h"
-#include "plan/planner.h"
+#include "plan/rules.h"
+
+#include <string.h>
 
 /* What is wanted of a layer, by its entry or by default. */
 struct wish {
@@ -27,7 +29,7 @@ wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
     bool on = cls->state == QDQI_ON;
     return (struct wish){.input = on && cls->support.quantize_input,
                          .weight = on && cls->support.quantize_weight,
-                         .reason = on ? "default" : "off by default"};
+                         .reason = on ? "default" : QDQI_OFF_BY_DEFAULT};
 }
 
 /* NULL when the layer's weight can be quantized, else why not. */
@@ -54,6 +56,15 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     return NULL;
 }
 
+/* Whether a layer's weight has a scale for each channel where it has channels. */
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls)
+{
+    bool transposed = strcmp(cls->support.op, "ConvTranspose") == 0 &&
+                      strcmp(cls->support.source, "library") == 0;
+    return p->per_channel && (!transposed || qdqi_rule_is_on(p->spec, QDQI_RULE_T3));
+}
+
 /* Gives the layer its weight. Returns why it cannot have one, or NULL. */
 static const char *
 take_weight(const struct planner *p, const struct qdqi_class *cls,
@@ -66,7 +77,7 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
     if (why)
         return why;
     qdqi_tensor_dims(node->inputs[w], &dims, &rank);
-    int axis = p->per_channel ? cls->axis(cls, node, w, rank) : -1;
+    int axis = is_per_channel(p, cls) ? cls->axis(cls, node, w, rank) : -1;
     if (axis == QDQI_BAD_AXIS)
         return "weight lacks the channel axis of its layer support";
     layer->weight_input = w;
@@ -127,6 +138,10 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
     const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
         why = take_weight(p, cls, node, layer);
+    if (why && qdqi_rule_is_on(p->spec, QDQI_RULE_T26))
+        layer->rules = qdqi_rule_bit(QDQI_RULE_T26);
+    else if (why && wish->input)
+        why = NULL;
     if (!why)
         why = take_inputs(p, cls, node, wish, inputs, layer);
     if (why) {
@@ -207,8 +222,10 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
     if (!inputs)
         return qdqi_no_memory(err);
     const char *why = take_layer(p, cls, node, &wish, inputs, layer);
-    if (!why)
+    if (!why) {
+        qdqi_rules_apply(p, layer);
         return QDQ_OK;
+    }
     layer->reason = why;
     return warn_left_alone(p, layer, &wish, why, err);
 }

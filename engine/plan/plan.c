@@ -12,7 +12,8 @@
 #include "cases/catalog.h"
 #include "data/inputs.h"
 #include "evaluate/gates.h"
-#include "plan/planner.h"
+#include "plan/lint.h"
+#include "plan/rules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,27 +23,47 @@
  */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13 };
 
+#define RESIDUAL_CASE "residual"
+
 /* --- who decides ---------------------------------------------------------- */
+
+static enum qdq_code
+run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
+         size_t *n_entries, struct qdq_error *err)
+{
+    struct qdq_layer_entry *entries = NULL;
+    size_t n = 0;
+    enum qdq_code code = qdqi_case_run(p->catalog, p->graph, p->spec, use, pointer,
+                                       p->plan->arena, &entries, &n, err);
+    if (!code)
+        code = qdqi_select_case(&p->selection, use->name, pointer, entries, n, err);
+    *n_entries += n;
+    return code;
+}
+
+/* Rule T11 is a case that is run before those of the spec. */
+static enum qdq_code
+run_residual(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_case_use residual = {.name = RESIDUAL_CASE};
+    size_t n = 0;
+    if (p->spec->mode != QDQ_MODE_FULL || !qdqi_rule_is_on(p->spec, QDQI_RULE_T11))
+        return QDQ_OK;
+    return run_case(p, &residual, "/rules/T11", &n, err);
+}
 
 /* Runs the spec's cases in turn; counts what they returned. */
 static enum qdq_code
 run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = p->plan->arena;
     *ret_entries = 0;
     for (size_t i = 0; i < p->spec->n_cases; i++) {
-        const struct qdq_case_use *use = &p->spec->cases[i];
-        const char *pointer = qdqi_arena_printf(arena, "/cases/%zu", i);
-        struct qdq_layer_entry *entries = NULL;
-        size_t n = 0;
-        enum qdq_code code = pointer ? qdqi_case_run(p->catalog, p->graph, p->spec, use,
-                                                     pointer, arena, &entries, &n, err)
-                                     : qdqi_no_memory(err);
-        if (!code)
-            code = qdqi_select_case(&p->selection, use->name, pointer, entries, n, err);
+        const char *pointer = qdqi_arena_printf(p->plan->arena, "/cases/%zu", i);
+        enum qdq_code code =
+            pointer ? run_case(p, &p->spec->cases[i], pointer, ret_entries, err)
+                    : qdqi_no_memory(err);
         if (code)
             return code;
-        *ret_entries += n;
     }
     return QDQ_OK;
 }
@@ -81,11 +102,12 @@ select_entries(struct planner *p, struct qdq_error *err)
     enum qdq_code code;
     if ((code = qdqi_classes_new(operators, n_operators, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
+        (code = qdqi_parts_new(p->graph, arena, &p->parts, err)) ||
         (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||
         (code = qdqi_select_spec(&p->selection, p->spec, err)) ||
-        (code = run_cases(p, &n_from_cases, err)))
+        (code = run_residual(p, err)) || (code = run_cases(p, &n_from_cases, err)))
         return code;
     if (p->spec->mode == QDQ_MODE_PARTIAL && p->spec->n_layers + n_from_cases == 0)
         return qdq_error_set(
@@ -95,12 +117,6 @@ select_entries(struct planner *p, struct qdq_error *err)
 }
 
 /* --- each tensor once ----------------------------------------------------- */
-
-static bool
-is_quantized(const struct qdq_layer *layer)
-{
-    return layer->n_inputs > 0 || layer->weight_input >= 0;
-}
 
 /* What has a pair already: activations by name, weights by "name/axis". */
 struct seen {
@@ -145,7 +161,7 @@ collect(struct planner *p, struct qdq_error *err)
     size_t n_inputs = 0;
     for (size_t i = 0; i < p->n_layers; i++) {
         n_inputs += p->layers[i].n_inputs;
-        plan->view.n_quantized += is_quantized(&p->layers[i]);
+        plan->view.n_quantized += qdqi_layer_is_quantized(&p->layers[i]);
     }
     const char **names = qdqi_arena_array(plan->arena, n_inputs, sizeof *names);
     plan->activations =
@@ -268,8 +284,6 @@ warn_nested(struct planner *p, struct qdq_error *err)
 
 /* --- residual connections ------------------------------------------------- */
 
-#define RESIDUAL_CASE "residual"
-
 /* Whether the entry leaves one of the layer's inputs free: a residual connection. */
 static bool
 leaves_one_free(const struct planner *p, const struct qdqi_node *node,
@@ -308,12 +322,15 @@ warn_residual(struct planner *p, struct qdq_error *err)
     char who[64] = "this residual connection is";
     if (n > 1)
         snprintf(who, sizeof who, "%zu residual connections, this one first, are", n);
-    return qdqi_warn(
-        &p->warnings, p->plan->arena, err, "residual_without_case", first,
-        "%s planned without a case: \"cases\": [\"" RESIDUAL_CASE "\"] lets "
-        "one branch stay raw, so that the Add is fused with the layer that "
-        "makes it",
-        who);
+    code =
+        qdqi_warn(&p->warnings, p->plan->arena, err, "residual_without_case", first,
+                  "%s planned without a case: \"cases\": [\"" RESIDUAL_CASE "\"] lets "
+                  "one branch stay raw, so that the Add is fused with the layer that "
+                  "makes it",
+                  who);
+    if (!code)
+        p->warnings.rows[p->warnings.n - 1].rule = qdq_rule(QDQI_RULE_T11)->id;
+    return code;
 }
 
 /* Whether there is an Add or Sum that only its class, or nothing, decides about. */
@@ -359,8 +376,9 @@ make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = qdqi_decide(p, i, err)))
             return code;
-    if (p->spec->mode == QDQ_MODE_FULL && has_open_adds(p) &&
-        (code = warn_residual(p, err)))
+    if ((code = qdqi_rules_settle(p, err)) ||
+        (p->spec->mode == QDQ_MODE_FULL && has_open_adds(p) &&
+         (code = warn_residual(p, err))))
         return code;
     if ((code = collect(p, err)) || (code = check_given_ranges(p, err)) ||
         (code = qdqi_gates_check(p->spec, &p->model->info, &p->warnings, p->plan->arena,
@@ -369,6 +387,9 @@ make(struct planner *p, struct qdq_error *err)
                                   p->plan->arena, err)) ||
         (code = check_opset(p, err)) || (code = warn_float16(p, err)) ||
         (code = warn_nested(p, err)))
+        return code;
+    p->any_activation = p->plan->view.n_tensors > 0;
+    if ((code = qdqi_lint(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

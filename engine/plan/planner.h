@@ -3,6 +3,7 @@
 #ifndef QDQI_PLANNER_H
 #define QDQI_PLANNER_H
 
+#include "plan/parts.h"
 #include "plan/plan.h"
 #include "plan/select.h"
 
@@ -12,12 +13,21 @@ struct planner {
     const struct qdq_spec *spec;
     struct qdq_plan *plan;
     struct qdqi_layers *graph;
+    struct qdqi_parts *parts;
     struct qdqi_selection selection;
     struct qdq_layer *layers;
     size_t n_layers;
     struct qdqi_warnings warnings;
     bool per_channel;
+    bool any_activation;        /* gets a pair */
+    struct qdq_layer **by_node; /* NULL: of no known class */
+    /* By node, when all are decided on: what it makes is read as int8, perhaps behind
+       copies and activations. */
+    bool *feeds_int8;
 };
+
+/* What a report says of a layer that is off, and that nothing asked for. */
+#define QDQI_OFF_BY_DEFAULT "off by default"
 
 /* Decides on node i, if it is of a class: which of its inputs get a pair, and why. */
 enum qdq_code qdqi_decide(struct planner *p, size_t i,

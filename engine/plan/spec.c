@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "qdq/spec.h"
+#include "plan/rules.h"
 
 #include <math.h>
 
@@ -11,6 +11,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .mode = QDQ_MODE_FULL,
         .target = QDQ_TARGET_TENSORRT,
         .device = QDQ_DEVICE_AUTO,
+        .rules = qdqi_rules_default(),
         .weight_granularity = QDQ_PER_CHANNEL,
         .calibration = {.method = "mse",
                         .percentile = 99.99,

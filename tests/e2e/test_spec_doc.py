@@ -84,6 +84,39 @@ def test_tables_of_reasons_and_warnings():
         assert f"`{word}`" in contract, word
 
 
+def rows_of_table(text, first):
+    """The rows of the table whose head begins so, cell by cell."""
+    table = text[text.index(f"| {first} |"):].split("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")]
+            for line in table.splitlines()[2:]]
+
+
+def rows_of_source(name, row):
+    """What the rows of a table of the engine say, strings as one."""
+    source = (ROOT / "engine" / "tbl" / name).read_text()
+    for cells in re.findall(rf'^{row}\(([\w, ]+),((?:\s*"(?:[^"\\]|\\.)*")+)\)', source,
+                            re.MULTILINE):
+        text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', cells[1]))
+        yield [cell.strip() for cell in cells[0].split(",")] + [text.replace('\\"', '"')]
+
+
+def test_table_of_rules():
+    states = {"FIXED": "always", "ON": "on", "OFF": "off"}
+    rules = [[f"`{name}`", states[state], text]
+             for name, _, state, text in rows_of_source("rules.h", "RULE")]
+    assert len(rules) > 10
+    assert rows_of_table(TEXT, "rule") == rules
+
+
+def test_table_of_lints():
+    text = (ROOT / "docs" / "lint.md").read_text()
+    lints = [[f"`{code}`", f"`{rule}`"]
+             for code, rule, _ in rows_of_source("lints.h", "LINT")]
+    assert len(lints) > 10
+    assert [row[:2] for row in rows_of_table(text, "code")][1:] == lints
+    assert all(row[2] and row[3] for row in rows_of_table(text, "code"))
+
+
 def test_listed_cases_can_be_used(daemon, tmp_path):
     listed = daemon.get("/v1/cases").json()["cases"]
     assert {"residual", "resnet_v1"} <= {case["name"] for case in listed}

@@ -8,6 +8,7 @@ Tables have it as {"inputs": …, "weight": …, "axis": …}. An unnamed node i
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from onnx import helper, numpy_helper
 HERE = Path(__file__).resolve().parent
 INSTALLED = Path(os.environ.get("QDQD_INSTALLED", HERE.parents[1] / "_install"))
 QDQ = os.environ.get("QDQ", INSTALLED / "bin" / "qdq")
+LINTS = set(re.findall(r"^LINT\(\s*(\w+),",
+                       (HERE.parents[1] / "engine" / "tbl" / "lints.h").read_text(),
+                       re.MULTILINE))
 BOUNDARY = ("QuantizeLinear", "DequantizeLinear")
 
 

@@ -13,7 +13,10 @@ with several of both: {case: {"spec": …, "expect": …}}. A table in `expect`:
   pairs     number of pairs, each tensor once
   integers  number of weights that are integers behind DequantizeLinear alone, 0 without
   gone      tensors of the source that the result lacks, none without
-  warnings  their codes, all of them; or with what they say: {code: part of the text}
+  rules     node name: the ids of the target's rules that its row follows
+  warnings  their codes, all of them; or with what they say: {code: part of the text};
+            but for those of the table engine/tbl/lints.h
+  lint      the same of these: what the target does not fuse
   error     the code of the error instead of all that
   says      parts of the error's text: the place in the spec, a word
 
@@ -28,7 +31,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from placement import (HERE, Placement, Source, check_untouched, plan_rows, table_rows)
+from placement import (HERE, LINTS, Placement, Source, check_untouched, plan_rows, table_rows)
 
 
 def cases():
@@ -96,7 +99,8 @@ def case(request, tmp_path):
     return Case(request.param, tmp_path)
 
 
-def check_warnings(warnings, expect):
+def check_warnings(warnings, expect, lint):
+    warnings = [w for w in warnings if (w["code"] in LINTS) == lint]
     codes = sorted(w["code"] for w in warnings)
     assert codes == sorted(expect)
     if isinstance(expect, dict):
@@ -126,8 +130,11 @@ def test_plan(case):
     assert summary["layers"] == len(listed)
     assert summary["quantized_layers"] == len(expect["layers"])
     assert summary["qdq_pairs"] == expect.get("pairs", summary["qdq_pairs"])
-    if "warnings" in expect:
-        check_warnings(plan["warnings"], expect["warnings"])
+    for name, rules in expect.get("rules", {}).items():
+        assert listed[name]["rules"] == rules, name
+    for member in ("warnings", "lint"):
+        if member in expect:
+            check_warnings(plan["warnings"], expect[member], member == "lint")
 
 
 def test_model(case):

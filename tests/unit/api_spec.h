@@ -92,6 +92,7 @@ expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
     ck_assert_int_eq(a->mode, b->mode);
     ck_assert_int_eq(a->target, b->target);
     ck_assert_int_eq(a->device, b->device);
+    ck_assert_uint_eq(a->rules, b->rules);
     expect_equal_lists(a, b);
     ck_assert_int_eq(a->weight_granularity, b->weight_granularity);
     ck_assert_str_eq(a->calibration.method, b->calibration.method);

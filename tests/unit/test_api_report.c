@@ -30,14 +30,14 @@ static const struct qdq_model_info model = {
 };
 static const int first_input[] = {0};
 static const struct qdq_layer layers[] = {
-    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default"},
-    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor"},
-    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default"},
+    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default", 0x12},
+    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor", 0},
+    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default", 0},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
-    {"opset_per_tensor", "opset 12 has no axis", NULL},
-    {"dead_tensor", "nobody reads it", "add"},
+    {"opset_per_tensor", "opset 12 has no axis", NULL, NULL},
+    {"dead_tensor", "nobody reads it", "add", "T22"},
 };
 static const struct qdq_plan_view plan = {
     .n_layers = 3,
@@ -53,14 +53,16 @@ static const struct qdq_plan_view plan = {
 #define LAYERS_JSON                                                                    \
     "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","              \
     "\"quantized_inputs\":[0],\"weight_quantized\":true,\"weight_axis\":0,\"reason\":" \
-    "\"default\"},{\"name\":\"conv1\",\"op\":\"Conv\",\"class\":\"Conv\","             \
+    "\"default\",\"rules\":[\"T2\",\"T8\"]},{\"name\":\"conv1\",\"op\":\"Conv\","      \
+    "\"class\":\"Conv\","                                                              \
     "\"quantized_inputs\":[],\"weight_quantized\":true,\"weight_axis\":null,"          \
-    "\"reason\":\"integer tensor\"},{\"name\":\"add\",\"op\":\"Add\",\"class\":"       \
+    "\"reason\":\"integer "                                                            \
+    "tensor\",\"rules\":[]},{\"name\":\"add\",\"op\":\"Add\",\"class\":"               \
     "\"Add\",\"quantized_inputs\":[],\"weight_quantized\":false,\"weight_axis\":null," \
-    "\"reason\":\"off by default\"}]"
+    "\"reason\":\"off by default\",\"rules\":[]}]"
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
-    "axis\",\"node\":null}"
+    "axis\",\"node\":null,\"rule\":null}"
 #define SUMMARY_JSON(after)                                                      \
     "{\"layers\":3,\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000," \
     "\"size_after\":" after "}"
@@ -237,7 +239,7 @@ START_TEST(test_report)
                    "\"total\":"
                    "0.75},\"warnings\":[" WARNING_JSON
                    ",{\"code\":\"dead_tensor\",\"detail\":"
-                   "\"nobody reads it\",\"node\":\"add\"}]}");
+                   "\"nobody reads it\",\"node\":\"add\",\"rule\":\"T22\"}]}");
 }
 END_TEST
 

@@ -21,6 +21,7 @@ static const char *const accepted[] = {
     "{\"weights\":{\"method\":\"mse\"}}",
     "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}}",
     "{\"float\":\"keep\",\"equalize\":false,\"accept\":{},\"rules\":{}}",
+    "{\"rules\":{\"T22\":true,\"T3\":false,\"T8\":true}}",
     "{\"opset\":\"auto\"}",
     "{\"opset\":\"keep\"}",
     "{\"existing_qdq\":\"error\",\"on_unmatched\":\"error\"}",
@@ -95,7 +96,10 @@ START_TEST(test_defaults)
         "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
         "\"layers\":[],\"mode\":\"full\","
         "\"on_unmatched\":\"error\",\"output\":{\"external_data\":\"auto\"},"
-        "\"target\":\"tensorrt\",\"weights\":{\"dtype\":"
+        "\"rules\":{\"T11\":false,\"T14\":false,"
+        "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
+        "\"T24\":false,\"T26\":true,\"T3\":true},\"target\":\"tensorrt\",\"weights\":{"
+        "\"dtype\":"
         "\"int8\",\"granularity\":\"channel\",\"method\":\"max\",\"storage\":\"qdq\"}"
         "}");
 }
@@ -349,7 +353,13 @@ static const struct refused_spec refused[] = {
     INVALID("{\"output\":\"always\"}", "/output", "object"),
     LATER("{\"opset\":13}", "/opset"),
     LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
-    LATER("{\"rules\":{\"T22\":false}}", "/rules"),
+    LATER("{\"rules\":{\"T8\":false}}", "/rules/T8"),
+    INVALID("{\"rules\":[]}", "/rules", "an object"),
+    INVALID("{\"rules\":{\"T222\":true}}", "/rules/T222", "did you mean \"T22\"?"),
+    INVALID("{\"rules\":{\"a/b\":true}}", "/rules/a~1b", "no target has a rule"),
+    INVALID("{\"rules\":{\"T22\":1}}", "/rules/T22", "true or false, not a number"),
+    INVALID("{\"rules\":{\"T22\":null}}", "/rules/T22", "not null"),
+    INVALID("{\"rules\":{\"T22\":true,\"T22\":true}}", "/rules/T22", "twice"),
 };
 
 START_TEST(test_refused)

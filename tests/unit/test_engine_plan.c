@@ -186,6 +186,20 @@ static const struct {
     {21, QDQ_OK, 0, NULL},
 };
 
+/* The codes of the warnings, but for what TensorRT does slowly. */
+static const char *
+warned(const struct qdq_plan_view *view)
+{
+    static char text[256];
+    size_t n = 0;
+    *text = '\0';
+    for (size_t i = 0; i < view->n_warnings; i++)
+        if (!view->warnings[i].rule)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "",
+                                  view->warnings[i].code);
+    return text;
+}
+
 START_TEST(opset_decides_what_can_be_said)
 {
     builder_two_convs(&b, opsets[_i].opset);
@@ -193,9 +207,7 @@ START_TEST(opset_decides_what_can_be_said)
     if (!opsets[_i].code) {
         const struct qdq_plan_view *view = qdq_plan_view(plan);
         ck_assert_int_eq(view->layers[0].weight_axis, opsets[_i].axis);
-        ck_assert_uint_eq(view->n_warnings, opsets[_i].warning != NULL);
-        if (opsets[_i].warning)
-            ck_assert_str_eq(view->warnings[0].code, opsets[_i].warning);
+        ck_assert_str_eq(warned(view), opsets[_i].warning ? opsets[_i].warning : "");
     }
 }
 END_TEST

@@ -313,7 +313,7 @@ layer_of(const struct qdq_plan_view *view, const char *name)
     return NULL;
 }
 
-/* The codes of the warnings, but for that of the block's residual connection. */
+/* The codes of the warnings, but for what TensorRT does slowly. */
 static const char *
 warned(const struct qdq_plan_view *view)
 {
@@ -321,7 +321,7 @@ warned(const struct qdq_plan_view *view)
     size_t n = 0;
     *text = '\0';
     for (size_t i = 0; i < view->n_warnings; i++)
-        if (strcmp(view->warnings[i].code, "residual_without_case") != 0)
+        if (!view->warnings[i].rule)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "",
                                   view->warnings[i].code);
     return text;

@@ -8,6 +8,7 @@
 
 #include "qdq/catalog.h"
 #include "qdq/model.h"
+#include "qdq/rules.h"
 
 struct qdq_plan;
 
@@ -23,12 +24,14 @@ struct qdq_layer {
     int weight_axis;             /* channel axis of that weight; -1: per tensor */
     const char *weight;          /* its tensor's name, or NULL */
     const char *reason; /* "default", "layers[2]", "case:residual", "integer tensor"… */
+    uint64_t rules;     /* that the decision follows: bit i is qdq_rule(i) */
 };
 
 struct qdq_warning {
     const char *code;   /* a stable slug: "opset_per_tensor", "dead_tensor"… */
     const char *detail; /* one line */
     const char *node;   /* the node or tensor, or NULL */
+    const char *rule;   /* of the target, that the plan does not follow; or NULL */
 };
 
 struct qdq_plan_view {

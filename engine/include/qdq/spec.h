@@ -149,6 +149,7 @@ struct qdq_spec {
     size_t n_cases;
     const struct qdq_support *support;
     size_t n_support;
+    uint64_t rules; /* those that are on, of all targets: bit i is qdq_rule(i) */
     enum qdq_granularity weight_granularity;
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;

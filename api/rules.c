@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules: placement rules of the target, by their ids, switched on and off. */
+#include "config.h"
+#include "members.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "qdq/rules.h"
+#include "qdq/words.h"
+
+static const char *
+id_at(const void *arg, size_t i)
+{
+    const struct qdq_rule *rule = qdq_rule(i);
+    (void)arg;
+    return rule ? rule->id : NULL;
+}
+
+/* The number of the rule of that id, or -1. */
+static int
+find_rule(const char *id)
+{
+    for (int i = 0; qdq_rule((size_t)i); i++)
+        if (strcmp(qdq_rule((size_t)i)->id, id) == 0)
+            return i;
+    return -1;
+}
+
+struct place {
+    char pointer[256];
+};
+
+static struct place
+place_of(const struct member *m, const char *id)
+{
+    struct place place;
+    snprintf(place.pointer, sizeof place.pointer, "%s", m->pointer);
+    api_json_pointer_add(place.pointer, sizeof place.pointer, id);
+    return place;
+}
+
+static bool
+unknown_rule(struct reader *r, const char *pointer, const char *id)
+{
+    const char *nearest = qdq_nearest_word(id, id_at, NULL);
+    return api_refuse(r, API_INVALID_SPEC, pointer,
+                      "no target has a rule \"%.64s\"%s%s%s", id,
+                      nearest ? ", did you mean \"" : "", nearest ? nearest : "",
+                      nearest ? "\"?" : "");
+}
+
+/* One rule. That it is one of the target's is checked when all has been read. */
+static bool
+read_rule(struct reader *r, const struct member *m, const char *id, const json_t *value)
+{
+    const struct place at = place_of(m, id);
+    int i = find_rule(id);
+    if (i < 0)
+        return unknown_rule(r, at.pointer, id);
+    if (!json_is_boolean(value))
+        return api_refuse(r, API_INVALID_SPEC, at.pointer,
+                          "rules.%s is to be true or false, not %s", id,
+                          api_json_type_name(value));
+    if (qdq_rule((size_t)i)->is_fixed && json_is_false(value))
+        return api_refuse(r, API_UNSUPPORTED, at.pointer,
+                          "cannot do without rule %s: %s", id,
+                          qdq_rule((size_t)i)->text);
+    uint64_t bit = (uint64_t)1 << i;
+    uint64_t *set = &r->to->spec.rules;
+    *set = json_is_true(value) ? *set | bit : *set & ~bit;
+    return true;
+}
+
+bool
+api_read_rules(struct reader *r, const struct member *m, json_t *value)
+{
+    const char *id;
+    json_t *on;
+    json_object_foreach (value, id, on)
+        if (!read_rule(r, m, id, on))
+            return false;
+    return true;
+}
+
+/* Those of the target that can be switched, each as it is. */
+json_t *
+api_write_rules(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    json_t *rules = json_object();
+    (void)m;
+    for (size_t i = 0; rules && qdq_rule(i); i++) {
+        const struct qdq_rule *rule = qdq_rule(i);
+        if (rule->target != spec->target || rule->is_fixed)
+            continue;
+        if (json_object_set_new(rules, rule->id, json_boolean(spec->rules >> i & 1)) !=
+            0) {
+            json_decref(rules);
+            rules = NULL;
+        }
+    }
+    return rules;
+}
+
+bool
+api_check_rules(struct reader *r)
+{
+    const char *id;
+    json_t *on;
+    json_object_foreach (json_object_get(r->to->root, "rules"), id, on) {
+        const struct member m = {.pointer = "/rules"};
+        const struct place at = place_of(&m, id);
+        int i = find_rule(id);
+        if (qdq_rule((size_t)i)->target != r->to->spec.target)
+            return api_refuse(r, API_INVALID_SPEC, at.pointer,
+                              "rule %s is one of another target", id);
+    }
+    return true;
+}

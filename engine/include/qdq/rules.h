@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The placement rules of the targets, and what is known to be slow on them. Rules are
+ * cited by their ids: in a layer's `rules`, in a warning's `rule`, in a spec's `rules`.
+ *
+ * A set of rules is a word of 64 bits: bit i is rule i. What is returned here is
+ * constant and may be shared by threads.
+ */
+#ifndef QDQ_RULES_H
+#define QDQ_RULES_H
+
+#include "qdq/spec.h"
+
+struct qdq_rule {
+    const char *id; /* "T22"; unique over all targets */
+    enum qdq_target target;
+    bool is_fixed;    /* it holds always: a spec cannot switch it */
+    bool is_on;       /* by default */
+    const char *text; /* one line */
+};
+
+/* A warning about what the target does not fuse, or does slowly. */
+struct qdq_lint {
+    const char *code; /* as in the warnings of a plan */
+    const struct qdq_rule *rule;
+    const char *text; /* what stands behind the names of the layers */
+};
+
+/* Row i, NULL past the last. Rules of one target stand together, by number. */
+QDQ_API const struct qdq_rule *qdq_rule(size_t i);
+
+/* Row i into *ret; false past the last. */
+QDQ_API bool qdq_lint(size_t i, struct qdq_lint *ret);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan has that its target does not fuse, or does slowly. */
+#ifndef QDQI_LINT_H
+#define QDQI_LINT_H
+
+#include "plan/planner.h"
+
+/* One warning for each row of tbl/lints.h that layers are meant by, in the table's order.
+   The rules are settled. NO_MEMORY. */
+enum qdq_code qdqi_lint(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
