@@ -61,3 +61,25 @@ tests_unit_test_daemon_sync_SOURCES = tests/unit/test_daemon_sync.c
 tests_unit_test_daemon_sync_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_sync_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_sync_LDFLAGS = -Wl,--wrap=fdatasync
+
+# Replay the corpora of the daemon's fuzz targets. SERVED: what tests/fuzz/server.h puts
+# in the way.
+SERVED = -Wl,--wrap=pool_ask -Wl,--wrap=jobs_wait -Wl,--wrap=getrandom \
+	-Wl,--wrap=log_info -Wl,--wrap=log_error
+DAEMON_FUZZ_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+EXTRA_DIST += tests/fuzz/server.h
+check_PROGRAMS += tests/fuzz/fuzz_form tests/fuzz/fuzz_http tests/fuzz/fuzz_message
+
+tests_fuzz_fuzz_form_SOURCES = tests/fuzz/fuzz_form.c
+tests_fuzz_fuzz_form_CPPFLAGS = $(DAEMON_FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_form_LDADD = $(DAEMON_UNIT_LDADD)
+tests_fuzz_fuzz_form_LDFLAGS = $(SERVED)
+
+tests_fuzz_fuzz_http_SOURCES = tests/fuzz/fuzz_http.c
+tests_fuzz_fuzz_http_CPPFLAGS = $(DAEMON_FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_http_LDADD = $(DAEMON_UNIT_LDADD)
+tests_fuzz_fuzz_http_LDFLAGS = $(SERVED)
+
+tests_fuzz_fuzz_message_SOURCES = tests/fuzz/fuzz_message.c
+tests_fuzz_fuzz_message_CPPFLAGS = $(DAEMON_FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_message_LDADD = $(DAEMON_UNIT_LDADD)
