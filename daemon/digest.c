@@ -2,6 +2,7 @@
 #include "config.h"
 #include "digest.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,12 @@ digest_of(const void *data, size_t len, char ret[DIGEST_SIZE])
     bool ok = digest && digest_update(digest, data, len) && digest_finish(digest, ret);
     digest_free(&digest);
     return ok;
+}
+
+bool
+digest_is_same(const char *a, const char *b)
+{
+    return CRYPTO_memcmp(a, b, PREFIX_LEN + 2 * BYTES) == 0;
 }
 
 bool

@@ -19,6 +19,9 @@ bool digest_finish(struct digest *digest, char ret[DIGEST_SIZE]);
 
 bool digest_of(const void *data, size_t len, char ret[DIGEST_SIZE]);
 
+/* Compares two ids in a time that does not depend on where they differ. */
+bool digest_is_same(const char *a, const char *b);
+
 /* Is `text` an id in the one form that digest_finish() writes? */
 bool digest_is_id(const char *text);
 

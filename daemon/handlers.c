@@ -15,7 +15,7 @@ reply_asked(struct request *request, enum message_type type)
     const struct message question = {.type = type};
     struct api_problem problem = {0};
     char *text = NULL;
-    if (pool_ask(request->service->pool, &question, &text, &problem))
+    if (pool_ask(request->service, &question, &text, &problem))
         reply_json(request, 200, text);
     else
         reply_problem(request, &problem);
@@ -64,7 +64,7 @@ handle_version(struct request *request)
     const struct message question = {.type = MESSAGE_RUNTIME};
     struct api_problem problem = {0};
     char *version = NULL;
-    if (pool_ask(request->service->pool, &question, &version, &problem))
+    if (pool_ask(request->service, &question, &version, &problem))
         reply_json(request, 200, api_version_encode(version));
     else
         reply_problem(request, &problem);

@@ -34,7 +34,7 @@ check_upload(struct request *request, enum store_kind kind, struct spool *file,
     struct message question = {.type = kinds[kind].check, .n_fds = 1};
     if (!spool_read(file, &question.fds[0], p))
         return false;
-    bool ok = pool_ask(request->service->pool, &question, ret, p);
+    bool ok = pool_ask(request->service, &question, ret, p);
     close(question.fds[0]);
     return ok;
 }
@@ -194,7 +194,7 @@ handle_model_info(struct request *request)
     char *info;
     if (!open_model(request, request->match.id, &file, &question.fds[0]))
         return;
-    if (pool_ask(request->service->pool, &question, &info, &problem))
+    if (pool_ask(request->service, &question, &info, &problem))
         reply_json(request, 200, info);
     else
         reply_problem(request, &problem);

@@ -254,7 +254,7 @@ handle_plan_post(struct request *request)
                                : spool_read(body->files[BODY_MODEL], &model, &problem));
     question.fds[0] = model;
     question.text_len = body->job.spec ? strlen(body->job.spec) : 0;
-    if (ok && pool_ask(request->service->pool, &question, &plan, &problem))
+    if (ok && pool_ask(request->service, &question, &plan, &problem))
         reply_json(request, 200, plan);
     else
         reply_problem(request, &problem);

@@ -3,8 +3,10 @@
 #include "http.h"
 #include "clock.h"
 #include "handlers.h"
+#include "http_conns.h"
 #include "log.h"
 #include "settings.h"
+#include "tokens.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -19,7 +21,7 @@
 
 #define MAGIC 0x72657131u
 #define STACK_SIZE (512u << 10)
-#define MEMORY_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
+#define LEAST_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
 #define STREAM_BLOCK (4u << 10)
 
 /* What is read of a body that nobody wants, so that the client sees the answer. */
@@ -30,7 +32,11 @@
 #define STOP_MS 5000
 
 struct http {
-    const struct service *service;
+    struct tenants *tenants;
+    const struct settings *settings;
+    struct tokens *tokens;
+    const struct service *service; /* of who has no name */
+    struct conns *conns;
     struct MHD_Daemon *daemon;
     char host[128];    /* of http.listen; "" for a unix socket */
     atomic_int active; /* requests that have begun and not ended */
@@ -118,6 +124,20 @@ count_headers(const struct request *request, const char *name)
 
 /* --- what can be refused before the body is read -------------------------- */
 
+/* Is the host one of http.hosts? */
+static bool
+is_listed(const char *list, const char *host, size_t len)
+{
+    while (*list) {
+        size_t n = strcspn(list, ", ");
+        if ((n == 1 && *list == '*') || (n == len && !strncasecmp(list, host, len)))
+            return true;
+        list += n;
+        list += strspn(list, ", ");
+    }
+    return false;
+}
+
 /* Is the host of "HOST:PORT" or "[HOST]:PORT" one of ours? The port does not matter. */
 static bool
 is_our_host(const struct http *http, const char *host)
@@ -129,7 +149,7 @@ is_our_host(const struct http *http, const char *host)
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (len && strlen(ours[i]) == len && !strncasecmp(ours[i], host, len))
             return true;
-    return false;
+    return len && is_listed(http->settings->http_hosts, host, len);
 }
 
 /*
@@ -220,15 +240,80 @@ read_digest(struct request *request, struct api_problem *p)
     return ok;
 }
 
+/* Whoever is to see whether the daemon lives need not say who it is. */
+static bool
+is_health(enum api_route route)
+{
+    return route == API_ROUTE_HEALTHZ || route == API_ROUTE_READYZ;
+}
+
+static bool
+check_scope(const struct token *who, const char *method, struct api_problem *p)
+{
+    bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+    return (who->scopes & (TOKEN_ADMIN | (reads ? TOKEN_READ : TOKEN_SUBMIT))) ||
+           api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
+                           "the access token has not the scope %s",
+                           reads ? "read" : "submit");
+}
+
+/* Who is it, and may they do this? From then on the request is their tenant's, or that of
+   the tenant that an administrator names. */
+static bool
+check_token(const struct http *http, struct request *request, struct api_problem *p)
+{
+    struct token who;
+    const char *tenant = request_header(request, "Qdqd-Tenant");
+    if (!tokens_check(http->tokens, request_header(request, "Authorization"), &who,
+                      p) ||
+        !check_scope(&who, request->method, p))
+        return false;
+    if (!tenant || !strcmp(tenant, who.tenant))
+        return tenants_get(http->tenants, who.tenant, true, &request->service, p);
+    if (!(who.scopes & TOKEN_ADMIN))
+        return api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
+                               "only an administrator acts for another tenant");
+    return tenants_get(http->tenants, tenant, false, &request->service, p);
+}
+
+static bool
+check_place(const struct request *request, struct api_problem *p)
+{
+    return !conn_is_reserve(request->conn) ||
+           api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
+                           "there are too many connections (http.connections, "
+                           "http.connections_per_address)");
+}
+
+static bool
+check_head_size(const struct request *request, struct api_problem *p)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    int64_t most = request->service->settings->http_max_header;
+    return (info && info->header_size <= (size_t)most) ||
+           api_problem_set(p, API_HEADER_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                           "the head of the request is over the limit of %lld bytes "
+                           "(http.max_header)",
+                           (long long)most);
+}
+
 static bool
 check_head(const struct http *http, struct request *request, const char *method,
            const char *url, struct api_problem *p)
 {
-    if (!check_host(http, request, p) ||
+    struct api_problem no_route = {0};
+    bool found = api_route_match(method, url, &request->match, request->allow,
+                                 sizeof request->allow, &no_route);
+    bool health = found && is_health(request->match.route);
+    if (!check_head_size(request, p) || !check_host(http, request, p) ||
         !check_length(request, body_limit(request), p) ||
-        !api_route_match(method, url, &request->match, request->allow,
-                         sizeof request->allow, p))
+        (!health && (!check_place(request, p) || !check_token(http, request, p))))
         return false;
+    if (!found) {
+        *p = no_route;
+        return false;
+    }
     if (!handler_of(request->match.route))
         return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                "this version has no such resource");
@@ -348,6 +433,7 @@ static enum MHD_Result
 answer(struct request *request)
 {
     const struct settings *settings = request->service->settings;
+    conn_begin(request->conn, CONN_ANSWER);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
     if (!request->problem.set)
         (void)body_finish(&request->body, &request->problem);
@@ -378,12 +464,15 @@ static enum MHD_Result
 begin(struct http *http, struct MHD_Connection *connection, const char *method,
       const char *url, void **ret)
 {
-    struct request *request = calloc(1, sizeof *request);
+    struct conn *conn = conn_of(connection);
+    struct request *request = conn ? calloc(1, sizeof *request) : NULL;
     if (!request)
         return MHD_NO;
+    conn_begin(conn, CONN_BODY);
     *request = (struct request){.magic = MAGIC,
                                 .service = http->service,
                                 .connection = connection,
+                                .conn = conn,
                                 .method = method,
                                 .reply.fd = -1};
     *ret = request;
@@ -484,7 +573,20 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
         return request->reply.status ? MHD_YES : answer(request);
     size_t taken = *len;
     *len = 0;
+    conn_received(request->conn, taken);
     return take(request, data, taken);
+}
+
+/* The first line of a request has come. */
+static void *
+on_line(void *arg, const char *uri, struct MHD_Connection *connection)
+{
+    struct conn *conn = conn_of(connection);
+    (void)arg;
+    (void)uri;
+    if (conn)
+        conn_begin(conn, CONN_HEAD);
+    return NULL;
 }
 
 /* However the request ended: its temporary files end here. */
@@ -500,42 +602,66 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
         linger(connection);
     body_fini(&request->body);
     reply_fini(&request->reply);
+    conn_begin(request->conn, CONN_IDLE);
     free(request);
     *state = NULL;
     atomic_fetch_sub(&http->active, 1);
 }
 
+/* The listener's descriptor becomes the library's, where this succeeds. */
+static struct MHD_Daemon *
+start_library(struct http *http, int listener)
+{
+    const struct settings *settings = http->settings;
+    /* Half of the pool is what bodies come in. */
+    size_t pool = 2 * (size_t)settings->http_max_header;
+    return MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+            MHD_USE_ITC, /* for MHD_quiesce_daemon() */
+        0, NULL, NULL, on_request, http,
+        /* clang-format off */
+        MHD_OPTION_LISTEN_SOCKET, listener,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
+        MHD_OPTION_NOTIFY_CONNECTION, conns_notify, http->conns,
+        MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
+        MHD_OPTION_CONNECTION_LIMIT, conns_limit(http->conns),
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)settings->http_timeout,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool < LEAST_POOL ? LEAST_POOL : pool,
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_SIZE,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_END);
+    /* clang-format on */
+}
+
+static void
+free_http(struct http *http)
+{
+    conns_close(&http->conns);
+    free(http);
+}
+
 bool
-http_open(const struct service *service, const struct listener *listener,
+http_open(const struct http_needs *needs, const struct listener *listener,
           struct http **ret, struct api_problem *p)
 {
-    const struct settings *settings = service->settings;
     struct http *http = calloc(1, sizeof *http);
     if (!http) {
         close(listener->fd);
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     }
-    http->service = service;
+    http->tenants = needs->tenants;
+    http->tokens = needs->tokens;
+    http->settings = needs->settings;
     memcpy(http->host, listener->host, sizeof http->host);
-    http->daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC, /* for MHD_quiesce_daemon() */
-        0, NULL, NULL, on_request, http,
-        /* clang-format off */
-        MHD_OPTION_LISTEN_SOCKET, listener->fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)settings->http_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)settings->http_timeout,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_POOL,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_SIZE,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-        MHD_OPTION_END);
-    /* clang-format on */
-    if (!http->daemon) {
+    bool ok = tenants_get(http->tenants, "", false, &http->service, p) &&
+              conns_open(http->settings, &http->conns, p);
+    if (ok && !(http->daemon = start_library(http, listener->fd)))
+        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                             "the HTTP server cannot be started");
+    if (!ok) {
         close(listener->fd);
-        free(http);
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                               "the HTTP server cannot be started");
+        free_http(http);
+        return false;
     }
     *ret = http;
     return true;
@@ -552,6 +678,6 @@ http_close(struct http **http)
     while (atomic_load(&(*http)->active) && clock_steady_ms() < deadline)
         nanosleep(&a_moment, NULL);
     MHD_stop_daemon((*http)->daemon);
-    free(*http);
+    free_http(*http);
     *http = NULL;
 }

@@ -12,9 +12,19 @@
 #include "request.h"
 
 struct http;
+struct settings;
+struct tenants;
+struct tokens;
 
-/* Serves at the listener, whose descriptor it takes. `service` is borrowed. */
-bool http_open(const struct service *service, const struct listener *listener,
+/* What it works with; all of it is borrowed. */
+struct http_needs {
+    const struct settings *settings;
+    struct tenants *tenants;
+    struct tokens *tokens;
+};
+
+/* Serves at the listener, whose descriptor it takes. */
+bool http_open(const struct http_needs *needs, const struct listener *listener,
                struct http **ret, struct api_problem *p);
 /* Takes no more connections, gives the answers that are on their way some seconds, ends all
    connections and waits for their threads. */

@@ -41,8 +41,8 @@ struct jobs {
     struct library *library;
     struct store *store;
     const struct settings *settings;
+    struct job_bell *bell; /* a job was queued, or draining began */
     pthread_mutex_t lock;
-    pthread_cond_t work; /* a job was queued, or draining began */
     /* guarded by lock: */
     struct job_slot *slots;
     struct waiter *waiters;
@@ -51,9 +51,55 @@ struct jobs {
     size_t next_pace;
 };
 
+/* --- the bell ------------------------------------------------------------- */
+
+void
+job_bell_init(struct job_bell *bell)
+{
+    pthread_mutex_init(&bell->lock, NULL);
+    pthread_cond_init(&bell->cond, NULL);
+    bell->rung = 0;
+}
+
+void
+job_bell_fini(struct job_bell *bell)
+{
+    pthread_cond_destroy(&bell->cond);
+    pthread_mutex_destroy(&bell->lock);
+}
+
+void
+job_bell_ring(struct job_bell *bell)
+{
+    pthread_mutex_lock(&bell->lock);
+    bell->rung++;
+    pthread_cond_broadcast(&bell->cond);
+    pthread_mutex_unlock(&bell->lock);
+}
+
+uint64_t
+job_bell_heard(struct job_bell *bell)
+{
+    pthread_mutex_lock(&bell->lock);
+    uint64_t rung = bell->rung;
+    pthread_mutex_unlock(&bell->lock);
+    return rung;
+}
+
+void
+job_bell_wait(struct job_bell *bell, uint64_t heard)
+{
+    pthread_mutex_lock(&bell->lock);
+    while (bell->rung == heard)
+        pthread_cond_wait(&bell->cond, &bell->lock);
+    pthread_mutex_unlock(&bell->lock);
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
 bool
-jobs_open(struct library *library, const struct settings *settings, struct jobs **ret,
-          struct api_problem *p)
+jobs_open(struct library *library, const struct settings *settings,
+          struct job_bell *bell, struct jobs **ret, struct api_problem *p)
 {
     int64_t recovered;
     if (!store_recover(library_store(library), &recovered, p))
@@ -64,8 +110,8 @@ jobs_open(struct library *library, const struct settings *settings, struct jobs 
     jobs->library = library;
     jobs->store = library_store(library);
     jobs->settings = settings;
+    jobs->bell = bell;
     pthread_mutex_init(&jobs->lock, NULL);
-    pthread_cond_init(&jobs->work, NULL);
     if (recovered)
         log_info("jobs_recovered", "n=%lld", (long long)recovered);
     *ret = jobs;
@@ -77,7 +123,6 @@ jobs_close(struct jobs **jobs)
 {
     if (!*jobs)
         return;
-    pthread_cond_destroy(&(*jobs)->work);
     pthread_mutex_destroy(&(*jobs)->lock);
     free(*jobs);
     *jobs = NULL;
@@ -92,6 +137,15 @@ find_slot(struct jobs *jobs, const char *id)
     while (slot && strcmp(slot->id, id) != 0)
         slot = slot->next;
     return slot;
+}
+
+static void
+remove_slot(struct jobs *jobs, struct job_slot *slot)
+{
+    struct job_slot **at = &jobs->slots;
+    while (*at != slot)
+        at = &(*at)->next;
+    *at = slot->next;
 }
 
 static bool
@@ -128,7 +182,7 @@ tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     wake(jobs, ended->joined ? NULL : id);
     if (ended->joined)
-        pthread_cond_signal(&jobs->work);
+        job_bell_ring(jobs->bell);
 }
 
 static struct memory *
@@ -252,7 +306,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     if (ok && !known) {
         ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
         if (ok && added == STORE_QUEUED)
-            pthread_cond_signal(&jobs->work);
+            job_bell_ring(jobs->bell);
     }
     pthread_mutex_unlock(&jobs->lock);
     /* A known one may be on its way to the disk, too. */
@@ -468,15 +522,6 @@ job_view_fini(struct job_view *view)
 
 /* --- for the lanes -------------------------------------------------------- */
 
-void
-jobs_add_slot(struct jobs *jobs, struct job_slot *slot)
-{
-    pthread_mutex_lock(&jobs->lock);
-    slot->next = jobs->slots;
-    jobs->slots = slot;
-    pthread_mutex_unlock(&jobs->lock);
-}
-
 /*
  * A store that cannot be written (a full disk) is tried again after a while. False: the
  * daemon is stopping, and the next one will find the job as it stands in the store.
@@ -491,42 +536,27 @@ rest(struct jobs *jobs, const struct api_problem *problem)
     return !jobs_is_draining(jobs);
 }
 
-/* Takes the next job into the slot. *ret_any is false when there is none to take. */
-static bool
-try_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
-          bool *ret_any, struct api_problem *p)
+bool
+jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
+           bool *ret_any, struct api_problem *p)
 {
     bool ok = true;
     *ret_any = false;
     pthread_mutex_lock(&jobs->lock);
-    while (ok && !*ret_any && !jobs->draining) {
+    if (!jobs->draining)
         ok = store_job_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
-        if (ok && !*ret_any)
-            pthread_cond_wait(&jobs->work, &jobs->lock);
-    }
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
+        slot->next = jobs->slots;
+        jobs->slots = slot;
         begin_pace(jobs, slot, ret->model);
         tell(jobs, slot->id);
     }
     pthread_mutex_unlock(&jobs->lock);
-    return ok;
-}
-
-bool
-jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret)
-{
-    struct api_problem problem = {0};
-    bool any;
-    while (!try_claim(jobs, slot, ret, &any, &problem)) {
-        if (!rest(jobs, &problem))
-            return false;
-        problem = (struct api_problem){0};
-    }
-    if (any)
+    if (ok && *ret_any)
         log_info("job_started", "job=%s attempt=%lld", ret->id,
                  (long long)ret->attempts + 1);
-    return any;
+    return ok;
 }
 
 void
@@ -568,8 +598,8 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     slot->unwanted = false;
     slot->stage = NULL;
     slot->done = slot->total = 0;
+    remove_slot(jobs, slot);
     tell_ended(jobs, id, ended);
-    pthread_cond_signal(&jobs->work);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -665,17 +695,15 @@ jobs_drain(struct jobs *jobs)
     pthread_mutex_lock(&jobs->lock);
     jobs->draining = true;
     wake(jobs, NULL);
-    pthread_cond_broadcast(&jobs->work);
+    job_bell_ring(jobs->bell);
     pthread_mutex_unlock(&jobs->lock);
 }
 
 bool
 jobs_are_idle(struct jobs *jobs)
 {
-    bool idle = true;
     pthread_mutex_lock(&jobs->lock);
-    for (const struct job_slot *slot = jobs->slots; slot; slot = slot->next)
-        idle = idle && !slot->id[0];
+    bool idle = !jobs->slots;
     pthread_mutex_unlock(&jobs->lock);
     return idle;
 }
@@ -686,7 +714,6 @@ jobs_stop(struct jobs *jobs)
     pthread_mutex_lock(&jobs->lock);
     jobs->stopping = true;
     for (struct job_slot *slot = jobs->slots; slot; slot = slot->next)
-        if (slot->id[0])
-            give_up(slot);
+        give_up(slot);
     pthread_mutex_unlock(&jobs->lock);
 }

@@ -39,6 +39,24 @@ struct jobs;
 struct process;
 struct settings;
 
+/*
+ * Rings when there may be a job to take, or none will be taken any more: what several
+ * `jobs` and the lanes that run them have in common.
+ */
+struct job_bell {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    uint64_t rung; /* guarded by lock */
+};
+
+void job_bell_init(struct job_bell *bell);
+void job_bell_fini(struct job_bell *bell);
+void job_bell_ring(struct job_bell *bell);
+/* How often it has rung: to be asked before looking for a job. */
+uint64_t job_bell_heard(struct job_bell *bell);
+/* Waits until it has rung more often than that. */
+void job_bell_wait(struct job_bell *bell, uint64_t heard);
+
 /* A job as it can be shown. */
 struct job_view {
     struct store_job row;
@@ -48,7 +66,8 @@ struct job_view {
     int64_t position; /* in the queue; 0: not queued */
 };
 
-/* A lane's place in the list of running jobs. Guarded by the lock of jobs. */
+/* A lane's place in the list of running jobs, while it has one. Guarded by the lock of
+   jobs. */
 struct job_slot {
     struct process *process; /* what runs the job; set by the lane before its start */
     char id[JOB_ID_SIZE];    /* "" when idle */
@@ -60,9 +79,9 @@ struct job_slot {
     struct job_slot *next;
 };
 
-/* Puts running jobs of an earlier life back into the queue. */
+/* Puts running jobs of an earlier life back into the queue. All but `ret` is borrowed. */
 bool jobs_open(struct library *library, const struct settings *settings,
-               struct jobs **ret, struct api_problem *p);
+               struct job_bell *bell, struct jobs **ret, struct api_problem *p);
 void jobs_close(struct jobs **jobs);
 
 /* --- for those who ask ---------------------------------------------------- */
@@ -121,10 +140,9 @@ void jobs_unwatch(struct jobs *jobs, struct job_watch **watch);
 
 /* --- for the lanes that run jobs ------------------------------------------ */
 
-/* Registers a lane for life. */
-void jobs_add_slot(struct jobs *jobs, struct job_slot *slot);
-/* Waits for a job and takes it into the slot; false: there will be no more. */
-bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret);
+/* Takes the next job into an idle slot. *ret_any is false when there is none to take. */
+bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
+                bool *ret_any, struct api_problem *p);
 void jobs_progress(struct jobs *jobs, struct job_slot *slot,
                    const struct qdq_progress *progress);
 /*

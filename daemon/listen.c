@@ -4,16 +4,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 256
+#define FIRST_INHERITED 3
 
 static bool
 fail(struct api_problem *p, const char *text, const char *what)
@@ -78,6 +81,13 @@ listen_unix(const char *text, const char *path, struct listener *l,
     l->fd = bind_socket((const struct sockaddr *)&address, sizeof address);
     if (l->fd < 0)
         return fail(p, text, strerror(errno));
+    /* For its owner and its group, whatever the umask. */
+    if (chmod(path, 0660)) {
+        int saved = errno;
+        close(l->fd);
+        unlink(path);
+        return fail(p, text, strerror(saved));
+    }
     snprintf(l->unlink_path, sizeof l->unlink_path, "%s", path);
     snprintf(l->address, sizeof l->address, "unix:%s", path);
     return true;
@@ -127,7 +137,15 @@ show_address(struct listener *l)
 }
 
 static bool
-listen_tcp(const char *text, struct listener *l, struct api_problem *p)
+refuse_far(const char *text, struct api_problem *p)
+{
+    return fail(p, text,
+                "not a loopback address; without access tokens (see qdqd token) only "
+                "this machine may reach the daemon");
+}
+
+static bool
+listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
@@ -138,27 +156,76 @@ listen_tcp(const char *text, struct listener *l, struct api_problem *p)
     int rc = getaddrinfo(l->host, port, &hints, &found);
     if (rc)
         return fail(p, text, gai_strerror(rc));
-    bool loopback = is_loopback(found->ai_addr);
-    if (loopback)
+    bool allowed = far || is_loopback(found->ai_addr);
+    if (allowed)
         l->fd = bind_socket(found->ai_addr, found->ai_addrlen);
     int saved = errno;
     freeaddrinfo(found);
-    if (!loopback)
-        return fail(p, text,
-                    "not a loopback address; without access tokens, which this version "
-                    "has not, only this machine may reach the daemon");
+    if (!allowed)
+        return refuse_far(text, p);
     if (l->fd < 0)
         return fail(p, text, strerror(saved));
     show_address(l);
     return true;
 }
 
+/* --- from systemd --------------------------------------------------------- */
+
+/* How many sockets this process was started with; children are not to take them for
+   theirs. */
+static int
+count_inherited(void)
+{
+    const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
+    bool ours = pid && n && strtol(pid, NULL, 10) == (long)getpid();
+    long count = ours ? strtol(n, NULL, 10) : 0;
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    return count < 0 || count > 1000 ? 0 : (int)count;
+}
+
+static bool
+take_inherited(bool far, struct listener *l, struct api_problem *p)
+{
+    static const char text[] = "(from systemd)";
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    int listening = 0;
+    socklen_t size = sizeof listening;
+    l->fd = FIRST_INHERITED;
+    if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) ||
+        getsockname(l->fd, (struct sockaddr *)&address, &len) ||
+        getsockopt(l->fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) || !listening)
+        return fail(p, text, "the descriptor is no socket that listens");
+    if (address.ss_family == AF_UNIX) {
+        snprintf(l->address, sizeof l->address, "unix:%s",
+                 ((const struct sockaddr_un *)&address)->sun_path);
+        return true;
+    }
+    if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
+        return fail(p, text, "neither an internet nor a unix socket");
+    if (!far && !is_loopback((const struct sockaddr *)&address))
+        return refuse_far(text, p);
+    getnameinfo((const struct sockaddr *)&address, len, l->host, sizeof l->host, NULL,
+                0, NI_NUMERICHOST);
+    show_address(l);
+    return true;
+}
+
 bool
-listen_open(const char *text, struct listener *ret, struct api_problem *p)
+listen_open(const char *text, bool far, struct listener *ret, struct api_problem *p)
 {
     struct listener l = {.fd = -1};
-    bool ok = strncmp(text, "unix:", 5) == 0 ? listen_unix(text, text + 5, &l, p)
-                                             : listen_tcp(text, &l, p);
+    int inherited = count_inherited();
+    bool ok;
+    if (inherited > 1)
+        ok = fail(p, "(from systemd)", "more than one socket");
+    else if (inherited)
+        ok = take_inherited(far, &l, p);
+    else
+        ok = strncmp(text, "unix:", 5) == 0 ? listen_unix(text, text + 5, &l, p)
+                                            : listen_tcp(text, far, &l, p);
     if (ok)
         *ret = l;
     return ok;

@@ -12,8 +12,12 @@ struct listener {
     char unlink_path[112]; /* of a unix socket, else "" */
 };
 
-/* The socket listens when this returns. Refuses what others than this machine reach. */
-bool listen_open(const char *text, struct listener *ret, struct api_problem *p);
+/*
+ * The socket listens when this returns. It is the one that systemd has opened, where it
+ * has. What others than this machine reach is refused, unless `far`.
+ */
+bool listen_open(const char *text, bool far, struct listener *ret,
+                 struct api_problem *p);
 /* Removes a unix socket's file; the descriptor is its new owner's to close. */
 void listen_forget(struct listener *listener);
 

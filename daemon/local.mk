@@ -22,6 +22,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers.c daemon/handlers.h \
 	daemon/handlers_events.c daemon/handlers_files.c daemon/handlers_jobs.c \
 	daemon/http.c daemon/http.h \
+	daemon/http_conns.c daemon/http_conns.h \
 	daemon/http_body.c daemon/body.h daemon/parts.h \
 	daemon/job.c daemon/job.h \
 	daemon/library.c daemon/library.h \
@@ -40,6 +41,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
 	daemon/store_sync.c \
 	daemon/sweep.c daemon/sweep.h \
+	daemon/tenants.c daemon/tenants.h \
+	daemon/token_command.c daemon/tokens.c daemon/tokens.h \
 	daemon/worker.c daemon/worker.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)

@@ -6,9 +6,9 @@
 #include "http.h"
 #include "log.h"
 #include "notify.h"
-#include "scripts.h"
 #include "settings.h"
 #include "sweep.h"
+#include "tokens.h"
 #include "worker.h"
 #include "qdq/catalog.h"
 
@@ -55,6 +55,7 @@ static void
 print_help(void)
 {
     printf("Usage: qdqd [OPTION]...\n"
+           "       qdqd token add|list|revoke ...\n"
            "Quantizes ONNX models over HTTP.\n\n"
            "  --config FILE       read settings from FILE (%s, when it is there)\n"
            "  --check-config      check the settings and exit\n"
@@ -134,32 +135,27 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 struct daemon {
     struct settings settings;
     struct listener listener;
-    struct library *library;
-    struct jobs *jobs;
+    struct tokens *tokens;
+    struct tenants *tenants;
     struct pool *pool;
-    struct service service;
     struct http *http;
 };
 
 static bool
 start(struct daemon *d, struct api_problem *p)
 {
-    if (!scripts_digest(d->settings.engine_cases, d->service.scripts, p) ||
-        !library_open(d->settings.state_dir, &d->library, p))
+    char path[TOKEN_PATH];
+    if (!tokens_path(&d->settings, path, p) || !tokens_open(path, &d->tokens, p) ||
+        !tenants_open(&d->settings, &d->tenants, p) ||
+        !listen_open(d->settings.http_listen, tokens_count(d->tokens) > 0, &d->listener,
+                     p))
         return false;
-    sweep_set_up(d->library, &d->settings);
-    if (!listen_open(d->settings.http_listen, &d->listener, p))
-        return false;
-    if (!jobs_open(d->library, &d->settings, &d->jobs, p) ||
-        !pool_open(d->jobs, d->library, &d->settings, &d->pool, p)) {
+    if (!pool_open(d->tenants, &d->settings, &d->pool, p)) {
         close(d->listener.fd);
         return false;
     }
-    d->service.settings = &d->settings;
-    d->service.library = d->library;
-    d->service.jobs = d->jobs;
-    d->service.pool = d->pool;
-    return http_open(&d->service, &d->listener, &d->http, p);
+    const struct http_needs needs = {&d->settings, d->tenants, d->tokens};
+    return http_open(&needs, &d->listener, &d->http, p);
 }
 
 /*
@@ -171,11 +167,11 @@ drain(struct daemon *d, const sigset_t *signals)
 {
     const struct timespec a_moment = {0, 50 * 1000000};
     int64_t deadline = clock_steady_ms() + d->settings.workers_drain_timeout * 1000;
-    jobs_drain(d->jobs);
-    while (!jobs_are_idle(d->jobs) && clock_steady_ms() < deadline)
+    tenants_drain(d->tenants);
+    while (!tenants_are_idle(d->tenants) && clock_steady_ms() < deadline)
         if (sigtimedwait(signals, NULL, &a_moment) > 0)
             break;
-    jobs_stop(d->jobs);
+    tenants_stop(d->tenants);
     pool_join(d->pool);
 }
 
@@ -184,9 +180,9 @@ stop(struct daemon *d)
 {
     http_close(&d->http);
     pool_close(&d->pool);
-    jobs_close(&d->jobs);
     listen_forget(&d->listener);
-    library_close(&d->library);
+    tenants_close(&d->tenants);
+    tokens_close(&d->tokens);
 }
 
 /*
@@ -217,7 +213,7 @@ serve(struct daemon *d)
         log_info("started", "version=%s", PACKAGE_VERSION);
         fprintf(stderr, "listening on %s\n", d->listener.address);
         notify_send("READY=1");
-        int got = sweep_until(d->library, &d->settings, &signals);
+        int got = sweep_until(d->tenants, &d->settings, &signals);
         notify_send("STOPPING=1");
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);
@@ -269,6 +265,8 @@ main(int argc, char **argv)
     int status;
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return worker_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "token"))
+        return token_main(argc - 1, argv + 1);
     if (!parse_arguments(argc, argv, &arguments, &status))
         return status;
     if (!arguments.config && !access(QDQD_DEFAULT_CONFIG, F_OK))

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "process.h"
 #include "settings.h"
+#include "tenants.h"
 #include "api/spec.h"
 #include "qdq/quantize.h"
 
@@ -18,11 +19,13 @@ struct lane {
     pthread_t thread;
     bool started;
     struct process process;
-    struct job_slot slot; /* of a lane that runs jobs */
+    const struct service *service; /* whose work it does, or did last */
+    struct job_slot slot;          /* of a lane that runs jobs */
 };
 
 /* Short work that waits or is done; lives on the asker's stack. */
 struct task {
+    const struct service *service;
     const struct message *request;
     bool done, ok;
     char *text;
@@ -31,8 +34,7 @@ struct task {
 };
 
 struct pool {
-    struct jobs *jobs;
-    struct library *library;
+    struct tenants *tenants;
     const struct settings *settings;
     struct lane short_lane;
     size_t n_lanes;
@@ -108,7 +110,7 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
         return DIED;
     for (;;) {
         struct message answer;
-        struct limit limit = limit_at(lane->pool->settings, request->type, stage);
+        struct limit limit = limit_at(lane->service->settings, request->type, stage);
         enum message_got got =
             message_receive(lane->process.socket, time_left(limit, began), &answer);
         if (got == MESSAGE_TIMEOUT)
@@ -142,7 +144,7 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
 static void
 tell(struct lane *lane, const struct message_progress *progress)
 {
-    jobs_progress(lane->pool->jobs, &lane->slot,
+    jobs_progress(lane->service->jobs, &lane->slot,
                   &(struct qdq_progress){(enum qdq_stage)progress->stage,
                                          progress->done, progress->total,
                                          progress->later});
@@ -190,11 +192,11 @@ static void
 open_observations(struct lane *lane, const struct store_job *job, struct work *work)
 {
     struct api_problem problem = {0};
-    if (lane->pool->settings->cache_observations == 0)
+    if (lane->service->settings->cache_observations == 0)
         return;
     if (!find_key(job, work->key, &problem) ||
         (work->key[0] && !job->fresh &&
-         !library_observations_get(lane->pool->library, work->key, work->observed,
+         !library_observations_get(lane->service->library, work->key, work->observed,
                                    work->kept, &problem)))
         tell_not_kept(&problem);
     work->request.body.quantize.observe = work->key[0] != '\0';
@@ -204,7 +206,7 @@ static bool
 open_work(struct lane *lane, const struct store_job *job, struct work *work,
           struct api_problem *p)
 {
-    struct blobs *blobs = library_blobs(lane->pool->library);
+    struct blobs *blobs = library_blobs(lane->service->library);
     struct message *request = &work->request;
     int model = -1, dataset = -1;
     request->type = MESSAGE_QUANTIZE;
@@ -251,13 +253,22 @@ close_work(struct work *work)
     spool_drop(&work->observed);
 }
 
+/* Whose work comes next: another tenant's gets another process. */
+static void
+set_service(struct lane *lane, const struct service *service)
+{
+    if (lane->service != service)
+        process_end(&lane->process, false, NULL);
+    lane->service = service;
+}
+
 static enum outcome
 run_worker(struct lane *lane, const struct message *request, char **ret,
            struct api_problem *p)
 {
     if (!process_start(&lane->process, p))
         return FAILED;
-    if (jobs_is_unwanted(lane->pool->jobs, &lane->slot))
+    if (jobs_is_unwanted(lane->service->jobs, &lane->slot))
         return DIED;
     return follow(lane, request, tell, ret, p);
 }
@@ -280,7 +291,7 @@ keep_observations(struct lane *lane, struct work *work)
 {
     struct api_problem problem = {0};
     const struct message_quantize *ids = &work->request.body.quantize;
-    int64_t most = lane->pool->settings->cache_observations;
+    int64_t most = lane->service->settings->cache_observations;
     struct store_observations row = {.model = ids->model_id,
                                      .calibration =
                                          *ids->dataset_id ? ids->dataset_id : NULL};
@@ -289,8 +300,8 @@ keep_observations(struct lane *lane, struct work *work)
     memcpy(row.key, work->key, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
-        ok = library_observations_keep(lane->pool->library, &row, &work->observed, most,
-                                       &problem);
+        ok = library_observations_keep(lane->service->library, &row, &work->observed,
+                                       most, &problem);
     if (!ok)
         tell_not_kept(&problem);
 }
@@ -300,7 +311,7 @@ static enum outcome
 keep_result(struct lane *lane, struct work *work, enum outcome outcome,
             const char *summary, struct api_problem *p)
 {
-    struct jobs *jobs = lane->pool->jobs;
+    struct jobs *jobs = lane->service->jobs;
     struct api_problem problem = {0};
     struct job_result result = {.model = &work->output,
                                 .report = &work->report,
@@ -324,7 +335,7 @@ static void
 blame_disk(struct lane *lane, struct api_problem *p)
 {
     struct api_problem problem = {0};
-    if (!blobs_has_room(library_blobs(lane->pool->library), 0, &problem) &&
+    if (!blobs_has_room(library_blobs(lane->service->library), 0, &problem) &&
         problem.code == API_DISK_FULL)
         *p = problem;
 }
@@ -332,7 +343,7 @@ blame_disk(struct lane *lane, struct api_problem *p)
 static void
 run_job(struct lane *lane, const struct store_job *job)
 {
-    struct jobs *jobs = lane->pool->jobs;
+    struct jobs *jobs = lane->service->jobs;
     struct work work = {0};
     struct api_problem problem = {0};
     char *summary = NULL, how[64] = "";
@@ -360,7 +371,9 @@ job_lane(void *arg)
 {
     struct lane *lane = arg;
     struct store_job job;
-    while (jobs_claim(lane->pool->jobs, &lane->slot, &job)) {
+    const struct service *service;
+    while (tenants_claim(lane->pool->tenants, &lane->slot, &service, &job)) {
+        set_service(lane, service);
         run_job(lane, &job);
         store_job_fini(&job);
     }
@@ -382,6 +395,7 @@ run_task(struct lane *lane, struct task *task)
 {
     const struct settings *settings = lane->pool->settings;
     char how[64] = "";
+    set_service(lane, task->service);
     for (int64_t attempt = 1; attempt <= settings->workers_attempts; attempt++) {
         if (!process_start(&lane->process, &task->problem))
             return false;
@@ -429,10 +443,11 @@ short_lane(void *arg)
 }
 
 bool
-pool_ask(struct pool *pool, const struct message *request, char **ret,
+pool_ask(const struct service *service, const struct message *request, char **ret,
          struct api_problem *p)
 {
-    struct task task = {.request = request};
+    struct pool *pool = service->pool;
+    struct task task = {.service = service, .request = request};
     pthread_mutex_lock(&pool->lock);
     *pool->last = &task;
     pool->last = &task.next;
@@ -474,8 +489,8 @@ join_lane(struct lane *lane)
 }
 
 bool
-pool_open(struct jobs *jobs, struct library *library, const struct settings *settings,
-          struct pool **ret, struct api_problem *p)
+pool_open(struct tenants *tenants, const struct settings *settings, struct pool **ret,
+          struct api_problem *p)
 {
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool)
@@ -484,27 +499,25 @@ pool_open(struct jobs *jobs, struct library *library, const struct settings *set
         free(pool);
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     }
-    pool->jobs = jobs;
-    pool->library = library;
+    pool->tenants = tenants;
     pool->settings = settings;
     pool->n_lanes = (size_t)settings->workers_count;
     pool->last = &pool->first;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->asked, NULL);
     pthread_cond_init(&pool->answered, NULL);
-    bool ok = library_observations_trim(library, settings->cache_observations, p) &&
-              start_lane(pool, &pool->short_lane, short_lane, p);
+    tenants_set_pool(tenants, pool);
+    bool ok = start_lane(pool, &pool->short_lane, short_lane, p);
     for (size_t i = 0; ok && i < pool->n_lanes; i++) {
         pool->lanes[i].slot.process = &pool->lanes[i].process;
-        jobs_add_slot(jobs, &pool->lanes[i].slot);
         ok = start_lane(pool, &pool->lanes[i], job_lane, p);
     }
     if (ok) {
         *ret = pool;
         return true;
     }
-    jobs_drain(jobs);
-    jobs_stop(jobs);
+    tenants_drain(tenants);
+    tenants_stop(tenants);
     pool_close(&pool);
     return false;
 }

@@ -131,6 +131,15 @@ reply_problem(struct request *request, const struct api_problem *problem)
     set_reply(request, status, "application/problem+json", api_problem_encode(problem));
     if (problem->code == API_METHOD_NOT_ALLOWED)
         reply_header(request, "Allow", "%s", request->allow);
+    if (status == 401)
+        reply_header(
+            request, "WWW-Authenticate", "Bearer%s",
+            request_header(request, "Authorization") ? " error=\"invalid_token\"" : "");
+    if (problem->code == API_FORBIDDEN)
+        reply_header(request, "WWW-Authenticate",
+                     "Bearer error=\"insufficient_scope\"");
+    if (problem->code == API_BUSY)
+        reply_header(request, "Connection", "close");
     if (status == 429 || status == 503 || problem->code == API_NOT_FINISHED)
         reply_header(request, "Retry-After", "1");
 }

@@ -16,8 +16,9 @@
 
 #define REPLY_HEADERS 8
 
-/* What the handlers work with; all of it lives longer than any request. */
+/* What the handlers work with, of one tenant; all of it lives longer than any request. */
 struct service {
+    const char *tenant; /* "": without a name */
     const struct settings *settings;
     struct library *library;
     struct jobs *jobs;
@@ -53,11 +54,13 @@ struct reply {
 };
 
 struct MHD_Connection;
+struct conn;
 
 struct request {
     unsigned magic;
-    const struct service *service;
+    const struct service *service; /* of the tenant that the access token names */
     struct MHD_Connection *connection;
+    struct conn *conn;
     const char *method; /* borrowed from the connection */
     struct api_match match;
     char allow[64];

@@ -9,14 +9,33 @@
  * --help and the tests expand these rows. A default that depends on the installation
  * comes from daemon/local.mk.
  */
-SETTING_TEXT(http, listen, "127.0.0.1:8383",
-             "HOST:PORT or unix:PATH; only loopback and unix, port 0 takes a free one")
+SETTING_TEXT(
+    http, listen, "127.0.0.1:8383",
+    "HOST:PORT or unix:PATH; only loopback and unix without access tokens; port "
+    "0 takes a free one")
 SETTING_NUMBER(http, max_body, INT64_C(4) << 30, 1, INT64_MAX, BYTES,
                "largest request body")
-SETTING_NUMBER(http, connections, 256, 8, 4096, COUNT,
-               "connections at the same time; each has a thread")
+SETTING_NUMBER(http, max_header, 16 << 10, 2 << 10, 1 << 20, BYTES,
+               "largest head of a request: its first line and its headers")
+SETTING_NUMBER(http, connections, 512, 8, 4096, COUNT,
+               "connections at the same time; each has a thread. Further ones are told "
+               "the daemon's health and nothing else")
+SETTING_NUMBER(http, connections_per_address, 256, 1, 4096, COUNT,
+               "the same of one address, or of one /64 of IPv6")
 SETTING_NUMBER(http, timeout, 60, 1, 3600, SECONDS,
                "a connection that sends and takes nothing for so long is closed")
+SETTING_NUMBER(http, header_timeout, 20, 1, 3600, SECONDS,
+               "time for the head of a request to come in")
+SETTING_NUMBER(http, min_rate, 1 << 10, 0, 1 << 30, BYTES,
+               "a body of which less comes a second, over http.timeout, is cut off; 0: "
+               "none is")
+SETTING_TEXT(http, hosts, "",
+             "names by which clients may call this daemon beside that of http.listen, "
+             "with commas between; *: any")
+SETTING_TEXT(
+    auth, tokens, "",
+    "file of the access tokens, see qdqd token; empty: \"tokens\" in state.dir. "
+    "Without that file none is needed")
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR,
              "folder of the database and of models, datasets and reports")
 SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS,
@@ -31,6 +50,12 @@ SETTING_NUMBER(storage, min_free, 0, 0, INT64_MAX, BYTES,
 SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES,
                "what calibrations observed is kept, so much in all; 0: nothing")
 SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, "jobs that may wait in the queue")
+SETTING_NUMBER(tenants, queue, 0, 0, 1000000, COUNT,
+               "jobs of one tenant that may wait; 0: queue.max")
+SETTING_NUMBER(tenants, max_bytes, 0, 0, INT64_MAX, BYTES,
+               "models, datasets and results of one tenant; 0: storage.max_bytes")
+SETTING_NUMBER(tenants, job_timeout, 0, 0, 1000000, SECONDS,
+               "time that a job of a tenant may run; 0: workers.job_timeout")
 SETTING_NUMBER(workers, count, 1, 1, 256, COUNT, "jobs that run at the same time")
 SETTING_NUMBER(workers, threads, 0, 0, 1024, COUNT,
                "threads that run one model; 0: the processors divided by workers.count")

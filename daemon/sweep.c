@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "log.h"
 #include "settings.h"
+#include "tenants.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -139,26 +140,28 @@ interval(const struct settings *settings)
     return ms < LEAST_MS ? LEAST_MS : ms;
 }
 
-/* One round, whose failure is logged. Are there more to come at once? */
-static bool
-sweep(struct library *library, const struct settings *settings)
+/* One round for a tenant, whose failure is logged. *arg: are there more to come? */
+static void
+sweep(void *arg, const struct service *service)
 {
+    bool *more = arg, left = false;
     struct api_problem problem = {0};
     char quoted[LOG_QUOTED];
-    bool more = false;
-    if (sweep_round(library, settings, clock_wall_ms(), &more, &problem))
-        return more;
-    log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
-    return false;
+    if (!sweep_round(service->library, service->settings, clock_wall_ms(), &left,
+                     &problem))
+        log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
+    *more = *more || left;
 }
 
 int
-sweep_until(struct library *library, const struct settings *settings,
+sweep_until(struct tenants *tenants, const struct settings *settings,
             const sigset_t *signals)
 {
     int got;
     do {
-        int64_t ms = sweep(library, settings) ? 0 : interval(settings);
+        bool more = false;
+        tenants_each(tenants, sweep, &more);
+        int64_t ms = more ? 0 : interval(settings);
         const struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
         got = sigtimedwait(signals, NULL, &wait);
     } while (got < 0);

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 struct settings;
+struct tenants;
 
 /* Tells the library for how long things are kept, and how much. Before other threads use
    it. */
@@ -20,8 +21,9 @@ void sweep_set_up(struct library *library, const struct settings *settings);
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);
 
-/* Sweeps at once and then every now and then, until one of the signals comes: which. */
-int sweep_until(struct library *library, const struct settings *settings,
+/* Sweeps at once and then every now and then, for all tenants, until one of the signals
+   comes: which. */
+int sweep_until(struct tenants *tenants, const struct settings *settings,
                 const sigset_t *signals);
 
 #endif

@@ -23,7 +23,7 @@ while read -r header allowed; do
         esac
     done
 done <<'TABLE'
-microhttpd\.h daemon/http*.c
+microhttpd\.h daemon/http*.[ch]
 sqlite3\.h daemon/store*
 ini\.h daemon/settings.c
 jansson\.h api/*

@@ -10,6 +10,7 @@
 
 static struct library *library;
 static struct jobs *jobs;
+static struct job_bell bell;
 static struct settings settings;
 static struct process process;
 static struct job_slot slot;
@@ -21,9 +22,8 @@ open_jobs(void)
 {
     ck_assert_msg(library_open(scratch_path("state"), &library, &problem), "%s",
                   problem.detail);
-    ck_assert(jobs_open(library, &settings, &jobs, &problem));
+    ck_assert(jobs_open(library, &settings, &bell, &jobs, &problem));
     slot = (struct job_slot){.process = &process};
-    jobs_add_slot(jobs, &slot);
 }
 
 static void
@@ -35,6 +35,7 @@ set_up(void)
     problem = (struct api_problem){0};
     ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
     process_init(&process, &settings);
+    job_bell_init(&bell);
     open_jobs();
 }
 
@@ -43,6 +44,7 @@ tear_down(void)
 {
     jobs_close(&jobs);
     library_close(&library);
+    job_bell_fini(&bell);
     process_fini(&process);
     settings_fini(&settings);
     scratch_remove();
@@ -79,7 +81,8 @@ static struct store_job
 claim(void)
 {
     struct store_job job;
-    ck_assert(jobs_claim(jobs, &slot, &job));
+    bool any;
+    ck_assert(jobs_claim(jobs, &slot, &job, &any, &problem) && any);
     ck_assert_str_eq(slot.id, job.id);
     return job;
 }
@@ -435,6 +438,7 @@ START_TEST(drains)
     pthread_t thread;
     struct job_view view;
     struct store_job none;
+    bool any;
     ck_assert(submit());
     struct store_job job = claim();
     ck_assert(submit());
@@ -450,7 +454,7 @@ START_TEST(drains)
     ck_assert(jobs_is_unwanted(jobs, &slot));
     jobs_lost(jobs, &slot, &job, "was killed by signal 9");
     ck_assert(jobs_are_idle(jobs));
-    ck_assert(!jobs_claim(jobs, &slot, &none));
+    ck_assert(jobs_claim(jobs, &slot, &none, &any, &problem) && !any);
     memcpy(id, job.id, sizeof id);
     ck_assert_int_eq(state(), API_JOB_QUEUED);
     store_job_fini(&job);

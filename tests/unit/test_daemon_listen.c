@@ -16,7 +16,8 @@ static const struct {
 START_TEST(listens)
 {
     struct listener l;
-    ck_assert_msg(listen_open(good[_i].text, &l, &problem), "%s", problem.detail);
+    ck_assert_msg(listen_open(good[_i].text, false, &l, &problem), "%s",
+                  problem.detail);
     ck_assert_str_eq(l.host, good[_i].host);
     size_t len = strlen(good[_i].address);
     ck_assert_int_eq(strncmp(l.address, good[_i].address, len), 0);
@@ -36,7 +37,7 @@ static const char *const bad[] = {
 START_TEST(refuses)
 {
     struct listener l = {.fd = -7};
-    ck_assert_msg(!listen_open(bad[_i], &l, &problem), "%s", bad[_i]);
+    ck_assert_msg(!listen_open(bad[_i], false, &l, &problem), "%s", bad[_i]);
     ck_assert_msg(strstr(problem.detail, "http.listen"), "%s", problem.detail);
     ck_assert_int_eq(l.fd, -7);
 }
@@ -46,7 +47,7 @@ END_TEST
 START_TEST(says_why)
 {
     struct listener l;
-    ck_assert(!listen_open("0.0.0.0:0", &l, &problem));
+    ck_assert(!listen_open("0.0.0.0:0", false, &l, &problem));
     ck_assert_ptr_nonnull(strstr(problem.detail, "tokens"));
 }
 END_TEST
@@ -58,12 +59,12 @@ START_TEST(unix_socket)
     struct stat st;
     scratch_make();
     snprintf(text, sizeof text, "unix:%s", scratch_path("socket"));
-    ck_assert_msg(listen_open(text, &first, &problem), "%s", problem.detail);
+    ck_assert_msg(listen_open(text, false, &first, &problem), "%s", problem.detail);
     ck_assert_str_eq(first.host, "");
     /* One that is alive is not taken over, one that was left behind is. */
-    ck_assert(!listen_open(text, &second, &problem));
+    ck_assert(!listen_open(text, false, &second, &problem));
     close(first.fd);
-    ck_assert(listen_open(text, &second, &problem));
+    ck_assert(listen_open(text, false, &second, &problem));
     listen_forget(&second);
     ck_assert_int_ne(stat(scratch_path("socket"), &st), 0);
     close(second.fd);

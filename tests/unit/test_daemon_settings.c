@@ -121,7 +121,7 @@ END_TEST
 START_TEST(sample_file)
 {
     static const char *const keys[] = {
-#define SETTING_TEXT(section, key, def, text) "\n" #key " = ",
+#define SETTING_TEXT(section, key, def, text) "\n" #key " =",
 #define SETTING_NUMBER(section, key, def, min, max, unit, text) "\n" #key " = ",
 #include "settings_keys.h"
 #undef SETTING_TEXT

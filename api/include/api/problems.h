@@ -36,6 +36,9 @@ PROBLEM(MISSING_PART, "missing_part", 400, false,
         "the request lacks a part or member that it needs")
 PROBLEM(DIGEST_MISMATCH, "digest_mismatch", 400, false,
         "the bytes do not hash to the digest that was given")
+PROBLEM(UNAUTHORIZED, "unauthorized", 401, false,
+        "the request has no access token, or one that is not known")
+PROBLEM(FORBIDDEN, "forbidden", 403, false, "the access token does not allow this")
 PROBLEM(HOST_NOT_ALLOWED, "host_not_allowed", 403, false,
         "the Host or Origin header names a foreign host")
 PROBLEM(NOT_FOUND, "not_found", 404, false, "there is no such resource")
@@ -57,9 +60,13 @@ PROBLEM(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", 416, false,
 PROBLEM(IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, false,
         "something else was asked with this Idempotency-Key before")
 PROBLEM(QUEUE_FULL, "queue_full", 429, true, "the queue is full")
+PROBLEM(HEADER_TOO_LARGE, "header_too_large", 431, false,
+        "the head of the request is over the configured limit")
 PROBLEM(WORKER_DIED, "worker_died", 500, true,
         "the process that worked on this ended unexpectedly, also when tried again")
 PROBLEM(DRAINING, "draining", 503, true, "the daemon is stopping")
+PROBLEM(BUSY, "busy", 503, true,
+        "there are as many connections as there may be, in all or of this address")
 PROBLEM(STILL_RUNNING, "still_running", 504, true,
         "the job is still running; its place is in Location")
 PROBLEM(DISK_FULL, "disk_full", 507, true, "there is no room to store this")

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tenants: those who share a daemon and are to know nothing of each other. Each has a
+ * state folder of its own, with its database, its files and its queue, so no request of
+ * one can come near what another has stored, asked or been answered, also where the bytes
+ * are the same. What they share are the lanes: a tenant whose last job was taken longest
+ * ago is served first.
+ *
+ * The one without a name has the state folder itself; the others lie below it in
+ * "tenants/NAME". All that were there at the start are served from then on, others are
+ * made when they are first asked for, and none is closed before the end.
+ *
+ * Any thread may call. Order of locks: tenants before jobs.
+ */
+#ifndef QDQD_TENANTS_H
+#define QDQD_TENANTS_H
+
+#include "request.h"
+
+#define TENANT_SIZE 64
+
+struct tenants;
+
+/* Is this a tenant's name? "" is none. Lower case, digits, '-', '_', '.', and it begins
+   with a letter or digit. */
+bool tenant_is_name(const char *name);
+
+/* `settings` is borrowed. */
+bool tenants_open(const struct settings *settings, struct tenants **ret,
+                  struct api_problem *p);
+/* From now on their services have it; to be said before one is served. Borrowed. */
+void tenants_set_pool(struct tenants *tenants, struct pool *pool);
+void tenants_close(struct tenants **tenants);
+
+/* The service of a tenant; "": of the one without a name. Lives as long as the tenants.
+   NOT_FOUND when there is none and it is not to be made. */
+bool tenants_get(struct tenants *tenants, const char *name, bool make,
+                 const struct service **ret, struct api_problem *p);
+/* Calls `fn` with each service. */
+void tenants_each(struct tenants *tenants,
+                  void (*fn)(void *arg, const struct service *service), void *arg);
+
+/* Waits for a job, takes it into an idle slot and says whose it is; false: there will be
+   no more. */
+bool tenants_claim(struct tenants *tenants, struct job_slot *slot,
+                   const struct service **ret_service, struct store_job *ret);
+
+/* As jobs_drain(), jobs_are_idle() and jobs_stop(), for all of them. */
+void tenants_drain(struct tenants *tenants);
+bool tenants_are_idle(struct tenants *tenants);
+void tenants_stop(struct tenants *tenants);
+
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "tokens.h"
+#include "log.h"
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE 512
+#define MOST_TOKENS 10000
+#define SECRET_BYTES 32
+#define SETTLED_MS 100 /* a file so old by its clock does not change unseen */
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} scopes[] = {{"read", TOKEN_READ}, {"submit", TOKEN_SUBMIT}, {"admin", TOKEN_ADMIN}};
+
+#define N_SCOPES (sizeof scopes / sizeof *scopes)
+
+static bool
+fail(struct api_problem *p, const char *path, const char *what)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path, what);
+}
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+bool
+tokens_path(const struct settings *settings, char ret[TOKEN_PATH],
+            struct api_problem *p)
+{
+    const char *path = settings->auth_tokens;
+    int len = *path ? snprintf(ret, TOKEN_PATH, "%s", path)
+                    : snprintf(ret, TOKEN_PATH, "%s/tokens", settings->state_dir);
+    return len < TOKEN_PATH || fail(p, "auth.tokens", "the path is too long");
+}
+
+/* --- scopes --------------------------------------------------------------- */
+
+unsigned
+token_scopes_parse(const char *text)
+{
+    unsigned all = 0;
+    while (*text) {
+        size_t len = strcspn(text, ","), i = 0;
+        while (i < N_SCOPES && (strlen(scopes[i].name) != len ||
+                                strncmp(scopes[i].name, text, len) != 0))
+            i++;
+        if (i == N_SCOPES)
+            return 0;
+        all |= scopes[i].bit;
+        text += len;
+        text += *text == ',' && text[1];
+    }
+    return all;
+}
+
+void
+token_scopes_print(unsigned all, char ret[TOKEN_SCOPES])
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (size_t i = 0; i < N_SCOPES; i++)
+        if (all & scopes[i].bit)
+            at += (size_t)snprintf(ret + at, TOKEN_SCOPES - at, "%s%s", at ? "," : "",
+                                   scopes[i].name);
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+/* Cuts a line at single spaces; false unless there are just `n` words. */
+static bool
+cut(char *line, char **words, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        words[i] = line;
+        line += strcspn(line, " ");
+        if (line == words[i] || (*line == ' ') != (i + 1 < n))
+            return false;
+        if (*line)
+            *line++ = '\0';
+    }
+    return true;
+}
+
+static bool
+parse_line(char *line, struct token *ret)
+{
+    char *words[5];
+    if (!cut(line, words, 5))
+        return false;
+    bool tenant = strcmp(words[3], "-") != 0;
+    unsigned parsed = token_scopes_parse(words[2]);
+    if (!tenant_is_name(words[0]) || !digest_is_id(words[1]) || !parsed ||
+        (tenant && !tenant_is_name(words[3])) || strlen(words[4]) >= sizeof ret->made)
+        return false;
+    *ret = (struct token){.scopes = parsed};
+    snprintf(ret->name, sizeof ret->name, "%s", words[0]);
+    snprintf(ret->hash, sizeof ret->hash, "%s", words[1]);
+    snprintf(ret->tenant, sizeof ret->tenant, "%s", tenant ? words[3] : "");
+    snprintf(ret->made, sizeof ret->made, "%s", words[4]);
+    return true;
+}
+
+static bool
+read_lines(FILE *file, const char *path, struct token **list, size_t *n,
+           struct api_problem *p)
+{
+    char line[LINE], what[64];
+    int number = 0;
+    while (fgets(line, sizeof line, file)) {
+        number++;
+        size_t len = strcspn(line, "\n");
+        bool whole = line[len] == '\n' || feof(file);
+        line[len] = '\0';
+        if (line[0] == '#' || (whole && !len))
+            continue;
+        struct token *grown =
+            *n < MOST_TOKENS ? realloc(*list, (*n + 1) * sizeof **list) : NULL;
+        if (!grown)
+            return *n < MOST_TOKENS ? fail_memory(p) : fail(p, path, "too many tokens");
+        *list = grown;
+        snprintf(what, sizeof what, "line %d is no token", number);
+        if (!whole || !parse_line(line, &grown[*n]))
+            return fail(p, path, what);
+        ++*n;
+    }
+    return !ferror(file) || fail(p, path, "cannot be read");
+}
+
+bool
+token_file_read(const char *path, struct token **ret, size_t *ret_n, bool *ret_there,
+                struct api_problem *p)
+{
+    struct token *list = NULL;
+    size_t n = 0;
+    struct stat st;
+    FILE *file = fopen(path, "re");
+    *ret_there = file || errno != ENOENT;
+    *ret = NULL;
+    *ret_n = 0;
+    if (!file)
+        return !*ret_there || fail(p, path, strerror(errno));
+    bool ok = (fstat(fileno(file), &st) == 0 && !(st.st_mode & 022)) ||
+              fail(p, path, "others than its owner may write it");
+    ok = ok && read_lines(file, path, &list, &n, p);
+    fclose(file);
+    if (!ok) {
+        free(list);
+        return false;
+    }
+    *ret = list;
+    *ret_n = n;
+    return true;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static bool
+write_lines(int fd, const struct token *list, size_t n)
+{
+    char words[TOKEN_SCOPES];
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        return false;
+    }
+    fprintf(file, "# Tokens of qdqd: name, hash, scopes, tenant, when it was made.\n"
+                  "# Written by `qdqd token`; a running daemon sees every change.\n");
+    for (size_t i = 0; i < n; i++) {
+        token_scopes_print(list[i].scopes, words);
+        fprintf(file, "%s %s %s %s %s\n", list[i].name, list[i].hash, words,
+                *list[i].tenant ? list[i].tenant : "-", list[i].made);
+    }
+    bool ok = !fflush(file) && !fsync(fileno(file));
+    return !fclose(file) && ok;
+}
+
+/* The folder of the file, locked against others who write it. */
+static bool
+take_folder(const char *path, int *ret, struct api_problem *p)
+{
+    char copy[TOKEN_PATH];
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *folder = dirname(copy);
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return fail(p, folder, strerror(errno));
+    *ret = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret >= 0 && flock(*ret, LOCK_EX) == 0)
+        return true;
+    fail(p, folder, strerror(errno));
+    if (*ret >= 0)
+        close(*ret);
+    return false;
+}
+
+/* Puts the list in the file's place, at once and for good. Root writes it for whoever
+   owns the folder. */
+static bool
+replace(const char *path, int folder, const struct token *list, size_t n,
+        struct api_problem *p)
+{
+    char temporary[TOKEN_PATH + 8];
+    struct stat st;
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail(p, temporary, strerror(errno));
+    bool ok = fchmod(fd, 0600) == 0 && fstat(folder, &st) == 0 &&
+              (geteuid() != 0 || fchown(fd, st.st_uid, st.st_gid) == 0);
+    if (!ok)
+        close(fd);
+    ok = ok && write_lines(fd, list, n) && rename(temporary, path) == 0 &&
+         fsync(folder) == 0;
+    if (ok)
+        return true;
+    fail(p, path, strerror(errno));
+    unlink(temporary);
+    return false;
+}
+
+static struct token *
+find(struct token *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name))
+            return &list[i];
+    return NULL;
+}
+
+static bool
+make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
+{
+    unsigned char bytes[SECRET_BYTES];
+    struct tm tm;
+    time_t now = time(NULL);
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "no random bytes: %s", strerror(errno));
+    int at = snprintf(ret, TOKEN_SIZE, "qdqd_");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        at += snprintf(ret + at, TOKEN_SIZE - (size_t)at, "%02x", bytes[i]);
+    gmtime_r(&now, &tm);
+    strftime(token->made, sizeof token->made, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return digest_of(ret, strlen(ret), token->hash) || fail_memory(p);
+}
+
+bool
+token_file_add(const char *path, struct token *token, char ret[TOKEN_SIZE],
+               struct api_problem *p)
+{
+    struct token *list = NULL;
+    size_t n;
+    bool there;
+    int folder;
+    if (!make_secret(token, ret, p) || !take_folder(path, &folder, p))
+        return false;
+    bool ok = token_file_read(path, &list, &n, &there, p);
+    if (ok && find(list, n, token->name))
+        ok = fail(p, token->name, "there is a token of this name");
+    if (ok) {
+        struct token *grown = realloc(list, (n + 1) * sizeof *list);
+        ok = grown || fail_memory(p);
+        if (grown) {
+            list = grown;
+            list[n] = *token;
+        }
+    }
+    ok = ok && replace(path, folder, list, n + 1, p);
+    free(list);
+    close(folder);
+    return ok;
+}
+
+bool
+token_file_remove(const char *path, const char *name, struct api_problem *p)
+{
+    struct token *list = NULL;
+    size_t n;
+    bool there;
+    int folder;
+    if (!take_folder(path, &folder, p))
+        return false;
+    bool ok = token_file_read(path, &list, &n, &there, p);
+    struct token *found = ok ? find(list, n, name) : NULL;
+    if (ok && !found)
+        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                             "%s: there is no token of this name", name);
+    if (ok) {
+        *found = list[n - 1];
+        ok = replace(path, folder, list, n - 1, p);
+    }
+    free(list);
+    close(folder);
+    return ok;
+}
+
+/* --- those who ask -------------------------------------------------------- */
+
+struct tokens {
+    char path[TOKEN_PATH];
+    pthread_mutex_t lock;
+    /* guarded by lock: */
+    struct stat seen; /* of the file as it was read */
+    bool settled;     /* a change after that shows in `seen` */
+    bool needed, broken;
+    struct token *list;
+    size_t n;
+};
+
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Times of files go by ticks: what was changed just now may change again unseen. */
+static bool
+is_settled(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = ((int64_t)now.tv_sec - st->st_ctim.tv_sec) * 1000 +
+                  (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
+    return age > SETTLED_MS;
+}
+
+/* Reads the file, if it is not the one that was read. With the lock held. */
+static bool
+refresh(struct tokens *tokens, struct api_problem *p)
+{
+    struct stat st = {0};
+    struct token *list;
+    size_t n;
+    bool there;
+    if (stat(tokens->path, &st) && errno != ENOENT)
+        memset(&st, 0, sizeof st);
+    if (tokens->settled && !tokens->broken && same_file(&st, &tokens->seen))
+        return true;
+    bool ok = token_file_read(tokens->path, &list, &n, &there, p);
+    free(tokens->list);
+    tokens->list = ok ? list : NULL;
+    tokens->n = ok ? n : 0;
+    tokens->needed = tokens->needed || there;
+    tokens->broken = !ok;
+    tokens->seen = st;
+    tokens->settled = is_settled(&st);
+    return ok;
+}
+
+bool
+tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
+{
+    struct tokens *tokens = calloc(1, sizeof *tokens);
+    if (!tokens)
+        return fail_memory(p);
+    snprintf(tokens->path, sizeof tokens->path, "%s", path);
+    pthread_mutex_init(&tokens->lock, NULL);
+    if (!refresh(tokens, p)) {
+        tokens_close(&tokens);
+        return false;
+    }
+    *ret = tokens;
+    return true;
+}
+
+void
+tokens_close(struct tokens **tokens)
+{
+    if (!*tokens)
+        return;
+    pthread_mutex_destroy(&(*tokens)->lock);
+    free((*tokens)->list);
+    free(*tokens);
+    *tokens = NULL;
+}
+
+size_t
+tokens_count(struct tokens *tokens)
+{
+    pthread_mutex_lock(&tokens->lock);
+    size_t n = tokens->n;
+    pthread_mutex_unlock(&tokens->lock);
+    return n;
+}
+
+/* The token of "Bearer TOKEN"; NULL where there is none. */
+static const char *
+bearer(const char *authorization)
+{
+    static const char word[] = "Bearer";
+    size_t len = sizeof word - 1;
+    if (!authorization || strncasecmp(authorization, word, len) != 0 ||
+        authorization[len] != ' ')
+        return NULL;
+    authorization += len;
+    return authorization + strspn(authorization, " ");
+}
+
+/* Looks at each, so that the time tells nothing of which it was. */
+static const struct token *
+match(const struct tokens *tokens, const char *hash)
+{
+    const struct token *found = NULL;
+    for (size_t i = 0; i < tokens->n; i++)
+        if (digest_is_same(tokens->list[i].hash, hash))
+            found = &tokens->list[i];
+    return found;
+}
+
+bool
+tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
+             struct api_problem *p)
+{
+    char hash[DIGEST_SIZE], quoted[LOG_QUOTED];
+    struct api_problem problem = {0};
+    const char *text = bearer(authorization);
+    if (text && !digest_of(text, strlen(text), hash))
+        return fail_memory(p);
+    pthread_mutex_lock(&tokens->lock);
+    bool was_broken = tokens->broken;
+    bool readable = refresh(tokens, &problem), needed = tokens->needed;
+    const struct token *found = text && readable ? match(tokens, hash) : NULL;
+    *ret = found ? *found : (struct token){.scopes = TOKEN_ADMIN};
+    pthread_mutex_unlock(&tokens->lock);
+    if (!readable) {
+        if (!was_broken)
+            log_error("tokens_unreadable", "detail=%s",
+                      log_quote(quoted, problem.detail));
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "the access tokens cannot be read");
+    }
+    return !needed || found ||
+           api_problem_set(p, API_UNAUTHORIZED, QDQ_AT_NOTHING, NULL,
+                           text ? "the access token is not known"
+                                : "this needs an access token: Authorization: Bearer");
+}
