@@ -300,10 +300,10 @@ static void
 add_tensors(struct text *text, const json_t *report)
 {
     static const struct column tensors[] = {
-        {"tensor", "name", false},    {"min", "min", true},
-        {"max", "max", true},         {"scale", "scale", true},
-        {"zero", "zero_point", true}, {"method", "method", false},
-        {"samples", "samples", true},
+        {"tensor", "name", false},   {"min", "min", true},
+        {"max", "max", true},        {"type", "dtype", false},
+        {"scale", "scale", true},    {"zero", "zero_point", true},
+        {"method", "method", false}, {"samples", "samples", true},
     };
     static const struct column weights[] = {
         {"weight", "name", false},

@@ -119,6 +119,12 @@ json_t *api_write_flag(const void *object, const struct member *m);
 /* Some text, not empty. */
 bool api_read_text(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_text(const void *object, const struct member *m);
+/* A number format: a choice by the rows of qdq/formats.h. */
+bool api_read_format(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_format(const void *object, const struct member *m);
+/* A flag that may be left to be told from other members. */
+bool api_read_tristate(struct reader *r, const struct member *m, json_t *value);
+json_t *api_write_tristate(const void *object, const struct member *m);
 /* Of at least m->min; what is below that says nothing and is not written. */
 bool api_read_count(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_count(const void *object, const struct member *m);
@@ -130,6 +136,8 @@ json_t *api_write_fixed(const void *object, const struct member *m);
 #define NAME api_read_name, api_write_text
 #define SWITCH api_read_switch, api_write_switch
 #define FLAG api_read_flag, api_write_flag
+#define FORMAT api_read_format, api_write_format
+#define TRISTATE api_read_tristate, api_write_tristate
 #define TEXT api_read_text, api_write_text
 #define COUNT api_read_count, api_write_count
 #define FIXED api_read_fixed, api_write_fixed

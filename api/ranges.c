@@ -36,7 +36,7 @@ static bool
 is_tensor_member(const char *key)
 {
     static const char *const known[] = {
-        "name", "min", "max", "scale", "zero_point", "method", "samples",
+        "name", "min", "max", "dtype", "scale", "zero_point", "method", "samples",
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], key) == 0)

@@ -160,11 +160,11 @@ encode_tensor(const void *items, size_t i)
     const struct qdq_tensor_report *tensor =
         (const struct qdq_tensor_report *)items + i;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "name", api_json_text(tensor->name),
-        "min", api_json_real(tensor->min), "max", api_json_real(tensor->max), "scale",
-        api_json_real(tensor->scale), "zero_point", (json_int_t)tensor->zero_point,
-        "method", api_json_text(tensor->method), "samples",
-        (json_int_t)tensor->samples);
+        "{s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "name", api_json_text(tensor->name),
+        "min", api_json_real(tensor->min), "max", api_json_real(tensor->max), "dtype",
+        api_json_text(tensor->dtype), "scale", api_json_real(tensor->scale),
+        "zero_point", (json_int_t)tensor->zero_point, "method",
+        api_json_text(tensor->method), "samples", (json_int_t)tensor->samples);
 }
 
 static json_t *

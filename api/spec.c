@@ -268,6 +268,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         !api_check_accept(&reader) || !api_check_percentile(&reader) ||
         !api_check_random(&reader) || !api_check_rules(&reader))
         goto out;
+    qdq_spec_complete(&spec->spec);
     *ret = spec;
     spec = NULL;
     ok = true;

@@ -105,7 +105,34 @@ api_write_choice(const void *object, const struct member *m)
     bool only_one = !m->names[1];
     if (m->field == NO_FIELD)
         return only_one ? json_string(m->names[0]) : json_null();
-    return json_string(m->names[*(const int *)const_field(object, m)]);
+    int i = *(const int *)const_field(object, m);
+    return i >= 0 ? json_string(m->names[i]) : json_null(); /* not told yet */
+}
+
+static const char *const format_names[QDQ_N_FORMATS] = {
+#define INTEGERS(name, text, ...) text,
+#define FLOATS(name, text, ...) text,
+#include "qdq/formats.h"
+#undef INTEGERS
+#undef FLOATS
+};
+
+bool
+api_read_format(struct reader *r, const struct member *m, json_t *value)
+{
+    int i = choose(r, m, value);
+    for (int k = 0; i >= 0 && k < QDQ_N_FORMATS; k++)
+        if (strcmp(format_names[k], m->names[i]) == 0)
+            *(enum qdq_format *)api_field(r, m) = (enum qdq_format)k;
+    return i >= 0;
+}
+
+json_t *
+api_write_format(const void *object, const struct member *m)
+{
+    enum qdq_format format = *(const enum qdq_format *)const_field(object, m);
+    return format == QDQ_FORMAT_DEFAULT ? json_null()
+                                        : json_string(format_names[format]);
 }
 
 bool
@@ -145,6 +172,20 @@ json_t *
 api_write_flag(const void *object, const struct member *m)
 {
     return json_boolean(*(const bool *)const_field(object, m));
+}
+
+bool
+api_read_tristate(struct reader *r, const struct member *m, json_t *value)
+{
+    *(enum qdq_tristate *)api_field(r, m) = json_is_true(value) ? QDQ_YES : QDQ_NO;
+    return true;
+}
+
+json_t *
+api_write_tristate(const void *object, const struct member *m)
+{
+    enum qdq_tristate is = *(const enum qdq_tristate *)const_field(object, m);
+    return is == QDQ_DEFAULT ? json_null() : json_boolean(is == QDQ_YES);
 }
 
 bool

@@ -8,6 +8,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/codes.h \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
+	engine/include/qdq/formats.h \
 	engine/include/qdq/model.h \
 	engine/include/qdq/plan.h \
 	engine/include/qdq/prepare.h \
@@ -84,11 +85,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/narrow.c \
 	engine/number/noise.c engine/number/noise.h \
+	engine/number/params.c engine/number/params.h \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/number/simd.h \
 	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/decide.c engine/plan/planner.h \
+	engine/plan/formats.c \
 	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/parts.c engine/plan/parts.h \
@@ -118,7 +121,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
-	engine/tbl/formats.h \
 	engine/tbl/layers.h \
 	engine/tbl/lints.h \
 	engine/tbl/rules.h \

@@ -177,8 +177,6 @@ static enum qdq_code
 write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
              struct qdq_error *err)
 {
-    const struct qdqi_pair_scales pair_scales = {scales->activations, scales->weights,
-                                                 scales->n_weights, scales->integers};
     const struct qdqi_metadata metadata[] = {
         {"qdqd.version", qdq_version()},
         {"qdqd.source_model", job->work->model_id},
@@ -187,8 +185,8 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
     };
     struct qdqi_edited edited;
     struct qdq_report *report = &job->report->view;
-    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, &pair_scales,
-                                           metadata, sizeof metadata / sizeof *metadata,
+    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, metadata,
+                                           sizeof metadata / sizeof *metadata,
                                            job->scratch, &edited, err);
     if (code)
         return code;
@@ -306,8 +304,12 @@ enum qdq_code
 qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
              struct qdq_report **ret, struct qdq_error *err)
 {
+    struct qdq_spec spec = *work->spec;
+    struct qdq_work complete = *work;
+    qdq_spec_complete(&spec);
+    complete.spec = &spec;
     struct qdqi_job job = {.engine = engine,
-                           .work = work,
+                           .work = &complete,
                            .report = qdqi_report_new(),
                            .scratch = qdqi_arena_new()};
     enum qdq_code code;

@@ -8,6 +8,7 @@
 
 #include "base/warnings.h"
 #include "data/feed.h"
+#include "number/params.h"
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 #include "range/method.h"
@@ -82,12 +83,6 @@ enum qdq_code qdqi_calibrate(struct qdqi_job *job,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* scale.c: ranges and weights to scales, with the report's `tensors` and `weights`. */
-struct qdqi_scales {
-    float *activations;
-    float **weights;
-    size_t *n_weights;
-    const struct qdqi_made **integers; /* of weights that are stored as integers */
-};
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -245,13 +245,13 @@ int
 begin(const struct qdqi_grid *g, const T *in, T *out, void *stream)
 {
     switch (g->format) {
-#define INTEGERS(name, text, lowest, highest) \
-    case QDQI_TO_##name:                      \
+#define INTEGERS(name, text, bits, lowest, highest) \
+    case QDQI_TO_##name:                            \
         return begin(g, in, out, integers{lowest, highest}, stream);
-#define FLOATS(name, text, highest, bits, min) \
-    case QDQI_TO_##name:                       \
-        return begin(g, in, out, floats{highest, bits, min}, stream);
-#include "tbl/formats.h"
+#define FLOATS(name, text, bits, highest, fraction, min) \
+    case QDQI_TO_##name:                                 \
+        return begin(g, in, out, floats{highest, fraction, min}, stream);
+#include "qdq/formats.h"
 #undef INTEGERS
 #undef FLOATS
     default:

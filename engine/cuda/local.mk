@@ -33,7 +33,7 @@ SUFFIXES = .cu
 	$(NVCC) --options-file $(NVCC_FLAGS_FILE) $(NVCCFLAGS) $(ENGINE_CPPFLAGS) \
 		-c $< -o $@
 $(KERNEL_OBJECTS): $(NVCC_FLAGS_FILE) $(KERNEL_INCLUDES) engine/number/both.h engine/number/format.h \
-	engine/number/histogram.h engine/number/minmax.h engine/tbl/formats.h
+	engine/number/histogram.h engine/number/minmax.h engine/include/qdq/formats.h
 engine/cuda/qdq_cuda.so: $(NVCC_LINK_FILE) $(KERNEL_OBJECTS)
 	$(AM_V_GEN)$(NVCC) --options-file $(NVCC_LINK_FILE) $(KERNEL_OBJECTS) -o $@
 endif

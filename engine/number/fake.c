@@ -2,7 +2,6 @@
 #include "config.h"
 #include "number/fake.h"
 
-#include "number/quantize.h"
 #include "number/simd.h"
 
 #include <string.h>
@@ -25,71 +24,97 @@ store(unsigned char *bytes, size_t i, float x)
 
 QDQI_LOOP void
 apart_loop(const unsigned char *restrict from, unsigned char *restrict to, size_t n,
-           float scale)
+           float scale, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(to, i, qdqi_quantized(load(from, i), scale) * scale);
+        store(to, i, qdqi_fake_integer(load(from, i), scale, low, high));
 }
 
 QDQI_LOOP void
-in_place_loop(unsigned char *at, size_t n, float scale)
+in_place_loop(unsigned char *at, size_t n, float scale, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(at, i, qdqi_quantized(load(at, i), scale) * scale);
+        store(at, i, qdqi_fake_integer(load(at, i), scale, low, high));
 }
 
 QDQI_AVX2 static void
-apart_avx2(const unsigned char *from, unsigned char *to, size_t n, float scale)
+apart_avx2(const unsigned char *from, unsigned char *to, size_t n, float scale,
+           float low, float high)
 {
-    apart_loop(from, to, n, scale);
+    apart_loop(from, to, n, scale, low, high);
 }
 
 QDQI_AVX2 static void
-in_place_avx2(unsigned char *at, size_t n, float scale)
+in_place_avx2(unsigned char *at, size_t n, float scale, float low, float high)
 {
-    in_place_loop(at, n, scale);
+    in_place_loop(at, n, scale, low, high);
 }
 
 static void
-one_scale(const unsigned char *from, unsigned char *to, size_t n, float scale)
+one_float_scale(const unsigned char *from, unsigned char *to, size_t n, float scale,
+                struct qdqi_rounding r)
 {
+    for (size_t i = 0; i < n; i++)
+        store(to, i,
+              qdqi_fake_float(load(from, i), scale, r.high, r.fraction_bits,
+                              r.min_exponent));
+}
+
+/* Scale i of all, for n elements that lie one behind the other. */
+static void
+one_scale(const struct qdqi_fake *f, size_t i, const unsigned char *from,
+          unsigned char *to, size_t n)
+{
+    struct qdqi_rounding r =
+        qdqi_rounding_of(f->format, f->zero_points ? f->zero_points[i] : 0);
+    float scale = f->scales[i];
     bool avx2 = qdqi_has_avx2();
-    if (from == to && avx2)
-        in_place_avx2(to, n, scale);
+    if (r.fraction_bits > 0)
+        one_float_scale(from, to, n, scale, r);
+    else if (from == to && avx2)
+        in_place_avx2(to, n, scale, r.low, r.high);
     else if (from == to)
-        in_place_loop(to, n, scale);
+        in_place_loop(to, n, scale, r.low, r.high);
     else if (avx2)
-        apart_avx2(from, to, n, scale);
+        apart_avx2(from, to, n, scale, r.low, r.high);
     else
-        apart_loop(from, to, n, scale);
+        apart_loop(from, to, n, scale, r.low, r.high);
 }
 
 /* --- a scale for each element of a run ------------------------------------ */
 
 QDQI_LOOP void
 each_loop(const unsigned char *restrict from, unsigned char *restrict to, size_t n,
-          const float *restrict scales)
+          const float *restrict scales, float low, float high)
 {
     for (size_t i = 0; i < n; i++)
-        store(to, i, qdqi_quantized(load(from, i), scales[i]) * scales[i]);
+        store(to, i, qdqi_fake_integer(load(from, i), scales[i], low, high));
 }
 
 QDQI_AVX2 static void
-each_avx2(const unsigned char *from, unsigned char *to, size_t n, const float *scales)
+each_avx2(const unsigned char *from, unsigned char *to, size_t n, const float *scales,
+          float low, float high)
 {
-    each_loop(from, to, n, scales);
+    each_loop(from, to, n, scales, low, high);
 }
 
+/* Scales first … first + n - 1 of all, one an element. */
 static void
-each_scale(const unsigned char *from, unsigned char *to, size_t n, const float *scales)
+each_scale(const struct qdqi_fake *f, size_t first, const unsigned char *from,
+           unsigned char *to, size_t n)
 {
-    if (from == to)
-        for (size_t i = 0; i < n; i++)
-            store(to, i, qdqi_quantized(load(to, i), scales[i]) * scales[i]);
+    struct qdqi_rounding r = qdqi_rounding_of(f->format, 0);
+    const float *scales = f->scales + first;
+    if (f->zero_points || r.fraction_bits > 0 || from == to)
+        for (size_t i = 0; i < n; i++) {
+            if (f->zero_points)
+                r = qdqi_rounding_of(f->format, f->zero_points[first + i]);
+            store(to, i, qdqi_fake_number(load(from, i), scales[i], r));
+        }
     else if (qdqi_has_avx2())
-        each_avx2(from, to, n, scales);
+        each_avx2(from, to, n, scales, r.low, r.high);
     else
-        each_loop(from, to, n, scales);
+        each_loop(from, to, n, scales, r.low, r.high);
 }
 
 /* --- tensors -------------------------------------------------------------- */
@@ -108,7 +133,7 @@ channels_inside(const struct qdqi_fake *f, const unsigned char *from, unsigned c
     for (size_t i = first, m; i < first + n; i += m) {
         size_t c = i % f->channels;
         m = min_size(f->channels - c, first + n - i);
-        each_scale(from + i * sizeof(float), to + i * sizeof(float), m, f->scales + c);
+        each_scale(f, c, from + i * sizeof(float), to + i * sizeof(float), m);
     }
 }
 
@@ -119,8 +144,8 @@ channels_outside(const struct qdqi_fake *f, const unsigned char *from,
     for (size_t i = first, m; i < first + n; i += m) {
         size_t row = i / f->inner;
         m = min_size((row + 1) * f->inner, first + n) - i;
-        one_scale(from + i * sizeof(float), to + i * sizeof(float), m,
-                  f->scales[row % f->channels]);
+        one_scale(f, row % f->channels, from + i * sizeof(float),
+                  to + i * sizeof(float), m);
     }
 }
 
@@ -133,8 +158,7 @@ qdqi_fake_quantize(const struct qdqi_fake *f, const void *from, void *to, size_t
         memcpy((unsigned char *)to + at, (const unsigned char *)from + at,
                n * sizeof(float));
     else if (f->on && f->channels == 1)
-        one_scale((const unsigned char *)from + at, (unsigned char *)to + at, n,
-                  f->scales[0]);
+        one_scale(f, 0, (const unsigned char *)from + at, (unsigned char *)to + at, n);
     else if (f->on && f->inner == 1)
         channels_inside(f, from, to, first, n);
     else if (f->on)

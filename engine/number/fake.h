@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fake quantization: a tensor as it comes out of QuantizeLinear and DequantizeLinear, in
- * floating point, bit for bit (quantize.h states the arithmetic).
+ * floating point, bit for bit (format.h states the arithmetic).
  */
 #ifndef QDQI_FAKE_NUMBER_H
 #define QDQI_FAKE_NUMBER_H
+
+#include "number/format.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +17,10 @@
  */
 struct qdqi_fake {
     bool on; /* off: the tensor as it is */
+    enum qdqi_format format;
     const float *scales;
-    size_t channels, inner; /* >= 1 */
+    const int32_t *zero_points; /* as many; NULL: all 0 */
+    size_t channels, inner;     /* >= 1 */
 };
 
 /* Those of a session, by slot. They may change from one run to the next. */

@@ -6,44 +6,45 @@ const struct qdqi_format_row *
 qdqi_format_row(int format)
 {
     static const struct qdqi_format_row rows[] = {
-#define INTEGERS(name, text, lowest, highest) {text, lowest, highest, 0, 0},
-#define FLOATS(name, text, highest, bits, min) {text, -highest, highest, bits, min},
-#include "tbl/formats.h"
+#define INTEGERS(name, text, bits, lowest, highest) \
+    {text, QDQI_##name, bits, lowest, highest, 0, 0},
+#define FLOATS(name, text, bits, highest, fraction, min) \
+    {text, QDQI_##name, bits, -highest, highest, fraction, min},
+#include "qdq/formats.h"
 #undef INTEGERS
 #undef FLOATS
     };
     return format >= 0 && format < QDQI_N_FORMATS ? &rows[format] : NULL;
 }
 
+struct qdqi_rounding
+qdqi_rounding_of(enum qdqi_format format, int32_t zero_point)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    return (struct qdqi_rounding){row->lowest - (float)zero_point,
+                                  row->highest - (float)zero_point, row->fraction_bits,
+                                  row->min_exponent};
+}
+
 /* A run of elements with one scale. */
 struct run {
-    const struct qdqi_format_row *row;
-    float scale, zero_point;
+    float scale;
+    struct qdqi_rounding rounding;
 };
-
-static float
-fake(const struct run *r, float x)
-{
-    const struct qdqi_format_row *row = r->row;
-    return row->fraction_bits == 0
-               ? qdqi_fake_integer(x, r->scale, row->lowest - r->zero_point,
-                                   row->highest - r->zero_point)
-               : qdqi_fake_float(x, r->scale, row->highest, row->fraction_bits,
-                                 row->min_exponent);
-}
 
 static void
 run_float32(const struct run *r, const float *in, float *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = fake(r, in[i]);
+        out[i] = qdqi_fake_number(in[i], r->scale, r->rounding);
 }
 
 static void
 run_float16(const struct run *r, const uint16_t *in, uint16_t *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = qdqi_half_narrowed(fake(r, qdqi_half_widened(in[i])));
+        out[i] = qdqi_half_narrowed(
+            qdqi_fake_number(qdqi_half_widened(in[i]), r->scale, r->rounding));
 }
 
 void
@@ -53,8 +54,9 @@ qdqi_grid_apply(const struct qdqi_grid *g, enum qdqi_dtype type, const void *in,
     size_t runs = g->outer * g->channels, n = g->inner;
     for (size_t i = 0; i < runs; i++) {
         size_t c = i % g->channels;
-        struct run r = {qdqi_format_row((int)g->format), g->scales[c],
-                        g->zero_points ? (float)g->zero_points[c] : 0};
+        struct run r = {
+            g->scales[c],
+            qdqi_rounding_of(g->format, g->zero_points ? g->zero_points[c] : 0)};
         if (type == QDQI_FLOAT16)
             run_float16(&r, (const uint16_t *)in + i * n, (uint16_t *)out + i * n, n);
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fake quantization: what QuantizeLinear and DequantizeLinear make of a number, for each
- * row of tbl/formats.h, as ONNX's operators state it (floats: saturate = 1).
+ * row of qdq/formats.h, as ONNX's operators state it (floats: saturate = 1).
  *
  *   integers  q = saturate(round_half_to_even(x / scale) + zero_point)
  *             x' = (q - zero_point) * scale
@@ -10,7 +10,8 @@
  *             x' = q * scale
  *
  * All in float32. float16 is widened before (exact), and x' rounded to it half to even. A
- * NaN stays a NaN; which one is not defined.
+ * NaN is the lowest of integers, as ONNX Runtime has it, and stays a NaN in floats; which
+ * one is not defined.
  *
  * The inline functions are the definition. The kernels of engine/cuda compile them for
  * the device, so that both give the same bits.
@@ -24,7 +25,7 @@
 enum qdqi_format {
 #define INTEGERS(name, ...) QDQI_TO_##name,
 #define FLOATS(name, ...) QDQI_TO_##name,
-#include "tbl/formats.h"
+#include "qdq/formats.h"
 #undef INTEGERS
 #undef FLOATS
     QDQI_N_FORMATS
@@ -32,6 +33,8 @@ enum qdqi_format {
 
 struct qdqi_format_row {
     const char *name;
+    enum qdqi_dtype dtype; /* of that name */
+    int bits;
     float lowest, highest;
     int fraction_bits; /* 0: integers */
     int min_exponent;
@@ -40,15 +43,25 @@ struct qdqi_format_row {
 /* NULL: there is no such format. */
 const struct qdqi_format_row *qdqi_format_row(int format);
 
-/* `low` and `high` are the bounds less the zero point, so that rounding is exact. */
+/*
+ * The integer of x less the zero point, as a float, for a scale that is positive and
+ * finite; `low` and `high` are the bounds less the zero point, so that rounding is exact.
+ * It is never -0, which an integer cannot be.
+ */
 QDQI_BOTH float
-qdqi_fake_integer(float x, float scale, float low, float high)
+qdqi_quantized(float x, float scale, float low, float high)
 {
     const float round = 12582912; /* 1.5 * 2^23: beside it is no place for a fraction */
     float q = x / scale;
-    q = q < low ? low : q;
-    q = q > high ? high : q;
-    return (q + round - round) * scale;
+    q = q > low ? q : low; /* also when it is NaN */
+    q = q < high ? q : high;
+    return q + round - round; /* saturated before it is rounded: the same, and exact */
+}
+
+QDQI_BOTH float
+qdqi_fake_integer(float x, float scale, float low, float high)
+{
+    return qdqi_quantized(x, scale, low, high) * scale;
 }
 
 /*
@@ -69,6 +82,23 @@ qdqi_fake_float(float x, float scale, float highest, int fraction_bits,
     float round = qdqi_float_of_bits((exponent + 23 - (uint32_t)fraction_bits) << 23);
     q = q + round - round;
     return qdqi_float_of_bits(qdqi_float_bits(q) | sign) * scale;
+}
+
+/* What is done to an element: a row, with the bounds less a zero point. */
+struct qdqi_rounding {
+    float low, high;
+    int fraction_bits; /* 0: integers */
+    int min_exponent;
+};
+
+struct qdqi_rounding qdqi_rounding_of(enum qdqi_format format, int32_t zero_point);
+
+QDQI_BOTH float
+qdqi_fake_number(float x, float scale, struct qdqi_rounding r)
+{
+    return r.fraction_bits == 0
+               ? qdqi_fake_integer(x, scale, r.low, r.high)
+               : qdqi_fake_float(x, scale, r.high, r.fraction_bits, r.min_exponent);
 }
 
 /* What is done to a tensor that is stored as [outer][channels][inner]. */

@@ -74,6 +74,12 @@ float_at(const uint8_t *bytes, size_t i)
     return value;
 }
 
+static int8_t
+quantized(float x, float scale)
+{
+    return (int8_t)qdqi_quantized(x, scale, -QDQI_INT8_MAX - 1, QDQI_INT8_MAX);
+}
+
 static void
 quantize_halves(const uint8_t *bytes, const float *scales, const struct step *step,
                 size_t n, int8_t *ret)
@@ -81,7 +87,7 @@ quantize_halves(const uint8_t *bytes, const float *scales, const struct step *st
     for (size_t i = 0; i < n; i++) {
         float x;
         qdqi_floats_of_halves(&x, bytes + i * step->elements * sizeof(uint16_t), 1);
-        ret[i] = (int8_t)qdqi_quantized(x, scales[i * step->scales]);
+        ret[i] = quantized(x, scales[i * step->scales]);
     }
 }
 
@@ -93,12 +99,12 @@ quantize_run(const uint8_t *bytes, const float *scales, const struct step *step,
         step->scales == 0) { /* the usual case, which vectorizes */
         float scale = scales[0];
         for (size_t i = 0; i < n; i++)
-            ret[i] = (int8_t)qdqi_quantized(float_at(bytes, i), scale);
+            ret[i] = quantized(float_at(bytes, i), scale);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        ret[i] = (int8_t)qdqi_quantized(float_at(bytes, i * step->elements),
-                                        scales[i * step->scales]);
+        ret[i] =
+            quantized(float_at(bytes, i * step->elements), scales[i * step->scales]);
 }
 
 enum { PIECE = 8192 };

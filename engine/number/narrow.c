@@ -49,7 +49,7 @@ squared_error(const float *x, size_t n, float scale)
     double sums[LANES] = {0}, d[LANES], sum = 0;
     size_t i = 0;
     for (size_t k = 0; k < n; k++)
-        back[k] = qdqi_quantized(x[k], scale) * scale;
+        back[k] = qdqi_fake_integer(x[k], scale, -QDQI_INT8_MAX - 1, QDQI_INT8_MAX);
     for (; i + LANES <= n; i += LANES) {
         for (size_t k = 0; k < LANES; k++)
             d[k] = (double)x[i + k] - (double)back[i + k];

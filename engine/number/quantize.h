@@ -14,22 +14,9 @@
 
 #include "base/arena.h"
 #include "model/constant.h"
+#include "number/format.h"
 
 enum { QDQI_INT8_MAX = 127 };
-
-/*
- * The integer of x, as a float, for a scale that is positive and finite. NaN is -128, as
- * ONNX Runtime has it; zero is never -0, which an integer cannot be.
- */
-static inline float
-qdqi_quantized(float x, float scale)
-{
-    const float round = 12582912; /* 1.5 * 2^23: beside it is no place for a fraction */
-    float q = x / scale;
-    q = q > -QDQI_INT8_MAX - 1 ? q : -QDQI_INT8_MAX - 1;
-    q = q < QDQI_INT8_MAX ? q : QDQI_INT8_MAX;
-    return q + round - round; /* saturated before it is rounded: the same, and exact */
-}
 
 /*
  * float32 scale of [-amax, amax]; the smallest normal float32 where amax / 127 lies

@@ -6,8 +6,25 @@
 #include "number/integers.h"
 #include "number/quantize.h"
 
-#include <math.h>
 #include <string.h>
+
+static bool
+scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
+{
+    const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+    float *scale = qdqi_arena_alloc(job->arena, sizeof *scale);
+    int32_t *zero_point = qdqi_arena_alloc(job->arena, sizeof *zero_point);
+    if (!scale || !zero_point)
+        return false;
+    qdqi_range_params(t->format, t->symmetric, t->dtype, job->ranges[i].min,
+                      job->ranges[i].max, scale, zero_point);
+    *ret = (struct qdqi_params){.format = t->format,
+                                .axis = -1,
+                                .n = 1,
+                                .scales = scale,
+                                .zero_points = *zero_point ? zero_point : NULL};
+    return true;
+}
 
 static enum qdq_code
 scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
@@ -21,21 +38,25 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->n_tensors; i++) {
         struct qdqi_range r = job->ranges[i];
-        double amax = fmax(fabs(r.min), fabs(r.max));
         bool given = !qdqi_method_find(job->methods[i]);
-        s->activations[i] = qdqi_scale_of(job->plan->dtypes[i], amax);
+        struct qdqi_params *p = &s->activations[i];
+        if (!scale_activation(job, i, p))
+            return qdqi_no_memory(err);
         tensors[i] = (struct qdq_tensor_report){
             .name = plan->tensors[i],
             .min = r.min,
             .max = r.max,
-            .scale = (double)s->activations[i],
+            .dtype = qdqi_format_row((int)p->format)->name,
+            .scale = (double)p->scales[0],
+            .zero_point = qdqi_zero_point(p, 0),
             .method = job->methods[i],
             .samples = given ? 0 : job->calibrated_samples,
         };
         enum qdq_code code =
-            amax == 0 ? qdqi_warn(&job->warnings, job->arena, err, "dead_tensor",
-                                  plan->tensors[i], "the tensor was always zero")
-                      : QDQ_OK;
+            r.min == 0 && r.max == 0
+                ? qdqi_warn(&job->warnings, job->arena, err, "dead_tensor",
+                            plan->tensors[i], "the tensor was always zero")
+                : QDQ_OK;
         if (code)
             return code;
     }
@@ -112,9 +133,10 @@ choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     if (why)
         return qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float", name,
                          "the weight stays float, behind Q and DQ: %s", why);
-    s->integers[i] = qdqi_integers_new(job->scratch, c, w->axis, s->weights[i]);
+    s->weights[i].integers =
+        qdqi_integers_new(job->scratch, c, w->axis, s->weights[i].scales);
     budget->integers -= c->n;
-    return s->integers[i] ? QDQ_OK : qdqi_no_memory(err);
+    return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -123,17 +145,19 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
 {
     const struct qdqi_planned_weight *w = &job->plan->weights[i];
     const char *name = w->tensor->name;
+    struct qdqi_params *p = &s->weights[i];
     struct qdqi_constant c;
     enum qdq_code code;
+    *p = (struct qdqi_params){.format = w->format, .axis = w->axis};
     if ((code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, i, job->plan->view.n_weights,
                                   err)) ||
         (code = qdqi_constant_read(job->model, w->tensor, &c, err)) ||
         (code = count_filled(&c, w->axis, name, &budget->filled, err)) ||
-        (code = qdqi_weight_scales(&c, w->axis, name, job->arena, &s->weights[i],
-                                   &s->n_weights[i], err)))
+        (code =
+             qdqi_weight_scales(&c, w->axis, name, job->arena, &p->scales, &p->n, err)))
         return code;
     if (job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
-        (code = qdqi_weight_narrow(&c, w->axis, s->weights[i], s->n_weights[i], err)))
+        (code = qdqi_weight_narrow(&c, w->axis, p->scales, p->n, err)))
         return code;
     return choose_storage(job, s, i, &c, budget, err);
 }
@@ -146,9 +170,7 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     struct qdq_weight_report *weights =
         qdqi_arena_array(job->arena, n, sizeof *weights);
     s->weights = qdqi_arena_array(job->arena, n, sizeof *s->weights);
-    s->n_weights = qdqi_arena_array(job->arena, n, sizeof *s->n_weights);
-    s->integers = qdqi_arena_array(job->scratch, n, sizeof *s->integers);
-    if (!weights || !s->weights || !s->n_weights || !s->integers)
+    if (!weights || !s->weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const struct qdqi_planned_weight *w = &job->plan->weights[i];
@@ -159,7 +181,7 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
             .name = w->tensor->name,
             .layer = w->layer,
             .axis = w->axis,
-            .dtype = "int8",
+            .dtype = qdqi_format_row((int)w->format)->name,
             .granularity = w->axis < 0 ? "tensor" : "channel",
         };
     }

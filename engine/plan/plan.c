@@ -136,9 +136,13 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
         if (!qdqi_map_put(seen->activations, t->name, t))
             return qdqi_no_memory(err);
         names[plan->view.n_tensors] = t->name;
-        plan->dtypes[plan->view.n_tensors] = qdqi_layer_dtype(
-            p->graph->classes[layer->node], node, layer->quantized_inputs[i]);
-        plan->activations[plan->view.n_tensors++] = t;
+        plan->activations[plan->view.n_tensors++] = (struct qdqi_planned_tensor){
+            .tensor = t,
+            .dtype = qdqi_layer_dtype(p->graph->classes[layer->node], node,
+                                      layer->quantized_inputs[i]),
+            .format = (enum qdqi_format)p->spec->activation_format,
+            .symmetric = p->spec->activation_symmetric == QDQ_YES,
+        };
     }
     if (layer->weight_input < 0)
         return QDQ_OK;
@@ -150,7 +154,10 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
     if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
     plan->weights[plan->view.n_weights++] =
-        (struct qdqi_planned_weight){t, layer->weight_axis, layer->name};
+        (struct qdqi_planned_weight){.tensor = t,
+                                     .axis = layer->weight_axis,
+                                     .layer = layer->name,
+                                     .format = QDQI_TO_INT8};
     return QDQ_OK;
 }
 
@@ -166,11 +173,10 @@ collect(struct planner *p, struct qdq_error *err)
     const char **names = qdqi_arena_array(plan->arena, n_inputs, sizeof *names);
     plan->activations =
         qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->activations);
-    plan->dtypes = qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->dtypes);
     plan->weights = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->weights);
     struct seen seen = {qdqi_map_new(plan->arena), qdqi_map_new(plan->arena)};
-    if (!names || !plan->activations || !plan->dtypes || !plan->weights ||
-        !seen.activations || !seen.weights)
+    if (!names || !plan->activations || !plan->weights || !seen.activations ||
+        !seen.weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
         enum qdq_code code = collect_layer(p, &p->layers[i], &seen, names, err);
@@ -385,8 +391,8 @@ make(struct planner *p, struct qdq_error *err)
                                  err)) ||
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
                                   p->plan->arena, err)) ||
-        (code = check_opset(p, err)) || (code = warn_float16(p, err)) ||
-        (code = warn_nested(p, err)))
+        (code = check_opset(p, err)) || (code = qdqi_check_formats(p, err)) ||
+        (code = warn_float16(p, err)) || (code = warn_nested(p, err)))
         return code;
     p->any_activation = p->plan->view.n_tensors > 0;
     if ((code = qdqi_lint(p, err)))
@@ -410,7 +416,10 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
         return qdqi_no_memory(err);
     }
     plan->arena = arena;
-    struct planner p = {.catalog = catalog, .model = model, .spec = spec, .plan = plan};
+    struct qdq_spec complete = *spec;
+    qdq_spec_complete(&complete);
+    struct planner p = {
+        .catalog = catalog, .model = model, .spec = &complete, .plan = plan};
     enum qdq_code code = make(&p, err);
     if (code) {
         qdq_plan_free(&plan);

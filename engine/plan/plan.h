@@ -4,21 +4,30 @@
 #define QDQI_PLAN_H
 
 #include "model/model.h"
+#include "number/format.h"
 #include "qdq/plan.h"
+
+/* An activation that gets a pair. */
+struct qdqi_planned_tensor {
+    const struct qdqi_tensor *tensor;
+    enum qdqi_dtype dtype; /* float32 or float16 */
+    enum qdqi_format format;
+    bool symmetric;
+};
 
 /* A weight that gets one pair, shared by all layers that use it with the same axis. */
 struct qdqi_planned_weight {
     const struct qdqi_tensor *tensor;
     int axis;          /* -1: per tensor */
     const char *layer; /* the first that uses it */
+    enum qdqi_format format;
 };
 
 struct qdq_plan {
     struct qdqi_arena *arena;
     struct qdq_plan_view view;
-    const struct qdqi_tensor **activations; /* view.n_tensors, in the view's order */
-    enum qdqi_dtype *dtypes;                /* of these: float32 or float16 */
-    struct qdqi_planned_weight *weights;    /* view.n_weights */
+    struct qdqi_planned_tensor *activations; /* view.n_tensors, in the view's order */
+    struct qdqi_planned_weight *weights;     /* view.n_weights */
 };
 
 #endif

@@ -33,6 +33,10 @@ struct planner {
 enum qdq_code qdqi_decide(struct planner *p, size_t i,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Warns of formats that the target would refuse. */
+enum qdq_code qdqi_check_formats(struct planner *p,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Whether an entry's quantization_index has input i; without one (or entry) all are in
    it. */
 bool qdqi_is_indexed(const struct qdq_layer_entry *entry, int i);

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "plan/rules.h"
 
+#include "number/format.h"
+
 #include <math.h>
 
 void
@@ -13,6 +15,9 @@ qdq_spec_init(struct qdq_spec *spec)
         .device = QDQ_DEVICE_AUTO,
         .rules = qdqi_rules_default(),
         .weight_granularity = QDQ_PER_CHANNEL,
+        .weight_storage = QDQ_STORE_DEFAULT,
+        .activation_format = QDQ_FORMAT_DEFAULT,
+        .activation_symmetric = QDQ_DEFAULT,
         .calibration = {.method = "mse",
                         .percentile = 99.99,
                         .max_samples = 0,
@@ -23,4 +28,35 @@ qdq_spec_init(struct qdq_spec *spec)
         .search = {NAN, NAN, QDQ_NO_LIMIT, 0},
         .unmatched_is_error = true,
     };
+}
+
+/* What a target has where nothing was chosen. */
+struct defaults {
+    enum qdq_format activations;
+    enum qdq_storage storage;
+};
+
+static const struct defaults targets[] = {
+    [QDQ_TARGET_TENSORRT] = {QDQ_FORMAT_INT8, QDQ_STORE_QDQ},
+};
+
+/* Formats with a sign are used symmetrically, those without one are not. */
+static bool
+has_negatives(enum qdq_format format)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    return row && row->lowest < 0;
+}
+
+void
+qdq_spec_complete(struct qdq_spec *spec)
+{
+    const struct defaults *target = &targets[spec->target];
+    if (spec->activation_format == QDQ_FORMAT_DEFAULT)
+        spec->activation_format = target->activations;
+    if (spec->activation_symmetric == QDQ_DEFAULT)
+        spec->activation_symmetric =
+            has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
+    if (spec->weight_storage == QDQ_STORE_DEFAULT)
+        spec->weight_storage = target->storage;
 }

@@ -3,9 +3,9 @@
 #include "range/method.h"
 
 static struct qdqi_range
-averaged(const struct qdqi_observer *observer, const struct qdq_calibration_spec *spec)
+averaged(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
-    (void)spec;
+    (void)use;
     return (struct qdqi_range){observer->average.min, observer->average.max};
 }
 

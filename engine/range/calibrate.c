@@ -223,7 +223,10 @@ choose_ranges(const struct calibration *c, struct qdq_error *err)
             return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, o->tensor,
                                  "tensor '%s' was not reached by any of %lld samples",
                                  o->tensor, (long long)job->calibrated_samples);
-        job->ranges[i] = c->method->range(o, &job->work->spec->calibration);
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
+                                           t->symmetric};
+        job->ranges[i] = c->method->range(o, &use);
         job->methods[i] = c->method->name;
     }
     return QDQ_OK;
@@ -244,7 +247,13 @@ calibrate(struct calibration *c, struct qdq_error *err)
                              kept ? QDQI_NEEDS_ALL : c->method->needs,
                              (size_t)job->engine->threads, job->scratch))
         return qdqi_no_memory(err);
-    c->observers.dtypes = job->plan->dtypes;
+    enum qdqi_dtype *dtypes =
+        qdqi_arena_array(job->scratch, c->observers.n, sizeof *dtypes);
+    if (!dtypes)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < c->observers.n; i++)
+        dtypes[i] = job->plan->activations[i].dtype;
+    c->observers.dtypes = dtypes;
     enum qdq_code code = kept ? take_earlier(c, err) : QDQ_OK;
     if (!code && !(code = feed_observers(c, err)) && !(code = keep(c, err)))
         code = choose_ranges(c, err);

@@ -16,10 +16,11 @@
 
 #include <math.h>
 
-enum { LEVELS = 128 };
+enum { USUAL_LEVELS = 128 };
 
 struct search {
-    size_t n;                       /* bins */
+    size_t n; /* bins */
+    size_t levels;
     double below[QDQI_BINS + 1];    /* counts of the bins before */
     double own[QDQI_BINS + 1];      /* sum of c log c of the bins before */
     uint16_t filled[QDQI_BINS + 1]; /* bins before that are not empty */
@@ -72,8 +73,8 @@ divergence(const struct search *s, size_t n)
         return INFINITY;
     double levels = 0;
     size_t from = 0, last_from = 0;
-    for (size_t k = 1; k <= LEVELS; k++) {
-        size_t to = k * n / LEVELS;
+    for (size_t k = 1; k <= s->levels; k++) {
+        size_t to = k * n / s->levels;
         levels += s->terms[(to - from) % 2][from];
         last_from = from;
         from = to;
@@ -84,19 +85,28 @@ divergence(const struct search *s, size_t n)
     return (own - levels) / all - log(all) + log(kept);
 }
 
-static struct qdqi_range
-entropy(const struct qdqi_observer *observer, const struct qdq_calibration_spec *spec)
+/* Integers from 0 to the largest |x|; those of a float are not spread evenly. */
+static size_t
+count_levels(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
-    (void)spec;
+    double amax = (double)qdqi_extremes_amax(&observer->all.extremes);
+    if (qdqi_format_row((int)use->format)->fraction_bits > 0)
+        return USUAL_LEVELS;
+    return (size_t)(qdqi_steps_within(observer, use, amax) + 1.5);
+}
+
+static struct qdqi_range
+entropy(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
+{
     const struct qdqi_histogram *h = observer->all.histogram;
-    struct search s = {0};
+    struct search s = {.levels = count_levels(observer, use)};
     double least = INFINITY;
     size_t best = 0;
     begin(&s, h);
     fill_terms(&s, 1);
-    for (size_t n = LEVELS; n <= s.n; n++) {
-        if (n % LEVELS == 0)
-            fill_terms(&s, n / LEVELS + 1);
+    for (size_t n = s.levels; n <= s.n; n++) {
+        if (n % s.levels == 0)
+            fill_terms(&s, n / s.levels + 1);
         double kl = divergence(&s, n);
         if (kl <= least) {
             least = kl;

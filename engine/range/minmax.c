@@ -3,10 +3,9 @@
 #include "range/method.h"
 
 static struct qdqi_range
-range_seen(const struct qdqi_observer *observer,
-           const struct qdq_calibration_spec *spec)
+range_seen(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
-    (void)spec;
+    (void)use;
     return qdqi_range_seen(observer);
 }
 

@@ -1,43 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With widths of a bin as the unit, scale s and k = min(127, round(x / s)), the integral
- * of the squared error from 0 to x is F(x) = k s^3 / 12 + (x - k s)^3 / 3, clipping
- * included; a bin adds its count times the difference of F over it.
+ * The integral of the squared error from 0 to x, with the scale as the unit. Between two
+ * neighbours of the format, d apart, it is d^3 / 12; and r^3 / 3 from a number of the
+ * format to what lies r beside it and becomes that number. So after k steps of d
+ *
+ *   F(x) = k d^3 / 12 + (x - k d)^3 / 3,  k = round(x / d)
+ *
+ * and with k the last step there is, clipping is included. Floating formats have binades
+ * with steps of their own, one behind the other. A bin adds its count times the
+ * difference of F over it.
  */
 #include "config.h"
 #include "range/method.h"
 
-#include "number/quantize.h"
+#include <math.h>
 
-enum { STEP = 16 };
+enum { STEP = 16, MAX_BINADES = 48 };
+
+/* A threshold's grid. */
+struct grid {
+    double scale, per_scale; /* in bins */
+    int last;                /* step of integers */
+};
 
 struct search {
+    const struct qdqi_observer *observer;
+    const struct qdqi_range_use *use;
+    const struct qdqi_format_row *row;
     const struct qdqi_histogram *histogram;
-    size_t n;    /* bins */
-    double best; /* threshold, in bins */
+    double width;               /* of a bin */
+    size_t n;                   /* bins */
+    double before[MAX_BINADES]; /* of floats: F where each binade begins */
+    double best;                /* threshold, in bins */
     double least;
 };
 
+/* --- one threshold -------------------------------------------------------- */
+
 static double
-error_below(double x, double scale, double per_scale)
+integer_error(double x, const struct grid *g)
 {
-    int k = (int)(x * per_scale + 0.5);
-    k = k < QDQI_INT8_MAX ? k : QDQI_INT8_MAX;
-    double rest = x - k * scale;
-    return k * (scale * scale * scale) / 12 + rest * rest * rest / 3;
+    int k = (int)(x * g->per_scale + 0.5);
+    k = k < g->last ? k : g->last;
+    double rest = x - k * g->scale;
+    return k * (g->scale * g->scale * g->scale) / 12 + rest * rest * rest / 3;
+}
+
+/* Where binade i of a floating format begins, and its step. The first one takes in what
+   is not normal, which has the same step. */
+static double
+binade(const struct qdqi_format_row *row, int i, double *ret_step)
+{
+    int exponent = row->min_exponent + i;
+    *ret_step = ldexp(1, exponent - row->fraction_bits);
+    return i > 0 ? ldexp(1, exponent) : 0;
+}
+
+static double
+float_error(const struct search *s, double x, const struct grid *g)
+{
+    double step, v = x * g->per_scale, top = fmin(v, (double)s->row->highest);
+    int i = top > 0 ? ilogb(top) - s->row->min_exponent : 0;
+    i = i > 0 ? i : 0;
+    double begin = binade(s->row, i, &step);
+    double k = floor((top - begin) / step + 0.5), rest = v - begin - k * step;
+    double error =
+        s->before[i] + k * (step * step * step) / 12 + rest * rest * rest / 3;
+    return error * (g->scale * g->scale * g->scale);
+}
+
+static struct grid
+grid_of(const struct search *s, double t)
+{
+    if (s->row->fraction_bits > 0) {
+        double highest = (double)s->row->highest;
+        return (struct grid){t / highest, highest / t, 0};
+    }
+    double steps = qdqi_steps_within(s->observer, s->use, t * s->width);
+    return (struct grid){t / steps, steps / t, (int)(steps + 0.5)};
 }
 
 static double
 error_of(const struct search *s, double t)
 {
-    double scale = t / QDQI_INT8_MAX, per_scale = QDQI_INT8_MAX / t;
+    bool is_float = s->row->fraction_bits > 0;
+    struct grid g = grid_of(s, t);
     double sum = 0, before = 0;
     for (size_t j = 0; j < s->n; j++) {
-        double upto = error_below((double)(j + 1), scale, per_scale);
+        double x = (double)(j + 1);
+        double upto = is_float ? float_error(s, x, &g) : integer_error(x, &g);
         sum += (double)s->histogram->counts[j] * (upto - before);
         before = upto;
     }
     return sum;
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+static void
+add_binades(struct search *s)
+{
+    double step, begin = 0, error = 0;
+    for (int i = 0; i < MAX_BINADES && begin < (double)s->row->highest; i++) {
+        s->before[i] = error;
+        begin = binade(s->row, i, &step);
+        double end = ldexp(1, s->row->min_exponent + i + 1);
+        error += (end - begin) / step * (step * step * step) / 12;
+    }
 }
 
 static void
@@ -51,16 +120,22 @@ try_threshold(struct search *s, double t)
 }
 
 static struct qdqi_range
-least_error(const struct qdqi_observer *observer,
-            const struct qdq_calibration_spec *spec)
+least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
-    (void)spec;
     const struct qdqi_histogram *h = observer->all.histogram;
     double width = qdqi_histogram_width(h);
     double amax = (double)qdqi_extremes_amax(&observer->all.extremes) / width;
-    struct search s = {.histogram = h, .n = qdqi_histogram_used(h), .best = amax};
+    struct search s = {.observer = observer,
+                       .use = use,
+                       .row = qdqi_format_row((int)use->format),
+                       .histogram = h,
+                       .width = width,
+                       .n = qdqi_histogram_used(h),
+                       .best = amax};
     if (s.n <= STEP)
         return qdqi_range_seen(observer);
+    if (s.row->fraction_bits > 0)
+        add_binades(&s);
     s.least = error_of(&s, amax);
     for (size_t t = STEP; (double)t < amax; t += STEP)
         try_threshold(&s, (double)t);

@@ -5,19 +5,19 @@
 #include <math.h>
 
 static struct qdqi_range
-share(const struct qdqi_observer *observer, const struct qdq_calibration_spec *spec)
+share(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
     const struct qdqi_histogram *h = observer->all.histogram;
     double width = qdqi_histogram_width(h);
-    double wanted = (double)qdqi_histogram_total(h) * spec->percentile / 100;
+    double wanted = (double)qdqi_histogram_total(h) * use->spec->percentile / 100;
     double amax = (double)qdqi_extremes_amax(&observer->all.extremes);
     double below = 0;
     size_t j = 0, n = qdqi_histogram_used(h);
     while (j + 1 < n && below + (double)h->counts[j] < wanted)
         below += (double)h->counts[j++];
     double t = ((double)j + (wanted - below) / (double)h->counts[j]) * width;
-    return spec->percentile < 100 && t < amax ? qdqi_range_within(observer, t)
-                                              : qdqi_range_seen(observer);
+    return use->spec->percentile < 100 && t < amax ? qdqi_range_within(observer, t)
+                                                   : qdqi_range_seen(observer);
 }
 
 const struct qdqi_method qdqi_method_percentile = {"percentile", QDQI_NEEDS_HISTOGRAM,

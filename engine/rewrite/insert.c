@@ -13,7 +13,7 @@
 struct pairs {
     const struct qdq_model *source;
     const struct qdq_plan *plan;
-    const struct qdqi_pair_scales *scales;
+    const struct qdqi_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
     struct qdqi_map *made;         /* activation -> its dequantized tensor */
@@ -38,77 +38,110 @@ add_scales(struct pairs *p, const char *name, enum qdqi_dtype dtype, size_t n,
     return true;
 }
 
+/* Adds zero points, which have the type that is quantized to. */
+static bool
+add_zero_points(struct pairs *p, const char *name, const struct qdqi_params *params)
+{
+    enum qdqi_dtype dtype = qdqi_format_row((int)params->format)->dtype;
+    size_t size = qdqi_dtype_size((int)dtype);
+    unsigned char *bytes = qdqi_arena_array(p->arena, params->n, size);
+    if (!bytes)
+        return false;
+    for (size_t i = 0; i < params->n; i++) {
+        int32_t zero_point = qdqi_zero_point(params, i);
+        memcpy(bytes + i * size, &zero_point, size); /* little-endian */
+    }
+    qdqi_edit_add_initializer(p->edit, name, dtype, params->n, params->axis < 0, bytes);
+    return true;
+}
+
+/* Scale and zero point beside a tensor, and the nodes that read them. */
+struct beside {
+    const char *scale, *zero;
+};
+
+static bool
+add_beside(struct pairs *p, const char *tensor, enum qdqi_dtype dtype,
+           const struct qdqi_params *params, struct beside *ret)
+{
+    ret->scale = qdqi_edit_name(p->edit, tensor, "_scale");
+    ret->zero = qdqi_edit_name(p->edit, tensor, "_zero_point");
+    return ret->scale && ret->zero &&
+           add_scales(p, ret->scale, dtype, params->n, params->axis < 0,
+                      params->scales) &&
+           add_zero_points(p, ret->zero, params);
+}
+
+/* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the name
+   of what it makes, NULL when out of memory. */
+static const char *
+add_node(struct pairs *p, size_t at, const char *op, const char *name,
+         const char *tensor, const struct beside *beside, const char *output, int axis)
+{
+    const char *inputs[] = {tensor, beside->scale, beside->zero};
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(p->edit, at, op, name, inputs, 3, output);
+    if (axis >= 0)
+        qdqi_edit_add_int(p->edit, node, "axis", axis);
+    return node ? output : NULL;
+}
+
 /*
  * Adds scale, zero point, QuantizeLinear and DequantizeLinear of `tensor` before node
  * `at`. Returns the name of the dequantized tensor, NULL when out of memory.
  */
 static const char *
 add_pair(struct pairs *p, size_t at, const char *tensor, enum qdqi_dtype dtype,
-         const float *scales, size_t n, int axis)
+         const struct qdqi_params *params)
 {
     struct qdqi_edit *e = p->edit;
-    const char *scale = qdqi_edit_name(e, tensor, "_scale");
-    const char *zero = qdqi_edit_name(e, tensor, "_zero_point");
+    struct beside beside;
+    if (!add_beside(p, tensor, dtype, params, &beside))
+        return NULL;
     const char *q_out = qdqi_edit_name(e, tensor, "_QuantizeLinear_Output");
     const char *dq_out = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
     const char *q_name = qdqi_edit_name(e, tensor, "_QuantizeLinear");
     const char *dq_name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
-    const void *zeros = qdqi_arena_alloc(p->arena, n);
-    if (!scale || !zero || !q_out || !dq_out || !q_name || !dq_name || !zeros ||
-        !add_scales(p, scale, dtype, n, axis < 0, scales))
+    if (!q_out || !dq_out || !q_name || !dq_name ||
+        !add_node(p, at, "QuantizeLinear", q_name, tensor, &beside, q_out,
+                  params->axis))
         return NULL;
-    qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, axis < 0, zeros);
-    const char *q_in[] = {tensor, scale, zero}, *dq_in[] = {q_out, scale, zero};
-    Onnx__NodeProto *q =
-        qdqi_edit_add_node(e, at, "QuantizeLinear", q_name, q_in, 3, q_out);
-    Onnx__NodeProto *dq =
-        qdqi_edit_add_node(e, at, "DequantizeLinear", dq_name, dq_in, 3, dq_out);
-    if (axis >= 0) {
-        qdqi_edit_add_int(e, q, "axis", axis);
-        qdqi_edit_add_int(e, dq, "axis", axis);
-    }
-    return dq_out;
+    return add_node(p, at, "DequantizeLinear", dq_name, q_out, &beside, dq_out,
+                    params->axis);
 }
 
 /* The same for a weight whose integers are given: scale, zero point, the integers and
    DequantizeLinear. */
 static const char *
-add_integers(struct pairs *p, const struct qdqi_planned_weight *w, size_t i)
+add_integers(struct pairs *p, const struct qdqi_planned_weight *w,
+             const struct qdqi_params *params)
 {
     struct qdqi_edit *e = p->edit;
     const char *tensor = w->tensor->name;
     const struct qdqi_view *view = &w->tensor->view;
-    size_t n = p->scales->n_weights[i], size = 0;
+    struct beside beside;
+    size_t size = 0;
     const char *integers = qdqi_edit_name(e, tensor, "_quantized");
-    const char *scale = qdqi_edit_name(e, tensor, "_scale");
-    const char *zero = qdqi_edit_name(e, tensor, "_zero_point");
+    if (!integers || !qdqi_count_elements(view->dims, view->rank, &size) ||
+        !add_beside(p, tensor, w->tensor->dtype, params, &beside))
+        return NULL;
+    qdqi_edit_add_made(e, integers, qdqi_format_row((int)params->format)->dtype,
+                       view->rank, view->dims, size, params->integers);
     const char *output = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
     const char *name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
-    const void *zeros = qdqi_arena_alloc(p->arena, n);
-    if (!integers || !scale || !zero || !output || !name || !zeros ||
-        !qdqi_count_elements(view->dims, view->rank, &size))
+    if (!output || !name)
         return NULL;
-    qdqi_edit_add_made(e, integers, QDQI_INT8, view->rank, view->dims, size,
-                       p->scales->integers[i]);
-    if (!add_scales(p, scale, w->tensor->dtype, n, w->axis < 0, p->scales->weights[i]))
-        return NULL;
-    qdqi_edit_add_initializer(e, zero, QDQI_INT8, n, w->axis < 0, zeros);
-    const char *inputs[] = {integers, scale, zero};
-    Onnx__NodeProto *node =
-        qdqi_edit_add_node(e, qdqi_edit_before_uses(p->source, w->tensor),
-                           "DequantizeLinear", name, inputs, 3, output);
-    if (w->axis >= 0)
-        qdqi_edit_add_int(e, node, "axis", w->axis);
-    return output;
+    return add_node(p, qdqi_edit_before_uses(p->source, w->tensor), "DequantizeLinear",
+                    name, integers, &beside, output, params->axis);
 }
 
 static enum qdq_code
 pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
-    const struct qdqi_tensor *t = p->plan->activations[i];
-    const char *output =
-        add_pair(p, qdqi_edit_before_uses(p->source, t), t->name, p->plan->dtypes[i],
-                 &p->scales->activations[i], 1, -1);
+    const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
+    const struct qdqi_tensor *t = planned->tensor;
+    const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), t->name,
+                                  planned->dtype, &p->scales->activations[i]);
     if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
@@ -124,12 +157,11 @@ static enum qdq_code
 pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &p->plan->weights[i];
-    const char *output =
-        p->scales->integers[i]
-            ? add_integers(p, w, i)
-            : add_pair(p, qdqi_edit_before_uses(p->source, w->tensor), w->tensor->name,
-                       w->tensor->dtype, p->scales->weights[i], p->scales->n_weights[i],
-                       w->axis);
+    const struct qdqi_params *params = &p->scales->weights[i];
+    const char *output = params->integers
+                             ? add_integers(p, w, params)
+                             : add_pair(p, qdqi_edit_before_uses(p->source, w->tensor),
+                                        w->tensor->name, w->tensor->dtype, params);
     const char *key = weight_key(p->arena, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
@@ -159,7 +191,7 @@ connect_layer(struct pairs *p, const struct qdq_layer *layer, struct qdq_error *
 
 enum qdq_code
 qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
-                  const struct qdqi_pair_scales *scales,
+                  const struct qdqi_scales *scales,
                   const struct qdqi_metadata *metadata, size_t n_metadata,
                   struct qdqi_arena *arena, struct qdqi_edited *ret,
                   struct qdq_error *err)
@@ -184,7 +216,7 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
         if ((code = connect_layer(&p, &plan->view.layers[i], err)))
             return code;
     for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (scales->integers[i])
+        if (scales->weights[i].integers)
             qdqi_edit_drop_unused(p.edit, plan->weights[i].tensor->name);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
@@ -205,7 +237,7 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         if (!wanted[i])
             continue;
-        const struct qdqi_tensor *t = plan->activations[i];
+        const struct qdqi_tensor *t = plan->activations[i].tensor;
         const char *name = qdqi_edit_name(e, t->name, "_Observe");
         Onnx__NodeProto *node = qdqi_edit_add_node(
             e, qdqi_edit_behind(source, t), QDQI_OBSERVE, name, &t->name, 1, NULL);
@@ -266,8 +298,9 @@ add_fake(struct fakes *f, const struct qdq_layer *layer, int input,
          struct qdqi_fake_place place)
 {
     const char *tensor = f->source->graph.nodes[layer->node].inputs[input]->name;
-    bool half = (place.is_weight ? f->plan->weights[place.planned].tensor->dtype
-                                 : f->plan->dtypes[place.planned]) == QDQI_FLOAT16;
+    bool half =
+        (place.is_weight ? f->plan->weights[place.planned].tensor->dtype
+                         : f->plan->activations[place.planned].dtype) == QDQI_FLOAT16;
     if (half)
         tensor = add_cast(f, layer->node, tensor, QDQI_FLOAT32);
     const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant");
@@ -289,7 +322,7 @@ fake_layer(struct fakes *f, size_t i, struct qdq_error *err)
     const struct qdqi_node *node = &f->source->graph.nodes[layer->node];
     for (size_t k = 0; k < layer->n_inputs; k++) {
         int input = layer->quantized_inputs[k];
-        const struct qdqi_tensor **t =
+        const struct qdqi_planned_tensor *t =
             qdqi_map_get(f->activations, node->inputs[input]->name);
         add_fake(
             f, layer, input,

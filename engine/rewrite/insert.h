@@ -5,20 +5,13 @@
 #define QDQI_INSERT_H
 
 #include "model/write.h"
+#include "number/params.h"
 #include "plan/plan.h"
 
 /* Domain of our operators; each has the attribute "slot". */
 #define QDQI_DOMAIN "qdqd"
 #define QDQI_OBSERVE "Observe"      /* one input, no output */
 #define QDQI_FAKE_QUANT "FakeQuant" /* one input, one output */
-
-struct qdqi_pair_scales {
-    const float *activations; /* scale of plan->activations[i], one each */
-    float *const *weights;    /* scales of plan->weights[i] */
-    const size_t *n_weights;  /* how many each has: 1, or the channels */
-    /* int8 elements of plan->weights[i], or NULL: it stays float, behind Q and DQ */
-    const struct qdqi_made *const *integers;
-};
 
 struct qdqi_metadata {
     const char *key, *value;
@@ -27,11 +20,11 @@ struct qdqi_metadata {
 /*
  * The source with one Q/DQ pair for each planned tensor, shared by all planned edges.
  * Where a weight's integers are given, they are an initializer behind DQ alone, and the
- * float weight is gone unless something else reads it. Symmetric int8, zero point 0.
+ * float weight is gone unless something else reads it.
  */
 enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 const struct qdq_plan *plan,
-                                const struct qdqi_pair_scales *scales,
+                                const struct qdqi_scales *scales,
                                 const struct qdqi_metadata *metadata, size_t n_metadata,
                                 struct qdqi_arena *arena, struct qdqi_edited *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;

@@ -14,8 +14,6 @@
 #include "config.h"
 #include "whatif/whatif.h"
 
-#include "number/quantize.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -25,8 +23,7 @@ static const double step = 1.0905077326652577; /* 2^(1/8) */
 
 struct tensor {
     size_t i;      /* of the plan's activations */
-    double amax;   /* of its range */
-    double factor; /* of it: what was found */
+    double factor; /* of its range: what was found */
 };
 
 struct refining {
@@ -53,7 +50,13 @@ run(struct refining *r, double *ret, struct qdq_error *err)
 static void
 set_range(struct refining *r, const struct tensor *t, double factor)
 {
-    qdqi_whatif_scale(r->w, t->i, qdqi_symmetric_scale(t->amax * factor));
+    const struct qdqi_planned_tensor *planned = &r->job->plan->activations[t->i];
+    const struct qdqi_range *range = &r->job->ranges[t->i];
+    float scale;
+    int32_t zero_point;
+    qdqi_range_params(planned->format, planned->symmetric, QDQI_FLOAT32,
+                      range->min * factor, range->max * factor, &scale, &zero_point);
+    qdqi_whatif_scale(r->w, t->i, scale, zero_point);
 }
 
 /* Goes on in steps by `by` while that helps. */
@@ -104,12 +107,9 @@ find_tensors(struct refining *r, struct qdq_error *err)
     r->tensors = qdqi_arena_array(job->scratch, n, sizeof *r->tensors);
     if (!r->tensors)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        struct qdqi_range range = job->ranges[i];
+    for (size_t i = 0; i < n; i++)
         if (strcmp(job->methods[i], qdqi_method_output_mse.name) == 0)
-            r->tensors[r->n++] = (struct tensor){
-                .i = i, .amax = fmax(fabs(range.min), fabs(range.max)), .factor = 1};
-    }
+            r->tensors[r->n++] = (struct tensor){.i = i, .factor = 1};
     return QDQ_OK;
 }
 

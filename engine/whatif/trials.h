@@ -17,7 +17,8 @@ struct qdqi_whatif {
     struct qdqi_job *job;
     struct qdqi_session *session;
     struct qdqi_fakes fakes;
-    float *scales; /* by activation of the plan */
+    float *scales;        /* by activation of the plan */
+    int32_t *zero_points; /* likewise */
     struct qdqi_whatif_row *layers;
     size_t n_layers;
     struct qdqi_metrics *metrics; /* by output, of the run under way */

@@ -38,16 +38,30 @@ find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
 
 /* Whatever the order of its axes, the runtime has the weight in C order. */
 static struct qdqi_fake
-fake_weight(const struct qdqi_planned_weight *weight, const float *scales)
+fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *p)
 {
     const struct qdqi_view *view = &weight->tensor->view;
-    struct qdqi_fake fake = {.scales = scales, .channels = 1, .inner = 1};
+    struct qdqi_fake fake = {.format = p->format,
+                             .scales = p->scales,
+                             .zero_points = p->zero_points,
+                             .channels = 1,
+                             .inner = 1};
     if (weight->axis < 0)
         return fake;
     fake.channels = (size_t)view->dims[weight->axis];
     for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
         fake.inner *= (size_t)view->dims[i];
     return fake;
+}
+
+static struct qdqi_fake
+fake_activation(const struct qdqi_whatif *w, size_t i)
+{
+    return (struct qdqi_fake){.format = w->job->plan->activations[i].format,
+                              .scales = &w->scales[i],
+                              .zero_points = &w->zero_points[i],
+                              .channels = 1,
+                              .inner = 1};
 }
 
 static enum qdq_code
@@ -59,21 +73,22 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     w->fakes.rows = qdqi_arena_array(arena, n, sizeof *w->fakes.rows);
     w->fakes.n = n;
     w->scales = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->scales);
+    w->zero_points =
+        qdqi_arena_array(arena, plan->view.n_tensors, sizeof *w->zero_points);
     w->layers = qdqi_arena_array(arena, plan->view.n_quantized, sizeof *w->layers);
     w->metrics =
         qdqi_arena_array(arena, w->job->model->info.n_outputs, sizeof *w->metrics);
-    if (!w->fakes.rows || !w->scales || !w->layers || !w->metrics)
+    if (!w->fakes.rows || !w->scales || !w->zero_points || !w->layers || !w->metrics)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
-        w->scales[i] = scales->activations[i];
-    for (size_t i = 0; i < n; i++)
-        w->fakes.rows[i] =
-            places[i].is_weight
-                ? fake_weight(&plan->weights[places[i].planned],
-                              scales->weights[places[i].planned])
-                : (struct qdqi_fake){.scales = &w->scales[places[i].planned],
-                                     .channels = 1,
-                                     .inner = 1};
+        qdqi_whatif_scale(w, i, scales->activations[i].scales[0],
+                          qdqi_zero_point(&scales->activations[i], 0));
+    for (size_t i = 0; i < n; i++) {
+        size_t k = places[i].planned;
+        w->fakes.rows[i] = places[i].is_weight
+                               ? fake_weight(&plan->weights[k], &scales->weights[k])
+                               : fake_activation(w, k);
+    }
     find_layers(w, places);
     return QDQ_OK;
 }
@@ -164,9 +179,11 @@ qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on)
 }
 
 void
-qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale)
+qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
+                  int32_t zero_point)
 {
     w->scales[activation] = scale;
+    w->zero_points[activation] = zero_point;
 }
 
 /* --- running -------------------------------------------------------------- */

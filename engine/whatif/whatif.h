@@ -33,8 +33,9 @@ void qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on);
 void qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on);
 /* An activation of the plan at all its places, the weights beside it as they are. */
 void qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on);
-/* The scale of an activation of the plan, at all its places. */
-void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale);
+/* Scale and zero point of an activation of the plan, at all its places. */
+void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
+                       int32_t zero_point);
 
 /* The stage whose progress the runs to come are, and how many samples they will take,
    as far as that is known. */

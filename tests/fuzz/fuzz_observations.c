@@ -64,10 +64,13 @@ expect_ranges(const struct qdqi_observer *o)
     qdq_spec_init(&spec);
     if (qdqi_extremes_empty(&o->all.extremes))
         return;
-    for (int i = 0; i < N_METHODS; i++) {
-        struct qdqi_range r = qdqi_method_find(methods[i])->range(o, &spec.calibration);
-        assert(isfinite(r.min) && isfinite(r.max) && r.min <= r.max);
-    }
+    for (int i = 0; i < N_METHODS; i++)
+        for (int f = 0; f < 2 * QDQI_N_FORMATS; f++) {
+            const struct qdqi_range_use use = {&spec.calibration,
+                                               (enum qdqi_format)(f / 2), f % 2};
+            struct qdqi_range r = qdqi_method_find(methods[i])->range(o, &use);
+            assert(isfinite(r.min) && isfinite(r.max) && r.min <= r.max);
+        }
 }
 
 /* *ret: which tensors are there; they are in `to`. */

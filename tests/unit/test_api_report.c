@@ -124,7 +124,7 @@ END_TEST
 /* --- the report ----------------------------------------------------------- */
 
 static const struct qdq_tensor_report tensors[] = {
-    {"input", -0.5, 1.0, (double)(1.0F / 127), 0, "minmax", 256},
+    {"input", -0.5, 1.0, "int8", (double)(1.0F / 127), 0, "minmax", 256},
 };
 static const struct qdq_weight_report weights[] = {
     {"w0", "conv0", 0, "int8", "channel"},
@@ -212,7 +212,7 @@ START_TEST(test_report)
         "\"device\":\"cpu\",\"summary\":" SUMMARY_JSON(
             "400") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
                    ",\"tensors\":[{\"name\":\"input\","
-                   "\"min\":-0.5,\"max\":1.0,\"scale\":"
+                   "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
                    "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","
                    "\"samples\":256}],"
                    "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"

@@ -20,6 +20,9 @@ static const char *const accepted[] = {
     "{\"weights\":{\"storage\":\"dq\"}}",
     "{\"weights\":{\"method\":\"mse\"}}",
     "{\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}}",
+    "{\"activations\":{\"dtype\":\"uint8\"}}",
+    "{\"activations\":{\"dtype\":\"uint8\",\"symmetric\":true}}",
+    "{\"activations\":{\"symmetric\":false}}",
     "{\"float\":\"keep\",\"equalize\":false,\"accept\":{},\"rules\":{}}",
     "{\"rules\":{\"T22\":true,\"T3\":false,\"T8\":true}}",
     "{\"opset\":\"auto\"}",
@@ -82,6 +85,7 @@ START_TEST(test_defaults)
 {
     struct qdq_spec defaults;
     qdq_spec_init(&defaults);
+    qdq_spec_complete(&defaults);
     struct api_spec *spec = decode(NULL);
     expect_equal_specs(api_spec_get(spec), &defaults);
     api_spec_free(&spec);
@@ -134,6 +138,31 @@ START_TEST(test_values)
     ck_assert_int_eq(s->evaluate_samples, 3);
     ck_assert(!s->unmatched_is_error);
     ck_assert(s->equalize);
+    api_spec_free(&spec);
+}
+END_TEST
+
+/* What is not said follows from what is. */
+static const struct {
+    const char *text, *complete;
+} completed[] = {
+    {"{\"activations\":{\"dtype\":\"int8\"}}",
+     "\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}"},
+    {"{\"activations\":{\"dtype\":\"uint8\"}}",
+     "\"activations\":{\"dtype\":\"uint8\",\"symmetric\":false}"},
+    {"{\"activations\":{\"dtype\":\"uint8\",\"symmetric\":true}}",
+     "\"activations\":{\"dtype\":\"uint8\",\"symmetric\":true}"},
+    {"{\"activations\":{\"symmetric\":false}}",
+     "\"activations\":{\"dtype\":\"int8\",\"symmetric\":false}"},
+    {"{\"activations\":{}}", "\"activations\":{\"dtype\":\"int8\",\"symmetric\":true}"},
+};
+
+START_TEST(test_completed)
+{
+    struct api_spec *spec = decode(completed[_i].text);
+    char *text = api_spec_encode(api_spec_get(spec));
+    ck_assert_ptr_nonnull(strstr(text, completed[_i].complete));
+    free(text);
     api_spec_free(&spec);
 }
 END_TEST
@@ -306,8 +335,7 @@ static const struct refused_spec refused[] = {
     LATER("{\"weights\":{\"dtype\":\"float4e2m1\"}}", "/weights/dtype"),
     LATER("{\"weights\":{\"granularity\":{\"block\":32}}}", "/weights/granularity"),
     LATER("{\"activations\":\"none\"}", "/activations"),
-    LATER("{\"activations\":{\"dtype\":\"uint8\"}}", "/activations/dtype"),
-    LATER("{\"activations\":{\"symmetric\":false}}", "/activations/symmetric"),
+    LATER("{\"activations\":{\"dtype\":\"int16\"}}", "/activations/dtype"),
     LATER("{\"float\":\"float16\"}", "/float"),
     INVALID("{\"accept\":[]}", "/accept", "an object, not an array"),
     INVALID("{\"accept\":{\"sqnr_db\":30}}", "/accept/sqnr_db",
@@ -412,6 +440,8 @@ suite(void)
     TCase *c = tcase_create("spec");
     tcase_add_loop_test(c, test_round_trip, 0, N_ROWS(accepted));
     tcase_add_test(c, test_defaults);
+    tcase_add_loop_test(c, test_completed, 0,
+                        (int)(sizeof completed / sizeof *completed));
     tcase_add_test(c, test_values);
     tcase_add_test(c, test_unsayable_range);
     tcase_add_test(c, test_cache);

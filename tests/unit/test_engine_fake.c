@@ -301,7 +301,7 @@ static const struct {
 static struct qdqi_fake
 fake_for(int row, const float *scales, size_t *ret_n, size_t *ret_channels)
 {
-    struct qdqi_fake fake = {true, scales, 1, 1};
+    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 1, 1};
     *ret_n = 1;
     for (size_t i = 0; i < shapes[row].rank; i++) {
         size_t size = (size_t)shapes[row].shape[i];
@@ -377,7 +377,7 @@ START_TEST(the_arithmetic_is_the_operators)
 {
     make_data(1000, 0.25f);
     const float scale = 0.25f;
-    const struct qdqi_fake fake = {true, &scale, 1, 1};
+    const struct qdqi_fake fake = {true, QDQI_TO_INT8, &scale, NULL, 1, 1};
     float out[1000];
     qdqi_fake_quantize(&fake, data, out, 0, 1000);
     for (size_t i = 0; i < 1000; i++) {
@@ -394,7 +394,7 @@ START_TEST(a_constant_is_quantized_anew_in_every_run)
 {
     static const int64_t shape[] = {8, 50};
     float own[8];
-    struct qdqi_fake fake = {false, own, 8, 50};
+    struct qdqi_fake fake = {false, QDQI_TO_INT8, own, NULL, 8, 50};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);
@@ -420,7 +420,7 @@ END_TEST
 
 START_TEST(a_weight_of_another_shape_is_refused)
 {
-    struct qdqi_fake fake = {true, scales, 3, 5};
+    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 3, 5};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);

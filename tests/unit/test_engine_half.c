@@ -204,7 +204,7 @@ squared_error(float scale)
 {
     double sum = 0;
     for (size_t i = 0; i < N; i++) {
-        double d = (double)(floats[i] - qdqi_quantized(floats[i], scale) * scale);
+        double d = (double)(floats[i] - qdqi_fake_integer(floats[i], scale, -128, 127));
         sum += d * d;
     }
     return sum;

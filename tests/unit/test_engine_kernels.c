@@ -146,11 +146,9 @@ START_TEST(int8_is_what_fake_quantizers_make)
     enum { CHANNELS = 3, INNER = N_NUMBERS / CHANNELS };
     static float in[N_NUMBERS], fake[N_NUMBERS], grid[N_NUMBERS];
     static const float scales[] = {1, 0.037f, 3e-5f};
-    size_t n = 0;
     for (unsigned i = 0; i < N_NUMBERS; i++)
-        if (!isnan(number(i)))
-            in[n++] = number(i);
-    const struct qdqi_fake f = {true, scales, CHANNELS, INNER};
+        in[i] = number(i);
+    const struct qdqi_fake f = {true, QDQI_TO_INT8, scales, NULL, CHANNELS, INNER};
     const struct qdqi_grid g = {QDQI_TO_INT8, 1, CHANNELS, INNER, scales, NULL};
     qdqi_fake_quantize(&f, in, fake, 0, N_NUMBERS);
     qdqi_grid_apply(&g, QDQI_FLOAT32, in, grid);

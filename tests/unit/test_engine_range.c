@@ -130,7 +130,8 @@ range_of(const char *method, double percentile, size_t n)
 {
     const struct qdq_calibration_spec spec = {.method = method,
                                               .percentile = percentile};
-    return qdqi_method_find(method)->range(observe(method, n), &spec);
+    const struct qdqi_range_use use = {&spec, QDQI_TO_INT8, true};
+    return qdqi_method_find(method)->range(observe(method, n), &use);
 }
 
 static double

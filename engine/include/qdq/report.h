@@ -12,8 +12,9 @@
 /* An activation with a Q/DQ pair. */
 struct qdq_tensor_report {
     const char *name;
-    double min, max; /* the range that was chosen */
-    double scale;    /* float32 value, printed so that it reads back */
+    double min, max;   /* the range that was chosen */
+    const char *dtype; /* that it is quantized to: "int8" */
+    double scale;      /* float32 value, printed so that it reads back */
     int64_t zero_point;
     const char *method; /* "minmax"…, or "given" */
     int64_t samples;    /* runs of the model that observed it; 0 when given */

@@ -2,9 +2,10 @@
 /*
  * The quantization spec as plain data. Its JSON form is read and written in api/.
  *
- * Zero is never a meaning of its own: qdq_spec_init() writes every default, so a spec
- * that came from it is complete ("effective") at any time. Strings and arrays are
- * borrowed from whoever filled the spec in.
+ * Zero is never a meaning of its own: qdq_spec_init() writes every default, and where
+ * that depends on other members (the target), that it is to be told from these;
+ * qdq_spec_complete() does so when all have been read. Strings and arrays are borrowed
+ * from whoever filled the spec in.
  */
 #ifndef QDQ_SPEC_H
 #define QDQ_SPEC_H
@@ -16,6 +17,17 @@ enum qdq_target { QDQ_TARGET_TENSORRT };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
+
+/* Number formats, by the rows of qdq/formats.h. */
+enum qdq_format {
+    QDQ_FORMAT_DEFAULT = -1, /* the target's */
+#define INTEGERS(name, ...) QDQ_FORMAT_##name,
+#define FLOATS(name, ...) QDQ_FORMAT_##name,
+#include "qdq/formats.h"
+#undef INTEGERS
+#undef FLOATS
+    QDQ_N_FORMATS
+};
 
 /* How an entry names nodes; where several name one node, a later kind here wins. */
 enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
@@ -102,7 +114,7 @@ struct qdq_calibration_spec {
 };
 
 /* A float weight behind Q and DQ, or an integer weight behind DQ alone. */
-enum qdq_storage { QDQ_STORE_QDQ, QDQ_STORE_DQ };
+enum qdq_storage { QDQ_STORE_DEFAULT = -1, QDQ_STORE_QDQ, QDQ_STORE_DQ };
 
 /* How a weight's range is chosen: its largest value, or the least squared error. */
 enum qdq_weight_method { QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
@@ -153,6 +165,8 @@ struct qdq_spec {
     enum qdq_granularity weight_granularity;
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
+    enum qdq_format activation_format;
+    enum qdq_tristate activation_symmetric; /* zero point 0, or the format's middle */
     bool equalize; /* cross-layer equalization before calibration */
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */
@@ -165,5 +179,10 @@ struct qdq_spec {
 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
+
+/* Writes what the target has by default in the place of the formats, the storage and the
+   tri-states of formats that nobody chose: the spec is "effective" then. Doing it again
+   changes nothing. Engine functions that take a spec do it for themselves. */
+QDQ_API void qdq_spec_complete(struct qdq_spec *spec);
 
 #endif
