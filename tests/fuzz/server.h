@@ -12,7 +12,7 @@
 #include "http.h"
 #include "listen.h"
 #include "settings.h"
-#include "sweep.h"
+#include "tokens.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -35,15 +35,17 @@
 struct server {
     char folder[64];
     struct settings settings;
-    struct service service;
+    struct tokens *tokens;
+    struct tenants *tenants;
+    const struct service *service;
     struct listener listener;
     struct http *http;
 };
 
 /* --- what is put in the way ----------------------------------------------- */
 
-bool __wrap_pool_ask(struct pool *pool, const struct message *request, char **ret,
-                     struct api_problem *p);
+bool __wrap_pool_ask(const struct service *service, const struct message *request,
+                     char **ret, struct api_problem *p);
 bool __wrap_jobs_wait(struct jobs *jobs, const char *id, int seconds,
                       struct job_view *ret, struct api_problem *p);
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
@@ -53,10 +55,10 @@ void __wrap_log_error(const char *event, const char *fmt, ...);
 static atomic_uint next_id;
 
 bool
-__wrap_pool_ask(struct pool *pool, const struct message *request, char **ret,
-                struct api_problem *p)
+__wrap_pool_ask(const struct service *service, const struct message *request,
+                char **ret, struct api_problem *p)
 {
-    (void)pool;
+    (void)service;
     if (request->type != MESSAGE_CHECK_MODEL && request->type != MESSAGE_CHECK_DATASET)
         return api_problem_set(p, API_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                                "no worker");
@@ -114,9 +116,9 @@ static void
 server_stop(void)
 {
     http_close(&server.http);
-    jobs_close(&server.service.jobs);
     listen_forget(&server.listener);
-    library_close(&server.service.library);
+    tenants_close(&server.tenants);
+    tokens_close(&server.tokens);
     settings_fini(&server.settings);
     nftw(server.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -144,27 +146,25 @@ static void
 server_start(void)
 {
     struct api_problem p = {0};
-    char state[96], address[96], error[SETTINGS_ERROR];
+    char state[96], address[96], tokens[96], error[SETTINGS_ERROR];
     make_folder();
     snprintf(state, sizeof state, "%s/state", server.folder);
     snprintf(address, sizeof address, "unix:%s/socket", server.folder);
-    const struct setting_flag flags[] = {{"state.dir", state},
-                                         {"http.listen", address},
-                                         {"http.max_body", "1M"},
-                                         {"storage.min_free", "1"},
-                                         {"queue.max", "4"}};
+    const struct setting_flag flags[] = {
+        {"state.dir", state},    {"http.listen", address},  {"engine.cases", ""},
+        {"http.max_body", "1M"}, {"storage.min_free", "1"}, {"queue.max", "4"}};
     signal(SIGPIPE, SIG_IGN);
     if (!settings_load(NULL, flags, sizeof flags / sizeof *flags, &server.settings,
                        error))
         abort();
-    struct service *service = &server.service;
-    service->settings = &server.settings;
-    must(library_open(state, &service->library, &p), &p);
-    sweep_set_up(service->library, &server.settings);
-    must(listen_open(address, &server.listener, &p), &p);
+    snprintf(tokens, sizeof tokens, "%s/tokens", server.folder);
+    must(tokens_open(tokens, &server.tokens, &p), &p);
+    must(tenants_open(&server.settings, &server.tenants, &p), &p);
+    must(tenants_get(server.tenants, "", false, &server.service, &p), &p);
+    must(listen_open(address, false, &server.listener, &p), &p);
     snprintf(server.listener.host, sizeof server.listener.host, "127.0.0.1");
-    must(jobs_open(service->library, &server.settings, &service->jobs, &p), &p);
-    must(http_open(service, &server.listener, &server.http, &p), &p);
+    const struct http_needs needs = {&server.settings, server.tenants, server.tokens};
+    must(http_open(&needs, &server.listener, &server.http, &p), &p);
     atexit(server_stop);
 }
 
@@ -178,12 +178,12 @@ remove_jobs(void)
         .state = API_N_JOB_STATES, .before = INT64_MAX, .limit = 100};
     struct store_job *jobs;
     size_t n;
-    must(store_job_list(library_store(server.service.library), &all, &jobs, &n, &p),
+    must(store_job_list(library_store(server.service->library), &all, &jobs, &n, &p),
          &p);
     for (size_t i = 0; i < n; i++) {
-        (void)jobs_cancel(server.service.jobs, jobs[i].id, &p);
+        (void)jobs_cancel(server.service->jobs, jobs[i].id, &p);
         p = (struct api_problem){0};
-        must(library_job_remove(server.service.library, jobs[i].id, &p), &p);
+        must(library_job_remove(server.service->library, jobs[i].id, &p), &p);
         store_job_fini(&jobs[i]);
     }
     free(jobs);
@@ -192,7 +192,7 @@ remove_jobs(void)
 static void
 remove_files(void)
 {
-    struct library *library = server.service.library;
+    struct library *library = server.service->library;
     struct api_problem p = {0};
     for (;;) {
         enum store_kind kind;
@@ -211,7 +211,7 @@ static void
 add_model_and_job(void)
 {
     static char id[DIGEST_SIZE], job_id[JOB_ID_SIZE];
-    struct library *library = server.service.library;
+    struct library *library = server.service->library;
     struct api_problem p = {0};
     struct spool *spool = NULL;
     struct store_file file;
@@ -224,7 +224,7 @@ add_model_and_job(void)
     store_file_fini(&file);
     spool_drop(&spool);
     next_id = 1;
-    must(jobs_submit(server.service.jobs, &(struct store_job){.model = id},
+    must(jobs_submit(server.service->jobs, &(struct store_job){.model = id},
                      &(struct store_asking){0}, job_id, &p),
          &p);
 }
