@@ -159,7 +159,7 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 /* --- output --------------------------------------------------------------- */
 
-enum { MAX_OUTPUTS = 4 }; /* a command has three */
+enum { MAX_OUTPUTS = 4 }; /* as many as a command has */
 
 /* Temporary names that exist now; the signal handler reads it. */
 static char *volatile temporaries[MAX_OUTPUTS];

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "api/report.h"
-#include "files.h"
+#include "external.h"
 #include "print.h"
 
 static bool
@@ -18,9 +18,13 @@ open_model(const char *path, struct qdq_model **ret, struct api_problem *problem
     struct qdq_error err = {0};
     if (!file_open(path, &fd, problem))
         return false;
-    enum qdq_code code = qdq_model_open(fd, ret, &err);
+    struct external external = {.n = 0};
+    bool ok = external_open(fd, path, &external, problem);
+    if (ok && qdq_model_open_files(fd, external.files, external.n, ret, &err) != QDQ_OK)
+        ok = api_problem_set_engine(problem, &err);
+    external_close(&external);
     close(fd);
-    return code == QDQ_OK || api_problem_set_engine(problem, &err);
+    return ok;
 }
 
 /* Takes `text`; NULL means that it could not be made. */

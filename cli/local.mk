@@ -6,6 +6,7 @@ cli_qdq_LDADD = api/libapi.la engine/libqdq.la $(CRYPTO_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/commands.h \
 	cli/engine.c \
+	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/main.c \

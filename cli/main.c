@@ -41,7 +41,7 @@ static const char help[] =
     "                      run of the same model and samples left there is not\n"
     "                      observed again, whatever its spec; made when absent\n"
     "  -o, --out OUT       the quantized model; by default MODEL with the ending\n"
-    "                      .int8.onnx\n"
+    "                      .int8.onnx; external data, where it has some, in OUT.data\n"
     "  --report FILE       what was done and what it cost (JSON)\n"
     "  --threads N         threads that run the model; by default all processors\n"
     "  --cases DIR         folder of your own insertion cases and layer support\n"

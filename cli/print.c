@@ -244,6 +244,11 @@ print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan)
            (long long)model->ir_version);
     printf("%-10s", "size");
     put_size(model->size);
+    if (model->external_size > 0) {
+        fputs(" and ", stdout);
+        put_size(model->external_size);
+        fputs(" of external data", stdout);
+    }
     printf(", %zu nodes, %zu initializers\n", model->n_nodes, model->n_initializers);
     for (size_t i = 0; i < model->n_inputs; i++)
         put_value("input", &model->inputs[i]);
@@ -325,6 +330,8 @@ print_summary(const struct qdq_report *report, const char *out)
     put_size(report->size_before);
     fputs(" became ", stdout);
     put_size(report->size_after);
+    if (report->external_bytes > 0)
+        fputs(" with its data file", stdout);
     printf(", in %.1f s\n", seconds);
     if (report->evaluated_samples > 0)
         printf("  float against quantized, %lld samples:\n",

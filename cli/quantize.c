@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/report.h"
+#include "external.h"
 #include "files.h"
 #include "print.h"
 #include "progress.h"
@@ -18,8 +19,10 @@
 struct quantization {
     struct api_spec *spec;
     int model, dataset;
+    struct external external;
     char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
-    struct output out, report_out, observed;
+    struct output out, data, report_out, observed; /* data: the model's external data */
+    const char *data_name;                         /* as the model is to say it */
     struct qdq_engine *engine;
     struct qdq_report *report;
 };
@@ -50,7 +53,9 @@ open_inputs(struct quantization *q, const struct options *options,
 {
     if (!spec_read(options->spec, &q->spec, problem) ||
         !file_open(options->model, &q->model, problem) ||
-        !digest_file(q->model, options->model, q->model_id, problem))
+        !external_open(q->model, options->model, &q->external, problem) ||
+        !digest_file(q->model, options->model, q->model_id, problem) ||
+        !external_digest(&q->external, options->model, q->model_id, problem))
         return false;
     if (options->calibration &&
         (!file_open(options->calibration, &q->dataset, problem) ||
@@ -97,15 +102,47 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
     return ok;
 }
 
+/* What is read while the result is written is not to become the result. */
+static bool
+is_read(const struct quantization *q, const char *path)
+{
+    bool read = is_same_file(q->model, path);
+    for (size_t i = 0; i < q->external.n; i++)
+        read |= is_same_file(q->external.files[i].fd, path);
+    return read;
+}
+
+/* OUT.data. It takes its name only if something is in it. */
+static bool
+open_data(struct quantization *q, const char *out, struct api_problem *problem)
+{
+    char *path;
+    if (asprintf(&path, "%s.data", out) < 0)
+        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                               "out of memory");
+    bool ok = is_read(q, path)
+                  ? api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                                    "%s is the model's own external data, so it is not "
+                                    "overwritten",
+                                    path)
+                  : output_open(path, &q->data, problem);
+    free(path);
+    if (ok) {
+        const char *slash = strrchr(q->data.path, '/');
+        q->data_name = slash ? slash + 1 : q->data.path;
+    }
+    return ok;
+}
+
 /* Before the work, so that it is not done in vain. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
              struct api_problem *problem)
 {
-    if (is_same_file(q->model, out))
+    if (is_read(q, out))
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s is the model itself, so it is not overwritten", out);
-    return output_open(out, &q->out, problem) &&
+    return output_open(out, &q->out, problem) && open_data(q, out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&
            (!options->observations ||
@@ -135,13 +172,16 @@ run(struct quantization *q, struct api_problem *problem)
     struct qdq_work work = {
         .model = q->model,
         .model_id = q->model_id,
+        .external = q->external.files,
+        .n_external = q->external.n,
         .dataset = q->dataset,
         .dataset_id = q->dataset >= 0 ? q->dataset_id : NULL,
         .spec = api_spec_get(q->spec),
         .freeze = digest_frozen,
         .freeze_arg = q,
         .output = q->out.fd,
-        .output_data = -1,
+        .output_data = q->data.fd,
+        .output_data_name = q->data_name,
         .observations = q->observed.fd,
         .progress = progress_tell,
         .progress_arg = &progress,
@@ -169,12 +209,22 @@ write_report(struct quantization *q, struct api_problem *problem)
     return ok;
 }
 
+/* The data first: a model that is there has all that it names. */
+static bool
+commit(struct quantization *q, struct api_problem *problem)
+{
+    return (q->report->external_bytes == 0 || output_commit(&q->data, problem)) &&
+           output_commit(&q->out, problem);
+}
+
 static void
 close_all(struct quantization *q)
 {
     qdq_report_free(&q->report);
     qdq_engine_close(&q->engine);
+    external_close(&q->external);
     output_close(&q->out);
+    output_close(&q->data);
     output_close(&q->report_out);
     output_close(&q->observed);
     if (q->model >= 0)
@@ -190,6 +240,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     struct quantization q = {.model = -1,
                              .dataset = -1,
                              .out = OUTPUT_NONE,
+                             .data = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,
                              .observed = OUTPUT_NONE};
     char *own_out = options->out ? NULL : default_out(options->model);
@@ -204,7 +255,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
     /* A model that misses a gate never gets its name. */
-    ok = ok && api_report_accepted(q.report, problem) && output_commit(&q.out, problem);
+    ok = ok && api_report_accepted(q.report, problem) && commit(&q, problem);
     if (ok)
         print_summary(q.report, out);
     close_all(&q);

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "external.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool
+no_memory(struct api_problem *problem)
+{
+    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                           "out of memory");
+}
+
+static bool
+failed(struct api_problem *problem, const char *location, int error)
+{
+    bool is_link = error == ELOOP || error == ENOTDIR;
+    return api_problem_set(
+        problem, API_IO, QDQ_AT_NOTHING, NULL, "%.200s: %s", location,
+        is_link ? "on its way is a symbolic link, which external data "
+                  "may not lie behind, or no folder"
+                : strerror(error));
+}
+
+/* --- opening -------------------------------------------------------------- */
+
+/* The folder that the model's name stands in; not that of what it links to. */
+static int
+open_folder(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(copy);
+    return fd;
+}
+
+/* Goes down to the file, a name at a time. The engine has checked that none is "..". */
+static int
+open_below(int folder, char *location)
+{
+    int at = folder, fd;
+    char *name = location, *slash;
+    while ((slash = strchr(name, '/'))) {
+        *slash = '\0';
+        int next = openat(at, *name ? name : ".",
+                          O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int error = errno;
+        if (at != folder)
+            close(at);
+        errno = error;
+        if (next < 0)
+            return -1;
+        at = next;
+        name = slash + 1;
+    }
+    /* Without O_NONBLOCK a pipe would wait here for somebody to write. */
+    fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int error = errno;
+    if (at != folder)
+        close(at);
+    errno = error;
+    return fd;
+}
+
+static bool
+open_file(int folder, const char *location, struct external *external,
+          struct api_problem *problem)
+{
+    struct stat st;
+    char *copy = strdup(location);
+    if (!copy)
+        return no_memory(problem);
+    int fd = open_below(folder, copy), error = errno;
+    free(copy);
+    if (fd < 0)
+        return error == ENOENT || failed(problem, location, error);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%.200s: not a regular file", location);
+    }
+    external->files[external->n++] = (struct qdq_external){location, fd};
+    return true;
+}
+
+static bool
+open_files(const char *path, struct external *external, struct api_problem *problem)
+{
+    const struct qdq_locations *locations = external->locations;
+    bool ok = true;
+    if (locations->n == 0)
+        return true;
+    external->files = calloc(locations->n, sizeof *external->files);
+    if (!external->files)
+        return no_memory(problem);
+    int folder = open_folder(path);
+    if (folder < 0)
+        return failed(problem, path, errno);
+    for (size_t i = 0; i < locations->n && ok; i++)
+        ok = open_file(folder, locations->names[i], external, problem);
+    close(folder);
+    return ok;
+}
+
+bool
+external_open(int fd, const char *path, struct external *ret,
+              struct api_problem *problem)
+{
+    struct external external = {.n = 0};
+    struct qdq_error err = {0};
+    bool ok = qdq_model_locations(fd, &external.locations, &err) == QDQ_OK
+                  ? open_files(path, &external, problem)
+                  : api_problem_set_engine(problem, &err);
+    if (ok)
+        *ret = external;
+    else
+        external_close(&external);
+    return ok;
+}
+
+void
+external_close(struct external *external)
+{
+    for (size_t i = 0; i < external->n; i++)
+        close(external->files[i].fd);
+    free(external->files);
+    qdq_locations_free(&external->locations);
+    *external = (struct external){.n = 0};
+}
+
+/* --- the id --------------------------------------------------------------- */
+
+/* A line for each file, the model first: digest and name. */
+static bool
+list_digests(const struct external *external, FILE *to, struct api_problem *problem)
+{
+    for (size_t i = 0; i < external->n; i++) {
+        char digest[DIGEST_SIZE];
+        const struct qdq_external *file = &external->files[i];
+        if (!digest_file(file->fd, file->path, digest, problem))
+            return false;
+        fprintf(to, "%s %s\n", digest, file->path);
+    }
+    return true;
+}
+
+bool
+external_digest(const struct external *external, const char *path,
+                char digest[DIGEST_SIZE], struct api_problem *problem)
+{
+    char *text = NULL;
+    size_t len = 0;
+    if (external->n == 0)
+        return true;
+    FILE *to = open_memstream(&text, &len);
+    if (!to)
+        return no_memory(problem);
+    fprintf(to, "%s %s\n", digest, path);
+    bool ok = list_digests(external, to, problem);
+    if (fclose(to) != 0)
+        ok = no_memory(problem);
+    ok = ok && digest_bytes(text, len, digest, problem);
+    free(text);
+    return ok;
+}
