@@ -372,8 +372,8 @@ def test_a_missed_gate_leaves_no_data(tmp_path, samples):
 
 
 def test_more_than_one_file_holds(tmp_path):
-    """A weight of 2.4 GB (a file of holes): with `never` an error, and nothing is left."""
-    n = 24 * 1024
+    """A weight of 2.15 GB (a file of holes): with `never` an error, and nothing is left."""
+    n = 23200
     model = helper.make_model(
         helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "mm")], "huge",
                           [value("x", 1, n)], [value("y", 1, n)],
