@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* The opsets that a model can be raised to. */
+enum { OPSET_MIN = 7, OPSET_MAX = 25 };
+
 static bool
 read_object(struct reader *r, const struct member *m, json_t *value)
 {
@@ -73,6 +76,32 @@ api_check_percentile(struct reader *r)
            api_refuse(r, API_INVALID_SPEC, "/calibration/percentile",
                       "calibration.percentile is for the method percentile, not %s",
                       c->method);
+}
+
+/* A name, or an opset to raise the model to. */
+static bool
+read_opset(struct reader *r, const struct member *m, json_t *value)
+{
+    struct member names = *m;
+    names.field = NO_FIELD;
+    int64_t *to = api_field(r, m);
+    if (!json_is_string(value))
+        return api_take_integer(r, m->pointer, value, OPSET_MIN, OPSET_MAX, to);
+    if (!api_read_choice(r, &names, value))
+        return false;
+    bool keep = strcmp(json_string_value(value), "keep") == 0;
+    *to = keep ? QDQ_OPSET_KEEP : QDQ_OPSET_AUTO;
+    return true;
+}
+
+static json_t *
+write_opset(const void *object, const struct member *m)
+{
+    int64_t opset = ((const struct qdq_spec *)object)->opset;
+    (void)m;
+    if (opset == QDQ_OPSET_AUTO || opset == QDQ_OPSET_KEEP)
+        return json_string(opset == QDQ_OPSET_AUTO ? "auto" : "keep");
+    return json_integer((json_int_t)opset);
 }
 
 /* --- the table ------------------------------------------------------------ */
@@ -148,9 +177,10 @@ static const struct member members[] = {
     {"/search/max_float_layers", INTEGER, COUNT, FIELD(search.max_float_layers), NULL,
      0},
     {"/search/samples", INTEGER, COUNT, FIELD(search.samples), NULL, 1},
-    {"/opset", STRING | INTEGER, CHOICE, NO_FIELD, NAMES("auto", "keep", NULL), 0},
-    {"/existing_qdq", STRING, CHOICE, NO_FIELD, NAMES("error", NULL, "keep", "strip"),
-     0},
+    {"/opset", STRING | INTEGER, read_opset, write_opset, FIELD(opset),
+     NAMES("auto", "keep", NULL), 0},
+    {"/existing_qdq", STRING, CHOICE, FIELD(existing_qdq),
+     NAMES("error", NULL, "keep", "strip"), 0},
     {"/rules", OBJECT, api_read_rules, api_write_rules, NO_FIELD, NULL, 0},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE, FIELD(external_data),

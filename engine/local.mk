@@ -99,7 +99,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
+	engine/prepare/adapt.c engine/prepare/adapt.h \
+	engine/prepare/adapters.c \
+	engine/prepare/known.c engine/prepare/known.h \
+	engine/prepare/opset.c engine/prepare/opset.h \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
+	engine/prepare/raise.c engine/prepare/raise.h \
 	engine/quantize.c \
 	engine/range/average.c \
 	engine/range/calibrate.c \
@@ -123,6 +128,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/dtypes.h \
 	engine/tbl/layers.h \
 	engine/tbl/lints.h \
+	engine/tbl/opsets.h \
 	engine/tbl/rules.h \
 	engine/tbl/types.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \

@@ -158,6 +158,9 @@ bool qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
 enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* The same for an output of one node, by the types of its inputs and its attributes. */
+enum qdqi_dtype qdqi_output_dtype(const struct qdqi_node *node, size_t output);
+
 /* info.c: fills model->info. */
 enum qdq_code qdqi_model_fill_info(struct qdq_model *model,
                                    struct qdq_error *err) QDQ_MUST_CHECK;

@@ -97,6 +97,15 @@ rule_of_output(const struct type_rule *rule, size_t output)
     return rule;
 }
 
+enum qdqi_dtype
+qdqi_output_dtype(const struct qdqi_node *node, size_t output)
+{
+    for (size_t i = 0; i < N_RULES; i++)
+        if (qdqi_node_is(node->proto, rules[i].op))
+            return output_dtype(node, rule_of_output(&rules[i], output));
+    return QDQI_UNKNOWN;
+}
+
 /* --- nested graphs -------------------------------------------------------- */
 
 /*

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "prepare/prepare.h"
+#include "prepare/opset.h"
 
 /* In the order in which they are run; a NULL ends the table. */
 static const qdqi_step steps[] = {
+    qdqi_step_opset,
     NULL,
 };
 

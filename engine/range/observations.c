@@ -70,9 +70,10 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
     say_name(to, "model", model_id);
     say_name(to, "\ndata", dataset_id);
     fprintf(to,
-            "\nequalize %d\nmax_samples %" PRId64 "\nbatch %" PRId64
+            "\nexisting_qdq %d\nequalize %d\nmax_samples %" PRId64 "\nbatch %" PRId64
             "\non_nonfinite %d\n",
-            spec->equalize, c->max_samples, c->batch, (int)c->on_nonfinite);
+            (int)spec->existing_qdq, spec->equalize, c->max_samples, c->batch,
+            (int)c->on_nonfinite);
     for (size_t i = 0; i < c->n_dims; i++) {
         say_name(to, "dim", c->dims[i].symbol);
         fprintf(to, " %" PRId64 "\n", c->dims[i].size);

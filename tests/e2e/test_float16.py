@@ -175,7 +175,7 @@ def test_weight_in_a_form_that_is_not_read(tmp_path):
 # --- before opset 19 ---------------------------------------------------------------------
 
 def test_older_opsets_leave_float16_alone(tmp_path):
-    done = Quantized(tmp_path, net(17), npz(**SEEN), calibration=MINMAX)
+    done = Quantized(tmp_path, net(17), npz(**SEEN), calibration=MINMAX, opset="keep")
     assert done.ok, done.said
     reasons = {row["name"]: row["reason"] for row in done.report["layers"]}
     assert reasons["conv"] == reasons["fc"] == "float16 needs opset 19"
@@ -198,7 +198,7 @@ def test_what_is_float32_is_quantized_nonetheless(tmp_path, opset, quantized):
     model.graph.initializer.extend([numpy_helper.from_array(u, "u"),
                                     numpy_helper.from_array(np.float16(WEIGHTS["v"]), "v")])
     x = RANDOM.standard_normal((30, 4)).astype(np.float32)
-    done = Quantized(tmp_path, model, npz(x=x))
+    done = Quantized(tmp_path, model, npz(x=x), opset="keep")
     assert done.ok, done.said
     assert [row["name"] for row in done.report["layers"] if row["weight_quantized"]] \
         == quantized

@@ -17,13 +17,14 @@ from test_made_weights import C, MODELS, N, SIZE, build
 GLYPHS = ("glyph_resnet", "glyph_mobilenet", "glyph_vit", "glyph_se")
 
 
-def quantize(folder, model, weights, calibration=None, ranges=None, name="out"):
+def quantize(folder, model, weights, calibration=None, ranges=None, name="out",
+             opset="auto"):
     """The bytes of the result and the report."""
     path, out, report, spec = (folder / f"{name}.{end}" for end in
                                ("float.onnx", "onnx", "report.json", "spec.json"))
     path.write_bytes(model)
     given = {"max_samples": 16} if ranges is None else {"ranges": ranges}
-    spec.write_text(json.dumps({"weights": weights, "evaluate": False,
+    spec.write_text(json.dumps({"weights": weights, "evaluate": False, "opset": opset,
                                 "on_unmatched": "warn", "calibration": given}))
     command = [INSTALLED / "bin" / "qdq", "quantize", path, "--spec", spec, "-o", out,
                "--report", report]
@@ -208,9 +209,10 @@ def test_old_models_and_other_readers(name, method, tmp_path):
     model.graph.initializer.append(numpy_helper.from_array(w, "w"))
     ranges = {"x": [-3, 3]}
     source = model.SerializeToString()
-    pairs, _ = quantize(tmp_path, source, {"method": method}, ranges=ranges)
+    pairs, _ = quantize(tmp_path, source, {"method": method}, ranges=ranges,
+                        opset="keep")
     data, _ = quantize(tmp_path, source, {"method": method, "storage": "dq"},
-                       ranges=ranges)
+                       ranges=ranges, opset="keep")
     result = judge.load(data)
     weight = Weight(result.graph, "w")
     assert weight.axis == axis

@@ -27,6 +27,8 @@ static const char *const accepted[] = {
     "{\"rules\":{\"T22\":true,\"T3\":false,\"T8\":true}}",
     "{\"opset\":\"auto\"}",
     "{\"opset\":\"keep\"}",
+    "{\"opset\":7}",
+    "{\"opset\":25}",
     "{\"existing_qdq\":\"error\",\"on_unmatched\":\"error\"}",
     "{\"on_unmatched\":\"warn\"}",
     "{\"output\":{}}",
@@ -99,7 +101,8 @@ START_TEST(test_defaults)
         "\"auto\",\"equalize\":"
         "false,\"existing_qdq\":\"error\",\"float\":\"keep\",\"layer_support\":[],"
         "\"layers\":[],\"mode\":\"full\","
-        "\"on_unmatched\":\"error\",\"output\":{\"external_data\":\"auto\"},"
+        "\"on_unmatched\":\"error\",\"opset\":\"auto\",\"output\":{\"external_data\":"
+        "\"auto\"},"
         "\"rules\":{\"T11\":false,\"T14\":false,"
         "\"T18\":false,\"T19\":false,\"T20\":false,\"T22\":false,\"T23\":false,"
         "\"T24\":false,\"T26\":true,\"T3\":true},\"target\":\"tensorrt\",\"weights\":{"
@@ -379,8 +382,6 @@ static const struct refused_spec refused[] = {
             "never"),
     INVALID("{\"output\":{\"external\":\"always\"}}", "/output/external", "external"),
     INVALID("{\"output\":\"always\"}", "/output", "object"),
-    LATER("{\"opset\":13}", "/opset"),
-    LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
     LATER("{\"rules\":{\"T8\":false}}", "/rules/T8"),
     INVALID("{\"rules\":[]}", "/rules", "an object"),
     INVALID("{\"rules\":{\"T222\":true}}", "/rules/T222", "did you mean \"T22\"?"),
@@ -388,6 +389,11 @@ static const struct refused_spec refused[] = {
     INVALID("{\"rules\":{\"T22\":1}}", "/rules/T22", "true or false, not a number"),
     INVALID("{\"rules\":{\"T22\":null}}", "/rules/T22", "not null"),
     INVALID("{\"rules\":{\"T22\":true,\"T22\":true}}", "/rules/T22", "twice"),
+    INVALID("{\"opset\":26}", "/opset", "from 7 to 25"),
+    INVALID("{\"opset\":6}", "/opset", "from 7 to 25"),
+    INVALID("{\"opset\":\"latest\"}", "/opset", "auto, keep"),
+    INVALID("{\"opset\":true}", "/opset", "a string"),
+    LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
 };
 
 START_TEST(test_refused)

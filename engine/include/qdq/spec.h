@@ -151,6 +151,19 @@ enum qdq_external_data {
     QDQ_EXTERNAL_NEVER   /* over 2 GB an error: no ONNX file holds more */
 };
 
+/* What is done about the model's opset, where it is no number to raise it to. */
+enum {
+    QDQ_OPSET_KEEP = -1, /* nothing */
+    QDQ_OPSET_AUTO = 0,  /* it is raised to what the scheme needs */
+};
+
+/* What becomes of Q/DQ pairs that the model has already. */
+enum qdq_existing {
+    QDQ_EXISTING_ERROR, /* it is refused */
+    QDQ_EXISTING_KEEP,  /* they stay, and their edges get no other */
+    QDQ_EXISTING_STRIP, /* they are taken out */
+};
+
 struct qdq_spec {
     enum qdq_mode mode;
     enum qdq_target target;
@@ -175,7 +188,9 @@ struct qdq_spec {
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     struct qdq_search search;
     enum qdq_external_data external_data; /* of the result: output.external_data */
-    bool unmatched_is_error;              /* on_unmatched: error */
+    int64_t opset; /* to raise the model to, 7 to 25; or one of the names above */
+    enum qdq_existing existing_qdq;
+    bool unmatched_is_error; /* on_unmatched: error */
 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
