@@ -5,6 +5,9 @@
  * accepted has to give a model that opens, has as many pairs as the report says and fits
  * beside the one that it was made of.
  *
+ * Two files of external data come with it: "w", which are the very bytes, and "d/v",
+ * which begins like them. A model that names one of them is written with a data file.
+ *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_model.c engine/…
  */
 #include "config.h"
@@ -18,6 +21,22 @@
 #include "qdq.h"
 #include "rewrite/twin.h"
 
+/* Files that a model may name. */
+enum { N_FILES = 2 };
+
+struct files {
+    struct qdq_external rows[N_FILES];
+};
+
+static struct files
+make_files(int model, const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("external", MFD_CLOEXEC);
+    size_t n = size < 300 ? size : 300;
+    assert(fd >= 0 && write(fd, data, n) == (ssize_t)n);
+    return (struct files){{{"w", model}, {"d/v", fd}}};
+}
+
 static size_t
 count_ops(const struct qdq_model *model, const char *op)
 {
@@ -29,14 +48,15 @@ count_ops(const struct qdq_model *model, const char *op)
 }
 
 static void
-expect_twin(int fd, const struct qdq_model *result)
+expect_twin(const struct qdq_work *work, const struct qdq_model *result)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdq_model *model = NULL;
     struct qdqi_bytes bytes = {0};
     struct qdqi_twin twin;
     struct qdq_error err = {0};
-    enum qdq_code code = qdq_model_open(fd, &model, &err);
+    enum qdq_code code = qdq_model_open_files(work->model, work->external,
+                                              work->n_external, &model, &err);
     assert(code == QDQ_OK && arena);
     const char *const tensors[] = {
         model->proto->graph->n_input ? model->proto->graph->input[0]->name : ""};
@@ -54,17 +74,21 @@ expect_result(const struct qdq_work *work, const struct qdq_report *report)
 {
     struct qdq_model *result = NULL;
     struct qdq_error err = {0};
-    enum qdq_code code = qdq_model_open(work->output, &result, &err);
+    const struct qdq_external data = {work->output_data_name, work->output_data};
+    enum qdq_code code = qdq_model_open_files(
+        work->output, &data, report->external_bytes > 0, &result, &err);
     assert(code == QDQ_OK);
+    assert(qdq_model_info(result)->external_size == report->external_bytes);
     assert(count_ops(result, "QuantizeLinear") == report->qdq_pairs);
     assert(count_ops(result, "DequantizeLinear") == report->qdq_pairs);
-    expect_twin(work->model, result);
+    expect_twin(work, result);
     qdq_model_free(&result);
 }
 
 /* Carries out the plan with the range [-1, 1] everywhere. */
 static void
-quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
+quantize(int model, const struct files *files, const struct qdq_plan_view *plan,
+         struct qdq_spec *spec)
 {
     const struct qdq_engine_options options = {.threads = 1};
     struct qdq_given_range *ranges = calloc(plan->n_tensors + 1, sizeof *ranges);
@@ -79,8 +103,12 @@ quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
     spec->evaluate = QDQ_NO;
     spec->equalize = true;
     const struct qdq_work work = {.model = model,
+                                  .external = files->rows,
+                                  .n_external = N_FILES,
                                   .dataset = -1,
-                                  .output_data = -1,
+                                  .output_data =
+                                      memfd_create("result data", MFD_CLOEXEC),
+                                  .output_data_name = "r",
                                   .observations = -1,
                                   .spec = spec,
                                   .output = memfd_create("result", MFD_CLOEXEC)};
@@ -92,7 +120,20 @@ quantize(int model, const struct qdq_plan_view *plan, struct qdq_spec *spec)
     qdq_report_free(&report);
     qdq_engine_close(&engine);
     close(work.output);
+    close(work.output_data);
     free(ranges);
+}
+
+static bool
+names_files(int fd)
+{
+    struct qdq_locations *locations = NULL;
+    struct qdq_error err = {0};
+    enum qdq_code code = qdq_model_locations(fd, &locations, &err);
+    assert(code == QDQ_OK);
+    bool some = locations->n > 0;
+    qdq_locations_free(&locations);
+    return some;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -107,13 +148,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct qdq_spec spec;
     assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     qdq_spec_init(&spec);
-    if (qdq_model_open(fd, &model, &err) == QDQ_OK &&
-        qdq_plan_make(NULL, model, &spec, &plan, &err) == QDQ_OK)
-        quantize(fd, qdq_plan_view(plan), &spec);
-    else
+    struct files files = make_files(fd, data, size);
+    if (qdq_model_open_files(fd, files.rows, N_FILES, &model, &err) == QDQ_OK &&
+        qdq_plan_make(NULL, model, &spec, &plan, &err) == QDQ_OK) {
+        if (names_files(fd))
+            spec.external_data = QDQ_EXTERNAL_ALWAYS;
+        quantize(fd, &files, qdq_plan_view(plan), &spec);
+    } else {
         assert(err.code != QDQ_OK && err.code != QDQ_INTERNAL && *err.text);
+    }
     qdq_plan_free(&plan);
     qdq_model_free(&model);
+    close(files.rows[1].fd);
     close(fd);
     return 0;
 }
