@@ -10,13 +10,15 @@ DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 
 # All but main(), for the unit tests too.
 daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) \
-	$(SQLITE_CFLAGS) $(CRYPTO_CFLAGS) $(INIH_CFLAGS)
+	$(SQLITE_CFLAGS) $(CRYPTO_CFLAGS) $(INIH_CFLAGS) \
+	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) \
-	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) -lpthread
+	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/backup.c daemon/backup.h \
 	daemon/blob.c daemon/blob.h \
+	daemon/cage.c daemon/cage.h \
 	daemon/clock.h \
 	daemon/digest.c daemon/digest.h \
 	daemon/handlers.c daemon/handlers.h \

@@ -44,8 +44,15 @@ spawn(const struct settings *s, int socket, pid_t *ret)
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(threads, sizeof threads, "%d", worker_threads(s));
     snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
-    char *argv[] = {
-        name, word, parent, threads, memory, s->engine_runtime, s->engine_cases, NULL};
+    char *argv[] = {name,
+                    word,
+                    parent,
+                    threads,
+                    memory,
+                    s->workers_cage,
+                    s->engine_runtime,
+                    s->engine_cases,
+                    NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none;

@@ -16,17 +16,22 @@ struct row {
     size_t offset; /* of the member in struct settings */
     const char *text_default;
     int64_t number_default, min, max;
+    const char *choices; /* words, one of which a text is; NULL: any text */
 };
 
 static const struct row rows[] = {
 #define SETTING_TEXT(section, key, def, text)                                \
     {#section, #key, text, TEXT, offsetof(struct settings, section##_##key), \
-     def,      0,    0,    0},
+     def,      0,    0,    0,    NULL},
+#define SETTING_CHOICE(section, key, def, choices, text)                     \
+    {#section, #key, text, TEXT, offsetof(struct settings, section##_##key), \
+     def,      0,    0,    0,    choices},
 #define SETTING_NUMBER(section, key, def, min, max, unit, text)              \
     {#section, #key, text, unit, offsetof(struct settings, section##_##key), \
-     NULL,     def,  min,  max},
+     NULL,     def,  min,  max,  NULL},
 #include "settings_keys.h"
 #undef SETTING_TEXT
+#undef SETTING_CHOICE
 #undef SETTING_NUMBER
 };
 
@@ -83,10 +88,26 @@ parse_number(const char *value, enum unit unit, int64_t *ret)
 }
 
 static bool
+is_choice(const char *choices, const char *value)
+{
+    size_t len = strlen(value);
+    if (strchr(value, ' '))
+        return false;
+    for (const char *at = choices; len && (at = strstr(at, value)); at += len)
+        if ((at == choices || at[-1] == ' ') && (at[len] == ' ' || !at[len]))
+            return true;
+    return false;
+}
+
+static bool
 set_value(struct settings *s, const struct row *row, const char *value,
           const char *where, char error[SETTINGS_ERROR])
 {
     char what[128];
+    if (row->choices && !is_choice(row->choices, value)) {
+        snprintf(what, sizeof what, "not one of: %s", row->choices);
+        return fail(error, where, row, what);
+    }
     if (row->unit == TEXT) {
         char *copy = strdup(value);
         if (!copy)

@@ -16,9 +16,11 @@
 /* One member a row: settings.http_max_body. Texts are owned. */
 struct settings {
 #define SETTING_TEXT(section, key, def, text) char *section##_##key;
+#define SETTING_CHOICE(section, key, def, choices, text) char *section##_##key;
 #define SETTING_NUMBER(section, key, def, min, max, unit, text) int64_t section##_##key;
 #include "settings_keys.h"
 #undef SETTING_TEXT
+#undef SETTING_CHOICE
 #undef SETTING_NUMBER
 };
 

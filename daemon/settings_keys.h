@@ -2,6 +2,7 @@
 /*
  * Every setting of the daemon, one row each.
  *   SETTING_TEXT(section, key, default, text)
+ *   SETTING_CHOICE(section, key, default, "one or another", text)
  *   SETTING_NUMBER(section, key, default, min, max, UNIT, text)
  * UNIT is COUNT, SECONDS, or BYTES (which takes the suffixes K, M and G).
  *
@@ -73,6 +74,10 @@ SETTING_NUMBER(workers, job_timeout, 86400, 0, 1000000, SECONDS,
                "time that a job may run in all; 0: no limit")
 SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS,
                "time that running jobs get to end after SIGTERM")
+SETTING_CHOICE(
+    workers, cage, "auto", "auto require off",
+    "worker processes lock themselves in (Landlock, seccomp): as far as this "
+    "kernel can, or not at all without all of it, or never")
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME,
              "path of ONNX Runtime's library; empty: models are never run")
 SETTING_TEXT(engine, cases, QDQD_DEFAULT_CASES,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "worker.h"
+#include "cage.h"
 #include "clock.h"
 #include "log.h"
 #include "message.h"
@@ -379,21 +380,37 @@ open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
     return false;
 }
 
+/* Whatever needs a path comes before: ONNX Runtime, and what is wrong with it. */
+static bool
+lock_in(struct qdq_engine *engine, const char *setting)
+{
+    char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
+    const char *version;
+    struct qdq_error ignored = {0};
+    if (strcmp(setting, "off") == 0)
+        return true;
+    (void)!qdq_engine_runtime_version(engine, &version, &ignored);
+    bool whole = cage_enter(CAGE_CPU, lacking) && !*lacking;
+    if (!whole)
+        log_error("cage_lacking", "detail=%s", log_quote(quoted, lacking));
+    return whole || strcmp(setting, "auto") == 0;
+}
+
 int
 worker_main(int argc, char **argv)
 {
-    if (argc != 5) {
+    if (argc != 6) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
     const struct qdq_engine_options options = {
         .threads = (int)strtol(argv[1], NULL, 10),
-        .runtime = *argv[3] ? argv[3] : NULL,
-        .catalog = *argv[4] ? argv[4] : NULL,
+        .runtime = *argv[4] ? argv[4] : NULL,
+        .catalog = *argv[5] ? argv[5] : NULL,
     };
     struct worker w = {.gone = false};
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
-        !open_engine(&options, &w.engine))
+        !open_engine(&options, &w.engine) || !lock_in(w.engine, argv[3]))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

@@ -54,15 +54,17 @@ enum qdq_code
 qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                     struct qdq_error *err)
 {
-    enum qdq_code code = QDQ_OK;
+    struct qdq_error *why = &engine->no_runtime;
     if (!engine->library)
         return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                              "ONNX Runtime is not configured, so no model can be run");
-    if (!engine->runtime)
-        code = qdqi_runtime_open(engine->library, &engine->runtime, err);
-    if (!code)
-        *ret = engine->runtime;
-    return code;
+    enum qdq_code code = why->code;
+    if (!engine->runtime && !code)
+        code = qdqi_runtime_open(engine->library, &engine->runtime, why);
+    if (code)
+        return qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text);
+    *ret = engine->runtime;
+    return QDQ_OK;
 }
 
 enum qdq_code

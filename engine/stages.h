@@ -17,6 +17,7 @@
 struct qdq_engine {
     char *library;                /* of ONNX Runtime, NULL: not configured */
     struct qdqi_runtime *runtime; /* NULL until a model has to be run */
+    struct qdq_error no_runtime; /* why it could not be loaded; it is not tried again */
     int threads;
     struct qdq_catalog *catalog;
 };

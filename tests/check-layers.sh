@@ -26,6 +26,7 @@ done <<'TABLE'
 microhttpd\.h daemon/http*.[ch]
 sqlite3\.h daemon/store*
 ini\.h daemon/settings.c
+seccomp\.h daemon/cage.c
 jansson\.h api/*
 lua engine/cases/*
 zip\.h engine/data/npz.c

@@ -26,6 +26,9 @@ static const struct {
     {NULL, "4 ", NULL, NULL, {"QDQD_WORKERS_COUNT", "workers.count", "number"}},
     {NULL, "257", NULL, NULL, {"QDQD_WORKERS_COUNT", "workers.count", "between"}},
     {NULL, NULL, "workers.count", "x", {"command line", "workers.count"}},
+    {"[workers]\ncage = of\n", NULL, NULL, NULL, {":2", "workers.cage", "one of"}},
+    {"[workers]\ncage = \n", NULL, NULL, NULL, {":2", "workers.cage", "auto"}},
+    {NULL, NULL, "workers.cage", "auto require", {"workers.cage", "one of"}},
     {NULL, NULL, "workers.cnt", "1", {"workers.cnt", "unknown"}},
 };
 
@@ -100,10 +103,23 @@ START_TEST(precedence)
 }
 END_TEST
 
+static const char *const words[] = {"auto", "require", "off"};
+
 static const struct {
     const char *text;
     int64_t wanted;
 } sizes[] = {{"1", 1}, {"3K", 3072}, {"5M", 5 << 20}, {"2G", 2 * GIB}};
+
+START_TEST(choices)
+{
+    char error[SETTINGS_ERROR];
+    struct settings settings;
+    const struct setting_flag flag = {"workers.cage", words[_i]};
+    ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
+    ck_assert_str_eq(settings.workers_cage, words[_i]);
+    settings_fini(&settings);
+}
+END_TEST
 
 START_TEST(suffixes)
 {
@@ -122,9 +138,11 @@ START_TEST(sample_file)
 {
     static const char *const keys[] = {
 #define SETTING_TEXT(section, key, def, text) "\n" #key " =",
+#define SETTING_CHOICE(section, key, def, choices, text) "\n" #key " = ",
 #define SETTING_NUMBER(section, key, def, min, max, unit, text) "\n" #key " = ",
 #include "settings_keys.h"
 #undef SETTING_TEXT
+#undef SETTING_CHOICE
 #undef SETTING_NUMBER
     };
     char error[SETTINGS_ERROR], text[8192] = "", line[256];
@@ -144,10 +162,13 @@ START_TEST(sample_file)
                   "%s", error);
     ck_assert(settings_load(NULL, NULL, 0, &standard, error));
 #define SETTING_TEXT(section, key, def, text)
+#define SETTING_CHOICE(section, key, def, choices, text) \
+    ck_assert_str_eq(settings.section##_##key, standard.section##_##key);
 #define SETTING_NUMBER(section, key, def, min, max, unit, text) \
     ck_assert_int_eq(settings.section##_##key, standard.section##_##key);
 #include "settings_keys.h"
 #undef SETTING_TEXT
+#undef SETTING_CHOICE
 #undef SETTING_NUMBER
     ck_assert_str_eq(settings.http_listen, standard.http_listen);
     settings_fini(&settings);
@@ -165,6 +186,7 @@ suite(void)
     tcase_add_test(t, missing_file);
     tcase_add_test(t, defaults);
     tcase_add_loop_test(t, precedence, 0, (int)(sizeof order / sizeof *order));
+    tcase_add_loop_test(t, choices, 0, (int)(sizeof words / sizeof *words));
     tcase_add_loop_test(t, suffixes, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_test(t, sample_file);
     suite_add_tcase(s, t);
