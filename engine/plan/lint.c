@@ -29,7 +29,8 @@ producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
 
 MEANT(conv_transpose_axis)
 {
-    return layer->weight_axis >= 0 &&
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    return layer->weight_axis >= 0 && strcmp(cls->support.source, "library") == 0 &&
            qdqi_node_is(node_of(p, layer)->proto, "ConvTranspose");
 }
 
@@ -96,10 +97,9 @@ MEANT(pair_behind_pad)
     return maker >= 0 && qdqi_node_is(p->model->graph.nodes[maker].proto, "Pad");
 }
 
-/* Where no activation at all has a pair, weights alone are what was asked for. */
 MEANT(half_quantized)
 {
-    return p->graph->classes[layer->node]->kind == QDQ_WEIGHTED && p->any_activation &&
+    return p->graph->classes[layer->node]->kind == QDQ_WEIGHTED &&
            (layer->n_inputs > 0) != (layer->weight_input >= 0);
 }
 
@@ -118,7 +118,7 @@ is_meant(const struct planner *p, const struct qdq_layer *layer, enum qdqi_rule 
     return qdqi_layer_is_quantized(layer) && qdqi_rule_means(p, rule, layer);
 }
 
-/* Who makes an output is told so alone. */
+/* Each layer is told one thing: who makes an output, say, that and not more. */
 MEANT(pooling_alone)
 {
     return is_meant(p, layer, QDQI_RULE_T14) && !is_meant(p, layer, QDQI_RULE_T20);
@@ -126,8 +126,8 @@ MEANT(pooling_alone)
 
 MEANT(int8_into_float)
 {
-    return is_meant(p, layer, QDQI_RULE_T19) && !is_meant(p, layer, QDQI_RULE_T20) &&
-           !is_meant(p, layer, QDQI_RULE_T24);
+    return is_meant(p, layer, QDQI_RULE_T19) && !is_meant(p, layer, QDQI_RULE_T18) &&
+           !is_meant(p, layer, QDQI_RULE_T20) && !is_meant(p, layer, QDQI_RULE_T24);
 }
 
 MEANT(norm_or_gelu)
@@ -250,6 +250,8 @@ enum qdq_code
 qdqi_lint(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
+    if (p->plan->view.n_tensors == 0) /* weights alone: nothing computes in int8 */
+        return QDQ_OK;
     for (size_t k = 0; k < N_LINTS && !code; k++) {
         struct layers layers = {0};
         if (qdq_rule(lints[k].rule)->target != p->spec->target)

@@ -392,10 +392,8 @@ make(struct planner *p, struct qdq_error *err)
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
                                   p->plan->arena, err)) ||
         (code = check_opset(p, err)) || (code = qdqi_check_formats(p, err)) ||
-        (code = warn_float16(p, err)) || (code = warn_nested(p, err)))
-        return code;
-    p->any_activation = p->plan->view.n_tensors > 0;
-    if ((code = qdqi_lint(p, err)))
+        (code = warn_float16(p, err)) || (code = warn_nested(p, err)) ||
+        (code = qdqi_lint(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

@@ -19,7 +19,6 @@ struct planner {
     size_t n_layers;
     struct qdqi_warnings warnings;
     bool per_channel;
-    bool any_activation;        /* gets a pair */
     struct qdq_layer **by_node; /* NULL: of no known class */
     /* By node, when all are decided on: what it makes is read as int8, perhaps behind
        copies and activations. */

@@ -91,6 +91,14 @@ has_weight(const struct planner *p, const struct qdq_layer *layer)
     return class_of(p, layer)->kind == QDQ_WEIGHTED;
 }
 
+/* Computes in int8 by itself: has a weight, or multiplies two computed tensors. */
+static bool
+is_product(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", NULL};
+    return has_weight(p, layer) || qdqi_is_one_of(node_of(p, layer), ops);
+}
+
 /* --- what the rules speak of ---------------------------------------------- */
 
 static bool
@@ -102,7 +110,7 @@ pooling_alone(const struct planner *p, const struct qdq_layer *layer)
 static bool
 int8_into_float(const struct planner *p, const struct qdq_layer *layer)
 {
-    return !has_weight(p, layer) && !qdqi_is_pooling(p->graph, node_of(p, layer)) &&
+    return !is_product(p, layer) && !qdqi_is_pooling(p->graph, node_of(p, layer)) &&
            !p->feeds_int8[layer->node];
 }
 
@@ -115,7 +123,7 @@ norm_or_gelu(const struct planner *p, const struct qdq_layer *layer)
 static bool
 output_layer(const struct planner *p, const struct qdq_layer *layer)
 {
-    return !has_weight(p, layer) && p->parts->makes_output[layer->node];
+    return !is_product(p, layer) && p->parts->makes_output[layer->node];
 }
 
 /* The shape of the weight, if it is constant and has at least `least` axes; else 0. */
@@ -339,6 +347,8 @@ rules_of(const struct planner *p, const struct qdq_layer *layer)
         set |= rules_of_weighted(p, layer);
     if (is_residual(p, layer))
         set |= qdqi_rule_bit(QDQI_RULE_T11);
+    if (layer->n_inputs == 2 && qdqi_is_gated(p->graph, node_of(p, layer)))
+        set |= qdqi_rule_bit(QDQI_RULE_T27);
     return set;
 }
 

@@ -38,10 +38,11 @@ RULE(T18, TENSORRT, OFF,
      "The Add and Mul nodes that an exporter makes of LayerNormalization and Gelu "
      "have no pair either.")
 RULE(T19, TENSORRT, OFF,
-     "A layer without a weight, that is no pooling, has pairs only where a layer "
-     "behind it reads int8, too.")
+     "A layer that is neither pooling nor computes in int8 itself (Conv, Gemm, MatMul) "
+     "has pairs only where a layer behind it reads int8, too.")
 RULE(T20, TENSORRT, OFF,
-     "A layer without a weight that makes an output of the model has no pair.")
+     "A layer that makes an output of the model has no pair, unless it computes in "
+     "int8 itself.")
 RULE(T21, TENSORRT, FIXED, "A tensor has one pair, for all who read it.")
 RULE(T22, TENSORRT, OFF,
      "A Conv with fewer than 16 input or output channels stays floating point, but "
