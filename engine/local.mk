@@ -101,6 +101,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/spec.c \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
+	engine/prepare/functions.c engine/prepare/functions.h \
+	engine/prepare/inline.c \
 	engine/prepare/known.c engine/prepare/known.h \
 	engine/prepare/opset.c engine/prepare/opset.h \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
@@ -116,6 +118,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/percentile.c \
+	engine/replan.c \
 	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \

@@ -53,7 +53,7 @@ struct qdqi_job {
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
     struct qdqi_whatif *whatif;  /* NULL: nobody has asked */
-    const struct qdq_spec *searched; /* the spec with what a search found, or NULL */
+    const struct qdq_spec *searched; /* the spec with the layers that stay in float */
     struct qdqi_warnings warnings;
     size_t first_scale_warning, n_scale_warnings; /* of those: of choosing scales */
 };
@@ -78,6 +78,14 @@ enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
 /* Copies a feed's warnings into the job's. */
 enum qdq_code qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * replan.c: another plan, which leaves these layers in float, with the ranges that there
+ * are; `reason` stands with them. The names lie in job->arena or outlive the job.
+ */
+enum qdq_code qdqi_plan_without(struct qdqi_job *job, const char *const *names,
+                                size_t n, const char *reason,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* calibrate.c: fills job->ranges from what was given and, for the rest, observed. */
 enum qdq_code qdqi_calibrate(struct qdqi_job *job,

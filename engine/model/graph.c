@@ -263,7 +263,8 @@ collect_given_names(struct qdq_model *m, struct qdqi_map *given, struct qdq_erro
 
 /*
  * The reported name: the file's where it is the first of its kind, with a suffix that
- * no other node has where it is not, "@OUTPUT" for an unnamed node.
+ * no other node has where it is not, which the message then has, too; "@OUTPUT" for an
+ * unnamed node.
  */
 static enum qdq_code
 name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map *given,
@@ -281,7 +282,8 @@ name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map
             name = qdqi_arena_printf(m->arena, "%s_%u", p->name, ++g->suffix);
         while (name &&
                (qdqi_map_get(given, name) || qdqi_map_get(m->graph.by_name, name)));
-        node->rename = name;
+        m->graph.scopes[node->scope].proto->node[node->place]->name =
+            (char *)(uintptr_t)name;
     } else {
         g->used = true;
     }

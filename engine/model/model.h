@@ -54,8 +54,7 @@ struct qdqi_tensor {
 
 struct qdqi_node {
     const Onnx__NodeProto *proto;
-    const char *name;   /* reported name: unique, never NULL */
-    const char *rename; /* the name to write where the file's is a duplicate, or NULL */
+    const char *name;             /* reported name: unique, never NULL */
     struct qdqi_tensor **inputs;  /* proto->n_input; NULL for an omitted input */
     struct qdqi_tensor **outputs; /* proto->n_output; NULL for an omitted output */
     size_t scope, place;          /* the graph that it belongs to; where, there */

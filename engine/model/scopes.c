@@ -126,9 +126,15 @@ list_all(struct qdq_model *m, struct qdq_error *err)
 
 /* --- names ---------------------------------------------------------------- */
 
+/* The first graph that has a name, and the last number that was tried for another. */
+struct definition {
+    size_t scope;
+    unsigned suffix;
+};
+
 struct naming {
     struct qdq_model *m;
-    struct qdqi_map *defined;  /* name -> the graph that has it */
+    struct qdqi_map *defined;  /* name -> struct definition */
     struct qdqi_map **renamed; /* by graph: name -> its new one; NULL: none */
     bool any;
 };
@@ -190,26 +196,38 @@ see_taken(struct naming *n, size_t s, char **name)
     return take_name(n->m, *name);
 }
 
+/* A name like that one, which nothing has; NULL without memory. */
+static char *
+fresh_name(struct naming *n, const char *name, struct definition *like)
+{
+    char *fresh;
+    do
+        fresh = qdqi_arena_printf(n->m->arena, "%s_%u", name, ++like->suffix);
+    while (fresh && qdqi_map_get(n->m->graph.names, fresh));
+    return fresh && take_name(n->m, fresh) ? fresh : NULL;
+}
+
 static bool
 see_definition(struct naming *n, size_t s, char **name)
 {
-    struct qdqi_scope *scope = &n->m->graph.scopes[s], *has;
     if (!*name || !**name)
         return true;
-    if (!(has = qdqi_map_get(n->defined, *name)))
-        return qdqi_map_put(n->defined, *name, scope);
-    if (has == scope)
+    struct definition *has = qdqi_map_get(n->defined, *name);
+    if (!has) {
+        if (!(has = qdqi_arena_alloc(n->m->arena, sizeof *has)))
+            return false;
+        has->scope = s;
+        return qdqi_map_put(n->defined, *name, has);
+    }
+    if (has->scope == s)
         return true;
     n->any = true;
     if (!n->renamed[s] && !(n->renamed[s] = qdqi_map_new(n->m->arena)))
         return false;
     if (qdqi_map_get(n->renamed[s], *name))
         return true;
-    char *fresh = NULL;
-    for (unsigned i = 1; i == 1 || (fresh && qdqi_map_get(n->m->graph.names, fresh));
-         i++)
-        fresh = qdqi_arena_printf(n->m->arena, "%s_%u", *name, i);
-    return fresh && take_name(n->m, fresh) && qdqi_map_put(n->renamed[s], *name, fresh);
+    char *fresh = fresh_name(n, *name, has);
+    return fresh && qdqi_map_put(n->renamed[s], *name, fresh);
 }
 
 /* The nearest graph that has the name says which it is now. */

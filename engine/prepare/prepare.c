@@ -4,6 +4,7 @@
 
 /* In the order in which they are run; a NULL ends the table. */
 static const qdqi_step steps[] = {
+    qdqi_step_inline,
     qdqi_step_opset,
     NULL,
 };

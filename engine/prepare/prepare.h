@@ -24,4 +24,8 @@ struct qdqi_preparing {
 typedef enum qdq_code (*qdqi_step)(struct qdqi_preparing *p, struct qdq_model **ret,
                                    struct qdq_error *err);
 
+/* inline.c: the nodes of local functions in the place of their calls. */
+enum qdq_code qdqi_step_inline(struct qdqi_preparing *p, struct qdq_model **ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

@@ -211,25 +211,79 @@ keep(struct calibration *c, struct qdq_error *err)
 
 /* --- all of it ------------------------------------------------------------ */
 
+static struct qdqi_range
+range_of(const struct calibration *c, size_t i)
+{
+    const struct qdqi_planned_tensor *t = &c->job->plan->activations[i];
+    const struct qdqi_range_use use = {&c->job->work->spec->calibration, t->format,
+                                       t->symmetric};
+    return c->method->range(&c->observers.rows[i], &use);
+}
+
+/* Nested graphs that no sample takes are no mistake: their layers stay in float. */
 static enum qdq_code
-choose_ranges(const struct calibration *c, struct qdq_error *err)
+choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
+    *ret_unreached = 0;
     for (size_t i = 0; i < c->observers.n; i++) {
         const struct qdqi_observer *o = &c->observers.rows[i];
         if (!c->missing[i])
             continue;
-        if (qdqi_extremes_empty(&o->all.extremes))
+        if (!qdqi_extremes_empty(&o->all.extremes)) {
+            job->ranges[i] = range_of(c, i);
+            job->methods[i] = c->method->name;
+            continue;
+        }
+        if (job->plan->activations[i].tensor->scope == 0)
             return qdq_error_set(err, QDQ_NOT_OBSERVED, QDQ_AT_TENSOR, o->tensor,
                                  "tensor '%s' was not reached by any of %lld samples",
                                  o->tensor, (long long)job->calibrated_samples);
-        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
-        const struct qdqi_range_use use = {&job->work->spec->calibration, t->format,
-                                           t->symmetric};
-        job->ranges[i] = c->method->range(o, &use);
-        job->methods[i] = c->method->name;
+        (*ret_unreached)++;
     }
     return QDQ_OK;
+}
+
+/* Whether the layer reads an activation that has no range. */
+static bool
+is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
+             const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (qdqi_map_get(unreached, node->inputs[layer->quantized_inputs[i]]->name))
+            return true;
+    return false;
+}
+
+static enum qdq_code
+warn_unreached(struct qdqi_job *job, const char *layer, struct qdq_error *err)
+{
+    return qdqi_warn(&job->warnings, job->arena, err, "not_observed", layer,
+                     "no sample comes to this layer, which is in a nested graph: it "
+                     "stays in floating point. calibration.ranges may say the range of "
+                     "its input");
+}
+
+static enum qdq_code
+leave_unreached(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdqi_map *unreached = qdqi_map_new(job->scratch);
+    const char **names = qdqi_arena_array(job->arena, plan->n_layers, sizeof *names);
+    bool ok = unreached && names;
+    size_t n = 0;
+    for (size_t i = 0; ok && i < plan->n_tensors; i++)
+        ok = job->methods[i] ||
+             qdqi_map_put(unreached, plan->tensors[i], (void *)(uintptr_t)plan);
+    for (size_t i = 0; ok && i < plan->n_layers; i++) {
+        if (!is_unreached(job, unreached, &plan->layers[i]))
+            continue;
+        ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name)) &&
+             !warn_unreached(job, names[n - 1], err);
+    }
+    return ok ? qdqi_plan_without(job, names, n, "not observed", err)
+              : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -238,6 +292,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
     struct qdqi_job *job = c->job;
     const char *name = job->work->spec->calibration.method;
     bool kept = keeps(job->work);
+    size_t n_unreached = 0;
     c->method = qdqi_method_find(name);
     if (!c->method)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
@@ -256,9 +311,9 @@ calibrate(struct calibration *c, struct qdq_error *err)
     c->observers.dtypes = dtypes;
     enum qdq_code code = kept ? take_earlier(c, err) : QDQ_OK;
     if (!code && !(code = feed_observers(c, err)) && !(code = keep(c, err)))
-        code = choose_ranges(c, err);
+        code = choose_ranges(c, &n_unreached, err);
     qdqi_observations_fini(&c->earlier);
-    return code;
+    return code || !n_unreached ? code : leave_unreached(job, err);
 }
 
 enum qdq_code

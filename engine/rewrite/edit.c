@@ -559,11 +559,7 @@ merge_nodes(struct qdqi_edit *e, size_t scope, Onnx__GraphProto *graph)
             nodes[filled++] = k->node;
         if (i == end || e->dropped[i])
             continue;
-        const char *rename = e->source->graph.nodes[i].rename;
-        Onnx__NodeProto *copy = rename ? change_node(e, i) : e->changed[i];
-        if (copy && rename)
-            copy->name = copy_text(e, rename);
-        nodes[filled++] = copy ? copy : from->proto->node[place];
+        nodes[filled++] = e->changed[i] ? e->changed[i] : from->proto->node[place];
     }
     graph->node = nodes;
     graph->n_node = filled;

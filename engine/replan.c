@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The plan once more, with an entry that leaves layers in float: as it will be when the
+ * frozen spec is run.
+ */
+#include "config.h"
+#include "stages.h"
+
+#include "whatif/whatif.h"
+
+#include <string.h>
+
+/* The spec with an entry that leaves the layers alone: by name, so it beats all others.
+ */
+static enum qdq_code
+add_entry(struct qdqi_job *job, const char *const *names, size_t n,
+          struct qdq_error *err)
+{
+    const struct qdq_spec *spec = job->searched ? job->searched : job->work->spec;
+    struct qdq_spec *copy = qdqi_arena_alloc(job->arena, sizeof *copy);
+    struct qdq_layer_entry *entries =
+        qdqi_arena_array(job->arena, spec->n_layers + 1, sizeof *entries);
+    if (!copy || !entries)
+        return qdqi_no_memory(err);
+    if (spec->n_layers)
+        memcpy(entries, spec->layers, spec->n_layers * sizeof *entries);
+    entries[spec->n_layers] = (struct qdq_layer_entry){
+        .by = QDQ_BY_NAME, .names = names, .n_names = n, .is_list = true};
+    *copy = *spec;
+    copy->layers = entries;
+    copy->n_layers = spec->n_layers + 1;
+    job->searched = copy;
+    return QDQ_OK;
+}
+
+static bool
+same_layer(const struct qdq_layer *a, const struct qdq_layer *b)
+{
+    if (a->node != b->node || a->n_inputs != b->n_inputs ||
+        a->weight_input != b->weight_input || a->weight_axis != b->weight_axis)
+        return false;
+    for (size_t i = 0; i < a->n_inputs; i++)
+        if (a->quantized_inputs[i] != b->quantized_inputs[i])
+            return false;
+    return true;
+}
+
+/* A script sees which layers the spec names, and may do another thing for it. */
+static enum qdq_code
+compare_plans(const struct qdq_plan_view *before, const struct qdq_plan_view *after,
+              const struct qdqi_map *names, const char *reason, struct qdq_error *err)
+{
+    for (size_t i = 0; i < before->n_layers && i < after->n_layers; i++) {
+        const struct qdq_layer *a = &before->layers[i], *b = &after->layers[i];
+        bool is_float = qdqi_map_get(names, a->name);
+        bool same =
+            is_float ? b->n_inputs == 0 && b->weight_input < 0 : same_layer(a, b);
+        if (!same)
+            return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NODE, a->name,
+                                 "when the layers that stay in float (%s) are named, "
+                                 "the cases plan another thing for '%s'",
+                                 reason, a->name);
+        if (is_float) /* in the plan's own memory */
+            ((struct qdq_layer *)(uintptr_t)b)->reason = reason;
+    }
+    return QDQ_OK;
+}
+
+/* Ranges go by the plan's activations: those of the new one are among the old. */
+static enum qdq_code
+carry_ranges(struct qdqi_job *job, const struct qdq_plan_view *before,
+             const struct qdq_plan_view *after, struct qdq_error *err)
+{
+    struct qdqi_map *old = qdqi_map_new(job->scratch);
+    size_t n = after->n_tensors;
+    struct qdqi_range *ranges = qdqi_arena_array(job->arena, n, sizeof *ranges);
+    const char **methods = qdqi_arena_array(job->arena, n, sizeof *methods);
+    bool ok = old && ranges && methods;
+    for (size_t i = 0; ok && i < before->n_tensors; i++)
+        ok = qdqi_map_put(old, before->tensors[i], &job->ranges[i]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const struct qdqi_range *range = qdqi_map_get(old, after->tensors[i]);
+        if (!range)
+            return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_TENSOR, after->tensors[i],
+                                 "tensor '%s' has no range", after->tensors[i]);
+        ranges[i] = *range;
+        methods[i] = job->methods[range - job->ranges];
+    }
+    job->ranges = ranges;
+    job->methods = methods;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
+                  const char *reason, struct qdq_error *err)
+{
+    struct qdq_plan *before = job->plan, *after = NULL;
+    struct qdqi_map *is_float = qdqi_map_new(job->scratch);
+    bool ok = is_float;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = qdqi_map_put(is_float, names[i], job);
+    enum qdq_code code = ok ? add_entry(job, names, n, err) : qdqi_no_memory(err);
+    if (code || (code = qdq_plan_make(job->engine->catalog, job->model, job->searched,
+                                      &after, err)))
+        return code;
+    if (!(code = compare_plans(&before->view, &after->view, is_float, reason, err)))
+        code = carry_ranges(job, &before->view, &after->view, err);
+    if (code) {
+        qdq_plan_free(&after);
+        return code;
+    }
+    qdqi_whatif_close(job); /* it works on the plan of before */
+    job->plan = job->report->plan = after;
+    qdq_plan_free(&before);
+    return QDQ_OK;
+}
