@@ -3,6 +3,7 @@
 #include "backup.h"
 #include "digest.h"
 #include "store_backup.h"
+#include "tenants.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 #define DATABASE "qdqd.sqlite3"
+#define TENANTS "tenants"
+#define TOKENS "tokens"
 #define ROUNDS 10 /* of a copy, while the daemon removes what it was to take */
 #define CHUNK (1u << 18)
 #define NAME_SIZE 96 /* "blobs/ab/" and 64 digits */
@@ -134,7 +137,16 @@ take_blob(void *arg, const char *id, struct api_problem *p)
 
 /* --- folders -------------------------------------------------------------- */
 
-/* Opens a folder that is to be filled: made when absent, else empty but for `lock`. */
+/* May this stand in a folder that is to be filled? */
+static bool
+is_no_matter(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..") || !strcmp(name, "lock") ||
+           !strcmp(name, TOKENS);
+}
+
+/* Opens a folder that is to be filled: made when absent, else empty but for `lock` and the
+   access tokens. */
 static bool
 open_empty(const char *path, int *ret, struct api_problem *p)
 {
@@ -151,8 +163,7 @@ open_empty(const char *path, int *ret, struct api_problem *p)
         return false;
     }
     for (struct dirent *entry; (entry = readdir(stream));)
-        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..") ||
-                          !strcmp(entry->d_name, "lock"));
+        empty = empty && is_no_matter(entry->d_name);
     closedir(stream);
     if (!empty)
         return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
@@ -205,6 +216,61 @@ join(char ret[PATH_MAX], const char *folder, const char *name, struct api_proble
            api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: too long", folder);
 }
 
+/* The access tokens, where there are some and `to` has none of its own. */
+static bool
+take_tokens(struct copy *copy, struct api_problem *p)
+{
+    char unused[DIGEST_SIZE];
+    uint64_t size;
+    int from = openat(copy->from, TOKENS, O_RDONLY | O_CLOEXEC);
+    if (from < 0)
+        return errno == ENOENT || fail(p, copy->from_path, TOKENS);
+    bool ok = faccessat(copy->to, TOKENS, F_OK, 0) == 0 ||
+              copy_bytes(copy, from, TOKENS, unused, &size) ||
+              fail(p, copy->to_path, TOKENS);
+    close(from);
+    return ok;
+}
+
+/* A copy of one state folder; those of its tenants go the same way. */
+typedef bool (*copy_fn)(const char *from, const char *to, struct backup_done *ret,
+                        struct api_problem *p);
+
+static bool
+take_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem *p)
+{
+    char folder[sizeof TENANTS + TENANT_SIZE];
+    char from[PATH_MAX], to[PATH_MAX], database[PATH_MAX];
+    struct backup_done done = {0};
+    snprintf(folder, sizeof folder, TENANTS "/%s", name);
+    if (!join(from, copy->from_path, folder, p) ||
+        !join(to, copy->to_path, folder, p) || !join(database, from, DATABASE, p))
+        return false;
+    bool ok = access(database, F_OK) ? true : fn(from, to, &done, p);
+    copy->done.files += done.files;
+    copy->done.bytes += done.bytes;
+    return ok;
+}
+
+static bool
+take_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
+{
+    int fd = openat(copy->from, TENANTS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || fail(p, copy->from_path, TENANTS);
+    DIR *stream = fdopendir(fd);
+    bool ok = stream && (mkdirat(copy->to, TENANTS, 0700) == 0 || errno == EEXIST);
+    if (!ok)
+        fail(p, copy->to_path, TENANTS);
+    for (struct dirent *entry; ok && (entry = readdir(stream));)
+        ok = !tenant_is_name(entry->d_name) || take_tenant(copy, entry->d_name, fn, p);
+    if (stream)
+        closedir(stream);
+    else
+        close(fd);
+    return ok;
+}
+
 /* --- there ---------------------------------------------------------------- */
 
 /*
@@ -238,7 +304,8 @@ backup_make(const char *state, const char *to, struct backup_done *ret,
               join(to_database, to, DATABASE ".part", p) && begin(&copy, p) &&
               open_empty(to, &copy.to, p) &&
               take_all(&copy, from_database, to_database, p) &&
-              store_backup_check(to_database, p) && seal(&copy, DATABASE ".part", p);
+              store_backup_check(to_database, p) && take_tokens(&copy, p) &&
+              take_tenants(&copy, backup_make, p) && seal(&copy, DATABASE ".part", p);
     *ret = copy.done;
     end(&copy);
     return ok;
@@ -280,6 +347,7 @@ backup_restore(const char *from, const char *state, struct backup_done *ret,
               open_empty(state, &copy.to, p) && take_lock(state, copy.to, &lock, p) &&
               copy_database(&copy, p) && store_backup_check(database, p) &&
               store_backup_each(database, take_blob, &copy, p) &&
+              take_tokens(&copy, p) && take_tenants(&copy, backup_restore, p) &&
               seal(&copy, DATABASE ".part", p);
     *ret = copy.done;
     if (lock >= 0)

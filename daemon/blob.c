@@ -266,10 +266,11 @@ find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_proble
                                "(storage.max_bytes)",
                                (unsigned long long)there, (unsigned long long)size);
     }
-    return !*ret || api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
-                                    "%llu bytes are free, too few to store %llu more "
-                                    "(storage.min_free)",
-                                    (unsigned long long)left, (unsigned long long)size);
+    return !*ret ||
+           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                           "too little of the disk is free to store %llu bytes "
+                           "more (storage.min_free)",
+                           (unsigned long long)size);
 }
 
 bool

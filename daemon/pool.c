@@ -42,7 +42,8 @@ struct pool {
     pthread_mutex_t lock;
     pthread_cond_t asked, answered;
     /* guarded by lock: */
-    struct task *first, **last; /* the short work that waits */
+    struct task *first, **last; /* the short work that waits, oldest first */
+    uint64_t turn;
     bool closing;
 };
 
@@ -411,16 +412,31 @@ run_task(struct lane *lane, struct task *task)
                            (long long)settings->workers_attempts);
 }
 
-/* Waits for a task and takes it off the list; NULL when the pool closes. */
+/* Takes off the list the oldest task of the tenant that was served longest ago; there is
+   one. With the lock held. */
+static struct task *
+take_task(struct pool *pool)
+{
+    struct task **best = &pool->first;
+    for (struct task **at = &pool->first; *at; at = &(*at)->next)
+        if ((*at)->service->share->served < (*best)->service->share->served)
+            best = at;
+    struct task *task = *best;
+    *best = task->next;
+    if (!*best)
+        pool->last = best;
+    task->service->share->served = ++pool->turn;
+    return task;
+}
+
+/* Waits for a task; NULL when the pool closes. */
 static struct task *
 next_task(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     while (!pool->first && !pool->closing)
         pthread_cond_wait(&pool->asked, &pool->lock);
-    struct task *task = pool->first;
-    if (task && !(pool->first = task->next))
-        pool->last = &pool->first;
+    struct task *task = pool->first ? take_task(pool) : NULL;
     pthread_mutex_unlock(&pool->lock);
     return task;
 }

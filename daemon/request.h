@@ -23,6 +23,7 @@ struct service {
     struct library *library;
     struct jobs *jobs;
     struct pool *pool;
+    struct pool_share *share;  /* of its short work */
     char scripts[DIGEST_SIZE]; /* scripts_digest() at the start */
 };
 

@@ -21,6 +21,7 @@ struct tenant {
     char name[TENANT_SIZE];
     struct settings settings; /* with its limits; the texts are borrowed */
     struct service service;
+    struct pool_share share;
     struct library *library;
     struct jobs *jobs;
     /* guarded by `turns`: */
@@ -127,7 +128,8 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
                                        .settings = &tenant->settings,
                                        .library = tenant->library,
                                        .jobs = tenant->jobs,
-                                       .pool = tenants->pool};
+                                       .pool = tenants->pool,
+                                       .share = &tenant->share};
     memcpy(tenant->service.scripts, tenants->scripts, DIGEST_SIZE);
     if (tenants->draining)
         jobs_drain(tenant->jobs);

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Access tokens of a daemon under test, and clients that have them."""
+
+import copy
+import subprocess
+
+import requests
+
+from service import INSTALLED
+
+
+def command(state, *words):
+    return subprocess.run([INSTALLED / "sbin" / "qdqd", "token", *words, "--state-dir", state],
+                          capture_output=True, text=True, timeout=60)
+
+
+def add(state, name, *options):
+    """A new token."""
+    done = command(state, "add", name, *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def client(service, token=None, **headers):
+    """The same service, asked with a token."""
+    one = copy.copy(service)
+    one.http = requests.Session()
+    one.http.trust_env = False
+    one.http.headers.update(headers)
+    if token:
+        one.http.headers["Authorization"] = f"Bearer {token}"
+    return one
+
+
+def tenant(service, name, *options, **headers):
+    """A client with a token of a tenant."""
+    return client(service, add(service.state, f"token-{name}", "--tenant", name, *options),
+                  **headers)

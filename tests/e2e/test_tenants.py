@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants share a daemon and know nothing of each other: what one stores, asks, is answered
+or waits for cannot be seen, counted, or deduced by another."""
+
+import pytest
+
+import access
+import nets
+from service import problem
+from test_backup import backup, restore
+
+MODEL = nets.block_net()
+DATA = nets.samples()
+
+
+@pytest.fixture
+def two(daemon):
+    return access.tenant(daemon, "a"), access.tenant(daemon, "b")
+
+
+def test_a_digest_is_not_the_data(two):
+    a, b = two
+    model, data = a.upload("models", MODEL), a.upload("datasets", DATA)
+    for path in (f"/v1/models/{model}", f"/v1/models/{model}/info", f"/v1/datasets/{data}"):
+        assert a.get(path).status_code == 200
+        assert a.request("HEAD", path).status_code == 200
+        problem(b.get(path), 404, "not_found")
+        assert b.request("HEAD", path).status_code == 404
+    for path in (f"/v1/models/{model}", f"/v1/datasets/{data}"):
+        problem(b.request("DELETE", path), 404, "not_found")
+    problem(b.post("/v1/jobs", json={"model": model, "calibration": data}), 404, "not_found")
+    problem(b.post("/v1/plan", json={"model": model}), 404, "not_found")
+    assert a.get(f"/v1/models/{model}").content == MODEL
+
+
+def test_equal_bytes_are_new_to_the_second(two):
+    for kind, body in (("models", MODEL), ("datasets", DATA)):
+        for one in two:
+            headers = {"Content-Type": "application/octet-stream"}
+            assert one.post(f"/v1/{kind}", data=body, headers=headers).status_code == 201
+            assert one.post(f"/v1/{kind}", data=body, headers=headers).status_code == 200
+
+
+def test_what_one_deletes_the_other_keeps(two):
+    a, b = two
+    model = a.upload("models", MODEL)
+    assert b.upload("models", MODEL) == model
+    assert a.request("DELETE", f"/v1/models/{model}").status_code == 204
+    assert b.get(f"/v1/models/{model}").content == MODEL
+
+
+def job_of(one, **members):
+    return one.submit(model=one.upload("models", MODEL), calibration=one.upload("datasets", DATA),
+                      **members)
+
+
+def test_jobs_are_nobody_elses(two):
+    a, b = two
+    job = job_of(a, labels={"for": "a"})
+    a.succeeded(job)
+    for path in ("", "/model", "/report", "/spec", "/events"):
+        problem(b.get(f"/v1/jobs/{job}{path}"), 404, "not_found")
+    problem(b.post(f"/v1/jobs/{job}/cancel"), 404, "not_found")
+    problem(b.request("DELETE", f"/v1/jobs/{job}"), 404, "not_found")
+    assert b.get("/v1/jobs").json() == {"jobs": [], "next_cursor": None}
+    assert b.get("/v1/jobs?label=for:a").json()["jobs"] == []
+    assert [j["id"] for j in a.get("/v1/jobs").json()["jobs"]] == [job]
+    result = a.job(job)["result"]["model"]
+    assert a.get(f"/v1/models/{result}").status_code == 200
+    problem(b.get(f"/v1/models/{result}"), 404, "not_found")
+
+
+def test_nothing_is_answered_by_what_another_asked(two):
+    """The second one's job runs, and calibrates, as if it were the first."""
+    a, b = two
+    first = a.succeeded(job_of(a))
+    assert a.succeeded(job_of(a))["cached_from"] == first["id"]
+    other = b.succeeded(job_of(b))
+    assert other["cached_from"] is None and other["started_at"]
+    kept = lambda one, job: one.report(job["id"])["calibration"]  # noqa: E731
+    assert kept(b, other) == kept(a, first)
+    assert b.result(other["id"]) == a.result(first["id"])
+
+
+def test_a_job_on_its_way_is_not_joined(held, service):
+    daemon = service(**held)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    first = job_of(a)
+    a.running(first)
+    joined, other = job_of(a), job_of(b)
+    assert a.job(joined)["queue"]["waiting_for"] == first
+    found = b.job(other)
+    assert found["queue"] == {"position": 1, "waiting_for": None}
+    a.post(f"/v1/jobs/{first}/cancel")
+    a.post(f"/v1/jobs/{joined}/cancel")
+    b.running(other)
+    b.post(f"/v1/jobs/{other}/cancel")
+
+
+def test_an_idempotency_key_is_ones_own(two):
+    a, b = two
+    ids = []
+    for one, priority in ((a, 1), (b, 2), (a, 1)):
+        body = {"model": one.upload("models", MODEL), "calibration": one.upload("datasets", DATA),
+                "priority": priority}
+        answer = one.post("/v1/jobs", json=body, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == 202, answer.text
+        ids.append(answer.json()["id"])
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_places_and_pages_count_ones_own(held, service):
+    daemon = service(**held)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    first = job_of(a)
+    a.running(first)
+    others = [job_of(a, fresh=True) for _ in range(5)]
+    mine = [job_of(b, fresh=True) for _ in range(2)]
+    assert [b.job(j)["queue"]["position"] for j in mine] == [1, 2]
+    assert [a.job(j)["queue"]["position"] for j in others] == [1, 2, 3, 4, 5]
+    page = b.get("/v1/jobs?limit=1").json()
+    assert page["next_cursor"] == "2"  # the second of two, not the eighth of eight
+    for one, jobs in ((a, [first, *others]), (b, mine)):
+        for job in jobs:
+            one.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_the_lanes_serve_one_after_the_other(slow, service):
+    """A tenant with a long queue does not keep another waiting for its end."""
+    daemon = service(**slow)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    many = [job_of(a, fresh=True) for _ in range(6)]
+    few = [job_of(b, fresh=True, priority=-5) for _ in range(2)]
+    for job in few:
+        b.succeeded(job)
+    waiting = [a.job(j)["state"] for j in many].count("queued")
+    assert waiting >= 2, waiting
+    for job in many:
+        a.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_no_process_works_for_two(two):
+    a, b = two
+    a.succeeded(job_of(a))
+    before = set(a.workers())
+    b.succeeded(job_of(b))
+    assert not before & set(b.workers())
+
+
+# --- limits -------------------------------------------------------------------------------
+
+
+def test_as_many_wait_as_a_tenant_may_have(held, service):
+    daemon = service(**held, tenants_queue=2, queue_max=100)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    jobs = [job_of(a)]
+    a.running(jobs[0])
+    jobs += [job_of(a, fresh=True) for _ in range(2)]
+    answer = a.post("/v1/jobs", json={"model": a.upload("models", MODEL), "fresh": True})
+    problem(answer, 429, "queue_full")
+    assert answer.headers["Retry-After"]
+    other = job_of(b)
+    for one, some in ((a, jobs), (b, [other])):
+        for job in some:
+            one.post(f"/v1/jobs/{job}/cancel")
+
+
+def test_as_many_bytes_as_a_tenant_may_have(service):
+    daemon = service(tenants_max_bytes=len(MODEL) + len(DATA) // 2)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    a.upload("models", MODEL)
+    answer = a.post("/v1/models", data=bytes(2 * len(MODEL) + len(DATA)))
+    problem(answer, 507, "disk_full")
+    b.upload("models", MODEL)
+    assert daemon.get("/healthz").status_code == 200
+
+
+def test_as_long_as_a_tenants_job_may_run(held, service):
+    daemon = service(**held, tenants_job_timeout=1)
+    a = access.tenant(daemon, "a")
+    job = a.ended(job_of(a))
+    assert job["state"] == "failed" and job["error"]["code"] == "limit_exceeded"
+
+
+# --- administrators, and what survives ----------------------------------------------------
+
+
+def test_an_administrator_acts_for_any_tenant_that_there_is(daemon, two):
+    a, _ = two
+    job = job_of(a)
+    a.succeeded(job)
+    token = access.add(daemon.state, "root", "--scope", "admin")
+    root = access.client(daemon, token)
+    assert root.get("/v1/jobs").json()["jobs"] == []
+    problem(root.get(f"/v1/jobs/{job}"), 404, "not_found")
+    as_a = access.client(daemon, token, **{"Qdqd-Tenant": "a"})
+    assert as_a.job(job)["state"] == "succeeded"
+    assert as_a.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+    problem(a.get(f"/v1/jobs/{job}"), 404, "not_found")
+    for name in ("nobody", "../a", "", "."):
+        other = access.client(daemon, token, **{"Qdqd-Tenant": name})
+        assert other.get("/v1/jobs").status_code in ((404,) if name else (200, 404))
+
+
+def test_nobody_else_does(two):
+    a, b = two
+    problem(b.get("/v1/jobs", headers={"Qdqd-Tenant": "a"}), 403, "forbidden")
+    assert a.get("/v1/jobs", headers={"Qdqd-Tenant": "a"}).status_code == 200
+
+
+def test_a_tenants_queue_survives(held, service):
+    daemon = service(**held)
+    a = access.tenant(daemon, "a")
+    job = job_of(a)
+    a.running(job)
+    daemon.kill()
+    daemon.environment.pop("QDQD_TEST_WORKER_PAUSE_MS")
+    daemon.start()
+    a.url, a.process = daemon.url, daemon.process
+    assert a.succeeded(job)["state"] == "succeeded"
+
+
+def test_a_backup_has_all_tenants_and_the_tokens(daemon, two, service, tmp_path):
+    a, b = two
+    jobs = [job_of(one) for one in two]
+    for one, job in zip(two, jobs):
+        one.succeeded(job)
+    copy = tmp_path / "copy"
+    assert backup(daemon, copy).returncode == 0
+    daemon.stop()
+    other = tmp_path / "other" / "state"
+    other.parent.mkdir()
+    assert restore(copy, other).returncode == 0
+    daemon.state = other
+    daemon.start()
+    for one, job in zip(two, jobs):
+        one.url = daemon.url
+        assert one.job(job)["state"] == "succeeded"
+        assert one.result(job)
+    problem(a.get(f"/v1/jobs/{jobs[1]}"), 404, "not_found")
