@@ -17,11 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define USAGE 2 /* exit status of a wrong command line or configuration */
 #define MAX_FLAGS 16
+#define MOST_FILES 65536
 
 struct arguments {
     const char *config;
@@ -201,12 +203,25 @@ set_signals(sigset_t *signals)
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
+/* A connection has one descriptor, an upload some more: as many as this process may have,
+   which is more than what a shell hands on. */
+static void
+raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files))
+        return;
+    files.rlim_cur = files.rlim_max < MOST_FILES ? files.rlim_max : MOST_FILES;
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static int
 serve(struct daemon *d)
 {
     struct api_problem problem = {0};
     sigset_t signals;
     umask(077);
+    raise_files();
     set_signals(&signals);
     bool started = start(d, &problem);
     if (started) {
