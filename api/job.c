@@ -82,8 +82,9 @@ encode_result(const struct api_job *job)
 {
     if (!job->result_model || job->state != API_JOB_SUCCEEDED)
         return json_null();
-    return json_pack("{s:o, s:I, s:o}", "model", api_json_text(job->result_model),
-                     "size", (json_int_t)job->result_size, "summary",
+    return json_pack("{s:o, s:I, s:o, s:o}", "model", api_json_text(job->result_model),
+                     "size", (json_int_t)job->result_size, "files",
+                     api_json_embed(job->result_files), "summary",
                      api_json_embed(job->summary));
 }
 
@@ -146,12 +147,20 @@ with_members(json_t *json, json_t *more)
 }
 
 char *
-api_model_encode(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
+api_model_encode(const char *id, uint64_t size, int64_t created_at, int64_t expires_at,
+                 const char *several)
 {
-    json_t *files = json_pack("{s:[{s:o, s:I}]}", "files", "digest", api_json_text(id),
-                              "size", (json_int_t)size);
+    json_t *files = several ? json_pack("{s:o}", "files", api_json_embed(several))
+                            : json_pack("{s:[{s:o, s:I}]}", "files", "digest",
+                                        api_json_text(id), "size", (json_int_t)size);
     return api_json_dump(
         with_members(encode_stored(id, size, created_at, expires_at), files), 0);
+}
+
+char *
+api_blob_encode(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
+{
+    return api_json_dump(encode_stored(id, size, created_at, expires_at), 0);
 }
 
 char *

@@ -5,6 +5,7 @@ api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api -I$(t
 api_libapi_la_LIBADD = $(JANSSON_LIBS) -lm
 api_libapi_la_SOURCES = \
 	api/include/api/eta.h api/eta.c \
+	api/include/api/files.h api/files.c \
 	api/include/api/header.h api/header.c \
 	api/include/api/job.h api/job.c \
 	api/include/api/openapi.h api/openapi.c \

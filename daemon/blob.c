@@ -178,6 +178,16 @@ blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
     return true;
 }
 
+bool
+blob_exists(struct blobs *blobs, const char *id)
+{
+    char name[NAME_SIZE];
+    if (!digest_is_id(id))
+        return false;
+    blob_name(id, name);
+    return faccessat(blobs->dir, name, F_OK, 0) == 0;
+}
+
 void
 blob_remove(struct blobs *blobs, const char *id)
 {
@@ -484,12 +494,13 @@ spool_commit(struct spool **spool, struct api_problem *p)
     struct spool *s = *spool;
     char name[NAME_SIZE];
     blob_name(s->id, name);
-    bool known = faccessat(s->blobs->dir, name, F_OK, 0) == 0;
-    if (renameat(s->blobs->tmp, s->name, s->blobs->dir, name))
-        return fail(p, "storing a file");
-    s->name[0] = '\0';
-    if (!known)
-        s->blobs->used += s->size;
+    uint64_t before = size_of(s->blobs->dir, name);
+    if (!before || before != s->size) {
+        if (renameat(s->blobs->tmp, s->name, s->blobs->dir, name))
+            return fail(p, "storing a file");
+        s->name[0] = '\0';
+        s->blobs->used += s->size - before;
+    }
     if (!sync_folder(s->blobs, name))
         return fail(p, "storing a file");
     spool_drop(spool);

@@ -24,6 +24,7 @@ void blobs_close(struct blobs **blobs);
 
 /* A read-only descriptor of a blob (O_CLOEXEC), which the caller closes. NOT_FOUND. */
 bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
+bool blob_exists(struct blobs *blobs, const char *id);
 /* Absent is fine. */
 void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
@@ -78,8 +79,9 @@ bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 /* Flushes a finished spool to the disk, so that the commit has little left to do. */
 bool spool_sync(struct spool *spool, struct api_problem *p);
 /*
- * Makes a finished and synced spool a blob that survives a power loss. A blob with the
- * same bytes is replaced by it, which nobody can notice. Frees the spool on success.
+ * Makes a finished and synced spool a blob that survives a power loss. Where the blob is
+ * there already it stays as it is, unless its size says that it is damaged. Frees the
+ * spool on success.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
 void spool_drop(struct spool **spool);

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request's body while it comes in: one file, a job as JSON, or a multipart form.
+ * A request's body while it comes in: files, JSON, or a multipart form of both.
  * Files are streamed into spools, so memory does not grow with them.
  */
 #ifndef QDQD_BODY_H
 #define QDQD_BODY_H
 
 #include "blob.h"
+#include "api/files.h"
 #include "api/header.h"
 #include "api/job.h"
 #include "api/route.h"
 
 #define BODY_MAX_TEXT (1u << 20)
+
+/* A file beside the model. */
+struct body_external {
+    char *name;         /* as the client calls it, "" when it does not */
+    struct spool *file; /* or NULL, and: */
+    char *id;           /* of what is stored */
+};
 
 enum body_file { BODY_MODEL, BODY_DATASET, BODY_N_FILES };
 
@@ -50,6 +58,11 @@ struct body {
      */
     struct spool *files[BODY_N_FILES];
     struct api_job_request job;
+    char *model_name; /* what the client calls the model's file; NULL: nothing */
+    size_t n_externals;
+    struct body_external *externals;
+    bool
+        is_listed; /* the model's files are named by digest, `job.model` is the first */
 };
 
 /*

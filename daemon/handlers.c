@@ -78,6 +78,9 @@ handle_openapi(struct request *request)
 }
 
 static const handler_fn handlers[API_N_ROUTES] = {
+    [API_ROUTE_BLOB_PUT] = handle_blob_put,
+    [API_ROUTE_BLOB_GET] = handle_blob_get,
+    [API_ROUTE_BLOB_DELETE] = handle_blob_delete,
     [API_ROUTE_MODELS_POST] = handle_models_post,
     [API_ROUTE_MODEL_GET] = handle_model_get,
     [API_ROUTE_MODEL_INFO] = handle_model_info,

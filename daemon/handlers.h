@@ -14,6 +14,9 @@ typedef void (*handler_fn)(struct request *request);
 handler_fn handler_of(enum api_route route);
 
 /* handlers_files.c */
+void handle_blob_put(struct request *request);
+void handle_blob_get(struct request *request);
+void handle_blob_delete(struct request *request);
 void handle_models_post(struct request *request);
 void handle_model_get(struct request *request);
 void handle_model_info(struct request *request);
@@ -25,9 +28,9 @@ void handle_dataset_delete(struct request *request);
 void reply_model(struct request *request, const char *id);
 /* Adds the digest of the bytes that `id` names. */
 void reply_digest(struct request *request, const char *id);
-/* Has an upload checked; *ret is what the worker says of it, which the caller frees. */
-bool check_upload(struct request *request, enum store_kind kind, struct spool *file,
-                  char **ret, struct api_problem *p);
+/* Has a dataset checked; *ret is what the worker says of it, which the caller frees. */
+bool check_dataset(struct request *request, struct spool *file, char **ret,
+                   struct api_problem *p);
 
 /* handlers_jobs.c */
 void handle_plan_post(struct request *request);

@@ -2,36 +2,41 @@
 /* Models and datasets. */
 #include "config.h"
 #include "handlers.h"
+#include "model_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The two kinds of stored files differ only in these. */
-static const struct {
-    const char *path;
-    enum message_type check;
-} kinds[] = {
-    [STORE_MODEL] = {"/v1/models", MESSAGE_CHECK_MODEL},
-    [STORE_DATASET] = {"/v1/datasets", MESSAGE_CHECK_DATASET},
+/* The kinds of stored files differ only in these. */
+static const char *const paths[] = {
+    [STORE_MODEL] = "/v1/models",
+    [STORE_DATASET] = "/v1/datasets",
+    [STORE_BLOB] = "/v1/blobs",
 };
 
 static char *
 encode_file(enum store_kind kind, const struct store_file *file)
 {
-    return kind == STORE_MODEL
-               ? api_model_encode(file->id, file->size, file->created_at,
-                                  file->expires_at)
-               : api_dataset_encode(file->id, file->size, file->created_at,
-                                    file->expires_at, file->info);
+    switch (kind) {
+    case STORE_MODEL:
+        return api_model_encode(file->id, file->size, file->created_at,
+                                file->expires_at, file->info);
+    case STORE_DATASET:
+        return api_dataset_encode(file->id, file->size, file->created_at,
+                                  file->expires_at, file->info);
+    default:
+        return api_blob_encode(file->id, file->size, file->created_at,
+                               file->expires_at);
+    }
 }
 
 bool
-check_upload(struct request *request, enum store_kind kind, struct spool *file,
-             char **ret, struct api_problem *p)
+check_dataset(struct request *request, struct spool *file, char **ret,
+              struct api_problem *p)
 {
-    struct message question = {.type = kinds[kind].check, .n_fds = 1};
+    struct message question = {.type = MESSAGE_CHECK_DATASET, .n_fds = 1};
     if (!spool_read(file, &question.fds[0], p))
         return false;
     bool ok = pool_ask(request->service, &question, ret, p);
@@ -40,23 +45,11 @@ check_upload(struct request *request, enum store_kind kind, struct spool *file,
 }
 
 static void
-post_file(struct request *request, enum store_kind kind)
+reply_stored(struct request *request, enum store_kind kind,
+             const struct store_file *stored, bool is_new)
 {
-    struct api_problem problem = {0};
-    struct spool **file = &request->body.files[BODY_MODEL];
-    struct store_file stored = {0};
-    char *info = NULL;
-    bool is_new;
-    if (!check_upload(request, kind, *file, &info, &problem) ||
-        !library_add(request->service->library, kind, file,
-                     kind == STORE_DATASET ? info : NULL, &stored, &is_new, &problem)) {
-        reply_problem(request, &problem);
-    } else {
-        reply_json(request, is_new ? 201 : 200, encode_file(kind, &stored));
-        reply_header(request, "Location", "%s/%s", kinds[kind].path, stored.id);
-    }
-    store_file_fini(&stored);
-    free(info);
+    reply_json(request, is_new ? 201 : 200, encode_file(kind, stored));
+    reply_header(request, "Location", "%s/%s", paths[kind], stored->id);
 }
 
 static void
@@ -72,13 +65,57 @@ delete_file(struct request *request, enum store_kind kind)
 void
 handle_models_post(struct request *request)
 {
-    post_file(request, STORE_MODEL);
+    const struct service *service = request->service;
+    struct api_problem problem = {0};
+    struct model_input input = {0};
+    struct store_file stored = {0};
+    bool is_new;
+    if (model_input_check(service, &request->body, &input, &problem) &&
+        model_input_store(service->library, &input, &stored, &is_new, &problem))
+        reply_stored(request, STORE_MODEL, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+    model_input_fini(&input);
 }
 
 void
 handle_datasets_post(struct request *request)
 {
-    post_file(request, STORE_DATASET);
+    struct api_problem problem = {0};
+    struct spool **file = &request->body.files[BODY_MODEL];
+    struct store_file stored = {0};
+    char *info = NULL;
+    bool is_new;
+    if (check_dataset(request, *file, &info, &problem) &&
+        library_add(request->service->library, STORE_DATASET, file, info, &stored,
+                    &is_new, &problem))
+        reply_stored(request, STORE_DATASET, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+    free(info);
+}
+
+/* What the bytes are does not matter: they are what their name says. */
+void
+handle_blob_put(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct store_file stored = {0};
+    bool is_new;
+    if (library_add(request->service->library, STORE_BLOB,
+                    &request->body.files[BODY_MODEL], NULL, &stored, &is_new, &problem))
+        reply_stored(request, STORE_BLOB, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+}
+
+void
+handle_blob_delete(struct request *request)
+{
+    delete_file(request, STORE_BLOB);
 }
 
 void
@@ -91,19 +128,6 @@ void
 handle_dataset_delete(struct request *request)
 {
     delete_file(request, STORE_DATASET);
-}
-
-/* Opens a stored model, or answers with what is wrong. */
-static bool
-open_model(struct request *request, const char *id, struct store_file *ret, int *ret_fd)
-{
-    struct library *library = request->service->library;
-    struct api_problem problem = {0};
-    if (store_file_get(library_store(library), STORE_MODEL, id, ret, &problem) &&
-        blob_read(library_blobs(library), id, ret_fd, &problem))
-        return true;
-    reply_problem(request, &problem);
-    return false;
 }
 
 /* What a request wants of bytes that it may have already. */
@@ -146,37 +170,80 @@ reply_digest(struct request *request, const char *id)
         reply_header(request, "Repr-Digest", "%s", digest);
 }
 
-/* A model's id names its bytes, so it is its own entity tag and never goes stale. */
-void
-reply_model(struct request *request, const char *id)
+/* Puts what is there into the answer: one file, or several as a bundle. */
+static bool
+reply_bytes(struct request *request, const struct store_file *file,
+            struct api_problem *p)
+{
+    struct library *library = request->service->library;
+    struct store_model_files several = {0};
+    struct bundle *bundle;
+    int fd;
+    if (!file->info) {
+        if (!blob_read(library_blobs(library), file->id, &fd, p))
+            return false;
+        reply_file(request, "application/octet-stream", fd, file->size);
+        return true;
+    }
+    bool ok = store_model_files(library_store(library), file->id, &several, p) &&
+              model_files_pack(library, &several, &bundle, p);
+    store_model_files_fini(&several);
+    if (ok)
+        reply_bundle(request, bundle);
+    return ok;
+}
+
+/* Adds what a client may know of the answer, and leaves of it what it wants. */
+static void
+describe_bytes(struct request *request, const struct store_file *file, const char *ext)
 {
     struct api_problem problem = {0};
-    struct store_file file;
     struct wanted wanted;
-    int fd;
     char tag[DIGEST_SIZE + 2];
-    if (!open_model(request, id, &file, &fd))
-        return;
-    snprintf(tag, sizeof tag, "\"%s\"", file.id);
-    if (read_wanted(request, tag, file.size, &wanted, &problem)) {
-        reply_file(request, "application/octet-stream", fd, file.size);
-        if (wanted.known)
-            request->reply.status = 304; /* goes without the body */
-        if (wanted.ranged == API_RANGED_PART)
-            reply_part(request, &wanted.range);
-        reply_header(request, "Accept-Ranges", "bytes");
-        reply_header(request, "ETag", "%s", tag);
-        reply_header(request, "Content-Disposition",
-                     "attachment; filename=\"%.12s.onnx\"", strchr(file.id, ':') + 1);
-        reply_digest(request, file.id);
-    } else {
-        close(fd);
+    uint64_t size = request->reply.size;
+    snprintf(tag, sizeof tag, "\"%s\"", file->id);
+    if (!read_wanted(request, tag, size, &wanted, &problem)) {
         reply_problem(request, &problem);
         if (problem.code == API_RANGE_NOT_SATISFIABLE)
             reply_header(request, "Content-Range", "bytes */%llu",
-                         (unsigned long long)file.size);
+                         (unsigned long long)size);
+        return;
     }
+    if (wanted.known)
+        request->reply.status = 304; /* goes without the body */
+    if (wanted.ranged == API_RANGED_PART)
+        reply_part(request, &wanted.range);
+    reply_header(request, "Accept-Ranges", "bytes");
+    reply_header(request, "ETag", "%s", tag);
+    reply_header(request, "Content-Disposition", "attachment; filename=\"%.12s%s\"",
+                 strchr(file->id, ':') + 1, ext);
+    if (!request->reply.bundle)
+        reply_digest(request, file->id);
+}
+
+/* An id names bytes, so it is its own entity tag and never goes stale. That holds for an
+   bundle, too: the same files are always packed in the same way. */
+static void
+reply_stored_bytes(struct request *request, enum store_kind kind, const char *id)
+{
+    struct api_problem problem = {0};
+    struct store_file file = {0};
+    if (store_file_get(library_store(request->service->library), kind, id, &file,
+                       &problem) &&
+        reply_bytes(request, &file, &problem))
+        describe_bytes(request, &file,
+                       kind == STORE_BLOB ? ".bin"
+                       : file.info        ? ".tar"
+                                          : ".onnx");
+    else
+        reply_problem(request, &problem);
     store_file_fini(&file);
+}
+
+void
+reply_model(struct request *request, const char *id)
+{
+    reply_stored_bytes(request, STORE_MODEL, id);
 }
 
 void
@@ -186,19 +253,31 @@ handle_model_get(struct request *request)
 }
 
 void
+handle_blob_get(struct request *request)
+{
+    reply_stored_bytes(request, STORE_BLOB, request->match.id);
+}
+
+void
 handle_model_info(struct request *request)
 {
-    struct message question = {.type = MESSAGE_INFO, .n_fds = 1};
-    struct store_file file;
+    struct library *library = request->service->library;
+    const char *id = request->match.id;
+    struct message question = {.type = MESSAGE_INFO};
+    struct store_file file = {0};
+    struct model_fds files = {0};
     struct api_problem problem = {0};
     char *info;
-    if (!open_model(request, request->match.id, &file, &question.fds[0]))
-        return;
-    if (pool_ask(request->service, &question, &info, &problem))
+    bool ok =
+        store_file_get(library_store(library), STORE_MODEL, id, &file, &problem) &&
+        model_fds_open(library, id, &files, &problem);
+    if (ok)
+        model_fds_attach(&files, &question);
+    if (ok && pool_ask(request->service, &question, &info, &problem))
         reply_json(request, 200, info);
     else
         reply_problem(request, &problem);
-    close(question.fds[0]);
+    model_fds_fini(&files);
     store_file_fini(&file);
 }
 

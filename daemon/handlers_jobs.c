@@ -2,6 +2,7 @@
 /* Jobs, plans and the one-shot call. */
 #include "config.h"
 #include "handlers.h"
+#include "model_files.h"
 #include "settings.h"
 #include "api/report.h"
 #include "api/spec.h"
@@ -69,46 +70,74 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
     return false;
 }
 
-/*
- * Checks all that can be checked before the job runs, and stores nothing: the ids, the
- * files (whose descriptions go to `infos`, which the caller frees).
- */
+/* What a request brings for a job, as far as it was checked. */
+struct brought {
+    struct model_input model; /* none: it names a stored one */
+    char *dataset;            /* what is said of it; NULL: likewise, or there is none */
+};
+
+static void
+brought_fini(struct brought *brought)
+{
+    model_input_fini(&brought->model);
+    free(brought->dataset);
+}
+
 static bool
-check_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_problem *p)
+check_model(struct request *request, struct model_input *ret, struct api_problem *p)
+{
+    const struct service *service = request->service;
+    return ret->n || !model_input_is_brought(&request->body) ||
+           model_input_check(service, &request->body, ret, p);
+}
+
+/* Checks all that can be checked before the job runs, and stores nothing. */
+static bool
+check_inputs(struct request *request, struct brought *ret, struct api_problem *p)
 {
     struct body *body = &request->body;
-    for (int i = 0; i < BODY_N_FILES; i++) {
-        const char *id = *id_of(body, i);
-        if (id && !check_stored(request, i, id, p))
-            return false;
-        if (body->files[i] &&
-            !check_upload(request, inputs[i].kind, body->files[i], &infos[i], p))
-            return false;
-    }
-    return true;
+    if (!model_input_is_brought(body) &&
+        !check_stored(request, BODY_MODEL, body->job.model, p))
+        return false;
+    if (!check_model(request, &ret->model, p))
+        return false;
+    if (body->job.calibration &&
+        !check_stored(request, BODY_DATASET, body->job.calibration, p))
+        return false;
+    return !body->files[BODY_DATASET] ||
+           check_dataset(request, body->files[BODY_DATASET], &ret->dataset, p);
+}
+
+/* Puts an id into the job. */
+static bool
+name_input(struct body *body, int i, const char *id, struct api_problem *p)
+{
+    free(*id_of(body, i));
+    *id_of(body, i) = strdup(id);
+    return *id_of(body, i) ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
 }
 
 /* Stores the files that came with the job; their ids take their places. */
 static bool
-store_inputs(struct request *request, char *infos[BODY_N_FILES], struct api_problem *p)
+store_inputs(struct request *request, struct brought *brought, struct api_problem *p)
 {
+    struct library *library = request->service->library;
     struct body *body = &request->body;
-    for (int i = 0; i < BODY_N_FILES; i++) {
-        struct store_file file = {0};
-        bool is_new;
-        if (!body->files[i])
-            continue;
-        if (!library_add(request->service->library, inputs[i].kind, &body->files[i],
-                         inputs[i].kind == STORE_DATASET ? infos[i] : NULL, &file,
-                         &is_new, p))
-            return false;
-        *id_of(body, i) = strdup(file.id);
+    struct store_file file = {0};
+    bool is_new, ok = true;
+    if (brought->model.n) {
+        ok = model_input_store(library, &brought->model, &file, &is_new, p) &&
+             name_input(body, BODY_MODEL, file.id, p);
         store_file_fini(&file);
-        if (!*id_of(body, i))
-            return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                                   "out of memory");
     }
-    return true;
+    if (ok && body->files[BODY_DATASET]) {
+        ok = library_add(library, STORE_DATASET, &body->files[BODY_DATASET],
+                         brought->dataset, &file, &is_new, p) &&
+             name_input(body, BODY_DATASET, file.id, p);
+        store_file_fini(&file);
+    }
+    return ok;
 }
 
 static bool
@@ -120,18 +149,22 @@ digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
            api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
 }
 
-/* What is asked, with the ids of files that are not stored yet. */
+/* What is asked, with the ids of files that are not stored yet. A model of several files
+   has its id once it was checked. */
 static bool
 digest_asked(const struct body *body, const struct api_spec *spec,
-             char ret[DIGEST_SIZE], struct api_problem *p)
+             const struct model_input *model, char ret[DIGEST_SIZE],
+             struct api_problem *p)
 {
     char ids[BODY_N_FILES][DIGEST_SIZE];
     struct api_job_request asked = body->job;
     char **const places[] = {&asked.model, &asked.calibration};
     for (int i = 0; i < BODY_N_FILES; i++) {
-        if (!body->files[i])
+        bool checked = i == BODY_MODEL && model->n;
+        if (!body->files[i] && !checked)
             continue;
-        snprintf(ids[i], sizeof ids[i], "%s", spool_id(body->files[i]));
+        snprintf(ids[i], sizeof ids[i], "%s",
+                 checked ? model->id : spool_id(body->files[i]));
         *places[i] = ids[i];
     }
     return digest_text(api_job_asked(&asked, api_spec_get(spec)), ret, p);
@@ -140,12 +173,13 @@ digest_asked(const struct body *body, const struct api_spec *spec,
 /* Stores what came with the job, and queues it. */
 static bool
 submit_new(struct request *request, const struct api_spec *spec,
-           struct store_asking *asking, char id[JOB_ID_SIZE], struct api_problem *p)
+           struct brought *brought, struct store_asking *asking, char id[JOB_ID_SIZE],
+           struct api_problem *p)
 {
     const struct service *service = request->service;
     const struct api_job_request *asked = &request->body.job;
-    char *infos[BODY_N_FILES] = {0}, identity[DIGEST_SIZE];
-    bool ok = check_inputs(request, infos, p) && store_inputs(request, infos, p) &&
+    char identity[DIGEST_SIZE];
+    bool ok = check_inputs(request, brought, p) && store_inputs(request, brought, p) &&
               digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts),
                           identity, p);
     if (ok) {
@@ -158,8 +192,6 @@ submit_new(struct request *request, const struct api_spec *spec,
         asking->identity = identity;
         ok = jobs_submit(service->jobs, &job, asking, id, p);
     }
-    for (int i = 0; i < BODY_N_FILES; i++)
-        free(infos[i]);
     return ok;
 }
 
@@ -170,16 +202,19 @@ submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
 {
     const struct body *body = &request->body;
     struct store_asking asking = {.key = key};
+    struct brought brought = {0};
     struct api_spec *spec = NULL;
     char asked[DIGEST_SIZE];
     bool known = false;
     bool ok = read_spec(body, &spec, p);
     if (ok && key) {
         asking.asked = asked;
-        ok = digest_asked(body, spec, asked, p) &&
+        ok = (!body->n_externals || check_model(request, &brought.model, p)) &&
+             digest_asked(body, spec, &brought.model, asked, p) &&
              jobs_find_key(request->service->jobs, key, asked, id, &known, p);
     }
-    ok = ok && (known || submit_new(request, spec, &asking, id, p));
+    ok = ok && (known || submit_new(request, spec, &brought, &asking, id, p));
+    brought_fini(&brought);
     api_spec_free(&spec);
     return ok;
 }
@@ -208,6 +243,7 @@ show_job(const struct job_view *view)
                             .spec = row->spec,
                             .labels = row->labels,
                             .result_model = row->result_model,
+                            .result_files = row->result_files,
                             .result_size = row->result_size,
                             .summary = row->summary,
                             .error = row->error.set ? &row->error : NULL};
@@ -241,28 +277,26 @@ void
 handle_plan_post(struct request *request)
 {
     struct body *body = &request->body;
-    struct message question = {
-        .type = MESSAGE_PLAN, .n_fds = 1, .text = body->job.spec};
+    struct message question = {.type = MESSAGE_PLAN, .text = body->job.spec};
     struct api_problem problem = {0};
     struct api_spec *spec = NULL;
-    char *infos[BODY_N_FILES] = {0}, *plan;
-    int model = -1;
-    bool ok = read_spec(body, &spec, &problem) &&
-              check_inputs(request, infos, &problem) &&
-              (body->job.model ? blob_read(library_blobs(request->service->library),
-                                           body->job.model, &model, &problem)
-                               : spool_read(body->files[BODY_MODEL], &model, &problem));
-    question.fds[0] = model;
+    struct brought brought = {0};
+    struct model_fds stored = {0};
+    char *plan;
+    bool ok =
+        read_spec(body, &spec, &problem) && check_inputs(request, &brought, &problem) &&
+        (brought.model.n ||
+         model_fds_open(request->service->library, body->job.model, &stored, &problem));
+    if (ok)
+        model_fds_attach(brought.model.n ? &brought.model.open : &stored, &question);
     question.text_len = body->job.spec ? strlen(body->job.spec) : 0;
     if (ok && pool_ask(request->service, &question, &plan, &problem))
         reply_json(request, 200, plan);
     else
         reply_problem(request, &problem);
     api_spec_free(&spec);
-    if (model >= 0)
-        close(model);
-    for (int i = 0; i < BODY_N_FILES; i++)
-        free(infos[i]);
+    model_fds_fini(&stored);
+    brought_fini(&brought);
 }
 
 void

@@ -23,6 +23,7 @@
 #define STACK_SIZE (512u << 10)
 #define LEAST_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
 #define STREAM_BLOCK (4u << 10)
+#define BUNDLE_BLOCK (128u << 10)
 
 /* What is read of a body that nobody wants, so that the client sees the answer. */
 #define DROP_BYTES (8u << 20)
@@ -227,15 +228,35 @@ check_disk(const struct request *request, struct api_problem *p)
                             length ? strtoull(length, NULL, 10) : 0, p);
 }
 
+/* A blob's path says what its bytes hash to, and no header may say anything else. */
+static bool
+read_blob_id(struct request *request, struct api_problem *p)
+{
+    char *digest = request->body.digest;
+    const char *id = request->match.id;
+    if (!digest_is_id(id))
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "a blob's id is \"sha256:\" and 64 hex digits in lower "
+                               "case");
+    if (*digest && strcmp(digest, id) != 0)
+        return api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
+                               "Repr-Digest says %s, the path says %s", digest, id);
+    snprintf(digest, sizeof request->body.digest, "%.*s", API_HEADER_ID - 1, id);
+    return true;
+}
+
 /* The digest of a body that is one file, when the client sends it. */
 static bool
 read_digest(struct request *request, struct api_problem *p)
 {
     char *list = NULL;
-    if (request->match.body != API_BODY_FILE)
+    enum api_body kind = request->match.body;
+    bool blob = kind == API_BODY_BLOB;
+    if (kind == API_BODY_NONE || kind == API_BODY_JOB)
         return true;
     bool ok = request_list(request, "Repr-Digest", &list, p) &&
-              api_header_digest(list, request->body.digest, p);
+              api_header_digest(list, request->body.digest, p) &&
+              (!blob || read_blob_id(request, p));
     free(list);
     return ok;
 }
@@ -335,6 +356,12 @@ struct sent_stream {
     int socket;
 };
 
+/* The same of a bundle, whose bytes are sent from `offset`. */
+struct sent_bundle {
+    struct bundle *bundle;
+    uint64_t offset;
+};
+
 static ssize_t
 read_stream(void *arg, uint64_t at, char *to, size_t size)
 {
@@ -352,6 +379,38 @@ free_stream(void *arg)
     struct sent_stream *sent = arg;
     sent->stream.free(sent->stream.arg);
     free(sent);
+}
+
+static ssize_t
+read_bundle(void *arg, uint64_t at, char *to, size_t size)
+{
+    struct sent_bundle *sent = arg;
+    ssize_t n = bundle_read(sent->bundle, sent->offset + at, to, size);
+    return n > 0 ? n : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static void
+free_bundle(void *arg)
+{
+    struct sent_bundle *sent = arg;
+    bundle_close(&sent->bundle);
+    free(sent);
+}
+
+static struct MHD_Response *
+make_bundle(struct reply *reply)
+{
+    struct sent_bundle *sent = malloc(sizeof *sent);
+    if (!sent)
+        return NULL;
+    *sent = (struct sent_bundle){reply->bundle, reply->offset};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        reply->size, BUNDLE_BLOCK, read_bundle, sent, free_bundle);
+    if (response)
+        reply->bundle = NULL;
+    else
+        free(sent);
+    return response;
 }
 
 static struct MHD_Response *
@@ -392,6 +451,8 @@ make_response(const struct request *request, struct reply *reply)
     if (reply->stream.read) {
         response = make_stream(request->connection, &reply->stream);
         end_with_connection(request, response);
+    } else if (reply->bundle) {
+        response = make_bundle(reply);
     } else if (reply->fd >= 0) {
         response = MHD_create_response_from_fd_at_offset64(reply->size, reply->fd,
                                                            reply->offset);

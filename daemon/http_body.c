@@ -13,7 +13,7 @@
 #define FORM_BUFFER (64u << 10)
 #define CHECK_EVERY (8u << 20) /* bytes of a file: does the disk still have room? */
 
-enum part_kind { MODEL, DATASET, TEXT, REFUSED };
+enum part_kind { MODEL, DATASET, EXTERNAL, TEXT, REFUSED };
 
 static const struct {
     const char *name;
@@ -53,16 +53,16 @@ append_text(struct body_text *text, const char *data, size_t len, struct api_pro
 }
 
 static bool
-append_file(struct body *body, enum body_file file, const char *data, size_t len,
+append_file(struct body *body, struct spool **file, const char *data, size_t len,
             struct api_problem *p)
 {
-    if (!body->files[file] && !spool_open(body->blobs, &body->files[file], p))
+    if (!*file && !spool_open(body->blobs, file, p))
         return false;
-    uint64_t size = spool_size(body->files[file]);
+    uint64_t size = spool_size(*file);
     if (size / CHECK_EVERY != (size + len) / CHECK_EVERY &&
         !blobs_check_room(body->blobs, 0, p))
         return false;
-    return spool_write(body->files[file], data, len, p);
+    return spool_write(*file, data, len, p);
 }
 
 /* --- forms ---------------------------------------------------------------- */
@@ -86,24 +86,78 @@ refuse(struct api_problem *p, enum api_code code, const char *name, const char *
                            name, what);
 }
 
+/* Adds a file beside the model; `name` is what the client calls it, or NULL. */
+static bool
+add_external(struct body *body, const char *name, struct api_problem *p)
+{
+    size_t n = body->n_externals;
+    if (n == API_MAX_EXTERNAL)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/external",
+                               "a model has at most %d files beside its own",
+                               API_MAX_EXTERNAL);
+    struct body_external *grown = realloc(body->externals, (n + 1) * sizeof *grown);
+    if (!grown)
+        return fail_memory(p);
+    body->externals = grown;
+    grown[n] = (struct body_external){.name = strdup(name ? name : "")};
+    body->n_externals += grown[n].name != NULL;
+    return grown[n].name || fail_memory(p);
+}
+
 /* May this part stand in this body? */
 static bool
-begin_part(struct body *body, const char *name, struct api_problem *p)
+check_part(const struct body *body, int part, const char *name, struct api_problem *p)
 {
-    int part = find_part(name);
-    bool one_file = body->kind == API_BODY_FILE;
+    bool one_file = body->kind == API_BODY_FILE, upload = body->kind != API_BODY_JOB;
     if (part < 0 || (part == BODY_PART_DATASET && !one_file))
         return refuse(p, API_BAD_REQUEST, name, "is not known");
-    if (parts[part].kind == REFUSED)
+    enum part_kind kind = parts[part].kind;
+    if (kind == REFUSED)
         return refuse(p, API_UNSUPPORTED, name, "is beyond this version");
-    if (one_file && parts[part].kind == TEXT)
-        return refuse(p, API_BAD_REQUEST, name, "does not belong to an upload");
-    if (body->seen[part] || (one_file && body->part >= 0))
+    if ((upload && kind == TEXT) || (one_file && kind == EXTERNAL) ||
+        (body->kind == API_BODY_MODEL && kind == DATASET))
+        return refuse(p, API_BAD_REQUEST, name, "does not belong to this upload");
+    if ((body->seen[part] && kind != EXTERNAL) || (one_file && body->part >= 0))
         return refuse(p, API_BAD_REQUEST, name, "is one file too many");
+    return true;
+}
+
+/* What of its name can be a path; else it has none. */
+static const char *
+path_of(const char *filename)
+{
+    return filename && strnlen(filename, API_MAX_PATH + 1) <= API_MAX_PATH ? filename
+                                                                           : NULL;
+}
+
+static bool
+begin_part(struct body *body, const char *name, const char *filename,
+           struct api_problem *p)
+{
+    int part = find_part(name);
+    if (!check_part(body, part, name, p))
+        return false;
     body->seen[part] = true;
     body->part = part;
     body->part_size = 0;
+    if (parts[part].kind == EXTERNAL)
+        return add_external(body, path_of(filename), p);
+    if (parts[part].kind == MODEL && path_of(filename)) {
+        body->model_name = strdup(filename);
+        return body->model_name || fail_memory(p);
+    }
     return true;
+}
+
+/* The file that the part at hand is. */
+static struct spool **
+file_of_part(struct body *body)
+{
+    enum part_kind kind = parts[body->part].kind;
+    if (kind == EXTERNAL)
+        return &body->externals[body->n_externals - 1].file;
+    return &body->files[kind == DATASET && body->kind == API_BODY_JOB ? BODY_DATASET
+                                                                      : BODY_MODEL];
 }
 
 /* A part comes in pieces; a piece without bytes may stand before the first. */
@@ -114,7 +168,6 @@ take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
 {
     struct body *body = arg;
     (void)value_kind;
-    (void)filename;
     (void)content_type;
     (void)encoding;
     if (!name) {
@@ -124,15 +177,12 @@ take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     }
     bool goes_on = body->part >= 0 && !strcmp(parts[body->part].name, name) &&
                    (offset > 0 || body->part_size == 0);
-    if (!goes_on && !begin_part(body, name, body->problem))
+    if (!goes_on && !begin_part(body, name, filename, body->problem))
         return MHD_NO;
     body->part_size += len;
-    enum part_kind kind = parts[body->part].kind;
-    bool second = kind == DATASET && body->kind == API_BODY_JOB;
-    bool ok = kind == TEXT
+    bool ok = parts[body->part].kind == TEXT
                   ? append_text(&body->texts[body->part], data, len, body->problem)
-                  : append_file(body, second ? BODY_DATASET : BODY_MODEL, data, len,
-                                body->problem);
+                  : append_file(body, file_of_part(body), data, len, body->problem);
     return ok ? MHD_YES : MHD_NO;
 }
 
@@ -159,16 +209,19 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
            struct api_problem *p)
 {
     *body = (struct body){.kind = kind, .blobs = blobs, .limit = limit, .part = -1};
-    if (kind == API_BODY_NONE)
+    if (kind == API_BODY_NONE || kind == API_BODY_BLOB)
         return true;
     if (has_type(content_type, "multipart/form-data")) {
         body->post =
             MHD_create_post_processor(connection, FORM_BUFFER, take_piece, body);
         return body->post || fail_form(p);
     }
-    body->is_json = kind == API_BODY_JOB;
+    body->is_json =
+        kind == API_BODY_JOB ||
+        (kind == API_BODY_MODEL && has_type(content_type, "application/json"));
     /* What curl calls a body by default is a form of no use here; it holds the JSON. */
-    if (body->is_json && content_type && !has_type(content_type, "application/json") &&
+    if (kind == API_BODY_JOB && content_type &&
+        !has_type(content_type, "application/json") &&
         !has_type(content_type, "application/x-www-form-urlencoded"))
         return api_problem_set(p, API_UNSUPPORTED_MEDIA_TYPE, QDQ_AT_NOTHING, NULL,
                                "a job is application/json or multipart/form-data");
@@ -190,14 +243,14 @@ body_take(struct body *body, const char *data, size_t len, struct api_problem *p
     if (body->is_json)
         return append_text(&body->json, data, len, p);
     if (!body->post)
-        return append_file(body, BODY_MODEL, data, len, p);
+        return append_file(body, &body->files[BODY_MODEL], data, len, p);
     body->problem = p;
     return MHD_post_process(body->post, data, len) == MHD_YES || fail_form(p);
 }
 
 /* --- what it comes to ----------------------------------------------------- */
 
-/* A small file part of a job may be the text of a stored id. */
+/* A small file part may be the text of a stored id. */
 static bool
 read_id(struct spool **file, char **ret, struct api_problem *p)
 {
@@ -214,23 +267,63 @@ read_id(struct spool **file, char **ret, struct api_problem *p)
     return *ret || fail_memory(p);
 }
 
+/* A file, or, where `ret_id` is not NULL, the id of one. */
+static bool
+finish_file(struct spool **file, char **ret_id, struct api_problem *p)
+{
+    if (spool_size(*file) == 0)
+        return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
+                               "the file is empty");
+    return (!ret_id || read_id(file, ret_id, p)) && (!*file || spool_finish(*file, p));
+}
+
 static bool
 finish_files(struct body *body, struct api_problem *p)
 {
     char **const ids[BODY_N_FILES] = {&body->job.model, &body->job.calibration};
-    for (int i = 0; i < BODY_N_FILES; i++) {
-        struct spool **file = &body->files[i];
-        if (!*file)
-            continue;
-        if (spool_size(*file) == 0)
+    bool may_be_id =
+        body->kind == API_BODY_JOB || (body->kind == API_BODY_MODEL && body->part >= 0);
+    for (int i = 0; i < BODY_N_FILES; i++)
+        if (body->files[i] &&
+            !finish_file(&body->files[i], may_be_id ? ids[i] : NULL, p))
+            return false;
+    for (size_t i = 0; i < body->n_externals; i++) {
+        struct body_external *external = &body->externals[i];
+        if (!external->file) /* a part without a byte */
             return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
                                    "the file is empty");
-        if (body->kind == API_BODY_JOB && !read_id(file, ids[i], p))
-            return false;
-        if (*file && !spool_finish(*file, p))
+        if (!finish_file(&external->file, &external->id, p))
             return false;
     }
+    /* The text of an id names bytes here, too. */
+    body->is_listed = body->kind == API_BODY_MODEL && body->job.model;
     return true;
+}
+
+/* Takes what a client names by digest for what it might have sent. */
+static bool
+take_listed(struct body *body, struct api_problem *p)
+{
+    struct api_named_files named;
+    if (!api_named_files_decode(body->json.data, body->json.len, &named, p))
+        return false;
+    bool ok = true;
+    body->is_listed = true;
+    for (size_t i = 0; ok && i < named.n; i++) {
+        struct api_named_file *file = &named.items[i];
+        ok = i == 0 || add_external(body, file->path, p);
+        if (ok) {
+            char **to = i ? &body->externals[i - 1].id : &body->job.model;
+            *to = file->digest;
+            file->digest = NULL;
+        }
+    }
+    if (ok) {
+        body->model_name = named.items[0].path;
+        named.items[0].path = NULL;
+    }
+    api_named_files_fini(&named);
+    return ok;
 }
 
 /* The text becomes `ret`'s. */
@@ -300,8 +393,7 @@ check_digest(const struct body *body, struct api_problem *p)
     const char *id = spool_id(body->files[BODY_MODEL]);
     return !body->digest[0] || !strcmp(body->digest, id) ||
            api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
-                           "the body hashes to %s, not to %s as Repr-Digest says", id,
-                           body->digest);
+                           "the body hashes to %s, not to %s", id, body->digest);
 }
 
 bool
@@ -314,6 +406,8 @@ body_finish(struct body *body, struct api_problem *p)
                                "the request has no body");
     if (body->post)
         return finish_form(body, p);
+    if (body->is_json && body->kind == API_BODY_MODEL)
+        return take_listed(body, p);
     if (body->is_json)
         return api_job_request_decode(body->json.data, body->json.len, &body->job, p);
     return finish_files(body, p) && check_digest(body, p);
@@ -332,5 +426,15 @@ body_fini(struct body *body)
     body->json = (struct body_text){0};
     for (int i = 0; i < BODY_N_FILES; i++)
         spool_drop(&body->files[i]);
+    while (body->n_externals) {
+        struct body_external *external = &body->externals[--body->n_externals];
+        spool_drop(&external->file);
+        free(external->name);
+        free(external->id);
+    }
+    free(body->externals);
+    body->externals = NULL;
+    free(body->model_name);
+    body->model_name = NULL;
     api_job_request_fini(&body->job);
 }

@@ -3,6 +3,7 @@
 #include "library.h"
 #include "clock.h"
 #include "log.h"
+#include "api/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -173,6 +174,74 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     return true;
 }
 
+/* All that is there to be stored, or that is said to be stored, is stored then. */
+static bool
+commit_parts(struct library *library, const struct library_part *parts, size_t n,
+             struct api_problem *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].spool && !spool_commit(parts[i].spool, p))
+            return false;
+        if (!blob_exists(library->blobs, parts[i].digest))
+            return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                   "%s is not stored any more", parts[i].digest);
+    }
+    return true;
+}
+
+/* Borrows from the parts. A model of one file has no rows for it. */
+static bool
+list_parts(const struct library_part *parts, size_t n, struct store_model_files *ret,
+           struct api_problem *p)
+{
+    *ret = (struct store_model_files){.items = calloc(n, sizeof *ret->items)};
+    if (!ret->items)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    for (size_t i = 0; i < n && n > 1; i++) {
+        struct store_model_file *file = &ret->items[ret->n++];
+        file->path = parts[i].path;
+        file->size = parts[i].size;
+        memcpy(file->digest, parts[i].digest, sizeof file->digest);
+    }
+    return true;
+}
+
+bool
+library_add_model(struct library *library, const char *id,
+                  const struct library_part *parts, size_t n, struct store_file *ret,
+                  bool *ret_new, struct api_problem *p)
+{
+    struct store_file file = {.created_at = clock_wall_ms()};
+    struct store_model_files files;
+    bool is_new = false, ok = list_parts(parts, n, &files, p);
+    snprintf(file.id, sizeof file.id, "%s", id);
+    for (size_t i = 0; ok && i < n; i++) {
+        file.size += parts[i].size;
+        ok = !parts[i].spool || spool_sync(*parts[i].spool, p);
+    }
+    if (ok) {
+        pthread_mutex_lock(&library->lock);
+        ok = commit_parts(library, parts, n, p) &&
+             store_model_add(library->store, &file, &files, &is_new, p);
+        for (size_t i = 0; !ok && i < n; i++)
+            drop_unneeded(library, parts[i].digest);
+        pthread_mutex_unlock(&library->lock);
+    }
+    free(files.items);
+    if (!ok || !store_file_get(library->store, STORE_MODEL, id, ret, p))
+        return false;
+    *ret_new = is_new;
+    return true;
+}
+
+/* The blobs of a model that goes. */
+static void
+drop_files(struct library *library, const struct store_model_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        drop_unneeded(library, files->items[i].digest);
+}
+
 /* Observations are a matter of time alone: what cannot be forgotten now is later. */
 static void
 forget_observations(struct library *library, enum store_kind kind, const char *id)
@@ -190,24 +259,88 @@ bool
 library_remove(struct library *library, enum store_kind kind, const char *id,
                struct api_problem *p)
 {
+    struct store_model_files files = {0};
     pthread_mutex_lock(&library->lock);
-    bool ok = store_file_remove(library->store, kind, id, p);
+    bool ok =
+        (kind != STORE_MODEL || store_model_files(library->store, id, &files, p)) &&
+        store_file_remove(library->store, kind, id, p);
     if (ok) {
         forget_observations(library, kind, id);
         drop_unneeded(library, id);
+        drop_files(library, &files);
     }
     pthread_mutex_unlock(&library->lock);
+    store_model_files_fini(&files);
     return ok;
 }
 
 /* The files of a result, in the order in which they are stored. */
-enum { RESULT_MODEL, RESULT_REPORT, RESULT_FROZEN, N_RESULTS };
+enum { RESULT_MODEL, RESULT_REPORT, RESULT_FROZEN, RESULT_DATA, N_RESULTS };
+
+/* A result while it is stored. */
+struct result {
+    size_t n; /* files */
+    struct spool **files[N_RESULTS];
+    char digests[N_RESULTS][DIGEST_SIZE];
+    char id[DIGEST_SIZE]; /* of the model */
+    uint64_t size;        /* of the model's files */
+    struct store_model_file model[2];
+    struct store_model_files model_files; /* none, where it is one */
+};
+
+/* The model's data lies in a file of its own: so the model is two. */
+static bool
+add_data(struct result *result, const char *path, struct api_problem *p)
+{
+    static char name[] = LIBRARY_RESULT_NAME;
+    struct store_model_file *files = result->model;
+    const size_t from[] = {RESULT_MODEL, RESULT_DATA};
+    struct api_file named[2];
+    char *const paths[] = {name, strdup(path)};
+    for (size_t i = 0; i < 2; i++) {
+        files[i].path = paths[i];
+        files[i].size = spool_size(*result->files[from[i]]);
+        memcpy(files[i].digest, result->digests[from[i]], DIGEST_SIZE);
+        named[i] = (struct api_file){files[i].path, files[i].digest, files[i].size};
+    }
+    result->model_files = (struct store_model_files){2, files};
+    result->size += files[1].size;
+    char *text = paths[1] ? api_files_identity(named, 2) : NULL;
+    bool ok = (text && digest_of(text, strlen(text), result->id)) ||
+              api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    free(text);
+    return ok;
+}
+
+static void
+result_fini(struct result *result)
+{
+    free(result->model[1].path);
+}
+
+/* Flushes the files, and finds out what they come to. */
+static bool
+take_result(const struct job_result *from, struct result *ret, struct api_problem *p)
+{
+    *ret = (struct result){
+        .n = from->data ? N_RESULTS : RESULT_DATA,
+        .files = {from->model, from->report, from->frozen, from->data},
+        .size = spool_size(*from->model),
+    };
+    for (size_t i = 0; i < ret->n; i++) {
+        memcpy(ret->digests[i], spool_id(*ret->files[i]), DIGEST_SIZE);
+        if (!spool_sync(*ret->files[i], p))
+            return false;
+    }
+    memcpy(ret->id, ret->digests[RESULT_MODEL], sizeof ret->id);
+    return !from->data || add_data(ret, from->data_path, p);
+}
 
 static bool
-commit_all(struct spool **const files[N_RESULTS], struct api_problem *p)
+commit_all(const struct result *result, struct api_problem *p)
 {
-    for (size_t i = 0; i < N_RESULTS; i++)
-        if (!spool_commit(files[i], p))
+    for (size_t i = 0; i < result->n; i++)
+        if (!spool_commit(result->files[i], p))
             return false;
     return true;
 }
@@ -217,31 +350,43 @@ library_job_end(struct library *library, const char *id,
                 const struct job_result *result, const struct api_problem *error,
                 struct store_ended *ret, struct api_problem *p)
 {
-    struct spool **const files[] = {result->model, result->report, result->frozen};
-    char ids[N_RESULTS][DIGEST_SIZE];
-    for (size_t i = 0; i < N_RESULTS; i++) {
-        memcpy(ids[i], spool_id(*files[i]), sizeof ids[i]);
-        if (!spool_sync(*files[i], p))
-            return false;
-    }
-    if (!blobs_check_room(library->blobs, 0, p))
-        return false;
-    struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
-                            .result_model = ids[RESULT_MODEL],
-                            .report = ids[RESULT_REPORT],
-                            .frozen = ids[RESULT_FROZEN],
-                            .summary = result->summary,
-                            .result_size = spool_size(*result->model),
-                            .error = error};
+    struct result made;
     struct store_ended ended = {0};
+    if (!take_result(result, &made, p) || !blobs_check_room(library->blobs, 0, p)) {
+        result_fini(&made);
+        return false;
+    }
+    struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
+                            .result_model = made.id,
+                            .report = made.digests[RESULT_REPORT],
+                            .frozen = made.digests[RESULT_FROZEN],
+                            .summary = result->summary,
+                            .result_size = made.size,
+                            .result_files = &made.model_files,
+                            .error = error};
     pthread_mutex_lock(&library->lock);
-    bool ok = commit_all(files, p) && store_job_end(library->store, id, API_JOB_RUNNING,
+    bool ok = commit_all(&made, p) && store_job_end(library->store, id, API_JOB_RUNNING,
                                                     &end, clock_wall_ms(), &ended, p);
-    for (size_t i = 0; i < N_RESULTS && (!ok || !ended.was); i++)
-        drop_unneeded(library, ids[i]);
+    for (size_t i = 0; i < made.n && (!ok || !ended.was); i++)
+        drop_unneeded(library, made.digests[i]);
     pthread_mutex_unlock(&library->lock);
+    result_fini(&made);
     if (ok)
         *ret = ended;
+    return ok;
+}
+
+/* The files of the model that a job made; they are not named any more once it is gone. */
+static bool
+find_result_files(struct library *library, const char *id,
+                  struct store_model_files *ret, struct api_problem *p)
+{
+    struct store_job job;
+    if (!store_job_get(library->store, id, &job, p))
+        return false;
+    bool ok = !job.result_files ||
+              store_model_files(library->store, job.result_model, ret, p);
+    store_job_fini(&job);
     return ok;
 }
 
@@ -249,9 +394,12 @@ bool
 library_job_remove(struct library *library, const char *id, struct api_problem *p)
 {
     struct store_job job;
+    struct store_model_files files = {0};
     pthread_mutex_lock(&library->lock);
-    bool ok = store_job_remove(library->store, id, &job, p);
+    bool ok = find_result_files(library, id, &files, p) &&
+              store_job_remove(library->store, id, &job, p);
     if (ok) {
+        drop_files(library, &files);
         if (job.result_model) {
             drop_unneeded(library, job.result_model);
             if (!store_needs_blob(library->store, job.result_model))
@@ -264,6 +412,7 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
         store_job_fini(&job);
     }
     pthread_mutex_unlock(&library->lock);
+    store_model_files_fini(&files);
     return ok;
 }
 

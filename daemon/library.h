@@ -31,14 +31,32 @@ struct blobs *library_blobs(struct library *library);
 bool library_add(struct library *library, enum store_kind kind, struct spool **spool,
                  const char *info, struct store_file *ret, bool *ret_new,
                  struct api_problem *p);
+/* A file of a model: what came in, or else what is stored already. */
+struct library_part {
+    struct spool **spool; /* finished; NULL: the blob `digest` is there */
+    char digest[DIGEST_SIZE];
+    char *path;
+    uint64_t size;
+};
+
+/* Stores a model of several files under its id; the spools are consumed on success.
+   NOT_FOUND: a blob is not there any more. */
+bool library_add_model(struct library *library, const char *id,
+                       const struct library_part *parts, size_t n,
+                       struct store_file *ret, bool *ret_new, struct api_problem *p);
 /* With it goes what was observed of a model, or with a dataset. */
 bool library_remove(struct library *library, enum store_kind kind, const char *id,
                     struct api_problem *p);
 
+/* What the model is called of a result of several files. */
+#define LIBRARY_RESULT_NAME "model.onnx"
+
 /* What a job made: finished spools, which are consumed when they are stored. */
 struct job_result {
     struct spool **model, **report, **frozen;
-    const char *summary; /* JSON */
+    struct spool **data;   /* of the model, in a file of its own; NULL: none */
+    const char *data_path; /* that the model names */
+    const char *summary;   /* JSON */
 };
 
 /*

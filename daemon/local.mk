@@ -19,6 +19,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/backup.c daemon/backup.h \
 	daemon/blob.c daemon/blob.h \
 	daemon/cage.c daemon/cage.h \
+	daemon/bundle.c daemon/bundle.h \
 	daemon/clock.h \
 	daemon/digest.c daemon/digest.h \
 	daemon/handlers.c daemon/handlers.h \
@@ -31,6 +32,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/listen.c daemon/listen.h \
 	daemon/log.c daemon/log.h \
 	daemon/message.c daemon/message.h daemon/messages.h \
+	daemon/model_files.c daemon/model_files.h \
 	daemon/notify.c daemon/notify.h \
 	daemon/pool.c daemon/pool.h \
 	daemon/process.c daemon/process.h \

@@ -14,14 +14,14 @@
 #define MAGIC 0x51445121u
 
 struct header {
-    uint32_t magic, type, text_len, n_fds;
+    uint32_t magic, type, text_len, n_fds, n_files, names_len;
 };
 
 static const struct {
-    size_t body, max_text, min_fds, max_fds;
+    size_t body, max_text, min_fds, max_fds, max_files;
 } types[MESSAGE_N_TYPES] = {
-#define MESSAGE(name, body, text, min_fds, max_fds) \
-    [MESSAGE_##name] = {body, text, min_fds, max_fds},
+#define MESSAGE(name, body, text, min_fds, max_fds, max_files) \
+    [MESSAGE_##name] = {body, text, min_fds, max_fds, max_files},
 #include "messages.h"
 #undef MESSAGE
 };
@@ -34,9 +34,13 @@ union control {
 static bool
 header_fits(const struct header *h)
 {
-    return h->magic == MAGIC && h->type < MESSAGE_N_TYPES &&
-           h->text_len <= types[h->type].max_text &&
-           h->n_fds >= types[h->type].min_fds && h->n_fds <= types[h->type].max_fds;
+    if (h->magic != MAGIC || h->type >= MESSAGE_N_TYPES || h->n_fds < h->n_files)
+        return false;
+    uint32_t own = h->n_fds - h->n_files;
+    return h->text_len <= types[h->type].max_text && own >= types[h->type].min_fds &&
+           own <= types[h->type].max_fds && h->n_files <= types[h->type].max_files &&
+           h->names_len >= h->n_files && h->names_len <= MESSAGE_MAX_NAMES &&
+           (h->n_files || !h->names_len);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -75,17 +79,25 @@ advance(struct msghdr *msg, size_t n)
 bool
 message_send(int socket, const struct message *message)
 {
-    struct header header = {MAGIC, message->type, (uint32_t)message->text_len,
-                            (uint32_t)message->n_fds};
-    if (message->text_len > UINT32_MAX || !header_fits(&header)) {
+    struct header header = {
+        MAGIC,
+        message->type,
+        (uint32_t)message->text_len,
+        (uint32_t)message->n_fds,
+        (uint32_t)message->n_files,
+        (uint32_t)message->names_len,
+    };
+    if (message->text_len > UINT32_MAX || message->names_len > UINT32_MAX ||
+        !header_fits(&header)) {
         errno = EMSGSIZE;
         return false;
     }
     struct message copy = *message; /* iovec is not const */
     struct iovec parts[] = {{&header, sizeof header},
                             {&copy.body, types[message->type].body},
+                            {copy.names, copy.names_len},
                             {copy.text, copy.text_len}};
-    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 3};
+    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 4};
     union control control;
     attach_fds(&msg, &control, message);
     while (msg.msg_iovlen) {
@@ -191,6 +203,30 @@ body_fits(const struct message *m)
     }
 }
 
+/* `len` bytes and an end; NULL: no memory, or the other side is gone. */
+static char *
+read_text(int socket, size_t len)
+{
+    char *text = malloc(len + 1);
+    if (text)
+        text[len] = '\0';
+    if (text && !read_all(socket, text, len)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* As many names as files. */
+static bool
+names_fit(const struct message *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->names_len; i++)
+        n += !m->names[i];
+    return n == m->n_files && !m->names[m->names_len - 1];
+}
+
 static enum message_got
 read_rest(int socket, const struct header *header, struct message *message)
 {
@@ -199,15 +235,16 @@ read_rest(int socket, const struct header *header, struct message *message)
         return MESSAGE_EOF;
     if (!body_fits(message))
         return MESSAGE_BROKEN;
-    if (!header->text_len)
-        return MESSAGE_GOT;
-    message->text = malloc((size_t)header->text_len + 1);
-    if (!message->text)
+    message->n_files = header->n_files;
+    message->names_len = header->names_len;
+    if (header->n_files && !(message->names = read_text(socket, header->names_len)))
+        return MESSAGE_EOF;
+    if (header->n_files && !names_fit(message))
         return MESSAGE_BROKEN;
     message->text_len = header->text_len;
-    message->text[message->text_len] = '\0';
-    return read_all(socket, message->text, message->text_len) ? MESSAGE_GOT
-                                                              : MESSAGE_EOF;
+    if (header->text_len && !(message->text = read_text(socket, header->text_len)))
+        return MESSAGE_EOF;
+    return MESSAGE_GOT;
 }
 
 enum message_got
@@ -238,6 +275,9 @@ message_fini(struct message *message)
     free(message->text);
     message->text = NULL;
     message->text_len = 0;
+    free(message->names);
+    message->names = NULL;
+    message->names_len = message->n_files = 0;
     while (message->n_fds)
         close(message->fds[--message->n_fds]);
 }

@@ -13,11 +13,16 @@
 #define QDQD_MESSAGE_H
 
 #include "digest.h"
-#include "api/problem.h"
+#include "api/files.h"
 
-#define MESSAGE_MAX_FDS 6
+#define MESSAGE_MAX_FILES API_MAX_EXTERNAL
+#define MESSAGE_MAX_FDS (7 + MESSAGE_MAX_FILES) /* Linux takes 253 */
+#define MESSAGE_MAX_NAMES (MESSAGE_MAX_FILES * (API_MAX_PATH + 1))
 #define MESSAGE_MAX_SPEC (8u << 20) /* a spec of a body's size, numbers written out */
 #define MESSAGE_MAX_RESULT (64u << 20)
+
+/* What a result calls the file of its data. */
+#define MESSAGE_DATA_NAME "model.onnx.data"
 
 /* Order of the descriptors of QUANTIZE. */
 enum message_quantize_fd {
@@ -26,6 +31,7 @@ enum message_quantize_fd {
     MESSAGE_FD_REPORT,
     MESSAGE_FD_FROZEN,
     MESSAGE_FD_OBSERVATIONS, /* what is known, then what is known by then */
+    MESSAGE_FD_DATA,         /* the result's data, where that is a file of its own */
     MESSAGE_FD_DATASET
 };
 
@@ -41,7 +47,7 @@ struct message_progress {
 };
 
 enum message_type {
-#define MESSAGE(name, body, text, min_fds, max_fds) MESSAGE_##name,
+#define MESSAGE(name, body, text, min_fds, max_fds, max_files) MESSAGE_##name,
 #include "messages.h"
 #undef MESSAGE
     MESSAGE_N_TYPES
@@ -56,9 +62,20 @@ struct message {
     } body;
     char *text; /* NULL or ends in '\0', which text_len does not count */
     size_t text_len;
+    /* The model's other files: descriptors behind those that the type has, and their
+       paths, each with its '\0', one after the other. */
+    char *names;
+    size_t n_files, names_len;
     int fds[MESSAGE_MAX_FDS];
-    size_t n_fds;
+    size_t n_fds; /* of all */
 };
+
+/* Descriptors without those of the model's other files. */
+static inline size_t
+message_own_fds(const struct message *message)
+{
+    return message->n_fds - message->n_files;
+}
 
 /* Sends; everything is borrowed. False with errno when the other side is gone. */
 bool message_send(int socket, const struct message *message);
@@ -75,7 +92,7 @@ enum message_got {
  * Waits `timeout_ms` for it to begin, -1: without end.
  */
 enum message_got message_receive(int socket, int timeout_ms, struct message *ret);
-/* Frees the text and closes the descriptors of a received message. */
+/* Frees text and names and closes the descriptors of a received message. */
 void message_fini(struct message *message);
 
 #endif

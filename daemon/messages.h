@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every message between daemon and worker, one row each:
- *   MESSAGE(NAME, body bytes, most bytes of text, fewest and most descriptors)
- * The text follows the body. Requests go to the worker, answers come back; a request is
+ *   MESSAGE(NAME, body bytes, most bytes of text, fewest and most descriptors, most of
+ *           the model's other files, whose descriptors stand behind those)
+ * Paths and text follow the body. Requests go to the worker, answers come back; a request is
  * answered by any number of PROGRESS and then one RESULT, REJECTED or FAILED. REJECTED is
  * of QUANTIZE alone: model and report are written, and the model is not what the spec's
  * accept asks for; the body says in what.
@@ -12,20 +13,21 @@
  *   INFO           what is in the model?  model                   RESULT: its info
  *   PLAN           dry run; text: spec    model                   RESULT: the plan
  *   QUANTIZE       do it; text: spec      model, output, report, frozen
- *                                      spec, observations, [dataset]
+ *                                      spec, observations, data, [dataset]
  *                                                                 RESULT: the summary
  *   RUNTIME        which ONNX Runtime?                            RESULT: its version
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  */
-MESSAGE(CHECK_MODEL, 0, 0, 1, 1)
-MESSAGE(CHECK_DATASET, 0, 0, 1, 1)
-MESSAGE(INFO, 0, 0, 1, 1)
-MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1)
-MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 5, 6)
-MESSAGE(RUNTIME, 0, 0, 0, 0)
-MESSAGE(CASES, 0, 0, 0, 0)
-MESSAGE(LAYERS, 0, 0, 0, 0)
-MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0)
-MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0)
-MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0)
-MESSAGE(FAILED, sizeof(struct api_problem), 0, 0, 0)
+MESSAGE(CHECK_MODEL, 0, 0, 1, 1, MESSAGE_MAX_FILES)
+MESSAGE(CHECK_DATASET, 0, 0, 1, 1, 0)
+MESSAGE(INFO, 0, 0, 1, 1, MESSAGE_MAX_FILES)
+MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1, MESSAGE_MAX_FILES)
+MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 6, 7,
+        MESSAGE_MAX_FILES)
+MESSAGE(RUNTIME, 0, 0, 0, 0, 0)
+MESSAGE(CASES, 0, 0, 0, 0, 0)
+MESSAGE(LAYERS, 0, 0, 0, 0, 0)
+MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)
+MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0, 0)
+MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0, 0)
+MESSAGE(FAILED, sizeof(struct api_problem), 0, 0, 0, 0)

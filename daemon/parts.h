@@ -2,10 +2,11 @@
 /*
  * The parts that a multipart form may have: PART(NAME, "name", KIND).
  *   MODEL, DATASET  a file, or in a job's form the text of a stored id
+ *   EXTERNAL        likewise, beside a model; any number of them
  *   TEXT            text of at most BODY_MAX_TEXT bytes
  *   REFUSED         known to the contract, but this version cannot do it
- * A form for one file (BODY of the route: FILE) takes one part of the kinds MODEL and
- * DATASET, whatever it is called.
+ * By BODY of the route: FILE takes one part of the kind DATASET (or MODEL, whatever it is
+ * called), MODEL one of MODEL and those of EXTERNAL, JOB all.
  */
 PART(MODEL, "model", MODEL)
 PART(CALIBRATION, "calibration", DATASET)
@@ -14,5 +15,5 @@ PART(SPEC, "spec", TEXT)
 PART(LABELS, "labels", TEXT)
 PART(PRIORITY, "priority", TEXT)
 PART(FRESH, "fresh", TEXT)
-PART(EXTERNAL, "external", REFUSED)
+PART(EXTERNAL, "external", EXTERNAL)
 PART(EVALUATION, "evaluation", REFUSED)

@@ -3,6 +3,7 @@
 #include "pool.h"
 #include "clock.h"
 #include "log.h"
+#include "model_files.h"
 #include "process.h"
 #include "settings.h"
 #include "tenants.h"
@@ -154,7 +155,9 @@ tell(struct lane *lane, const struct message_progress *progress)
 /* The files of one job while it runs. */
 struct work {
     struct message request;
-    struct spool *output, *report, *frozen;
+    struct model_fds model;
+    int dataset; /* -1: none */
+    struct spool *output, *report, *frozen, *data;
     struct spool *observed;
     char key[DIGEST_SIZE];  /* of what is observed; "": it is not kept */
     char kept[DIGEST_SIZE]; /* blob of what was observed before; "": none */
@@ -209,22 +212,22 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
 {
     struct blobs *blobs = library_blobs(lane->service->library);
     struct message *request = &work->request;
-    int model = -1, dataset = -1;
     request->type = MESSAGE_QUANTIZE;
-    if (!blob_read(blobs, job->model, &model, p))
+    if (!model_fds_open(lane->service->library, job->model, &work->model, p) ||
+        (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
         return false;
-    request->fds[MESSAGE_FD_MODEL] = model;
-    if (job->calibration && !blob_read(blobs, job->calibration, &dataset, p))
-        goto fail;
     if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p) ||
-        !spool_open(blobs, &work->frozen, p) || !spool_open(blobs, &work->observed, p))
-        goto fail;
+        !spool_open(blobs, &work->frozen, p) ||
+        !spool_open(blobs, &work->observed, p) || !spool_open(blobs, &work->data, p))
+        return false;
     request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
     request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
     request->fds[MESSAGE_FD_FROZEN] = spool_fd(work->frozen);
     request->fds[MESSAGE_FD_OBSERVATIONS] = spool_fd(work->observed);
-    request->fds[MESSAGE_FD_DATASET] = dataset;
-    request->n_fds = dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
+    request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
+    request->fds[MESSAGE_FD_DATASET] = work->dataset;
+    request->n_fds = work->dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
+    model_fds_attach(&work->model, request);
     snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
     snprintf(request->body.quantize.dataset_id, DIGEST_SIZE, "%s",
              job->calibration ? job->calibration : "");
@@ -232,22 +235,15 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
     request->text_len = job->spec ? strlen(job->spec) : 0;
     open_observations(lane, job, work);
     return true;
-fail:
-    if (dataset >= 0)
-        close(dataset);
-    close(model);
-    return false;
 }
 
-/* The spools own four of the descriptors. */
 static void
 close_work(struct work *work)
 {
-    if (work->request.n_fds) {
-        close(work->request.fds[MESSAGE_FD_MODEL]);
-        if (work->request.n_fds > MESSAGE_FD_DATASET)
-            close(work->request.fds[MESSAGE_FD_DATASET]);
-    }
+    model_fds_fini(&work->model);
+    if (work->dataset >= 0)
+        close(work->dataset);
+    spool_drop(&work->data);
     spool_drop(&work->output);
     spool_drop(&work->report);
     spool_drop(&work->frozen);
@@ -317,13 +313,17 @@ keep_result(struct lane *lane, struct work *work, enum outcome outcome,
     struct job_result result = {.model = &work->output,
                                 .report = &work->report,
                                 .frozen = &work->frozen,
+                                .data_path = MESSAGE_DATA_NAME,
                                 .summary = summary};
     if (!spool_finish_file(work->output, &problem) ||
+        !spool_finish_file(work->data, &problem) ||
         !spool_finish_file(work->report, &problem) ||
         !spool_finish_file(work->frozen, &problem)) {
         *p = problem;
         return FAILED;
     }
+    if (spool_size(work->data))
+        result.data = &work->data;
     if (outcome == DONE)
         jobs_succeed(jobs, &lane->slot, &result);
     else
@@ -345,7 +345,7 @@ static void
 run_job(struct lane *lane, const struct store_job *job)
 {
     struct jobs *jobs = lane->service->jobs;
-    struct work work = {0};
+    struct work work = {.dataset = -1};
     struct api_problem problem = {0};
     char *summary = NULL, how[64] = "";
     enum outcome outcome = FAILED;

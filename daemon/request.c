@@ -160,6 +160,15 @@ reply_file(struct request *request, const char *type, int fd, uint64_t size)
 }
 
 void
+reply_bundle(struct request *request, struct bundle *bundle)
+{
+    set_reply(request, 200, "application/x-tar", NULL);
+    request->reply.bundle = bundle;
+    request->reply.offset = 0;
+    request->reply.size = bundle_size(bundle);
+}
+
+void
 reply_part(struct request *request, const struct api_range *range)
 {
     struct reply *reply = &request->reply;
@@ -201,6 +210,7 @@ reply_fini(struct reply *reply)
     if (reply->fd >= 0)
         close(reply->fd);
     reply->fd = -1;
+    bundle_close(&reply->bundle);
     if (reply->stream.read)
         reply->stream.free(reply->stream.arg);
     reply->stream = (struct stream){0};

@@ -6,6 +6,7 @@
 #ifndef QDQD_REQUEST_H
 #define QDQD_REQUEST_H
 
+#include "bundle.h"
 #include "body.h"
 #include "pool.h"
 #include "api/header.h"
@@ -45,7 +46,8 @@ struct reply {
     const char *type;
     char *text;            /* owned; NULL: no body, or a file */
     int fd;                /* owned; -1: no file */
-    uint64_t offset, size; /* what of the file is sent */
+    struct bundle *bundle; /* owned; in the place of a file, or NULL */
+    uint64_t offset, size; /* what of the file or bundle is sent */
     struct stream stream;  /* owned; read is NULL: none */
     size_t n_headers;
     struct {
@@ -102,7 +104,9 @@ void reply_problem(struct request *request, const struct api_problem *problem);
 void reply_empty(struct request *request, int status);
 /* Takes the descriptor. */
 void reply_file(struct request *request, const char *type, int fd, uint64_t size);
-/* After reply_file(): only these bytes of it are sent, with 206. */
+/* Takes the bundle. */
+void reply_bundle(struct request *request, struct bundle *bundle);
+/* After reply_file() or reply_bundle(): only these bytes of it are sent, with 206. */
 void reply_part(struct request *request, const struct api_range *range);
 /* Takes the stream's argument. */
 void reply_stream(struct request *request, const char *type,

@@ -6,12 +6,18 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* JSON of the files of a model of several, else NULL. */
+#define MODEL_FILES_OF(model)                                                       \
+    "(SELECT json_group_array(json_object('path', path, 'digest', digest, 'size', " \
+    "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
+    " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
+
 #define JOB_COLUMNS                                                                 \
     "kept_from, "                                                                   \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
     "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
-    "waits_for, cached_from"
+    "waits_for, cached_from, " MODEL_FILES_OF("jobs.result_model")
 
 /* With a backup: it reads at the same time, which the lock of the state folder does not
    keep out. It need not wait for it but for moments. */
@@ -143,6 +149,7 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     job.changes = sqlite3_column_int64(stmt, i++);
     job.waits_for = column_text(stmt, i++, &ok);
     job.cached_from = column_text(stmt, i++, &ok);
+    job.result_files = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
@@ -386,6 +393,8 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
             bind_text(store->statements[joined], 1, id);
             ok = run(store, joined, p);
             ended.joined = sqlite3_changes(store->db);
+            ok = ok &&
+                 store_add_model_files(store, end->result_model, end->result_files, p);
         }
         ok = finish(store, ok, p);
     }
@@ -502,7 +511,7 @@ store_job_fini(struct store_job *job)
     char **const texts[] = {&job->model,        &job->calibration, &job->spec,
                             &job->labels,       &job->report,      &job->summary,
                             &job->result_model, &job->frozen,      &job->waits_for,
-                            &job->cached_from};
+                            &job->cached_from,  &job->result_files};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

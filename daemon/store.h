@@ -23,17 +23,29 @@
 
 #define JOB_ID_SIZE 40
 
-enum store_kind { STORE_MODEL, STORE_DATASET };
+enum store_kind { STORE_MODEL, STORE_DATASET, STORE_BLOB };
 
 struct store;
 
-/* A stored model or dataset. */
+/* A stored model, dataset or blob: bytes that somebody stored by their digest. */
 struct store_file {
     char id[DIGEST_SIZE];
     uint64_t size;
     int64_t created_at;
     int64_t expires_at; /* not before; 0: never */
-    char *info;         /* of a dataset: JSON; else NULL */
+    char *info;         /* JSON; of a model: its files, where there are several */
+};
+
+/* A file of a model of several; the model is the first. */
+struct store_model_file {
+    char *path;
+    char digest[DIGEST_SIZE];
+    uint64_t size;
+};
+
+struct store_model_files {
+    size_t n; /* 0: the model is one file, its id the digest of that */
+    struct store_model_file *items;
 };
 
 struct store_job {
@@ -52,6 +64,7 @@ struct store_job {
     uint64_t result_size;
     struct api_problem error; /* set when failed */
     int64_t changes;          /* of its state; 1: the first place in the queue */
+    char *result_files;       /* JSON, where the result is several files; else NULL */
     /* Ids of jobs, or NULL: the one whose end is its end, too, and the one whose result
        it has, or whose error. */
     char *waits_for, *cached_from;
@@ -85,6 +98,7 @@ struct store_end {
     enum api_job_state state;
     const char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
+    const struct store_model_files *result_files; /* NULL: one file */
     const struct api_problem *error;
 };
 
@@ -111,6 +125,15 @@ bool store_file_get(struct store *store, enum store_kind kind, const char *id,
 bool store_file_remove(struct store *store, enum store_kind kind, const char *id,
                        struct api_problem *p);
 void store_file_fini(struct store_file *file);
+
+/* The same as store_file_add() for a model of several files, whose blobs count as used. */
+bool store_model_add(struct store *store, const struct store_file *file,
+                     const struct store_model_files *files, bool *ret_new,
+                     struct api_problem *p);
+/* The files of a model, stored or made by a job; none where that is one, or unknown. */
+bool store_model_files(struct store *store, const char *id,
+                       struct store_model_files *ret, struct api_problem *p);
+void store_model_files_fini(struct store_model_files *files);
 
 /* What calibrations of a model and its data have observed. */
 struct store_observations {

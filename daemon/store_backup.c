@@ -3,22 +3,31 @@
 #include "store_backup.h"
 #include "store_schema.h"
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
 #define PATIENCE_MS 10000 /* with who holds the database */
 
+#define IS_ONE_FILE(id) "NOT EXISTS (SELECT 1 FROM model_files WHERE model = " id ")"
+
 /* Where blobs are named, since which schema. What BLOB_NEEDED asks stands here, too. */
 static const struct {
-    int since;
+    int since, until;
     const char *sql;
 } names[] = {
-    {1, "SELECT id FROM files"},
-    {1, "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"},
-    {1, "SELECT report FROM jobs WHERE report IS NOT NULL"},
-    {2, "SELECT frozen FROM jobs WHERE frozen IS NOT NULL"},
-    {3, "SELECT blob FROM observations"},
+    {1, 5, "SELECT id FROM files"},
+    {1, 5, "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"},
+    /* The id of a model of several files is no blob's. */
+    {6, INT_MAX, "SELECT id FROM files WHERE kind != 0 OR " IS_ONE_FILE("files.id")},
+    {6, INT_MAX,
+     "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"
+     " AND " IS_ONE_FILE("result_model")},
+    {6, INT_MAX, "SELECT digest FROM model_files"},
+    {1, INT_MAX, "SELECT report FROM jobs WHERE report IS NOT NULL"},
+    {2, INT_MAX, "SELECT frozen FROM jobs WHERE frozen IS NOT NULL"},
+    {3, INT_MAX, "SELECT blob FROM observations"},
 };
 
 #define N_NAMES (sizeof names / sizeof *names)
@@ -90,9 +99,10 @@ static void
 make_question(int version, char *ret, size_t size)
 {
     size_t at = 0;
-    for (size_t i = 0; i < N_NAMES && names[i].since <= version; i++)
-        at += (size_t)snprintf(ret + at, size - at, "%s%s", i ? " UNION " : "",
-                               names[i].sql);
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (names[i].since <= version && version <= names[i].until)
+            at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? " UNION " : "",
+                                   names[i].sql);
 }
 
 bool
@@ -103,7 +113,7 @@ store_backup_each(const char *path,
     sqlite3 *db;
     sqlite3_stmt *stmt = NULL;
     int version, rc = SQLITE_ROW;
-    char sql[512] = "";
+    char sql[1024] = "";
     bool ok = open_at(path, &db, &version, p);
     if (ok)
         make_question(version, sql, sizeof sql);

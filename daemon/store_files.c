@@ -5,25 +5,38 @@
 
 /* --- files ---------------------------------------------------------------- */
 
+static bool
+use_file(struct store *store, enum store_kind kind, const char *id, int64_t now,
+         struct api_problem *p)
+{
+    bind_file(store, FILE_USE, kind, id);
+    sqlite3_bind_int64(store->statements[FILE_USE], 3, now);
+    return run(store, FILE_USE, p);
+}
+
+/* With the lock held. */
+static bool
+add_file(struct store *store, enum store_kind kind, const struct store_file *file,
+         bool *ret_new, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[FILE_ADD];
+    bind_file(store, FILE_ADD, kind, file->id);
+    sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
+    sqlite3_bind_int64(stmt, 4, file->created_at);
+    bind_text(stmt, 5, file->info);
+    if (!run(store, FILE_ADD, p))
+        return false;
+    *ret_new = sqlite3_changes(store->db) == 1;
+    return *ret_new || use_file(store, kind, file->id, file->created_at, p);
+}
+
 bool
 store_file_add(struct store *store, enum store_kind kind, const struct store_file *file,
                bool *ret_new, struct api_problem *p)
 {
     bool is_new = false;
     pthread_mutex_lock(&store->lock);
-    sqlite3_stmt *stmt = store->statements[FILE_ADD];
-    bind_file(store, FILE_ADD, kind, file->id);
-    sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
-    sqlite3_bind_int64(stmt, 4, file->created_at);
-    bind_text(stmt, 5, file->info);
-    bool ok = run(store, FILE_ADD, p);
-    if (ok)
-        is_new = sqlite3_changes(store->db) == 1;
-    if (ok && !is_new) {
-        bind_file(store, FILE_USE, kind, file->id);
-        sqlite3_bind_int64(store->statements[FILE_USE], 3, file->created_at);
-        ok = run(store, FILE_USE, p);
-    }
+    bool ok = add_file(store, kind, file, &is_new, p);
     pthread_mutex_unlock(&store->lock);
     if (ok)
         *ret_new = is_new;
@@ -95,6 +108,97 @@ store_file_fini(struct store_file *file)
 {
     free(file->info);
     file->info = NULL;
+}
+
+/* --- models of several files ---------------------------------------------- */
+
+bool
+store_add_model_files(struct store *store, const char *model,
+                      const struct store_model_files *files, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[MODEL_FILE_ADD];
+    bool ok = true;
+    for (size_t i = 0; ok && files && i < files->n; i++) {
+        bind_text(stmt, 1, model);
+        sqlite3_bind_int64(stmt, 2, (int64_t)i);
+        bind_text(stmt, 3, files->items[i].path);
+        bind_text(stmt, 4, files->items[i].digest);
+        sqlite3_bind_int64(stmt, 5, (int64_t)files->items[i].size);
+        ok = run(store, MODEL_FILE_ADD, p);
+    }
+    return ok;
+}
+
+bool
+store_model_add(struct store *store, const struct store_file *file,
+                const struct store_model_files *files, bool *ret_new,
+                struct api_problem *p)
+{
+    bool is_new = false;
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        ok = add_file(store, STORE_MODEL, file, &is_new, p) &&
+             store_add_model_files(store, file->id, files, p);
+        for (size_t i = 0; ok && i < files->n; i++)
+            ok = use_file(store, STORE_BLOB, files->items[i].digest, file->created_at,
+                          p);
+        ok = finish(store, ok, p);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret_new = is_new;
+    return ok;
+}
+
+/* Adds the row that the statement stands at. */
+static bool
+take_model_file(sqlite3_stmt *stmt, struct store_model_files *to, struct api_problem *p)
+{
+    struct store_model_file file = {.size = (uint64_t)sqlite3_column_int64(stmt, 2)};
+    bool ok = true;
+    struct store_model_file *grown =
+        realloc(to->items, (to->n + 1) * sizeof *to->items);
+    if (!grown)
+        return fail_memory(p);
+    to->items = grown;
+    column_chars(stmt, 1, file.digest, sizeof file.digest);
+    file.path = column_text(stmt, 0, &ok);
+    if (!ok || !file.path)
+        return fail_memory(p);
+    to->items[to->n++] = file;
+    return true;
+}
+
+bool
+store_model_files(struct store *store, const char *id, struct store_model_files *ret,
+                  struct api_problem *p)
+{
+    struct store_model_files files = {0};
+    bool ok = true;
+    int rc;
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[MODEL_FILES];
+    bind_text(stmt, 1, id);
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && ok)
+        ok = take_model_file(stmt, &files, p);
+    ok = ok && (rc == SQLITE_DONE || fail(store, p));
+    done(stmt);
+    pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret = files;
+    else
+        store_model_files_fini(&files);
+    return ok;
+}
+
+void
+store_model_files_fini(struct store_model_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        free(files->items[i].path);
+    free(files->items);
+    *files = (struct store_model_files){0};
 }
 
 /* --- what may go ---------------------------------------------------------- */

@@ -138,6 +138,11 @@ column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
     snprintf(ret, size, "%s", text ? text : "");
 }
 
+/* The rows of a model's files, as a part of a transaction; NULL: it has none. */
+bool store_add_model_files(struct store *store, const char *model,
+                           const struct store_model_files *files,
+                           struct api_problem *p);
+
 static inline void
 bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
 {

@@ -5,23 +5,33 @@ STATEMENT(COMMIT, "COMMIT")
 STATEMENT(ROLLBACK, "ROLLBACK")
 STATEMENT(FILE_ADD, "INSERT INTO files(kind, id, size, created_at, info)"
                     " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
-STATEMENT(FILE_GET, "SELECT id, size, created_at, info, kept_from, 0 FROM files"
+STATEMENT(FILE_GET,
+          "SELECT id, size, created_at,"
+          " coalesce(info, " MODEL_FILES_OF(
+              "id") "), kept_from, 0 FROM files"
                     " WHERE kind = ?1 AND id = ?2"
-                    " UNION ALL SELECT result_model, result_size, ended_at, NULL,"
-                    " kept_from, 1"
-                    " FROM jobs WHERE ?1 = 0 AND result_model = ?2 LIMIT 1")
+                    " UNION ALL SELECT result_model, result_size, ended_at,"
+                    " " MODEL_FILES_OF("result_model") ", kept_from, 1"
+                                                       " FROM jobs WHERE ?1 = 0 AND "
+                                                       "result_model = ?2 LIMIT 1")
+STATEMENT(MODEL_FILE_ADD, "INSERT INTO model_files(model, position, path, digest, size)"
+                          " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM model_files WHERE model = ?1"
+                       " ORDER BY position")
 /* It was there already: its time begins anew. */
 STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM clock))"
                     " WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
-                     " AND CASE ?1 WHEN 0 THEN model ELSE calibration END = ?2 LIMIT 1")
+                     " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
+                     " LIMIT 1")
 /* Where blobs are named; store_backup.c lists the same places. */
 STATEMENT(BLOB_NEEDED,
           "SELECT 1 FROM files WHERE id = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
           " OR frozen = ?1"
           " UNION ALL SELECT 1 FROM observations WHERE blob = ?1"
+          " UNION ALL SELECT 1 FROM model_files WHERE digest = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
 STATEMENT(OBSERVATIONS_USE,
@@ -119,10 +129,10 @@ STATEMENT(JOB_OLDEST,
           " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
           " WHERE live.state IN ('queued', 'running')"
           " AND live.model = jobs.result_model) ORDER BY kept_from, seq LIMIT 1")
-STATEMENT(FILE_OLDEST,
-          "SELECT id, kind FROM files"
-          " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
-          " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
-          " WHERE live.state IN ('queued', 'running')"
-          " AND CASE files.kind WHEN 0 THEN live.model ELSE live.calibration END"
-          " = files.id) ORDER BY kept_from, id LIMIT 1")
+STATEMENT(FILE_OLDEST, "SELECT id, kind FROM files"
+                       " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
+                       " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
+                       " WHERE live.state IN ('queued', 'running')"
+                       " AND CASE files.kind WHEN 0 THEN live.model"
+                       " WHEN 1 THEN live.calibration END"
+                       " = files.id) ORDER BY kept_from, id LIMIT 1")

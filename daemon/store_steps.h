@@ -77,3 +77,21 @@ STEP("CREATE TABLE clock(newest INTEGER NOT NULL);"
      "  WHERE kind = 1 AND id = NEW.calibration;"
      "  UPDATE jobs SET kept_from = (SELECT newest FROM clock)"
      "  WHERE seq = NEW.seq; END;")
+/*
+ * The files of a model of several, the model first. They go with the last that names the
+ * model, as stored or as what a job made.
+ */
+STEP("CREATE TABLE model_files("
+     "  model TEXT NOT NULL, position INTEGER NOT NULL, path TEXT NOT NULL,"
+     "  digest TEXT NOT NULL, size INTEGER NOT NULL,"
+     "  PRIMARY KEY(model, position)) WITHOUT ROWID;"
+     "CREATE INDEX model_files_digest ON model_files(digest);"
+     "CREATE TRIGGER file_gone AFTER DELETE ON files WHEN OLD.kind = 0 BEGIN"
+     "  DELETE FROM model_files WHERE model = OLD.id"
+     "  AND NOT EXISTS (SELECT 1 FROM jobs WHERE result_model = OLD.id); END;"
+     "CREATE TRIGGER job_gone AFTER DELETE ON jobs"
+     "  WHEN OLD.result_model IS NOT NULL BEGIN"
+     "  DELETE FROM model_files WHERE model = OLD.result_model"
+     "  AND NOT EXISTS (SELECT 1 FROM jobs WHERE result_model = OLD.result_model)"
+     "  AND NOT EXISTS (SELECT 1 FROM files WHERE kind = 0"
+     "  AND id = OLD.result_model); END;")

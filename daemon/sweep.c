@@ -17,7 +17,7 @@
 
 /* What a file is called in the log. */
 static const char *const kinds[] = {
-    [STORE_MODEL] = "model", [STORE_DATASET] = "dataset"};
+    [STORE_MODEL] = "model", [STORE_DATASET] = "dataset", [STORE_BLOB] = "blob"};
 
 /* Somebody else was faster, or has found a use for it meanwhile. */
 static bool

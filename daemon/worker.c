@@ -122,16 +122,98 @@ tell_progress(void *arg, const struct qdq_progress *p)
 
 /* --- requests ------------------------------------------------------------- */
 
+/* The model's other files as the engine takes them; they borrow from the request. */
+static void
+list_externals(const struct message *request,
+               struct qdq_external ret[MESSAGE_MAX_FILES])
+{
+    const char *name = request->names;
+    size_t own = message_own_fds(request);
+    for (size_t i = 0; i < request->n_files; i++) {
+        ret[i] = (struct qdq_external){name, request->fds[own + i]};
+        name += strlen(name) + 1;
+    }
+}
+
+static bool
+open_externals(const struct message *request, const struct qdq_external *files,
+               struct qdq_model **ret, struct api_problem *problem)
+{
+    struct qdq_error err = {0};
+    return qdq_model_open_files(request->fds[0], files, request->n_files, ret, &err) ==
+               QDQ_OK ||
+           api_problem_set_engine(problem, &err);
+}
+
+static bool
+open_model(const struct message *request, struct qdq_model **ret,
+           struct api_problem *problem)
+{
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    list_externals(request, files);
+    return open_externals(request, files, ret, problem);
+}
+
+/*
+ * A file without a name is the one that the model lacks, where both are the only ones;
+ * `locations` is to be freed once the file is not looked at any more.
+ */
+static bool
+name_nameless(const struct message *request, struct qdq_external *files,
+              struct qdq_locations **locations, struct api_problem *problem)
+{
+    struct qdq_error err = {0};
+    size_t nameless = 0;
+    for (size_t i = 0; i < request->n_files; i++)
+        nameless += !*files[i].path;
+    if (!nameless)
+        return true;
+    if (qdq_model_locations(request->fds[0], locations, &err) != QDQ_OK)
+        return api_problem_set_engine(problem, &err);
+    if (request->n_files > 1 || (*locations)->n > 1)
+        return api_problem_set(problem, API_EXTERNAL_AMBIGUOUS, QDQ_AT_NOTHING, NULL,
+                               "a file was sent without a name, and it is not the only "
+                               "one that was sent or that the model names");
+    if ((*locations)->n == 1)
+        files[0].path = (*locations)->names[0];
+    return true;
+}
+
+/* What each of the files is to the model. */
+static bool
+find_locations(const struct message *request, const struct qdq_external *files,
+               const struct qdq_model *model, const char *ret[MESSAGE_MAX_FILES],
+               struct api_problem *problem)
+{
+    for (size_t i = 0; i < request->n_files; i++) {
+        ret[i] = qdq_model_location(model, i);
+        if (!ret[i])
+            return api_problem_set(
+                problem, API_EXTERNAL_UNUSED, QDQ_AT_NOTHING, NULL,
+                "the model keeps no data in a file \"%.200s\", which "
+                "was sent with it",
+                files[i].path);
+    }
+    return true;
+}
+
 static void
 check_model(struct worker *w, const struct message *request)
 {
-    struct qdq_error err = {0};
+    struct api_problem problem = {0};
     struct qdq_model *model = NULL;
-    if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK)
-        answer_result(w, strdup(""));
+    struct qdq_locations *locations = NULL;
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    const char *found[MESSAGE_MAX_FILES];
+    list_externals(request, files);
+    if (name_nameless(request, files, &locations, &problem) &&
+        open_externals(request, files, &model, &problem) &&
+        find_locations(request, files, model, found, &problem))
+        answer_result(w, api_paths_encode(found, request->n_files));
     else
-        answer_error(w, &err);
+        answer_failed(w, &problem);
     qdq_model_free(&model);
+    qdq_locations_free(&locations);
 }
 
 static void
@@ -183,8 +265,9 @@ plan(struct worker *w, const struct message *request)
     struct qdq_plan *made = NULL;
     if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
         answer_failed(w, &problem);
-    else if (qdq_model_open(request->fds[0], &model, &err) == QDQ_OK &&
-             qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) == QDQ_OK &&
+    else if (!open_model(request, &model, &problem))
+        answer_failed(w, &problem);
+    else if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) == QDQ_OK &&
              qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model,
                            api_spec_get(spec), &made, &err) == QDQ_OK)
         answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
@@ -200,13 +283,13 @@ plan(struct worker *w, const struct message *request)
 static void
 info(struct worker *w, const struct message *request)
 {
-    struct qdq_error err = {0};
+    struct api_problem problem = {0};
     struct qdq_spec spec;
     struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *made = NULL;
     qdq_spec_init(&spec);
-    if (qdq_model_open(request->fds[0], &model, &err) != QDQ_OK) {
-        answer_error(w, &err);
+    if (!open_model(request, &model, &problem)) {
+        answer_failed(w, &problem);
         return;
     }
     bool planned =
@@ -259,9 +342,13 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
 {
     const struct message_quantize *ids = &request->body.quantize;
     struct qdq_error err = {0};
-    bool data = request->n_fds > MESSAGE_FD_DATASET;
+    bool data = message_own_fds(request) > MESSAGE_FD_DATASET;
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    list_externals(request, files);
     struct qdq_work work = {
         .model = request->fds[MESSAGE_FD_MODEL],
+        .external = files,
+        .n_external = request->n_files,
         .model_id = ids->model_id,
         .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
         .dataset_id = data ? ids->dataset_id : NULL,
@@ -269,7 +356,8 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .freeze = freeze,
         .freeze_arg = frozen,
         .output = request->fds[MESSAGE_FD_OUTPUT],
-        .output_data = -1,
+        .output_data = request->fds[MESSAGE_FD_DATA],
+        .output_data_name = MESSAGE_DATA_NAME,
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
         .progress = tell_progress,
         .progress_arg = w,

@@ -6,6 +6,7 @@ Generated ids name nothing, so in most cases a real one stands in their place: t
 there is something behind the path, and members other than the id are looked at.
 """
 
+import hashlib
 import io
 import json
 import os
@@ -27,7 +28,7 @@ import contract
 import nets
 
 STORED = json.loads(os.environ["QDQD_SCHEMATHESIS"])
-FILES = {"models": nets.block_net(), "datasets": nets.samples()}
+FILES = {"models": nets.block_net(), "datasets": nets.samples(), "blobs": b"some bytes"}
 JOB = {"model": STORED["models"][0], "calibration": STORED["datasets"][0]}
 METHODS = ("minmax", "moving_average", "entropy", "mse", "output_mse")
 FORM = "multipart/form-data"
@@ -67,16 +68,19 @@ def other_samples():
     return file.getvalue()
 
 
-KEPT = STORED["models"] + STORED["datasets"] + STORED["jobs"]
+KEPT = STORED["models"] + STORED["datasets"] + STORED["blobs"] + STORED["jobs"]
 # Uploads and deletions are of these, so that what is stored stays.
-SPARE = {"models": other_model(), "datasets": other_samples()}
+SPARE = {"models": other_model(), "datasets": other_samples(), "blobs": b"spare bytes"}
 # What stands for a file until it is sent: the checks take bytes for no string.
 SENT = {"file:models": FILES["models"], "file:datasets": FILES["datasets"],
-        "spare:models": SPARE["models"], "spare:datasets": SPARE["datasets"]}
+        "spare:models": SPARE["models"], "spare:datasets": SPARE["datasets"],
+        "spare:blobs": SPARE["blobs"]}
 
 
 def spare(kind, fresh=False):
     """An id that may be deleted. Of a job: one that has ended, or a fresh one."""
+    if kind == "blobs":
+        return blob(SPARE[kind])
     what = {"data": SPARE[kind]} if kind != "jobs" else {
         "json": dict(JOB, fresh=fresh), "params": {"wait": 0 if fresh else 5}}
     while True:
@@ -87,9 +91,19 @@ def spare(kind, fresh=False):
         time.sleep(0.1)
 
 
+def blob(data, stored=True):
+    """The id of bytes, which are stored."""
+    name = "sha256:" + hashlib.sha256(data).hexdigest()
+    if stored:
+        requests.put(f"{STORED['url']}/v1/blobs/{name}", data=data, timeout=30)
+    return name
+
+
 def real_id(case):
     """In the place of the generated one."""
     kind = case.path.split("/")[2]
+    if case.method == "PUT":
+        return blob(SPARE[kind], stored=False)
     if case.method == "DELETE":
         return spare(kind)
     if case.path.endswith(("/cancel", "/events")) and often(case):
@@ -129,6 +143,14 @@ def fill_upload(case):
         case.headers.pop("Repr-Digest", None)
 
 
+def fill_listed(case):
+    """Of the files the model alone is one."""
+    files = case.body.get("files") if isinstance(case.body, dict) else None
+    for file in files[:1] if isinstance(files, list) else []:
+        if isinstance(file, dict) and is_id(file.get("digest")):
+            file["digest"] = STORED["models"][0]
+
+
 def fill_job(case):
     """Stored ids, or in a form real files, in the place of generated ones."""
     form = case.media_type == FORM
@@ -144,7 +166,9 @@ def fill_job(case):
 
 
 def fill_body(case):
-    if case.path in ("/v1/models", "/v1/datasets"):
+    if case.media_type == "application/json" and case.path == "/v1/models":
+        fill_listed(case)
+    elif case.path in ("/v1/models", "/v1/datasets", "/v1/blobs/{id}"):
         fill_upload(case)
     elif isinstance(case.body, dict):
         fill_job(case)

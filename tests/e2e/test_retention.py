@@ -75,8 +75,8 @@ def test_a_job_goes_with_all_that_it_left(service):
     for part in ("model", "report", "spec"):
         problem(one.get(f"/v1/jobs/{job}/{part}"), 404, "not_found")
     assert one.get("/v1/jobs").json()["jobs"] == []
-    left = set(one.stored_files()) - set(kept)
-    assert len(left) <= 1  # what was observed of the model stays with it
+    # What was observed of the model stays with it.
+    eventually(lambda: len(set(one.stored_files()) - set(kept)) <= 1)
     assert is_there(one, f"/v1/models/{before[0]}")
     one.submit(model=before[0], calibration=before[1], spec=SHORT)
 

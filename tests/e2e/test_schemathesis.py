@@ -8,6 +8,7 @@ The same requests in every run. A long run by hand, with other requests every ti
         tests/e2e/test_schemathesis.py
 """
 
+import hashlib
 import json
 import os
 import subprocess
@@ -62,7 +63,10 @@ def stored(daemon):
     failed = daemon.submit(model=model)
     for job in (missed, failed):
         assert daemon.ended(job)["state"] == "failed"
-    return {"url": daemon.url, "models": [model], "datasets": [data],
+    data_of_blob = b"some bytes"
+    blob = "sha256:" + hashlib.sha256(data_of_blob).hexdigest()
+    assert daemon.request("PUT", f"/v1/blobs/{blob}", data=data_of_blob).ok
+    return {"url": daemon.url, "models": [model], "datasets": [data], "blobs": [blob],
             "jobs": [done, missed, failed]}
 
 

@@ -221,7 +221,8 @@ START_TEST(test_result)
                           .summary = "{\"layers\":3}"};
     char *text = api_job_encode(&job);
     ck_assert_ptr_nonnull(strstr(text, "\"result\":{\"model\":\"sha256:cc\",\"size\":"
-                                       "5000000000,\"summary\":{\"layers\":3}}"));
+                                       "5000000000,\"files\":null,"
+                                       "\"summary\":{\"layers\":3}}"));
     free(text);
     api_problem_set(&refused, API_ACCURACY, QDQ_AT_POINTER, "/accept/min_cosine",
                     "off");
@@ -255,7 +256,7 @@ encode_dataset(void)
 static char *
 encode_model(void)
 {
-    return api_model_encode("sha256:aa", 77, 1700000000000, 0);
+    return api_model_encode("sha256:aa", 77, 1700000000000, 0, NULL);
 }
 
 static char *

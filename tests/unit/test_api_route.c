@@ -10,7 +10,11 @@ static const struct {
     const char *id;
     enum api_body body;
 } found[] = {
-    {"POST", "/v1/models", API_ROUTE_MODELS_POST, "", API_BODY_FILE},
+    {"PUT", "/v1/blobs/sha256:ab", API_ROUTE_BLOB_PUT, "sha256:ab", API_BODY_BLOB},
+    {"HEAD", "/v1/blobs/sha256:ab", API_ROUTE_BLOB_GET, "sha256:ab", API_BODY_NONE},
+    {"DELETE", "/v1/blobs/x", API_ROUTE_BLOB_DELETE, "x", API_BODY_NONE},
+    {"POST", "/v1/models", API_ROUTE_MODELS_POST, "", API_BODY_MODEL},
+    {"POST", "/v1/datasets", API_ROUTE_DATASETS_POST, "", API_BODY_FILE},
     {"GET", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
     {"HEAD", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
     {"GET", "/v1/models/x/info", API_ROUTE_MODEL_INFO, "x", API_BODY_NONE},

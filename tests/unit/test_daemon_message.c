@@ -27,17 +27,17 @@ tear_down(void)
 START_TEST(request_with_files)
 {
     char text[] = "{\"mode\":\"full\"}", read_back[4] = "";
-    FILE *files[MESSAGE_MAX_FDS];
+    FILE *files[MESSAGE_FD_DATASET + 1];
     struct message sent = {.type = MESSAGE_QUANTIZE,
                            .text = text,
                            .text_len = strlen(text),
                            .n_fds = (size_t)(MESSAGE_FD_DATASET + _i)},
                    got;
     snprintf(sent.body.quantize.model_id, DIGEST_SIZE, "sha256:m");
-    for (size_t i = 0; i < MESSAGE_MAX_FDS; i++) {
+    for (size_t i = 0; i <= MESSAGE_FD_DATASET; i++) {
         files[i] = tmpfile();
         sent.fds[i] = fileno(files[i]);
-        ck_assert_int_eq(pwrite(sent.fds[i], "012345" + i, 1, 0), 1);
+        ck_assert_int_eq(pwrite(sent.fds[i], "0123456" + i, 1, 0), 1);
     }
     ck_assert(message_send(ends[0], &sent));
     ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
@@ -53,8 +53,53 @@ START_TEST(request_with_files)
     int fd = got.fds[0];
     message_fini(&got);
     ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
-    for (size_t i = 0; i < MESSAGE_MAX_FDS; i++)
+    for (size_t i = 0; i <= MESSAGE_FD_DATASET; i++)
         fclose(files[i]);
+}
+END_TEST
+
+/* As many files as a model may have, each with its path. */
+START_TEST(model_of_several_files)
+{
+    char names[MESSAGE_MAX_FILES * 5], text[] = "spec";
+    FILE *file = tmpfile();
+    struct message sent = {.type = MESSAGE_PLAN, .text = text, .text_len = 4}, got;
+    sent.names = names;
+    sent.n_files = MESSAGE_MAX_FILES;
+    sent.n_fds = 1 + MESSAGE_MAX_FILES;
+    for (size_t i = 0; i < sent.n_fds; i++)
+        sent.fds[i] = fileno(file);
+    for (size_t i = 0; i < MESSAGE_MAX_FILES; i++)
+        sent.names_len += (size_t)snprintf(names + sent.names_len, 5, "w%zu", i) + 1;
+    ck_assert(message_send(ends[0], &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert_uint_eq(got.n_files, MESSAGE_MAX_FILES);
+    ck_assert_uint_eq(message_own_fds(&got), 1);
+    ck_assert_uint_eq(got.names_len, sent.names_len);
+    ck_assert_mem_eq(got.names, names, sent.names_len);
+    ck_assert_str_eq(got.text, "spec");
+    message_fini(&got);
+    fclose(file);
+}
+END_TEST
+
+static const struct {
+    const char *names;
+    size_t len;
+} bad_names[] = {{"a\0b\0c\0", 6}, {"a\0", 2}, {"a\0b", 3}, {"ab", 2}};
+
+START_TEST(names_that_do_not_fit)
+{
+    char names[8];
+    memcpy(names, bad_names[_i].names, bad_names[_i].len);
+    struct message sent = {.type = MESSAGE_INFO,
+                           .names = names,
+                           .names_len = bad_names[_i].len,
+                           .n_files = 2,
+                           .n_fds = 3};
+    struct message got;
+    ck_assert(message_send(ends[0], &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_BROKEN);
 }
 END_TEST
 
@@ -154,27 +199,38 @@ END_TEST
 /* A header as message.c lays it out, and what follows of a body. */
 static const struct {
     const char *what;
-    uint32_t header[4]; /* magic, type, length of the text, number of descriptors */
-    size_t body;        /* zero bytes behind it; then the end of file */
+    /* magic, type, length of the text, number of descriptors, of the model's other files,
+       length of their names */
+    uint32_t header[6];
+    size_t body; /* zero bytes behind it; then the end of file */
     enum message_got wanted;
 } raw[] = {
-    {"wrong magic", {MAGIC + 1, MESSAGE_RUNTIME, 0, 0}, 0, MESSAGE_BROKEN},
-    {"unknown type", {MAGIC, MESSAGE_N_TYPES, 0, 0}, 0, MESSAGE_BROKEN},
-    {"negative type", {MAGIC, UINT32_MAX, 0, 0}, 0, MESSAGE_BROKEN},
-    {"text where none may be", {MAGIC, MESSAGE_RUNTIME, 1, 0}, 1, MESSAGE_BROKEN},
-    {"text too long", {MAGIC, MESSAGE_RESULT, UINT32_MAX, 0}, 9, MESSAGE_BROKEN},
-    {"descriptor missing", {MAGIC, MESSAGE_INFO, 0, 1}, 0, MESSAGE_BROKEN},
-    {"descriptor not named", {MAGIC, MESSAGE_INFO, 0, 0}, 0, MESSAGE_BROKEN},
-    {"body cut", {MAGIC, MESSAGE_PROGRESS, 0, 0}, 3, MESSAGE_EOF},
-    {"text cut", {MAGIC, MESSAGE_RESULT, 10, 0}, 9, MESSAGE_EOF},
-    {"good", {MAGIC, MESSAGE_RESULT, 10, 0}, 10, MESSAGE_GOT},
+    {"wrong magic", {MAGIC + 1, MESSAGE_RUNTIME, 0, 0, 0, 0}, 0, MESSAGE_BROKEN},
+    {"unknown type", {MAGIC, MESSAGE_N_TYPES, 0, 0, 0, 0}, 0, MESSAGE_BROKEN},
+    {"negative type", {MAGIC, UINT32_MAX, 0, 0, 0, 0}, 0, MESSAGE_BROKEN},
+    {"text where none may be", {MAGIC, MESSAGE_RUNTIME, 1, 0, 0, 0}, 1, MESSAGE_BROKEN},
+    {"text too long", {MAGIC, MESSAGE_RESULT, UINT32_MAX, 0, 0, 0}, 9, MESSAGE_BROKEN},
+    {"descriptor missing", {MAGIC, MESSAGE_INFO, 0, 1, 0, 0}, 0, MESSAGE_BROKEN},
+    {"descriptor not named", {MAGIC, MESSAGE_INFO, 0, 0, 0, 0}, 0, MESSAGE_BROKEN},
+    {"body cut", {MAGIC, MESSAGE_PROGRESS, 0, 0, 0, 0}, 3, MESSAGE_EOF},
+    {"text cut", {MAGIC, MESSAGE_RESULT, 10, 0, 0, 0}, 9, MESSAGE_EOF},
+    {"more files than descriptors",
+     {MAGIC, MESSAGE_INFO, 0, 1, 2, 4},
+     4,
+     MESSAGE_BROKEN},
+    {"files where none may be",
+     {MAGIC, MESSAGE_RUNTIME, 0, 1, 1, 2},
+     2,
+     MESSAGE_BROKEN},
+    {"names without files", {MAGIC, MESSAGE_RUNTIME, 0, 0, 0, 2}, 2, MESSAGE_BROKEN},
+    {"good", {MAGIC, MESSAGE_RESULT, 10, 0, 0, 0}, 10, MESSAGE_GOT},
 };
 
 START_TEST(raw_bytes)
 {
     struct message got = {0};
     char zeros[64] = {0};
-    ck_assert_int_eq(write(ends[0], raw[_i].header, sizeof raw[_i].header), 16);
+    ck_assert_int_eq(write(ends[0], raw[_i].header, sizeof raw[_i].header), 24);
     ck_assert_int_eq(write(ends[0], zeros, raw[_i].body), (ssize_t)raw[_i].body);
     shutdown(ends[0], SHUT_WR);
     ck_assert_msg(message_receive(ends[1], 1000, &got) == raw[_i].wanted, "%s",
@@ -221,13 +277,16 @@ suite(void)
     TCase *t = tcase_create("message");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, request_with_files, 0, 2);
+    tcase_add_test(t, model_of_several_files);
+    tcase_add_loop_test(t, names_that_do_not_fit, 0,
+                        (int)(sizeof bad_names / sizeof *bad_names));
     tcase_add_test(t, long_answer);
     tcase_add_test(t, row_of_answers);
     tcase_add_test(t, rejected);
     tcase_add_test(t, nobody_there);
     tcase_add_test(t, not_sent);
     tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
-    tcase_add_loop_test(t, header_cut, 0, 16);
+    tcase_add_loop_test(t, header_cut, 0, 24);
     tcase_add_loop_test(t, bad_body, 0, N_BAD_BODIES);
     suite_add_tcase(s, t);
     return s;

@@ -40,6 +40,7 @@ struct api_job {
     const char *labels;              /* JSON object */
     const char *result_model; /* "sha256:…" of the quantized model; of a job that
                                         did not succeed nothing is said of it here */
+    const char *result_files; /* JSON, where it is several files */
     uint64_t result_size;
     const char *summary;             /* JSON */
     const struct api_problem *error; /* NULL unless failed or cancelled */
@@ -79,10 +80,14 @@ void api_job_request_fini(struct api_job_request *request);
 /* Checks the text of the form part `labels`: an object of strings. */
 bool api_labels_check(const char *text, struct api_problem *problem);
 
-/* {"id","size","created_at","expires_at","files"}; for a dataset `info` is the JSON text of
-   api_dataset_info_encode(), whose members are added. */
+/* {"id","size","created_at","expires_at","files"}; `files`: their JSON where there are
+   several, else NULL. For a dataset `info` is the JSON text of api_dataset_info_encode(),
+   whose members are added. */
 char *api_model_encode(const char *id, uint64_t size, int64_t created_at,
-                       int64_t expires_at);
+                       int64_t expires_at, const char *files);
+/* Without "files". */
+char *api_blob_encode(const char *id, uint64_t size, int64_t created_at,
+                      int64_t expires_at);
 char *api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
                          int64_t expires_at, const char *info);
 

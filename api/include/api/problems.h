@@ -57,6 +57,8 @@ PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
         "the route does not take this content type")
 PROBLEM(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", 416, false,
         "the range has none of the bytes that are there")
+PROBLEM(EXTERNAL_UNUSED, "external_unused", 422, false,
+        "a file was sent with the model that the model does not name")
 PROBLEM(IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, false,
         "something else was asked with this Idempotency-Key before")
 PROBLEM(QUEUE_FULL, "queue_full", 429, true, "the queue is full")

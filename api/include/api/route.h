@@ -5,7 +5,13 @@
 
 #include "api/problem.h"
 
-enum api_body { API_BODY_NONE, API_BODY_FILE, API_BODY_JOB };
+enum api_body {
+    API_BODY_NONE,
+    API_BODY_FILE,
+    API_BODY_MODEL,
+    API_BODY_BLOB,
+    API_BODY_JOB
+};
 
 enum api_route {
 #define ROUTE(name, method, pattern, body) API_ROUTE_##name,

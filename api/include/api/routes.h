@@ -4,10 +4,16 @@
  *
  * {id} matches one non-empty path segment. BODY says what the route takes:
  *   NONE  no body
- *   FILE  one file: the raw body, or the part `model` or `calibration` of a form
+ *   FILE  one file: the raw body, or the part `calibration` of a form
+ *   MODEL the raw body; the parts `model` and `external` of a form; or, as JSON, the
+ *         digests of stored files
+ *   BLOB  one file: the raw body, whatever it is called; {id} is its digest
  *   JOB   a job: JSON, or a multipart form of parts
  */
-ROUTE(MODELS_POST, "POST", "/v1/models", FILE)
+ROUTE(BLOB_PUT, "PUT", "/v1/blobs/{id}", BLOB)
+ROUTE(BLOB_GET, "GET", "/v1/blobs/{id}", NONE)
+ROUTE(BLOB_DELETE, "DELETE", "/v1/blobs/{id}", NONE)
+ROUTE(MODELS_POST, "POST", "/v1/models", MODEL)
 ROUTE(MODEL_GET, "GET", "/v1/models/{id}", NONE)
 ROUTE(MODEL_INFO, "GET", "/v1/models/{id}/info", NONE)
 ROUTE(MODEL_DELETE, "DELETE", "/v1/models/{id}", NONE)
