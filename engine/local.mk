@@ -125,6 +125,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
 	engine/run/fake.c engine/run/fake.h \
+	engine/run/lift.c engine/run/lift.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \

@@ -6,6 +6,7 @@
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
 #include "run/fake.h"
+#include "run/lift.h"
 #include "run/observe.h"
 
 #include <dlfcn.h>
@@ -235,13 +236,28 @@ take_output_names(struct qdqi_session *s, struct qdq_error *err)
 }
 
 static enum qdq_code
+to_memory(const struct qdqi_runnable *model, struct qdqi_bytes *ret,
+          struct qdq_error *err)
+{
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_runnable lifted = *model;
+    if (!arena)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_lift_weights(model, arena, &lifted.proto, err);
+    if (!code)
+        code = qdqi_model_to_memory(&lifted, ret, err);
+    qdqi_arena_free(&arena);
+    return code;
+}
+
+static enum qdq_code
 create(struct qdqi_session *s, const struct qdqi_runnable *model,
        const struct qdqi_session_options *options, struct qdq_error *err)
 {
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
     OrtSessionOptions *o = NULL;
-    enum qdq_code code = qdqi_model_to_memory(model, &bytes, err);
+    enum qdq_code code = to_memory(model, &bytes, err);
     if (code)
         return code;
     if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||

@@ -247,6 +247,42 @@ def test_shared_and_overlapping(tmp_path, samples):
     outputs(path, samples)
 
 
+def test_large_weights_in_every_place(tmp_path):
+    """What calibration saw behind a Constant and a branch is what onnxruntime computes."""
+    def branch(name, seed):
+        node = helper.make_node("MatMul", ["hidden", f"{name}.w"], [f"{name}.y"], name)
+        return helper.make_graph([node], name, [], [value(f"{name}.y", "n", 512)],
+                                 [tensor(f"{name}.w", 512, 512, seed=seed)])
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=tensor("held", 512, 512)),
+        helper.make_node("MatMul", ["x", "c"], ["hidden"], "first"),
+        helper.make_node("If", ["yes"], ["z"], "if", then_branch=branch("then", 1),
+                         else_branch=branch("else", 2)),
+        helper.make_node("MatMul", ["z", "w"], ["y"], "last"),
+    ]
+    model = helper.make_model(
+        helper.make_graph(nodes, "net", [value("x", "n", 512)],
+                          [value("y", "n", 4), value("z", "n", 512)],
+                          [tensor("w", 512, 4), numpy_helper.from_array(np.array(True),
+                                                                        "yes")]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    # onnxruntime itself does not find a condition that is external.
+    path = externalize(tmp_path / "model", lambda name: None if name == "yes" else "w.bin",
+                       gap=1, model=model)
+    data = np.random.default_rng(3).normal(0, 1, (8, 512)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=data)
+    out, report = quantize(path, tmp_path / "data.npz", tmp_path,
+                           calibration={"method": "minmax"},
+                           output={"external_data": "always"})
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    _, z = session.run(None, {"x": data})
+    (row,) = [row for row in report["tensors"] if row["name"] == "z"]
+    np.testing.assert_allclose([row["min"], row["max"]], [z.min(), z.max()], rtol=1e-4)
+    assert report["evaluation"]["layers"]
+    onnx.checker.check_model(out, full_check=True)
+    onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+
+
 # --- what is refused ----------------------------------------------------------------------
 
 def entry(**places):

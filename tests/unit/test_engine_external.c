@@ -4,6 +4,7 @@
 
 #include "builder.h"
 #include "failing.h"
+#include "run/lift.h"
 
 enum { WEIGHT = 4 * 3 * 3 * 3, BYTES = WEIGHT * 4, FILE_BYTES = 8192 };
 
@@ -392,6 +393,51 @@ START_TEST(every_place_is_resolved)
 }
 END_TEST
 
+/* A branch that reads its own weight of 1 MiB; so does a Constant. */
+START_TEST(large_weights_are_never_inline_when_run)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    enum { N = 1 << 18 };
+    builder_two_convs(&b, 13);
+    builder_node(&b, "Relu", "", "held", "u");
+    Onnx__TensorProto *inner = builder_weight(&b, "inner", 1, (const int64_t[]){N});
+    Onnx__TensorProto *held = builder_weight(&b, "", 1, (const int64_t[]){N});
+    b.graph.n_initializer -= 2;
+    builder_tensor(&b, builder_node(&b, "Constant", "", "", "held"), "value", held);
+    Onnx__GraphProto body;
+    Onnx__ValueInfoProto *output = builder_value(&b, "v", QDQI_FLOAT32);
+    Onnx__NodeProto *node = builder_node(&b, "Relu", "", "inner", "v");
+    b.graph.n_node--;
+    onnx__graph_proto__init(&body);
+    body.initializer = &inner;
+    body.n_initializer = 1;
+    body.node = &node;
+    body.n_node = 1;
+    body.output = &output;
+    body.n_output = 1;
+    builder_weight(&b, "c", 1, (const int64_t[]){1});
+    builder_attribute(&b, builder_node(&b, "If", "if", "c", "z"), "then_branch")->g =
+        &body;
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
+    const struct qdqi_runnable model = {m->proto, m->bulks, m->files, m->n_files};
+    struct qdqi_runnable lifted = model;
+    struct qdqi_arena *arena = qdqi_arena_new();
+    struct qdqi_bytes bytes = {0};
+    ck_assert_int_eq(qdqi_lift_weights(&model, arena, &lifted.proto, &err), QDQ_OK);
+    ck_assert_uint_eq(lifted.proto->graph->n_initializer,
+                      m->proto->graph->n_initializer + 2);
+    ck_assert_uint_eq(lifted.proto->graph->n_node, m->proto->graph->n_node - 1);
+    ck_assert_int_eq(qdqi_model_to_memory(&lifted, &bytes, &err), QDQ_OK);
+    ck_assert_uint_lt(bytes.size, 4096);
+    free(bytes.data);
+    qdqi_arena_free(&arena);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
 START_TEST(every_allocation_may_fail)
 {
     struct builder b;
@@ -437,6 +483,7 @@ suite(void)
     tcase_add_test(t, the_same_bytes_are_one_bulk);
     tcase_add_test(t, a_file_read_too_often_is_refused);
     tcase_add_test(t, every_place_is_resolved);
+    tcase_add_test(t, large_weights_are_never_inline_when_run);
     tcase_add_test(t, every_allocation_may_fail);
     suite_add_tcase(s, t);
     return s;
