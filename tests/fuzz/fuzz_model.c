@@ -20,6 +20,7 @@
 
 #include "qdq.h"
 #include "rewrite/twin.h"
+#include "run/lift.h"
 
 /* Files that a model may name. */
 enum { N_FILES = 2 };
@@ -51,20 +52,26 @@ static void
 expect_twin(const struct qdq_work *work, const struct qdq_model *result)
 {
     struct qdqi_arena *arena = qdqi_arena_new();
-    struct qdq_model *model = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
     struct qdqi_bytes bytes = {0};
     struct qdqi_twin twin;
     struct qdq_error err = {0};
     enum qdq_code code = qdq_model_open_files(work->model, work->external,
                                               work->n_external, &model, &err);
     assert(code == QDQ_OK && arena);
+    code = qdq_model_prepare(model, work->spec, &prepared, &err);
+    assert(code == QDQ_OK);
+    const struct qdq_model *f = prepared ? prepared : model;
     const char *const tensors[] = {
-        model->proto->graph->n_input ? model->proto->graph->input[0]->name : ""};
-    code = qdqi_twin(model, result, tensors, 1, arena, &twin, &err);
+        f->proto->graph->n_input ? f->proto->graph->input[0]->name : ""};
+    code = qdqi_twin(f, result, tensors, 1, arena, &twin, &err);
+    assert(code == QDQ_OK);
+    code = qdqi_lift_weights(&twin.model, arena, &twin.model.proto, &err);
     assert(code == QDQ_OK);
     code = qdqi_model_to_memory(&twin.model, &bytes, &err);
     assert(code == QDQ_OK);
     free(bytes.data);
+    qdq_model_free(&prepared);
     qdq_model_free(&model);
     qdqi_arena_free(&arena);
 }
