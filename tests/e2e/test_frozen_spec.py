@@ -36,6 +36,7 @@ SPECS = {
     "entropy": {"calibration": {"method": "entropy", "batch": 2}},
     "case": {"cases": ["residual"], "layer_support": [
         {"class": "GlobalMaxPool", "kind": "non_weighted"}]},
+    "rules": {"rules": {"T11": True, "T14": True, "T26": False}},
     "some given": {"calibration": {"ranges": {"x": [-0.1, 0.3]}, "max_samples": 3}},
     "none found": {"mode": "partial", "layers": [{"name": "stem/conv"}],
                    "calibration": {"ranges": {"x": [-1, 1], "stem/relu": [0, 1]}}},

@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_plan \
 	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
+	tests/unit/test_engine_rules \
 	tests/unit/test_engine_sandbox \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton \

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rules` of a spec by way of the service; what each does: tests/golden/rules_*."""
+
+import json
+
+import pytest
+
+import nets
+from service import problem
+
+CONVS = ("stem/conv", "block/conv1", "block/conv2")
+
+
+@pytest.fixture
+def net(daemon):
+    return daemon.upload("models", nets.block_net())
+
+
+def reasons(document):
+    return {row["name"]: row["reason"] for row in document["layers"]}
+
+
+def plan(daemon, net, **spec):
+    answer = daemon.post("/v1/plan", json={"model": net, "spec": spec})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_plan_cites_rules(daemon, net):
+    document = plan(daemon, net)
+    rules = {row["name"]: row["rules"] for row in document["layers"]}
+    assert rules["stem/conv"] == ["T2", "T3", "T5", "T8"]
+    assert rules["stem/relu"] == ["T10"]
+    small = [w for w in document["warnings"] if w["rule"] == "T22"]
+    assert [(w["code"], w["node"]) for w in small] == [("small_channels", "stem/conv")]
+    assert all(name in small[0]["detail"] for name in CONVS)
+
+
+def test_a_switched_rule_is_another_job(daemon, net):
+    """The report tells the rule's decision and what it was asked for; an answer without
+    the rule is not taken for one with it."""
+    data = daemon.upload("datasets", nets.samples())
+    members = {"model": net, "calibration": data}
+    plain = daemon.submit(**members, spec={"evaluate": False})
+    first = daemon.succeeded(plain)
+    job = daemon.submit(**members, spec={"evaluate": False, "rules": {"T22": True}})
+    document = daemon.succeeded(job)
+    assert document["cached_from"] is None
+    assert document["result"]["model"] != first["result"]["model"]
+    report = daemon.report(job)
+    assert {name: reasons(report)[name] for name in CONVS} == {
+        name: "rule:T22" for name in CONVS}
+    assert not [w for w in report["warnings"] if w["rule"] == "T22"]
+    assert [w["code"] for w in daemon.report(plain)["warnings"] if w["rule"] == "T22"]
+    frozen = json.loads(daemon.get(f"/v1/jobs/{job}/spec").content)
+    for spec in (report["spec"], frozen):
+        assert spec["rules"]["T22"] is True and spec["rules"]["T23"] is False
+
+
+def test_every_rule_at_once(daemon, net):
+    job = daemon.submit(model=net, calibration=daemon.upload("datasets", nets.samples()),
+                        spec={"evaluate": False})
+    daemon.succeeded(job)
+    switched = daemon.report(job)["spec"]["rules"]
+    assert len(switched) >= 10
+    document = plan(daemon, net, rules={rule: not on for rule, on in switched.items()})
+    assert reasons(document)["stem/conv"] == "rule:T22"
+    assert reasons(document)["head/fc"] == "rule:T23"
+
+
+@pytest.mark.parametrize("rules, pointer, code", [
+    ({"T999": True}, "/rules/T999", "invalid_spec"),
+    ({"t22": True}, "/rules/t22", "invalid_spec"),
+    ({"T22": "on"}, "/rules/T22", "invalid_spec"),
+    ({"T8": False}, "/rules/T8", "unsupported"),
+])
+def test_refused(daemon, net, rules, pointer, code):
+    answer = daemon.post("/v1/plan", json={"model": net, "spec": {"rules": rules}})
+    document = problem(answer, 422, code)
+    assert document["errors"][0]["pointer"].endswith(pointer)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The targets' rules and lints as tables, and what one warning says of many layers. What
+   each rule does to a model stands in tests/golden/rules_*. */
+#include "config.h"
+
+#include "builder.h"
+#include "plan/rules.h"
+#include "qdq/plan.h"
+
+START_TEST(ids_are_unique_and_what_holds_always_is_on)
+{
+    uint64_t on = 0;
+    size_t n = 0;
+    for (; qdq_rule(n); n++) {
+        const struct qdq_rule *rule = qdq_rule(n);
+        ck_assert_msg(rule->is_on || !rule->is_fixed, "%s", rule->id);
+        ck_assert_str_ne(rule->text, "");
+        on |= rule->is_on ? (uint64_t)1 << n : 0;
+        for (size_t k = 0; k < n; k++)
+            ck_assert_str_ne(rule->id, qdq_rule(k)->id);
+    }
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    ck_assert_uint_eq(n, QDQI_N_RULES);
+    ck_assert_uint_eq(spec.rules, on);
+    ck_assert_ptr_null(qdq_rule(SIZE_MAX));
+}
+END_TEST
+
+START_TEST(lints_have_a_rule)
+{
+    struct qdq_lint lint, other;
+    size_t n = 0;
+    for (; qdq_lint(n, &lint); n++) {
+        ck_assert_ptr_nonnull(lint.rule);
+        ck_assert_str_ne(lint.text, "");
+        for (size_t k = 0; k < n; k++) {
+            ck_assert(qdq_lint(k, &other));
+            ck_assert_str_ne(lint.code, other.code);
+        }
+    }
+    ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
+static struct builder b;
+static struct qdq_model *m;
+static struct qdq_plan *plan;
+static struct qdq_error err;
+
+static void
+set_up(void)
+{
+    b = (struct builder){0};
+    err = (struct qdq_error){0};
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_weight(&b, "w", 2, (const int64_t[]){4, 4});
+}
+
+static void
+tear_down(void)
+{
+    qdq_plan_free(&plan);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+
+/* The only warning of a plan by default. */
+static const struct qdq_warning *
+only_warning(void)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
+    ck_assert_msg(qdq_plan_make(NULL, m, &spec, &plan, &err) == QDQ_OK, "%s", err.text);
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    ck_assert_uint_eq(view->n_warnings, 1);
+    ck_assert_str_eq(view->warnings[0].code, "small_matmul");
+    ck_assert_str_eq(view->warnings[0].rule, "T23");
+    return &view->warnings[0];
+}
+
+START_TEST(one_warning_counts_layers_and_names_three)
+{
+    static const char *const said[] = {"",
+                                       "1 layer (g0): ",
+                                       "2 layers (g0, g1): ",
+                                       "3 layers (g0, g1, g2): ",
+                                       "4 layers (g0, g1, g2, ...): ",
+                                       "5 layers (g0, g1, g2, ...): "};
+    for (int i = 0; i < _i; i++)
+        builder_node(&b, "MatMul", qdqi_arena_printf(b.arena, "g%d", i), "x,w",
+                     qdqi_arena_printf(b.arena, "y%d", i));
+    const struct qdq_warning *w = only_warning();
+    ck_assert_str_eq(w->node, "g0");
+    ck_assert_msg(strncmp(w->detail, said[_i], strlen(said[_i])) == 0, "%s", w->detail);
+}
+END_TEST
+
+/* Names are a stranger's: long ones are cut, and leave room for what there is to say. */
+START_TEST(long_names_are_cut)
+{
+    char name[1000];
+    memset(name, 'n', sizeof name);
+    for (int i = 0; i < 5; i++) {
+        snprintf(name + 990, sizeof name - 990, "%d", i);
+        builder_node(&b, "MatMul", name, "x,w", qdqi_arena_printf(b.arena, "y%d", i));
+    }
+    const struct qdq_warning *w = only_warning();
+    ck_assert_uint_eq(strlen(w->node), 991);
+    ck_assert_ptr_nonnull(strstr(w->detail, "n..., n"));
+    ck_assert_ptr_nonnull(strstr(w->detail, ", ...): a weight with fewer than 16"));
+    ck_assert_ptr_nonnull(strstr(w->detail, "floating point"));
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("rules");
+    TCase *tables = tcase_create("tables");
+    tcase_add_test(tables, ids_are_unique_and_what_holds_always_is_on);
+    tcase_add_test(tables, lints_have_a_rule);
+    suite_add_tcase(s, tables);
+    TCase *t = tcase_create("warnings");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, one_warning_counts_layers_and_names_three, 1, 6);
+    tcase_add_test(t, long_names_are_cut);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
