@@ -180,7 +180,7 @@ static const struct member members[] = {
     {"/opset", STRING | INTEGER, read_opset, write_opset, FIELD(opset),
      NAMES("auto", "keep", NULL), 0},
     {"/existing_qdq", STRING, CHOICE, FIELD(existing_qdq),
-     NAMES("error", NULL, "keep", "strip"), 0},
+     NAMES("error", "keep", "strip", NULL), 0},
     {"/rules", OBJECT, api_read_rules, api_write_rules, NO_FIELD, NULL, 0},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE, FIELD(external_data),

@@ -107,6 +107,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/opset.c engine/prepare/opset.h \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
 	engine/prepare/raise.c engine/prepare/raise.h \
+	engine/prepare/strip.c engine/prepare/strip.h \
 	engine/quantize.c \
 	engine/range/average.c \
 	engine/range/calibrate.c \

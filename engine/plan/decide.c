@@ -71,6 +71,8 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
             const struct qdqi_node *node, struct qdq_layer *layer)
 {
     int w = qdqi_weight_input(cls, node);
+    if (qdqi_layer_is_paired(p->graph, node, w))
+        return NULL;
     const char *why = why_no_weight(p, node, w);
     const int64_t *dims;
     size_t rank = 0;
@@ -108,12 +110,14 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
             struct qdq_layer *layer)
 {
     enum qdqi_input hindrance = QDQI_INPUT_NO_DATA;
-    size_t n_data = 0, n = 0;
+    size_t n_data = 0, n_paired = 0, n = 0;
     for (int i = 0; (size_t)i < node->proto->n_input; i++) {
         enum qdqi_input input = qdqi_layer_input(p->graph, node, i);
-        bool left_out = cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
-                        input <= QDQI_INPUT_INTEGER;
+        bool left_out = input == QDQI_INPUT_PAIRED ||
+                        (cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
+                         input <= QDQI_INPUT_INTEGER);
         n_data += input == QDQI_INPUT_DATA;
+        n_paired += input == QDQI_INPUT_PAIRED;
         if (input == QDQI_INPUT_DATA && wish->input && qdqi_is_indexed(wish->entry, i))
             inputs[n++] = i;
         else if (left_out && hindrance == QDQI_INPUT_NO_DATA)
@@ -121,7 +125,7 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
         else if (input > QDQI_INPUT_NO_DATA && !left_out)
             return qdqi_input_reason(input);
     }
-    if (n_data == 0)
+    if (n_data == 0 && n_paired == 0)
         return qdqi_input_reason(hindrance);
     layer->quantized_inputs = inputs;
     layer->n_inputs = n;
@@ -198,6 +202,26 @@ warn_left_alone(struct planner *p, const struct qdq_layer *layer,
                      why);
 }
 
+/* Adds to the layer's reason which of its edges have a pair of the model's own. */
+static enum qdq_code
+tell_paired(struct planner *p, const struct qdqi_node *node, struct qdq_layer *layer,
+            struct qdq_error *err)
+{
+    const char *list = NULL;
+    for (int i = 0; (size_t)i < node->proto->n_input; i++) {
+        if (!qdqi_layer_is_paired(p->graph, node, i))
+            continue;
+        list = list ? qdqi_arena_printf(p->plan->arena, "%s, %d", list, i)
+                    : qdqi_arena_printf(p->plan->arena, "%d", i);
+        if (!list)
+            return qdqi_no_memory(err);
+    }
+    if (list)
+        layer->reason = qdqi_arena_printf(p->plan->arena, "%s; pairs already: %s",
+                                          layer->reason, list);
+    return layer->reason ? QDQ_OK : qdqi_no_memory(err);
+}
+
 enum qdq_code
 qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
 {
@@ -224,8 +248,9 @@ qdqi_decide(struct planner *p, size_t i, struct qdq_error *err)
     const char *why = take_layer(p, cls, node, &wish, inputs, layer);
     if (!why) {
         qdqi_rules_apply(p, layer);
-        return QDQ_OK;
+        return tell_paired(p, node, layer, err);
     }
     layer->reason = why;
-    return warn_left_alone(p, layer, &wish, why, err);
+    code = warn_left_alone(p, layer, &wish, why, err);
+    return code ? code : tell_paired(p, node, layer, err);
 }

@@ -34,6 +34,7 @@ qdqi_input_reason(enum qdqi_input input)
         [QDQI_INPUT_NO_DATA] = "no data input",
         [QDQI_INPUT_CONSTANT] = "input is constant",
         [QDQI_INPUT_SHAPE] = "shape arithmetic",
+        [QDQI_INPUT_PAIRED] = "", /* keeps nothing from being quantized */
         [QDQI_INPUT_INTEGER] = "integer tensor",
         [QDQI_INPUT_FLOAT16] = "float16 needs opset 19",
         [QDQI_INPUT_NOT_FLOAT32] = "element type is not float32",
@@ -74,6 +75,8 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
         return QDQI_INPUT_NO_DATA;
     if (qdqi_input_is_constant(node, i))
         return QDQI_INPUT_CONSTANT;
+    if (qdqi_layer_is_paired(layers, node, i))
+        return QDQI_INPUT_PAIRED;
     enum qdqi_input input =
         qdqi_input_of_dtype(layers->model, qdqi_layer_dtype(cls, node, i));
     return node->inputs[i]->is_shape && input == QDQI_INPUT_DATA ? QDQI_INPUT_SHAPE
@@ -116,6 +119,24 @@ passed_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
     if (cls)
         return cls->support.pass_through ? 0 : -1;
     return bias_add_input(layers, node);
+}
+
+bool
+qdqi_layer_is_paired(const struct qdqi_layers *layers, const struct qdqi_node *node,
+                     int i)
+{
+    bool there = i >= 0 && (size_t)i < node->proto->n_input;
+    const struct qdqi_tensor *t = there ? node->inputs[i] : NULL;
+    while (t && t->producer >= 0) {
+        const struct qdqi_node *maker = &layers->model->graph.nodes[t->producer];
+        int passed = layers->passes[t->producer];
+        if (qdqi_node_is(maker->proto, "DequantizeLinear"))
+            return true;
+        t = passed >= 0 && (size_t)passed < maker->proto->n_input
+                ? maker->inputs[passed]
+                : NULL;
+    }
+    return false;
 }
 
 /* --- consumers ------------------------------------------------------------ */

@@ -44,6 +44,7 @@ enum qdqi_input {
     QDQI_INPUT_NO_DATA,  /* not there, the weight, or a parameter */
     QDQI_INPUT_CONSTANT, /* data that never changes */
     QDQI_INPUT_SHAPE,    /* computed, but from shapes alone */
+    QDQI_INPUT_PAIRED,   /* a DequantizeLinear of the model makes it */
     QDQI_INPUT_INTEGER,
     QDQI_INPUT_FLOAT16, /* which the opset has no Q/DQ for */
     QDQI_INPUT_NOT_FLOAT32,
@@ -63,6 +64,11 @@ enum qdqi_input qdqi_layer_input(const struct qdqi_layers *layers,
 enum qdqi_input qdqi_input_of_dtype(const struct qdq_model *model,
                                     enum qdqi_dtype dtype);
 const char *qdqi_input_reason(enum qdqi_input input);
+
+/* Whether input i, also a weight, comes from a DequantizeLinear of the model itself,
+   seen through those that pass on. */
+bool qdqi_layer_is_paired(const struct qdqi_layers *layers,
+                          const struct qdqi_node *node, int i);
 
 /* The node that makes input i; NULL for an input of the graph and for a constant. */
 const struct qdqi_node *qdqi_layer_producer(const struct qdqi_layers *layers,

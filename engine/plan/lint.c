@@ -99,8 +99,15 @@ MEANT(pair_behind_pad)
 
 MEANT(half_quantized)
 {
-    return p->graph->classes[layer->node]->kind == QDQ_WEIGHTED &&
-           (layer->n_inputs > 0) != (layer->weight_input >= 0);
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    const struct qdqi_node *node = node_of(p, layer);
+    if (cls->kind != QDQ_WEIGHTED)
+        return false;
+    int w = qdqi_weight_input(cls, node);
+    bool weight = qdqi_layer_is_paired(p->graph, node, w), input = false;
+    for (int i = 0; (size_t)i < node->proto->n_input; i++)
+        input = input || qdqi_layer_input(p->graph, node, i) == QDQI_INPUT_PAIRED;
+    return (layer->n_inputs > 0 || input) != (layer->weight_input >= 0 || weight);
 }
 
 /* What is gated is int8 on both sides: a layer behind it reads int8. */
@@ -250,7 +257,8 @@ enum qdq_code
 qdqi_lint(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
-    if (p->plan->view.n_tensors == 0) /* weights alone: nothing computes in int8 */
+    /* Weights alone: nothing computes in int8, unless the model has pairs of its own. */
+    if (p->plan->view.n_tensors == 0 && p->spec->existing_qdq == QDQ_EXISTING_ERROR)
         return QDQ_OK;
     for (size_t k = 0; k < N_LINTS && !code; k++) {
         struct layers layers = {0};

@@ -189,25 +189,56 @@ collect(struct planner *p, struct qdq_error *err)
 
 /* --- what the model as a whole allows ------------------------------------- */
 
-/* Operators that say a model is quantized already, or partly. */
-static const char *const quantized_ops[] = {
-    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv",
-    "QLinearMatMul",  "ConvInteger",      "MatMulInteger",
+/* Operators that say a model is quantized already, or partly: with pairs, or with
+   integer operators in the place of layers. */
+static const struct {
+    const char *op;
+    bool is_pair;
+} quantized_ops[] = {
+    {"QuantizeLinear", true},         {"DequantizeLinear", true},
+    {"QLinearConv", false},           {"QLinearMatMul", false},
+    {"ConvInteger", false},           {"MatMulInteger", false},
+    {"DynamicQuantizeLinear", false},
 };
 
 static enum qdq_code
-check_not_quantized(const struct qdq_model *model, struct qdq_error *err)
+refuse_quantized(const struct qdqi_node *node, bool is_pair, struct qdq_error *err)
 {
-    for (size_t i = 0; i < model->graph.n_nodes; i++) {
-        const struct qdqi_node *node = &model->graph.nodes[i];
-        for (size_t k = 0; k < sizeof quantized_ops / sizeof *quantized_ops; k++)
-            if (strcmp(node->proto->op_type, quantized_ops[k]) == 0)
-                return qdq_error_set(err, QDQ_EXISTING_QDQ, QDQ_AT_NODE, node->name,
-                                     "the model is quantized already: node '%s' is a "
-                                     "%s",
-                                     node->name, quantized_ops[k]);
+    const char *more = is_pair ? "; existing_qdq says what becomes of pairs"
+                               : ": a QOperator model, whose layers are integer "
+                                 "operators already; quantize the float model instead";
+    return qdq_error_set(err, QDQ_EXISTING_QDQ, QDQ_AT_NODE, node->name,
+                         "the model is quantized already: node '%s' is a %s%s",
+                         node->name, node->proto->op_type, more);
+}
+
+/* Pairs that are to be kept, or that could not be stripped, are no error; nor are
+   integer operators, which nothing is done to, where pairs are kept. */
+static enum qdq_code
+check_not_quantized(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_existing existing = p->spec->existing_qdq;
+    const char *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->model->graph.n_nodes; i++) {
+        const struct qdqi_node *node = &p->model->graph.nodes[i];
+        for (size_t k = 0; k < sizeof quantized_ops / sizeof *quantized_ops; k++) {
+            if (strcmp(node->proto->op_type, quantized_ops[k].op) != 0)
+                continue;
+            bool is_pair = quantized_ops[k].is_pair;
+            if (existing == QDQ_EXISTING_ERROR ||
+                (existing == QDQ_EXISTING_STRIP && !is_pair))
+                return refuse_quantized(node, is_pair, err);
+            if (!is_pair)
+                first = n++ ? first : node->name;
+        }
     }
-    return QDQ_OK;
+    if (n == 0)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "integer_operators", first,
+                     "%zu nodes, this one first, compute with integers already "
+                     "(QLinearConv, MatMulInteger and the like); they stay as they are",
+                     n);
 }
 
 static enum qdq_code
@@ -370,7 +401,7 @@ static enum qdq_code
 make(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code;
-    if ((code = check_not_quantized(p->model, err)) || (code = take_warnings(p, err)) ||
+    if ((code = take_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
         (code = select_entries(p, err)))
         return code;
     p->per_channel = p->spec->weight_granularity == QDQ_PER_CHANNEL &&

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "prepare/opset.h"
+#include "prepare/strip.h"
 
 /* In the order in which they are run; a NULL ends the table. */
 static const qdqi_step steps[] = {
     qdqi_step_inline,
+    qdqi_step_strip,
     qdqi_step_opset,
     NULL,
 };

@@ -252,8 +252,28 @@ void
 qdqi_edit_set_input(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
 {
     Onnx__NodeProto *copy = e && tensor ? change_node(e, node) : NULL;
-    if (copy)
-        copy->input[i] = copy_text(e, tensor);
+    char *name = copy ? copy_text(e, tensor) : NULL;
+    if (!name)
+        return;
+    copy->input[i] = name;
+    note_read(e, tensor);
+}
+
+void
+qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
+{
+    Onnx__NodeProto *copy = e && tensor ? change_node(e, i) : NULL;
+    char *name = copy ? copy_text(e, tensor) : NULL;
+    if (!name)
+        return;
+    /* What it read before is asked for in this list yet, whatever its length. */
+    for (size_t k = 1; k < copy->n_input; k++)
+        copy->input[k] = (char *)(uintptr_t) "";
+    copy->input[0] = name;
+    copy->n_input = 1;
+    copy->op_type = (char *)(uintptr_t) "Identity";
+    copy->n_attribute = 0;
+    note_read(e, tensor);
 }
 
 /* --- initializers, imports, metadata -------------------------------------- */
@@ -294,6 +314,18 @@ qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype
     t->has_raw_data = 1;
     t->raw_data.data = (uint8_t *)(uintptr_t)data;
     t->raw_data.len = n * qdqi_dtype_size((int)dtype);
+}
+
+void
+qdqi_edit_add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
+                     size_t rank, const int64_t *dims, const void *data, size_t size)
+{
+    Onnx__TensorProto *t = e ? add_tensor(e, name, dtype, rank, dims) : NULL;
+    if (!t)
+        return;
+    t->has_raw_data = 1;
+    t->raw_data.data = (uint8_t *)(uintptr_t)data;
+    t->raw_data.len = size;
 }
 
 /*

@@ -44,6 +44,9 @@ void qdqi_edit_add_int(struct qdqi_edit *edit, Onnx__NodeProto *node, const char
 void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
                          const char *tensor);
 
+/* Makes node `node` of the source, which has an input, an Identity of that tensor. */
+void qdqi_edit_pass_on(struct qdqi_edit *edit, size_t node, const char *tensor);
+
 /*
  * New initializers go to the graph whose nodes read them, to the main graph where those
  * of several do.
@@ -53,6 +56,11 @@ void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
 void qdqi_edit_add_initializer(struct qdqi_edit *edit, const char *name,
                                enum qdqi_dtype dtype, size_t n, bool scalar,
                                const void *data);
+
+/* The same of any shape, `size` bytes. */
+void qdqi_edit_add_tensor(struct qdqi_edit *edit, const char *name,
+                          enum qdqi_dtype dtype, size_t rank, const int64_t *dims,
+                          const void *data, size_t size);
 
 /* An initializer of that shape whose `size` bytes are made when the model is written. */
 void qdqi_edit_add_made(struct qdqi_edit *edit, const char *name, enum qdqi_dtype dtype,

@@ -29,6 +29,8 @@ static const char *const accepted[] = {
     "{\"opset\":\"keep\"}",
     "{\"opset\":7}",
     "{\"opset\":25}",
+    "{\"existing_qdq\":\"keep\"}",
+    "{\"existing_qdq\":\"strip\"}",
     "{\"existing_qdq\":\"error\",\"on_unmatched\":\"error\"}",
     "{\"on_unmatched\":\"warn\"}",
     "{\"output\":{}}",
@@ -393,7 +395,7 @@ static const struct refused_spec refused[] = {
     INVALID("{\"opset\":6}", "/opset", "from 7 to 25"),
     INVALID("{\"opset\":\"latest\"}", "/opset", "auto, keep"),
     INVALID("{\"opset\":true}", "/opset", "a string"),
-    LATER("{\"existing_qdq\":\"keep\"}", "/existing_qdq"),
+    INVALID("{\"existing_qdq\":\"drop\"}", "/existing_qdq", "error, keep, strip"),
 };
 
 START_TEST(test_refused)
