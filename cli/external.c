@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/files.h"
+
 static bool
 no_memory(struct api_problem *problem)
 {
@@ -137,36 +139,46 @@ external_close(struct external *external)
 
 /* --- the id --------------------------------------------------------------- */
 
-/* A line for each file, the model first: digest and name. */
+/* As the daemon calls the file; the caller frees ret->path and ret->digest. */
 static bool
-list_digests(const struct external *external, FILE *to, struct api_problem *problem)
+describe(const char *path, int fd, const char *digest, struct api_file *ret,
+         struct api_problem *problem)
 {
-    for (size_t i = 0; i < external->n; i++) {
-        char digest[DIGEST_SIZE];
-        const struct qdq_external *file = &external->files[i];
-        if (!digest_file(file->fd, file->path, digest, problem))
-            return false;
-        fprintf(to, "%s %s\n", digest, file->path);
-    }
-    return true;
+    char own[DIGEST_SIZE];
+    struct stat st;
+    if (!digest && !digest_file(fd, path, own, problem))
+        return false;
+    if (fstat(fd, &st) != 0)
+        return failed(problem, path, errno);
+    char *name = strdup(path), *text = strdup(digest ? digest : own);
+    if (name)
+        api_path_normalize(name);
+    *ret = (struct api_file){name, text, (uint64_t)st.st_size};
+    return (name && text) || no_memory(problem);
 }
 
 bool
-external_digest(const struct external *external, const char *path,
+external_digest(const struct external *external, int fd, const char *path,
                 char digest[DIGEST_SIZE], struct api_problem *problem)
 {
-    char *text = NULL;
-    size_t len = 0;
-    if (external->n == 0)
+    size_t n = external->n;
+    if (n == 0)
         return true;
-    FILE *to = open_memstream(&text, &len);
-    if (!to)
-        return no_memory(problem);
-    fprintf(to, "%s %s\n", digest, path);
-    bool ok = list_digests(external, to, problem);
-    if (fclose(to) != 0)
-        ok = no_memory(problem);
-    ok = ok && digest_bytes(text, len, digest, problem);
+    struct api_file *files = calloc(n + 1, sizeof *files);
+    bool ok = files ? describe(api_path_base(path), fd, digest, &files[0], problem)
+                    : no_memory(problem);
+    for (size_t i = 0; i < n && ok; i++)
+        ok = describe(external->files[i].path, external->files[i].fd, NULL,
+                      &files[1 + i], problem);
+    char *text = ok ? api_files_identity(files, n + 1) : NULL;
+    if (ok)
+        ok = text ? digest_bytes(text, strlen(text), digest, problem)
+                  : no_memory(problem);
+    for (size_t i = 0; files && i <= n; i++) {
+        free((void *)(uintptr_t)files[i].path);
+        free((void *)(uintptr_t)files[i].digest);
+    }
+    free(files);
     free(text);
     return ok;
 }

@@ -23,9 +23,9 @@ bool external_open(int fd, const char *path, struct external *ret,
 /* Fine on one that is zeroed. */
 void external_close(struct external *external);
 
-/* The id of a model of several files; `digest` is that of the model file itself, and is
-   replaced. Nothing where there is one file. */
-bool external_digest(const struct external *external, const char *path,
+/* The daemon's id of a model of several files: `digest` is that of the model file itself,
+   which is `fd` and called as in `path`, and is replaced. One file's digest stays. */
+bool external_digest(const struct external *external, int fd, const char *path,
                      char digest[DIGEST_SIZE], struct api_problem *problem);
 
 #endif

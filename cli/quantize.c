@@ -55,7 +55,7 @@ open_inputs(struct quantization *q, const struct options *options,
         !file_open(options->model, &q->model, problem) ||
         !external_open(q->model, options->model, &q->external, problem) ||
         !digest_file(q->model, options->model, q->model_id, problem) ||
-        !external_digest(&q->external, options->model, q->model_id, problem))
+        !external_digest(&q->external, q->model, options->model, q->model_id, problem))
         return false;
     if (options->calibration &&
         (!file_open(options->calibration, &q->dataset, problem) ||

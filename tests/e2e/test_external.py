@@ -2,6 +2,7 @@
 """External data in and out: which files, which bytes, what is refused, and that it makes no
 difference to what comes out. onnx and onnxruntime judge, from the files' paths."""
 
+import hashlib
 import json
 import os
 from functools import lru_cache
@@ -424,6 +425,17 @@ def test_more_than_one_file_holds(tmp_path):
         {"output": {"external_data": "never"}, "calibration": {"ranges": {"x": [-1, 1]}}}))
     line = refusal(tmp_path / "net.onnx", tmp_path, "--spec", "spec.json")
     assert "invalid_spec" in line and "/output/external_data" in line, line
+
+
+def test_the_id_is_the_daemons(tmp_path, samples):
+    model = externalize(tmp_path / "model", lambda name: f"./parts/{name[0]}.bin")
+    _, report = quantize(model, samples, tmp_path)
+    files = [{"digest": "sha256:" + hashlib.sha256(p.read_bytes()).hexdigest(),
+              "path": p.relative_to(model.parent).as_posix(), "size": p.stat().st_size}
+             for p in model.parent.rglob("*") if p.is_file()]
+    text = json.dumps({"files": sorted(files, key=lambda f: f["path"])},
+                      separators=(",", ":"), sort_keys=True)
+    assert report["model"]["id"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_same_bytes_again(tmp_path, samples):
