@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "handlers.h"
 #include "http_conns.h"
+#include "http_tls.h"
 #include "log.h"
 #include "settings.h"
 #include "tokens.h"
@@ -38,6 +39,7 @@ struct http {
     struct tokens *tokens;
     const struct service *service; /* of who has no name */
     struct conns *conns;
+    struct tls *tls; /* NULL: none */
     struct MHD_Daemon *daemon;
     char host[128];    /* of http.listen; "" for a unix socket */
     atomic_int active; /* requests that have begun and not ended */
@@ -596,7 +598,9 @@ break_off(struct request *request)
         fprintf(stream, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
     fprintf(stream, "\r\n%s", reply->text);
     if (!fclose(stream) &&
-        send(info->connect_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        (tls_of(request->connection)
+             ? tls_send(request->connection, text, size)
+             : send(info->connect_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0))
         linger(request->connection);
     free(text);
 }
@@ -673,12 +677,19 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
 static struct MHD_Daemon *
 start_library(struct http *http, int listener)
 {
+    char priorities[] = TLS_PRIORITIES;
     const struct settings *settings = http->settings;
     /* Half of the pool is what bodies come in. */
     size_t pool = 2 * (size_t)settings->http_max_header;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, tls_callback()},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
+        {MHD_OPTION_END, 0, NULL},
+    };
     return MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC, /* for MHD_quiesce_daemon() */
+            MHD_USE_ITC | /* for MHD_quiesce_daemon() */
+            (http->tls ? MHD_USE_TLS : MHD_NO_FLAG),
         0, NULL, NULL, on_request, http,
         /* clang-format off */
         MHD_OPTION_LISTEN_SOCKET, listener,
@@ -690,6 +701,7 @@ start_library(struct http *http, int listener)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool < LEAST_POOL ? LEAST_POOL : pool,
         MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_SIZE,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, http->tls ? tls : tls + 2,
         MHD_OPTION_END);
     /* clang-format on */
 }
@@ -698,6 +710,7 @@ static void
 free_http(struct http *http)
 {
     conns_close(&http->conns);
+    tls_close(&http->tls);
     free(http);
 }
 
@@ -714,8 +727,10 @@ http_open(const struct http_needs *needs, const struct listener *listener,
     http->tokens = needs->tokens;
     http->settings = needs->settings;
     memcpy(http->host, listener->host, sizeof http->host);
-    bool ok = tenants_get(http->tenants, "", false, &http->service, p) &&
-              conns_open(http->settings, &http->conns, p);
+    bool ok =
+        tenants_get(http->tenants, "", false, &http->service, p) &&
+        (!*http->settings->http_tls_cert || tls_open(http->settings, &http->tls, p)) &&
+        conns_open(http->settings, http->tls, &http->conns, p);
     if (ok && !(http->daemon = start_library(http, listener->fd)))
         ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                              "the HTTP server cannot be started");
@@ -726,6 +741,12 @@ http_open(const struct http_needs *needs, const struct listener *listener,
     }
     *ret = http;
     return true;
+}
+
+bool
+http_reload(struct http *http, struct api_problem *p)
+{
+    return !http->tls || tls_reload(http->tls, p);
 }
 
 void

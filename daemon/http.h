@@ -26,6 +26,8 @@ struct http_needs {
 /* Serves at the listener, whose descriptor it takes. */
 bool http_open(const struct http_needs *needs, const struct listener *listener,
                struct http **ret, struct api_problem *p);
+/* Reads certificate and key again; where that fails those stay that were. */
+bool http_reload(struct http *http, struct api_problem *p);
 /* Takes no more connections, gives the answers that are on their way some seconds, ends all
    connections and waits for their threads. */
 void http_close(struct http **http);

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "http_conns.h"
 #include "clock.h"
+#include "http_tls.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct conn {
 
 struct conns {
     const struct settings *settings;
+    struct tls *tls;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t closed;
@@ -45,6 +47,13 @@ conn_of(struct MHD_Connection *connection)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
+}
+
+struct tls *
+tls_of(struct MHD_Connection *connection)
+{
+    const struct conn *conn = conn_of(connection);
+    return conn ? conn->conns->tls : NULL;
 }
 
 bool
@@ -231,12 +240,14 @@ watch(void *arg)
 /* --- opening and closing -------------------------------------------------- */
 
 bool
-conns_open(const struct settings *settings, struct conns **ret, struct api_problem *p)
+conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
+           struct api_problem *p)
 {
     struct conns *conns = calloc(1, sizeof *conns);
     if (!conns)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     conns->settings = settings;
+    conns->tls = tls;
     pthread_mutex_init(&conns->lock, NULL);
     clock_cond_init(&conns->closed);
     if (pthread_create(&conns->thread, NULL, watch, conns) == 0) {

@@ -18,6 +18,7 @@
 
 struct conns;
 struct conn;
+struct tls;
 
 enum conn_phase {
     CONN_NEW,    /* its first request has not come */
@@ -27,7 +28,8 @@ enum conn_phase {
     CONN_ANSWER, /* nothing is asked of the client */
 };
 
-bool conns_open(const struct settings *settings, struct conns **ret,
+/* `tls` is that of all connections, NULL: none. Borrowed. */
+bool conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
                 struct api_problem *p);
 /* There are no connections any more. */
 void conns_close(struct conns **conns);

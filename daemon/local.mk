@@ -9,11 +9,11 @@ DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 
 # All but main(), for the unit tests too.
-daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) \
+daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_CFLAGS) \
 	$(SQLITE_CFLAGS) $(CRYPTO_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
-daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) \
+daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/backup.c daemon/backup.h \
@@ -26,6 +26,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers_events.c daemon/handlers_files.c daemon/handlers_jobs.c \
 	daemon/http.c daemon/http.h \
 	daemon/http_conns.c daemon/http_conns.h \
+	daemon/http_tls.c daemon/http_tls.h \
 	daemon/http_body.c daemon/body.h daemon/parts.h \
 	daemon/job.c daemon/job.h \
 	daemon/library.c daemon/library.h \

@@ -157,7 +157,12 @@ start(struct daemon *d, struct api_problem *p)
         return false;
     }
     const struct http_needs needs = {&d->settings, d->tenants, d->tokens};
-    return http_open(&needs, &d->listener, &d->http, p);
+    if (http_open(&needs, &d->listener, &d->http, p))
+        return true;
+    /* Else the lanes would wait for jobs for ever. */
+    tenants_drain(d->tenants);
+    tenants_stop(d->tenants);
+    return false;
 }
 
 /*
@@ -169,9 +174,10 @@ drain(struct daemon *d, const sigset_t *signals)
 {
     const struct timespec a_moment = {0, 50 * 1000000};
     int64_t deadline = clock_steady_ms() + d->settings.workers_drain_timeout * 1000;
+    int got;
     tenants_drain(d->tenants);
     while (!tenants_are_idle(d->tenants) && clock_steady_ms() < deadline)
-        if (sigtimedwait(signals, NULL, &a_moment) > 0)
+        if ((got = sigtimedwait(signals, NULL, &a_moment)) > 0 && got != SIGHUP)
             break;
     tenants_stop(d->tenants);
     pool_join(d->pool);
@@ -200,6 +206,7 @@ set_signals(sigset_t *signals)
     sigemptyset(signals);
     sigaddset(signals, SIGTERM);
     sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
@@ -215,6 +222,17 @@ raise_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+static void
+reload(struct daemon *d)
+{
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    if (http_reload(d->http, &problem))
+        log_info("reloaded", "signal=%d", SIGHUP);
+    else
+        log_error("reload_failed", "detail=%s", log_quote(quoted, problem.detail));
+}
+
 static int
 serve(struct daemon *d)
 {
@@ -228,7 +246,9 @@ serve(struct daemon *d)
         log_info("started", "version=%s", PACKAGE_VERSION);
         fprintf(stderr, "listening on %s\n", d->listener.address);
         notify_send("READY=1");
-        int got = sweep_until(d->tenants, &d->settings, &signals);
+        int got;
+        while ((got = sweep_until(d->tenants, &d->settings, &signals)) == SIGHUP)
+            reload(d);
         notify_send("STOPPING=1");
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);

@@ -33,6 +33,9 @@ SETTING_NUMBER(http, min_rate, 1 << 10, 0, 1 << 30, BYTES,
 SETTING_TEXT(http, hosts, "",
              "names by which clients may call this daemon beside that of http.listen, "
              "with commas between; *: any")
+SETTING_TEXT(http, tls_cert, "",
+             "PEM file of the certificate and its chain; empty: no TLS")
+SETTING_TEXT(http, tls_key, "", "PEM file of its key")
 SETTING_TEXT(
     auth, tokens, "",
     "file of the access tokens, see qdqd token; empty: \"tokens\" in state.dir. "

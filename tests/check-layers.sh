@@ -24,6 +24,7 @@ while read -r header allowed; do
     done
 done <<'TABLE'
 microhttpd\.h daemon/http*.[ch]
+gnutls daemon/http_tls.c
 sqlite3\.h daemon/store*
 ini\.h daemon/settings.c
 seccomp\.h daemon/cage.c
