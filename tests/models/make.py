@@ -882,11 +882,26 @@ section("Operator sets and types")
 
 def plain(opset, ir=9):
     return text("""
-    odd (float[1,3,8,8] x) => (float[1,5] y) <float[4,3,3,3] w, float[5,4] v> {
+    odd (float[1,3,8,8] x) => (float[1,5] y) <float[4,3,3,3] w, float[5,4] v, float[5] b> {
         [conv] h = Conv (x, w)
         r = Relu (h)
         g = GlobalMaxPool (r)  f = Flatten (g)
-        [fc] y = Gemm <transB = 1> (f, v) }""", opset=opset, ir=ir)
+        [fc] y = Gemm <transB = 1> (f, v, b) }""", opset=opset, ir=ir)
+
+
+@row("Operator sets before 13 are raised to it.", "conv fc", warnings=["opset_raised"])
+def opset_12():
+    return plain(12)
+
+
+@row("So is the first that has Q/DQ.", "conv fc", warnings=["opset_raised"])
+def opset_10():
+    return plain(10, ir=5)
+
+
+@row("And one that has none.", "conv fc", warnings=["opset_raised"])
+def opset_9():
+    return plain(9, ir=4)
 
 
 @row("Operator set 13.", "conv fc")
@@ -923,6 +938,29 @@ def typed(dtype, opset):
 @row("float16 from operator set 19 on.", "conv fc")
 def float16():
     return typed(TensorProto.FLOAT16, 19)
+
+
+@row("float16 before that is raised to 19.", "conv fc", warnings=["opset_raised"])
+def float16_old():
+    return typed(TensorProto.FLOAT16, 17)
+
+
+@row("Layers of bfloat16 are left alone.", warnings=["nothing_to_quantize"], runs=False,
+     spec={"evaluate": False})
+def bfloat16():
+    return text("""
+    odd (float[2,8] x) => (float[2,6] y) <bfloat16[8,6] w> {
+        h = Cast <to = 16> (x)
+        [fc] m = MatMul (h, w)
+        y = Cast <to = 1> (m) }""", opset=21, ir=10)
+
+
+@row("Layers of float64 are left alone.", warnings=["nothing_to_quantize"], runs=False,
+     spec={"evaluate": False})
+def float64():
+    return text("""
+    odd (double[2,8] x) => (double[2,6] y) <double[8,6] w> {
+        [fc] y = MatMul (x, w) }""")
 
 
 # --- all of them -------------------------------------------------------------

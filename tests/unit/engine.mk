@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_rewrite \
 	tests/unit/test_engine_rules \
 	tests/unit/test_engine_sandbox \
+	tests/unit/test_engine_scopes \
 	tests/unit/test_engine_select \
 	tests/unit/test_engine_skeleton \
 	tests/unit/test_engine_twin \

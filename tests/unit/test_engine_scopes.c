@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nested graphs and local functions: names, order, places of edits, what is taken
+   apart. */
+#include "config.h"
+
+#include "builder.h"
+#include "prepare/prepare.h"
+#include "rewrite/edit.h"
+
+/* --- nested graphs -------------------------------------------------------- */
+
+struct body {
+    Onnx__GraphProto graph;
+    Onnx__NodeProto *nodes[4];
+    Onnx__ValueInfoProto *outputs[1];
+};
+
+/* Takes the last `n` nodes out of the main graph: they are the body's, whose output is
+   `output`. */
+static void
+body_of(struct builder *b, struct body *body, size_t n, const char *output)
+{
+    onnx__graph_proto__init(&body->graph);
+    b->graph.n_node -= n;
+    memcpy(body->nodes, b->nodes + b->graph.n_node, n * sizeof *body->nodes);
+    body->outputs[0] = builder_value(b, output, QDQI_FLOAT32);
+    body->graph.node = body->nodes;
+    body->graph.n_node = n;
+    body->graph.output = body->outputs;
+    body->graph.n_output = 1;
+}
+
+static void
+own(struct builder *b, Onnx__NodeProto *owner, const char *name, struct body *body)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, owner, name);
+    a->has_type = 1;
+    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+    a->g = &body->graph;
+}
+
+/* y = c ? relu(neg(x)) : abs(neg(x)), each in its branch and with the same names. */
+static void
+two_branches(struct builder *b, struct body bodies[2], const char *op)
+{
+    static const char *const operators[] = {"Relu", "Abs"};
+    builder_init(b, 13);
+    builder_input(b, "c", QDQI_BOOL);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_node(b, "Identity", "before", "x", "h");
+    for (int i = 0; i < 2; i++) {
+        builder_node(b, "Neg", "same", "h", "t");
+        builder_node(b, operators[i], "last", "t", "out");
+        body_of(b, &bodies[i], 2, "out");
+    }
+    Onnx__NodeProto *node = builder_node(b, op, "owner", "c", "y");
+    own(b, node, "then_branch", &bodies[0]);
+    own(b, node, "else_branch", &bodies[1]);
+    builder_output(b, "y", QDQI_FLOAT32);
+}
+
+static const struct qdqi_tensor *
+tensor(const struct qdq_model *m, const char *name)
+{
+    const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, name);
+    ck_assert_msg(t != NULL, "there is no tensor %s", name);
+    return t;
+}
+
+START_TEST(names_are_one_tensors)
+{
+    struct builder b;
+    struct body bodies[2];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    two_branches(&b, bodies, "If");
+    ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
+    static const char *const names[] = {"before", "same",   "last",
+                                        "same_1", "last_1", "owner"};
+    static const size_t scopes[] = {0, 1, 1, 2, 2, 0};
+    ck_assert_uint_eq(m->graph.n_nodes, 6);
+    ck_assert_uint_eq(m->graph.n_scopes, 3);
+    for (size_t i = 0; i < 6; i++) {
+        ck_assert_str_eq(m->graph.nodes[i].name, names[i]);
+        ck_assert_uint_eq(m->graph.nodes[i].scope, scopes[i]);
+    }
+    ck_assert_uint_eq(tensor(m, "t")->scope, 1);
+    ck_assert_uint_eq(tensor(m, "t_1")->scope, 2);
+    ck_assert_str_eq(m->graph.scopes[2].proto->output[0]->name, "out_1");
+    ck_assert(tensor(m, "out_1")->is_output && !m->graph.scopes[2].is_opaque);
+    /* Types go in and out; both branches use h, and nothing uses their inside. */
+    ck_assert_int_eq(tensor(m, "t_1")->dtype, QDQI_FLOAT32);
+    ck_assert_int_eq(tensor(m, "y")->dtype, QDQI_FLOAT32);
+    const struct qdqi_use *use = tensor(m, "h")->uses;
+    ck_assert_uint_eq(use->node, 1);
+    ck_assert_uint_eq(use->next->node, 3);
+    ck_assert_ptr_null(use->next->next);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(graphs_of_other_operators_are_opaque)
+{
+    struct builder b;
+    struct body bodies[2];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    two_branches(&b, bodies, "Perhaps");
+    ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
+    ck_assert(m->graph.scopes[1].is_opaque && m->graph.scopes[2].is_opaque);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(a_branch_does_not_see_the_other)
+{
+    struct builder b;
+    struct body bodies[2];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    two_branches(&b, bodies, "If");
+    bodies[1].nodes[1]->input[0] = qdqi_arena_strdup(b.arena, "mine");
+    bodies[0].nodes[0]->output[0] = qdqi_arena_strdup(b.arena, "mine");
+    bodies[0].nodes[1]->input[0] = qdqi_arena_strdup(b.arena, "mine");
+    ck_assert_int_eq(builder_open(&b, &m, &err), QDQ_INVALID_MODEL);
+    ck_assert_str_eq(err.where, "last_1");
+    builder_fini(&b);
+}
+END_TEST
+
+/* Where a reader of h, of t and of c goes, each as soon as it is there. */
+START_TEST(places_are_in_the_tensors_graph)
+{
+    struct builder b;
+    struct body bodies[2];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    two_branches(&b, bodies, "If");
+    ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
+    ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "h")), 5);
+    ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "c")), 0);
+    ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "t_1")), 4);
+    ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "out_1")), 6 + 2);
+    ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "y")), 6);
+    /* Both branches read h: before the If. One reads t: in that one. */
+    ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "h")), 5);
+    ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "t_1")), 4);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* A node and an initializer in a branch; another initializer that both branches read. */
+START_TEST(edits_go_to_their_graphs)
+{
+    struct builder b;
+    struct body bodies[2];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    const Onnx__ModelProto *edited = NULL;
+    const float one = 1;
+    two_branches(&b, bodies, "If");
+    ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
+    struct qdqi_edit *e = qdqi_edit_new(m, arena);
+    qdqi_edit_add_initializer(e, "mine", QDQI_FLOAT32, 1, true, &one);
+    qdqi_edit_add_initializer(e, "ours", QDQI_FLOAT32, 1, true, &one);
+    const char *then_in[] = {"t", "ours"}, *else_in[] = {"ours", "mine"};
+    qdqi_edit_add_node(e, 2, "Add", "n1", then_in, 2, "a1");
+    qdqi_edit_add_node(e, 6 + 2, "Add", "n2", else_in, 2, "a2");
+    qdqi_edit_set_input(e, 2, 0, "a1");
+    ck_assert_int_eq(qdqi_edit_finish(e, &edited, &err), QDQ_OK);
+    const Onnx__NodeProto *owner = edited->graph->node[1];
+    const Onnx__GraphProto *yes = owner->attribute[0]->g, *no = owner->attribute[1]->g;
+    ck_assert_uint_eq(edited->graph->n_node, 2);
+    ck_assert_uint_eq(yes->n_node, 3);
+    ck_assert_str_eq(yes->node[1]->name, "n1");
+    ck_assert_str_eq(yes->node[2]->input[0], "a1");
+    ck_assert_uint_eq(no->n_node, 3);
+    ck_assert_str_eq(no->node[2]->name, "n2");
+    ck_assert_uint_eq(yes->n_initializer, 0);
+    ck_assert_uint_eq(no->n_initializer, 1);
+    ck_assert_str_eq(no->initializer[0]->name, "mine");
+    ck_assert_uint_eq(edited->graph->n_initializer, 1);
+    ck_assert_str_eq(edited->graph->initializer[0]->name, "ours");
+    /* The source is as it was. */
+    ck_assert_uint_eq(m->graph.scopes[1].proto->n_node, 2);
+    ck_assert_str_eq(m->graph.nodes[2].proto->input[0], "t");
+    qdqi_arena_free(&arena);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* --- local functions ------------------------------------------------------ */
+
+/* f(a) = op(a, w) of a constant w inside, in "local"; which calls `inner`, if any. */
+struct function {
+    Onnx__FunctionProto proto;
+    Onnx__NodeProto *nodes[2];
+    char *inputs[1], *outputs[1];
+};
+
+static Onnx__FunctionProto *
+function_of(struct builder *b, struct function *f, const char *name, size_t n)
+{
+    onnx__function_proto__init(&f->proto);
+    b->graph.n_node -= n;
+    memcpy(f->nodes, b->nodes + b->graph.n_node, n * sizeof *f->nodes);
+    f->inputs[0] = qdqi_arena_strdup(b->arena, "a");
+    f->outputs[0] = qdqi_arena_strdup(b->arena, "r");
+    f->proto.name = qdqi_arena_strdup(b->arena, name);
+    f->proto.domain = qdqi_arena_strdup(b->arena, "local");
+    f->proto.node = f->nodes;
+    f->proto.n_node = n;
+    f->proto.input = f->inputs;
+    f->proto.output = f->outputs;
+    f->proto.n_input = f->proto.n_output = 1;
+    f->proto.opset_import = b->opsets;
+    f->proto.n_opset_import = 1;
+    return &f->proto;
+}
+
+static Onnx__NodeProto *
+call(struct builder *b, const char *function, const char *name, const char *input,
+     const char *output)
+{
+    Onnx__NodeProto *node = builder_node(b, function, name, input, output);
+    node->domain = qdqi_arena_strdup(b->arena, "local");
+    return node;
+}
+
+/* The prepared model; NULL where it is the source. */
+static struct qdq_model *
+prepare(struct builder *b, struct qdq_model **source)
+{
+    struct qdq_spec spec;
+    struct qdq_model *ret = NULL;
+    struct qdq_error err = {0};
+    qdq_spec_init(&spec);
+    ck_assert_msg(!builder_open(b, source, &err), "%s", err.text);
+    ck_assert_msg(!qdq_model_prepare(*source, &spec, &ret, &err), "%s", err.text);
+    return ret;
+}
+
+START_TEST(functions_with_layers_are_inlined)
+{
+    struct builder b;
+    struct function pool, act, outer;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_node(&b, "GlobalAveragePool", "pool", "a", "t");
+    builder_node(&b, "Relu", "relu", "t", "r");
+    Onnx__FunctionProto *functions[3] = {function_of(&b, &pool, "pool", 2)};
+    builder_node(&b, "Sigmoid", "s", "a", "r");
+    functions[1] = function_of(&b, &act, "act", 1);
+    call(&b, "pool", "again", "a", "t");
+    call(&b, "act", "", "t", "r");
+    functions[2] = function_of(&b, &outer, "outer", 2);
+    call(&b, "outer", "one", "x", "h");
+    call(&b, "outer", "two", "h", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    b.model.functions = functions;
+    b.model.n_functions = 3;
+    struct qdq_model *p = prepare(&b, &m);
+    ck_assert_ptr_nonnull(p);
+    static const char *const names[] = {"one/again/pool", "one/again/relu", "@h",
+                                        "two/again/pool", "two/again/relu", "@y"};
+    ck_assert_uint_eq(p->graph.n_nodes, 6);
+    for (size_t i = 0; i < 6; i++)
+        ck_assert_str_eq(p->graph.nodes[i].name, names[i]);
+    ck_assert_str_eq(p->graph.nodes[0].proto->input[0], "x");
+    ck_assert_str_eq(p->graph.nodes[3].proto->input[0], "h");
+    ck_assert_str_eq(p->graph.nodes[5].proto->output[0], "y");
+    /* What stays a call keeps its function, and nothing else does. */
+    ck_assert_uint_eq(p->proto->n_functions, 1);
+    ck_assert_str_eq(p->proto->functions[0]->name, "act");
+    ck_assert_uint_eq(m->graph.n_nodes, 2);
+    qdq_model_free(&p);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+START_TEST(functions_without_layers_stay)
+{
+    struct builder b;
+    struct function act;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_node(&b, "Sigmoid", "s", "a", "r");
+    Onnx__FunctionProto *functions[1] = {function_of(&b, &act, "act", 1)};
+    call(&b, "act", "one", "x", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    b.model.functions = functions;
+    b.model.n_functions = 1;
+    ck_assert_ptr_null(prepare(&b, &m));
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+/* Each calls the one before it twice: 2 to the power of 20 nodes. */
+START_TEST(functions_that_double_are_refused)
+{
+    enum { N = 20 };
+    struct builder b;
+    struct function rows[N];
+    Onnx__FunctionProto *functions[N];
+    struct qdq_spec spec;
+    struct qdq_model *m = NULL, *ret = NULL;
+    struct qdq_error err = {0};
+    char name[8];
+    qdq_spec_init(&spec);
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    for (int i = 0; i < N; i++) {
+        if (i == 0)
+            builder_node(&b, "Relu", "r", "a", "t");
+        else
+            call(&b, name, "one", "a", "t");
+        if (i == 0)
+            builder_node(&b, "GlobalAveragePool", "p", "t", "r");
+        else
+            call(&b, name, "two", "t", "r");
+        snprintf(name, sizeof name, "f%d", i);
+        functions[i] = function_of(&b, &rows[i], name, 2);
+    }
+    call(&b, name, "all", "x", "y");
+    builder_output(&b, "y", QDQI_FLOAT32);
+    b.model.functions = functions;
+    b.model.n_functions = N;
+    ck_assert_msg(!builder_open(&b, &m, &err), "%s", err.text);
+    ck_assert_int_eq(qdq_model_prepare(m, &spec, &ret, &err), QDQ_LIMIT_EXCEEDED);
+    ck_assert_ptr_null(ret);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("scopes");
+    TCase *t = tcase_create("scopes");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, names_are_one_tensors);
+    tcase_add_test(t, graphs_of_other_operators_are_opaque);
+    tcase_add_test(t, a_branch_does_not_see_the_other);
+    tcase_add_test(t, places_are_in_the_tensors_graph);
+    tcase_add_test(t, edits_go_to_their_graphs);
+    tcase_add_test(t, functions_with_layers_are_inlined);
+    tcase_add_test(t, functions_without_layers_stay);
+    tcase_add_test(t, functions_that_double_are_refused);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
