@@ -184,7 +184,7 @@ take_files(json_t *json, struct api_named_files *to, struct api_problem *problem
         return api_problem_set(problem, API_MISSING_PART, QDQ_AT_POINTER, "/files",
                                "the request names no files");
     if (json_array_size(files) > 1 + API_MAX_EXTERNAL)
-        return api_problem_set(problem, API_TOO_LARGE, QDQ_AT_POINTER, "/files",
+        return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/files",
                                "a model has at most %d files beside its own",
                                API_MAX_EXTERNAL);
     json_array_foreach (files, i, file)

@@ -245,15 +245,16 @@ api_labels_check(const char *text, struct api_problem *problem)
 
 char *
 api_job_identity(const struct api_job_request *request, const struct qdq_spec *spec,
-                 const char *scripts)
+                 const char *scripts, const char *runtime)
 {
     char *text = api_spec_encode(spec);
-    json_t *json = text
-                       ? json_pack("{s:s, s:o, s:o, s:o, s:s}", "engine", qdq_version(),
-                                   "model", api_json_text(request->model),
-                                   "calibration", api_json_text(request->calibration),
-                                   "scripts", api_json_text(scripts), "spec", text)
-                       : NULL;
+    json_t *json =
+        text ? json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "engine", qdq_version(),
+                         "model", api_json_text(request->model), "calibration",
+                         api_json_text(request->calibration), "scripts",
+                         api_json_text(scripts), "runtime", api_json_text(runtime),
+                         "spec", text)
+             : NULL;
     free(text);
     return api_json_dump(json, JSON_SORT_KEYS);
 }

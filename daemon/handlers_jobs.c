@@ -180,7 +180,8 @@ submit_new(struct request *request, const struct api_spec *spec,
     const struct api_job_request *asked = &request->body.job;
     char identity[DIGEST_SIZE];
     bool ok = check_inputs(request, brought, p) && store_inputs(request, brought, p) &&
-              digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts),
+              digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts,
+                                           service->runtime),
                           identity, p);
     if (ok) {
         const struct store_job job = {.model = asked->model,

@@ -92,7 +92,7 @@ add_external(struct body *body, const char *name, struct api_problem *p)
 {
     size_t n = body->n_externals;
     if (n == API_MAX_EXTERNAL)
-        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/external",
+        return api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, "/external",
                                "a model has at most %d files beside its own",
                                API_MAX_EXTERNAL);
     struct body_external *grown = realloc(body->externals, (n + 1) * sizeof *grown);

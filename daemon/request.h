@@ -9,6 +9,7 @@
 #include "bundle.h"
 #include "body.h"
 #include "pool.h"
+#include "scripts.h"
 #include "api/header.h"
 #include "api/route.h"
 
@@ -24,8 +25,9 @@ struct service {
     struct library *library;
     struct jobs *jobs;
     struct pool *pool;
-    struct pool_share *share;  /* of its short work */
-    char scripts[DIGEST_SIZE]; /* scripts_digest() at the start */
+    struct pool_share *share;   /* of its short work */
+    char scripts[DIGEST_SIZE];  /* scripts_digest() at the start */
+    char runtime[RUNTIME_SIZE]; /* runtime_identity(), likewise */
 };
 
 /*

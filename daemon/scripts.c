@@ -5,8 +5,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool
@@ -69,4 +71,14 @@ scripts_digest(const char *folder, char ret[DIGEST_SIZE], struct api_problem *p)
     digest_free(&digest);
     close(dir);
     return ok;
+}
+
+void
+runtime_identity(const char *library, char ret[RUNTIME_SIZE])
+{
+    struct stat st;
+    ret[0] = '\0';
+    if (strchr(library, '/') && stat(library, &st) == 0)
+        snprintf(ret, RUNTIME_SIZE, "%lld %lld.%09ld", (long long)st.st_size,
+                 (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }

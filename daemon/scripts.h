@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operator's folder of scripts, as something to compare. */
+/* What of an operator's decides on results, as something to compare: scripts, runtime. */
 #ifndef QDQD_SCRIPTS_H
 #define QDQD_SCRIPTS_H
 
@@ -11,5 +11,11 @@
  * other scripts have other results. "" where there are none. IO, NO_MEMORY.
  */
 bool scripts_digest(const char *folder, char ret[DIGEST_SIZE], struct api_problem *p);
+
+#define RUNTIME_SIZE 64
+
+/* Size and time of ONNX Runtime's library: an upgrade changes them. "" where there is no
+   such file; what the system's search path finds is not looked for. */
+void runtime_identity(const char *library, char ret[RUNTIME_SIZE]);
 
 #endif

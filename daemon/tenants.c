@@ -33,7 +33,7 @@ struct tenant {
 struct tenants {
     const struct settings *settings;
     struct job_bell bell;
-    char scripts[DIGEST_SIZE];
+    char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
     pthread_mutex_t turns; /* held while a job is taken; before `lock` */
     uint64_t turn, look;   /* guarded by turns */
     pthread_mutex_t lock;
@@ -131,6 +131,7 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
                                        .pool = tenants->pool,
                                        .share = &tenant->share};
     memcpy(tenant->service.scripts, tenants->scripts, DIGEST_SIZE);
+    memcpy(tenant->service.runtime, tenants->runtime, RUNTIME_SIZE);
     if (tenants->draining)
         jobs_drain(tenant->jobs);
     *tenants->last = tenant;
@@ -173,6 +174,7 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     pthread_mutex_init(&tenants->turns, NULL);
     pthread_mutex_init(&tenants->lock, NULL);
     job_bell_init(&tenants->bell);
+    runtime_identity(settings->engine_runtime, tenants->runtime);
     if (!scripts_digest(settings->engine_cases, tenants->scripts, p) ||
         !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {
         tenants_close(&tenants);

@@ -213,7 +213,7 @@ def before_call(context, case, kwargs):
         case.headers["Content-Type"] = CURLS_DEFAULT
 
 
-@schemathesis.deserializer("application/octet-stream")
+@schemathesis.deserializer("application/x-tar", "application/octet-stream")
 def bytes_as_text(context, response):
     return response.content.decode("latin-1")
 

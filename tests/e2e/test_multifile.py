@@ -194,7 +194,7 @@ def test_as_many_files_as_there_may_be(daemon, tmp_path):
     plan = daemon.post("/v1/plan", json={"model": answer.json()["id"]})
     assert plan.json()["summary"]["quantized_layers"] == 128
     model, files = external_net([f"{i:03}.bin" for i in range(129)], seed=5)
-    document = problem(send(daemon, model, files), 413, "too_large")
+    document = problem(send(daemon, model, files), 422, "limit_exceeded")
     assert document["errors"][0]["pointer"] == "/external"
 
 
@@ -260,8 +260,8 @@ BAD_LISTS = {
                 "not_found"),
     "no id": ({"files": [{"path": "m", "digest": "../x"}]}, 404, "not_found"),
     "twice": ({"files": [{"path": "m", "digest": "d"}] * 2}, 400, "bad_request"),
-    "many": ({"files": [{"path": f"m{i}", "digest": "d"} for i in range(130)]}, 413,
-             "too_large"),
+    "many": ({"files": [{"path": f"m{i}", "digest": "d"} for i in range(130)]}, 422,
+             "limit_exceeded"),
 }
 
 

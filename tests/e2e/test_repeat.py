@@ -4,13 +4,15 @@ is on its way."""
 
 import io
 import json
+import os
+import shutil
 import sqlite3
 import threading
 
 import numpy as np
 import pytest
 
-from service import CALIBRATION, DATA, Service, eventually, kill_process, problem
+from service import CALIBRATION, DATA, INSTALLED, Service, eventually, kill_process, problem
 from test_migrations import FAILED, WAITS, state_of_schema
 
 RESNET = DATA / "glyph_resnet.onnx"
@@ -26,6 +28,28 @@ def post(service, key=None, query="", **members):
 def ids(daemon):
     return {"model": daemon.upload("models", RESNET),
             "calibration": daemon.upload("datasets", CALIBRATION)}
+
+
+def test_another_runtime_answers_anew(service, tmp_path):
+    """An upgrade of ONNX Runtime: what the other one made is not handed out."""
+    (library,) = (INSTALLED / "lib").rglob("libonnxruntime.so*")
+    copy = tmp_path / "libonnxruntime.so"
+    shutil.copy(library, copy)
+    one = service()
+    one.stop()
+    one.start(QDQD_ENGINE_RUNTIME=str(copy))
+    asked = {"model": one.upload("models", RESNET), "spec": SPEC,
+             "calibration": one.upload("datasets", CALIBRATION)}
+    first = one.submit(**asked)
+    one.succeeded(first)
+    assert one.job(one.submit(**asked))["cached_from"] == first
+    one.stop()
+    one.start(QDQD_ENGINE_RUNTIME=str(copy))
+    assert one.job(one.submit(**asked))["cached_from"] == first
+    one.stop()
+    os.utime(copy, (1, 1))
+    one.start(QDQD_ENGINE_RUNTIME=str(copy))
+    assert one.succeeded(one.submit(**asked))["cached_from"] is None
 
 
 # --- Idempotency-Key ---------------------------------------------------------------------

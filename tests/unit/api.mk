@@ -3,7 +3,8 @@ API_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/api $(JANSSO
 API_UNIT_LDADD = api/libapi.la $(UNIT_LDADD) $(JANSSON_LIBS)
 EXTRA_DIST += tests/unit/api.h tests/unit/api_spec.h
 
-check_PROGRAMS += tests/unit/test_api_eta tests/unit/test_api_header \
+check_PROGRAMS += tests/unit/test_api_eta tests/unit/test_api_files \
+	tests/unit/test_api_header \
 	tests/unit/test_api_job tests/unit/test_api_json \
 	tests/unit/test_api_lists tests/unit/test_api_markdown tests/unit/test_api_openapi \
 	tests/unit/test_api_problem tests/unit/test_api_report \
@@ -12,6 +13,10 @@ check_PROGRAMS += tests/unit/test_api_eta tests/unit/test_api_header \
 tests_unit_test_api_eta_SOURCES = tests/unit/test_api_eta.c
 tests_unit_test_api_eta_CPPFLAGS = $(API_UNIT_CPPFLAGS)
 tests_unit_test_api_eta_LDADD = $(API_UNIT_LDADD)
+
+tests_unit_test_api_files_SOURCES = tests/unit/test_api_files.c
+tests_unit_test_api_files_CPPFLAGS = $(API_UNIT_CPPFLAGS)
+tests_unit_test_api_files_LDADD = $(API_UNIT_LDADD)
 
 tests_unit_test_api_header_SOURCES = tests/unit/test_api_header.c
 tests_unit_test_api_header_CPPFLAGS = $(API_UNIT_CPPFLAGS)

@@ -6,6 +6,7 @@ DAEMON_UNIT_CPPFLAGS = $(UNIT_CPPFLAGS) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 DAEMON_UNIT_LDADD = daemon/libqdqdi.la $(UNIT_LDADD)
 EXTRA_DIST += tests/unit/daemon.h
 check_PROGRAMS += tests/unit/test_daemon_blob \
+	tests/unit/test_daemon_bundle \
 	tests/unit/test_daemon_cage \
 	tests/unit/test_daemon_job \
 	tests/unit/test_daemon_library \
@@ -21,6 +22,10 @@ check_PROGRAMS += tests/unit/test_daemon_blob \
 tests_unit_test_daemon_blob_SOURCES = tests/unit/test_daemon_blob.c
 tests_unit_test_daemon_blob_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_blob_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_bundle_SOURCES = tests/unit/test_daemon_bundle.c
+tests_unit_test_daemon_bundle_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_bundle_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_cage_SOURCES = tests/unit/test_daemon_cage.c
 tests_unit_test_daemon_cage_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

@@ -126,6 +126,80 @@ START_TEST(files)
 }
 END_TEST
 
+/* A blob is there by itself; whoever needs its bytes is asked for them, too. */
+START_TEST(blobs)
+{
+    struct store_file file = {.id = "sha256:b", .size = 7, .created_at = 5}, got;
+    bool is_new;
+    add("live", 0, NULL);
+    ck_assert(store_file_add(store, STORE_BLOB, &file, &is_new, &problem) && is_new);
+    snprintf(file.id, sizeof file.id, "%s", model);
+    ck_assert(store_file_add(store, STORE_BLOB, &file, &is_new, &problem) && is_new);
+    ck_assert(store_file_get(store, STORE_BLOB, model, &got, &problem));
+    ck_assert_ptr_null(got.info);
+    ck_assert(store_file_remove(store, STORE_BLOB, model, &problem));
+    ck_assert(store_needs_blob(store, model));
+    ck_assert(store_file_remove(store, STORE_BLOB, "sha256:b", &problem));
+    ck_assert(!store_needs_blob(store, "sha256:b"));
+}
+END_TEST
+
+static char model_path[] = "m.onnx", data_path[] = "w.bin";
+static struct store_model_file two_files[] = {{model_path, "sha256:one", 3},
+                                              {data_path, "sha256:two", 4}};
+static const struct store_model_files two = {2, two_files};
+
+static size_t
+files_of(const char *id)
+{
+    struct store_model_files got;
+    ck_assert(store_model_files(store, id, &got, &problem));
+    size_t n = got.n;
+    for (size_t i = 0; i < n; i++) {
+        ck_assert_str_eq(got.items[i].path, two_files[i].path);
+        ck_assert_str_eq(got.items[i].digest, two_files[i].digest);
+        ck_assert_uint_eq(got.items[i].size, two_files[i].size);
+    }
+    store_model_files_fini(&got);
+    return n;
+}
+
+/* The files are there as long as somebody names the model: as stored, or as a result. */
+START_TEST(models_of_several_files)
+{
+    struct store_file file = {.id = "sha256:both", .size = 7, .created_at = 5}, got;
+    struct store_end how = {.state = API_JOB_SUCCEEDED,
+                            .result_model = "sha256:both",
+                            .result_files = &two};
+    struct store_ended ended;
+    struct store_job job;
+    bool is_new;
+    ck_assert(store_model_add(store, &file, &two, &is_new, &problem) && is_new);
+    ck_assert(store_model_add(store, &file, &two, &is_new, &problem) && !is_new);
+    add("j", 0, NULL);
+    claim("j");
+    ck_assert(store_job_end(store, "j", API_JOB_RUNNING, &how, 9, &ended, &problem));
+    reopen();
+    ck_assert_uint_eq(files_of("sha256:both"), 2);
+    ck_assert_uint_eq(files_of(model), 0);
+    ck_assert(store_file_get(store, STORE_MODEL, "sha256:both", &got, &problem));
+    ck_assert_str_eq(got.info, "[{\"path\":\"m.onnx\",\"digest\":\"sha256:one\","
+                               "\"size\":3},{\"path\":\"w.bin\",\"digest\":"
+                               "\"sha256:two\",\"size\":4}]");
+    ck_assert(store_job_get(store, "j", &job, &problem));
+    ck_assert_str_eq(job.result_files, got.info);
+    store_file_fini(&got);
+    store_job_fini(&job);
+    ck_assert(store_file_remove(store, STORE_MODEL, "sha256:both", &problem));
+    ck_assert_uint_eq(files_of("sha256:both"), 2);
+    ck_assert(store_needs_blob(store, "sha256:two"));
+    ck_assert(store_job_remove(store, "j", &job, &problem));
+    store_job_fini(&job);
+    ck_assert_uint_eq(files_of("sha256:both"), 0);
+    ck_assert(!store_needs_blob(store, "sha256:two"));
+}
+END_TEST
+
 START_TEST(in_use)
 {
     add("a", 0, NULL);
@@ -691,6 +765,8 @@ suite(void)
     TCase *t = tcase_create("store");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, files);
+    tcase_add_test(t, blobs);
+    tcase_add_test(t, models_of_several_files);
     tcase_add_test(t, in_use);
     tcase_add_test(t, observations);
     tcase_add_test(t, observations_evicted);

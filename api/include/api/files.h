@@ -37,7 +37,7 @@ struct api_named_files {
 
 /*
  * Reads {"files":[{"path","digest"},…]}. BAD_REQUEST and INVALID_JSON name the member by
- * JSON pointer; MISSING_PART, TOO_LARGE. Digests are not looked at. The caller ends *ret.
+ * JSON pointer; MISSING_PART, LIMIT_EXCEEDED. Digests are not looked at. The caller ends *ret.
  */
 bool api_named_files_decode(const char *text, size_t len, struct api_named_files *ret,
                             struct api_problem *problem);

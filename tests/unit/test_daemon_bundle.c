@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a bundle says of its files; what tar makes of it is asked by the end-to-end tests. */
+#include "config.h"
+#include "bundle.h"
+#include "daemon.h"
+
+#define BIG (INT64_C(9) << 30) /* more than ustar can say */
+
+static struct api_problem problem;
+
+static int
+file_of(const char *name, const char *text, off_t size)
+{
+    scratch_write(name, text);
+    int fd = open(scratch_path(name), O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, size), 0);
+    return fd;
+}
+
+/* All of it, in reads of `step` bytes. */
+static char *
+read_all(struct bundle *bundle, size_t step)
+{
+    size_t size = (size_t)bundle_size(bundle), at = 0;
+    char *bytes = malloc(size + step);
+    for (ssize_t n; (n = bundle_read(bundle, at, bytes + at, step)) != 0;
+         at += (size_t)n)
+        ck_assert_int_gt(n, 0);
+    ck_assert_uint_eq(at, size);
+    return bytes;
+}
+
+START_TEST(small_files)
+{
+    struct bundle *bundle;
+    struct bundle_file files[] = {{"m.onnx", file_of("m", "model", 5), 5},
+                                  {"d/w.bin", file_of("w", "x", 600), 600}};
+    ck_assert(bundle_open(files, 2, &bundle, &problem));
+    ck_assert_uint_eq(bundle_size(bundle), 512 + 512 + 512 + 1024 + 1024);
+    char *bytes = read_all(bundle, 1000), *again = read_all(bundle, 7);
+    ck_assert_mem_eq(bytes, again, bundle_size(bundle));
+    ck_assert_str_eq(bytes, "m.onnx");
+    ck_assert_str_eq(bytes + 124, "00000000005");
+    ck_assert_str_eq(bytes + 257, "ustar");
+    ck_assert_mem_eq(bytes + 512, "model\0\0", 7);
+    ck_assert_str_eq(bytes + 1024, "d/w.bin");
+    ck_assert_str_eq(bytes + 1024 + 124, "00000001130");
+    ck_assert_int_eq(bytes[1536], 'x');
+    ck_assert_int_eq(bundle_read(bundle, bundle_size(bundle), bytes, 9), 0);
+    free(bytes);
+    free(again);
+    bundle_close(&bundle);
+    ck_assert_int_eq(fcntl(files[0].fd, F_GETFD), -1);
+    ck_assert_int_eq(fcntl(files[1].fd, F_GETFD), -1);
+}
+END_TEST
+
+/* Beyond 8 GB a header of its own says the size. */
+START_TEST(large_file)
+{
+    struct bundle *bundle;
+    char bytes[2048], last[4] = "abc";
+    int fd = file_of("big", "", BIG);
+    ck_assert_int_eq(pwrite(fd, "end", 3, BIG - 3), 3);
+    ck_assert(bundle_open(&(struct bundle_file){"big", fd, BIG}, 1, &bundle, &problem));
+    ck_assert_uint_eq(bundle_size(bundle), 3 * 512 + BIG + 1024);
+    for (size_t at = 0; at < 1536;)
+        at += (size_t)bundle_read(bundle, at, bytes + at, 1536 - at);
+    ck_assert_int_eq(bytes[156], 'x');
+    ck_assert_str_eq(bytes + 124, "00000000023"); /* 19 bytes of records */
+    ck_assert_mem_eq(bytes + 512, "19 size=9663676416\n", 19);
+    ck_assert_str_eq(bytes + 1024, "big");
+    ck_assert_int_eq(bundle_read(bundle, 3 * 512 + BIG - 3, last, 3), 3);
+    ck_assert_str_eq(last, "end");
+    bundle_close(&bundle);
+}
+END_TEST
+
+static const char *const long_names[] = {
+    "0123456789012345678901234567890123456789012345678901234567890123456789"
+    "0123456789012345678901234567890", /* 101 */
+    "0123456789012345678901234567890123456789012345678901234567890123456789"
+    "012345678901234567890123456789", /* 100: the last that has room, were it not for
+                                         readers that want a NUL */
+    "w\xc3\xb6rter",
+};
+
+START_TEST(names_in_a_header_of_their_own)
+{
+    struct bundle *bundle;
+    char bytes[1024] = "", wanted[256];
+    const char *name = long_names[_i];
+    struct bundle_file file = {name, file_of("w", "x", 1), 1};
+    ck_assert(bundle_open(&file, 1, &bundle, &problem));
+    ck_assert_int_eq(bundle_read(bundle, 0, bytes, 1024), 1024);
+    ck_assert_int_eq(bytes[156], 'x');
+    size_t len = strlen(name) + strlen(" path=\n");
+    snprintf(wanted, sizeof wanted, "%zu path=%s\n", len + (len + 2 < 100 ? 2 : 3),
+             name);
+    ck_assert_uint_eq(strlen(wanted), len + (len + 2 < 100 ? 2 : 3));
+    ck_assert_mem_eq(bytes + 512, wanted, strlen(wanted));
+    bundle_close(&bundle);
+}
+END_TEST
+
+/* A file that has become shorter breaks the answer off; it is never filled up. */
+START_TEST(cut_file)
+{
+    struct bundle *bundle;
+    char bytes[1024];
+    struct bundle_file file = {"w", file_of("w", "x", 10), 600};
+    ck_assert(bundle_open(&file, 1, &bundle, &problem));
+    ck_assert_int_eq(bundle_read(bundle, 512, bytes, 1024), 10);
+    ck_assert_int_lt(bundle_read(bundle, 522, bytes, 1024), 0);
+    bundle_close(&bundle);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/bundle");
+    TCase *t = tcase_create("bundle");
+    tcase_add_checked_fixture(t, scratch_make, scratch_remove);
+    tcase_add_test(t, small_files);
+    tcase_add_test(t, large_file);
+    tcase_add_loop_test(t, names_in_a_header_of_their_own, 0,
+                        (int)(sizeof long_names / sizeof *long_names));
+    tcase_add_test(t, cut_file);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
