@@ -50,6 +50,38 @@ ALTER TABLE jobs ADD COLUMN cached_from TEXT;
 CREATE UNIQUE INDEX jobs_key ON jobs(idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX jobs_identity ON jobs(identity) WHERE identity IS NOT NULL;
 CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;
+""", """
+CREATE TABLE clock(newest INTEGER NOT NULL);
+INSERT INTO clock SELECT unixepoch() * 1000;
+ALTER TABLE files ADD COLUMN kept_from INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN kept_from INTEGER NOT NULL DEFAULT 0;
+UPDATE files SET kept_from = (SELECT newest FROM clock);
+UPDATE jobs SET kept_from = (SELECT newest FROM clock) WHERE ended_at > 0;
+CREATE INDEX files_kept ON files(kept_from);
+CREATE INDEX jobs_kept ON jobs(kept_from) WHERE kept_from > 0;
+CREATE TRIGGER file_added AFTER INSERT ON files BEGIN
+  UPDATE clock SET newest = max(newest, NEW.created_at);
+  UPDATE files SET kept_from = (SELECT newest FROM clock)
+  WHERE kind = NEW.kind AND id = NEW.id; END;
+CREATE TRIGGER file_used AFTER UPDATE OF kept_from ON files BEGIN
+  UPDATE clock SET newest = max(newest, NEW.kept_from); END;
+CREATE TRIGGER job_added AFTER INSERT ON jobs BEGIN
+  UPDATE clock SET newest = max(newest, NEW.created_at, NEW.ended_at);
+  UPDATE files SET kept_from = (SELECT newest FROM clock)
+  WHERE kind = 0 AND id = NEW.model;
+  UPDATE files SET kept_from = (SELECT newest FROM clock)
+  WHERE kind = 1 AND id = NEW.calibration;
+  UPDATE jobs SET kept_from = (SELECT newest FROM clock)
+  WHERE seq = NEW.seq AND NEW.ended_at > 0; END;
+CREATE TRIGGER job_ended AFTER UPDATE OF ended_at ON jobs
+  WHEN NEW.ended_at > 0 BEGIN
+  UPDATE clock SET newest = max(newest, NEW.ended_at);
+  UPDATE files SET kept_from = (SELECT newest FROM clock)
+  WHERE kind = 0 AND id = NEW.model;
+  UPDATE files SET kept_from = (SELECT newest FROM clock)
+  WHERE kind = 1 AND id = NEW.calibration;
+  UPDATE jobs SET kept_from = (SELECT newest FROM clock)
+  WHERE seq = NEW.seq; END;
 """]
 
 MODEL = (DATA / "glyph_resnet.onnx").read_bytes()
@@ -71,8 +103,8 @@ def state_of_schema(one, version):
     database.execute("PRAGMA journal_mode = WAL")
     for step in STEPS[:version]:
         database.executescript(step)
-    database.execute("INSERT INTO files VALUES(0, ?, ?, 1600000000000, NULL)",
-                     (MODEL_ID, len(MODEL)))
+    database.execute("INSERT INTO files(kind, id, size, created_at) VALUES(0, ?, ?,"
+                     " 1600000000000)", (MODEL_ID, len(MODEL)))
     for name, state in ((WAITS, "queued"), (FAILED, "failed"), (MADE, "succeeded")):
         ended = state != "queued"
         database.execute(
@@ -120,7 +152,7 @@ def old(tmp_path):
     one.stop()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
 def test_an_older_schema(old, version):
     state_of_schema(old, version)
     before = dump(old.state / "qdqd.sqlite3")

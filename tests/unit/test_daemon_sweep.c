@@ -197,6 +197,42 @@ START_TEST(files_go)
 }
 END_TEST
 
+/* A blob goes like a model, but its bytes stay for the model that was made of them; and
+   that it was made is a use of the blob. */
+START_TEST(blobs_go)
+{
+    char one[DIGEST_SIZE], two[DIGEST_SIZE], alone[DIGEST_SIZE],
+        path[2][2] = {"m", "w"};
+    struct library_part parts[2] = {{.path = path[0], .size = 3},
+                                    {.path = path[1], .size = 3}};
+    struct store_file made;
+    bool is_new;
+    int fd;
+    add_file(STORE_BLOB, "alone", start - DAY / 2, alone);
+    add_file(STORE_BLOB, "one", start - DAY / 2, one);
+    add_file(STORE_BLOB, "two", start, two);
+    ck_assert_int_eq(expiry_of(STORE_BLOB, one), start - DAY / 2 + 30 * DAY);
+    memcpy(parts[0].digest, one, DIGEST_SIZE);
+    memcpy(parts[1].digest, two, DIGEST_SIZE);
+    ck_assert(
+        library_add_model(library, "sha256:both", parts, 2, &made, &is_new, &problem));
+    ck_assert(is_new && made.size == 6);
+    store_file_fini(&made);
+    ck_assert_int_eq(expiry_of(STORE_BLOB, one), start + 30 * DAY);
+    sweep_at(start - DAY / 2 + 30 * DAY);
+    ck_assert(!has_file(STORE_BLOB, alone) && has_file(STORE_BLOB, one));
+    ck_assert(library_remove(library, STORE_BLOB, two, &problem));
+    ck_assert(blob_read(library_blobs(library), two, &fd, &problem));
+    close(fd);
+    sweep_at(start + 30 * DAY);
+    ck_assert(!blob_exists(library_blobs(library), one));
+    ck_assert(!blob_exists(library_blobs(library), two));
+    ck_assert(
+        !library_add_model(library, "sha256:both", parts, 2, &made, &is_new, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+}
+END_TEST
+
 /* By being stored again, and by a job's begin and its end. */
 START_TEST(use_renews)
 {
@@ -338,6 +374,7 @@ suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, jobs_go);
     tcase_add_test(t, files_go);
+    tcase_add_test(t, blobs_go);
     tcase_add_test(t, use_renews);
     tcase_add_test(t, result_in_use);
     tcase_add_test(t, for_ever);
