@@ -2,6 +2,8 @@
 """Tenants share a daemon and know nothing of each other: what one stores, asks, is answered
 or waits for cannot be seen, counted, or deduced by another."""
 
+import hashlib
+
 import pytest
 
 import access
@@ -31,6 +33,21 @@ def test_a_digest_is_not_the_data(two):
     problem(b.post("/v1/jobs", json={"model": model, "calibration": data}), 404, "not_found")
     problem(b.post("/v1/plan", json={"model": model}), 404, "not_found")
     assert a.get(f"/v1/models/{model}").content == MODEL
+
+
+def test_a_blob_is_its_own_too(two):
+    a, b = two
+    path = "/v1/blobs/sha256:" + hashlib.sha256(MODEL).hexdigest()
+    for one in two:
+        problem(one.get(path), 404, "not_found")
+        assert one.request("PUT", path, data=MODEL).status_code == 201
+        assert one.request("PUT", path, data=MODEL).status_code == 200
+        assert one.get(path).content == MODEL
+    assert a.request("DELETE", path).status_code == 204
+    problem(a.get(path), 404, "not_found")
+    assert b.get(path).content == MODEL
+    made = {"files": [{"path": "model.onnx", "digest": path.removeprefix("/v1/blobs/")}]}
+    problem(a.post("/v1/models", json=made), 404, "not_found")
 
 
 def test_equal_bytes_are_new_to_the_second(two):

@@ -153,7 +153,7 @@ server_start(void)
     const struct setting_flag flags[] = {
         {"state.dir", state},    {"http.listen", address},  {"engine.cases", ""},
         {"http.max_body", "1M"}, {"storage.min_free", "1"}, {"queue.max", "4"}};
-    signal(SIGPIPE, SIG_IGN);
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     if (!settings_load(NULL, flags, sizeof flags / sizeof *flags, &server.settings,
                        error))
         abort();
@@ -292,7 +292,7 @@ check_answer(const char *answer)
     if (!*answer)
         return;
     assert(!strncmp(answer, "HTTP/1.1 ", 9) || !strncmp(answer, "HTTP/1.0 ", 9));
-    int status = atoi(answer + 9);
+    int status = (int)strtol(answer + 9, NULL, 10);
     assert(status >= 100 && status < 600);
     /* 501: a transfer encoding that libmicrohttpd does not know. */
     if (status >= 500 && status != 501 && status != 503 && status != 504 &&

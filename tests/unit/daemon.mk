@@ -17,7 +17,8 @@ check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_settings \
 	tests/unit/test_daemon_store \
 	tests/unit/test_daemon_sweep \
-	tests/unit/test_daemon_sync
+	tests/unit/test_daemon_sync \
+	tests/unit/test_daemon_tokens
 
 tests_unit_test_daemon_blob_SOURCES = tests/unit/test_daemon_blob.c
 tests_unit_test_daemon_blob_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
@@ -66,6 +67,10 @@ tests_unit_test_daemon_store_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_sweep_SOURCES = tests/unit/test_daemon_sweep.c
 tests_unit_test_daemon_sweep_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_sweep_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_tokens_SOURCES = tests/unit/test_daemon_tokens.c
+tests_unit_test_daemon_tokens_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_tokens_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_sync_SOURCES = tests/unit/test_daemon_sync.c
 tests_unit_test_daemon_sync_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

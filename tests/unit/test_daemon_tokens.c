@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "tokens.h"
+#include "daemon.h"
+
+static struct api_problem problem;
+static char path[TOKEN_PATH];
+
+static void
+set_up(void)
+{
+    scratch_make();
+    problem = (struct api_problem){0};
+    snprintf(path, sizeof path, "%s", scratch_path("tokens"));
+}
+
+#define HASH "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define MADE "2026-01-01T00:00:00Z"
+
+/* --- the file ------------------------------------------------------------- */
+
+static const struct {
+    const char *text;
+    int n; /* tokens; -1: refused */
+} files[] = {
+    {"", 0},
+    {"# a comment\n\n", 0},
+    {"a " HASH " read - " MADE "\n", 1},
+    {"a " HASH " read - " MADE, 1},
+    {"a " HASH " read,submit,admin t " MADE "\n#\nb " HASH " admin - " MADE "\n", 2},
+    {"a " HASH " read -\n", -1},
+    {"a " HASH " read - " MADE " more\n", -1},
+    {"a " HASH " read - " MADE " \n", -1},
+    {" a " HASH " read - " MADE "\n", -1},
+    {"a  " HASH " read - " MADE "\n", -1},
+    {"a " HASH "0 read - " MADE "\n", -1},
+    {"a sha256:0 read - " MADE "\n", -1},
+    {"a " HASH " write - " MADE "\n", -1},
+    {"a " HASH " read, - " MADE "\n", -1},
+    {"a " HASH " ,read - " MADE "\n", -1},
+    {"a " HASH " read ../x " MADE "\n", -1},
+    {"A " HASH " read - " MADE "\n", -1},
+    {"a " HASH " read - 2026-01-01T00:00:00.123456789Z\n", -1},
+};
+
+START_TEST(reads)
+{
+    struct token *list;
+    size_t n;
+    bool there;
+    scratch_write("tokens", files[_i].text);
+    chmod(path, 0600);
+    ck_assert_int_eq(token_file_read(path, &list, &n, &there, &problem),
+                     files[_i].n >= 0);
+    ck_assert(there);
+    if (files[_i].n >= 0)
+        ck_assert_uint_eq(n, (size_t)files[_i].n);
+    else
+        ck_assert_ptr_nonnull(strstr(problem.detail, "line 1 is no token"));
+    free(list);
+}
+END_TEST
+
+/* A line longer than any token is no token, wherever it is cut. */
+START_TEST(long_line)
+{
+    char text[2000];
+    struct token *list;
+    size_t n;
+    bool there;
+    memset(text, 'a', sizeof text);
+    memcpy(text + sizeof text - 2, "\n", 2);
+    scratch_write("tokens", text);
+    chmod(path, 0600);
+    ck_assert(!token_file_read(path, &list, &n, &there, &problem));
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    unsigned scopes;
+} scopes[] = {
+    {"read", TOKEN_READ},
+    {"submit", TOKEN_SUBMIT},
+    {"admin", TOKEN_ADMIN},
+    {"read,submit", TOKEN_READ | TOKEN_SUBMIT},
+    {"submit,read,read", 3},
+    {"", 0},
+    {"rea", 0},
+    {"reads", 0},
+    {"read submit", 0},
+    {",", 0},
+};
+
+START_TEST(parses_scopes)
+{
+    char printed[TOKEN_SCOPES];
+    ck_assert_uint_eq(token_scopes_parse(scopes[_i].text), scopes[_i].scopes);
+    token_scopes_print(scopes[_i].scopes, printed);
+    ck_assert_uint_eq(token_scopes_parse(printed), scopes[_i].scopes);
+}
+END_TEST
+
+/* --- its life ------------------------------------------------------------- */
+
+static void
+add(const char *name, unsigned bits, char ret[TOKEN_SIZE])
+{
+    struct token token = {.scopes = bits};
+    snprintf(token.name, sizeof token.name, "%s", name);
+    snprintf(token.tenant, sizeof token.tenant, "of-%s", name);
+    ck_assert_msg(token_file_add(path, &token, ret, &problem), "%s", problem.detail);
+}
+
+static bool
+check(struct tokens *tokens, const char *token, struct token *ret)
+{
+    char header[TOKEN_SIZE + 16];
+    problem = (struct api_problem){0};
+    snprintf(header, sizeof header, "Bearer %s", token);
+    return tokens_check(tokens, *token ? header : NULL, ret, &problem);
+}
+
+/* The file changes twice within one tick of the clock, and to the same size. */
+START_TEST(sees_every_change)
+{
+    struct tokens *tokens;
+    struct token who;
+    char secrets[2][TOKEN_SIZE];
+    ck_assert(tokens_open(path, &tokens, &problem));
+    ck_assert(check(tokens, "", &who));
+    ck_assert_uint_eq(who.scopes, TOKEN_ADMIN);
+    ck_assert_str_eq(who.tenant, "");
+    for (int i = 0; i < 50; i++) {
+        add("a", TOKEN_READ, secrets[0]);
+        ck_assert(check(tokens, secrets[0], &who));
+        ck_assert_str_eq(who.tenant, "of-a");
+        ck_assert_uint_eq(who.scopes, TOKEN_READ);
+        ck_assert(token_file_remove(path, "a", &problem));
+        add("b", TOKEN_READ, secrets[1]);
+        ck_assert(!check(tokens, secrets[0], &who));
+        ck_assert_int_eq(problem.code, API_UNAUTHORIZED);
+        ck_assert(check(tokens, secrets[1], &who));
+        ck_assert(token_file_remove(path, "b", &problem));
+        ck_assert(!check(tokens, secrets[1], &who));
+    }
+    ck_assert_uint_eq(tokens_count(tokens), 0);
+    ck_assert(!unlink(path));
+    ck_assert(!check(tokens, "", &who));
+    tokens_close(&tokens);
+}
+END_TEST
+
+START_TEST(names_are_one_tokens)
+{
+    char secret[TOKEN_SIZE];
+    struct token token = {.name = "a", .scopes = TOKEN_READ};
+    add("a", TOKEN_READ, secret);
+    ck_assert(!token_file_add(path, &token, secret, &problem));
+    problem = (struct api_problem){0};
+    ck_assert(!token_file_remove(path, "b", &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+}
+END_TEST
+
+static const struct {
+    const char *name;
+    bool good;
+} names[] = {{"a", true},  {"a-b_c.9", true}, {"0", true},   {"", false},
+             {".", false}, {"..", false},     {"-a", false}, {"a/b", false},
+             {"A", false}, {"a b", false}};
+
+START_TEST(tenant_names)
+{
+    ck_assert_int_eq(tenant_is_name(names[_i].name), names[_i].good);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/tokens");
+    TCase *t = tcase_create("tokens");
+    tcase_add_checked_fixture(t, set_up, scratch_remove);
+    tcase_add_loop_test(t, reads, 0, (int)(sizeof files / sizeof *files));
+    tcase_add_test(t, long_line);
+    tcase_add_loop_test(t, parses_scopes, 0, (int)(sizeof scopes / sizeof *scopes));
+    tcase_add_test(t, sees_every_change);
+    tcase_add_test(t, names_are_one_tokens);
+    tcase_add_loop_test(t, tenant_names, 0, (int)(sizeof names / sizeof *names));
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
