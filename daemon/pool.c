@@ -96,6 +96,19 @@ took_too_long(struct lane *lane, struct limit limit, int stage, struct api_probl
     return FAILED;
 }
 
+/* What became of work whose process died: another try would take as long. */
+static enum outcome
+end_dead(struct lane *lane, char how[64], struct api_problem *p)
+{
+    process_end(&lane->process, true, how);
+    if (!lane->process.spent)
+        return DIED;
+    api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                    "this took more than %lld s of processor time (workers.cpu_time)",
+                    (long long)lane->pool->settings->workers_cpu_time);
+    return FAILED;
+}
+
 /*
  * Sends the request to the lane's process and follows it to its end: DONE with the text
  * in *ret (the caller frees it), REJECTED with text and problem, FAILED with the problem
@@ -108,6 +121,7 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
     int64_t began = clock_steady_ms();
     int stage = -1;
     lane->process.jobs++;
+    process_allow(&lane->process);
     if (!message_send(lane->process.socket, request))
         return DIED;
     for (;;) {
@@ -352,7 +366,7 @@ run_job(struct lane *lane, const struct store_job *job)
     if (open_work(lane, job, &work, &problem))
         outcome = run_worker(lane, &work.request, &summary, &problem);
     if (outcome == DIED)
-        process_end(&lane->process, true, how);
+        outcome = end_dead(lane, how, &problem);
     if (outcome != DIED)
         keep_observations(lane, &work);
     if (outcome == DONE || outcome == REJECTED)
@@ -402,9 +416,10 @@ run_task(struct lane *lane, struct task *task)
             return false;
         enum outcome outcome =
             follow(lane, task->request, ignore, &task->text, &task->problem);
+        if (outcome == DIED)
+            outcome = end_dead(lane, how, &task->problem);
         if (outcome != DIED)
             return outcome == DONE; /* short work is never rejected */
-        process_end(&lane->process, true, how);
     }
     return api_problem_set(&task->problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
                            "the worker process %s, in attempt %lld of %lld", how,

@@ -11,8 +11,10 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -111,6 +113,21 @@ process_start(struct process *process, struct api_problem *p)
     return true;
 }
 
+/* The kernel ends a process that takes more. Its limit counts from the process's start. */
+void
+process_allow(const struct process *process)
+{
+    rlim_t most = (rlim_t)process->settings->workers_cpu_time;
+    struct rlimit limit = {0, RLIM_INFINITY};
+    struct timespec used;
+    clockid_t clock;
+    if (!most || clock_getcpuclockid(process->pid, &clock) ||
+        clock_gettime(clock, &used))
+        return;
+    limit.rlim_cur = (rlim_t)used.tv_sec + 1 + most;
+    prlimit(process->pid, RLIMIT_CPU, &limit, NULL);
+}
+
 static void
 describe(int status, char how[64])
 {
@@ -143,6 +160,7 @@ process_end(struct process *process, bool force, char how[64])
     process->pid = 0;
     bool killed = process->killed;
     pthread_mutex_unlock(&process->lock);
+    process->spent = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
     describe(status, text);
     if (how)
         memcpy(how, text, sizeof text);

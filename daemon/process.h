@@ -23,12 +23,15 @@ struct process {
     pthread_mutex_t lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; by process_kill() */
+    bool spent;  /* the last one took more than workers.cpu_time */
 };
 
 void process_init(struct process *process, const struct settings *settings);
 
 /* Makes sure that there is a living process: starts one if need be. */
 bool process_start(struct process *process, struct api_problem *p);
+/* From now on it may take workers.cpu_time, for one piece of work. */
+void process_allow(const struct process *process);
 /*
  * Ends the process, if there is one, and waits for it: closing the socket tells it to
  * leave, `force` does not ask. Writes how it ended ("was killed by signal 9",

@@ -70,6 +70,10 @@ SETTING_NUMBER(workers, attempts, 2, 1, 10, COUNT,
 SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES,
                "data memory of one worker process (RLIMIT_DATA); 0: no limit")
 SETTING_NUMBER(
+    workers, cpu_time, 0, 0, 100000000, SECONDS,
+    "processor time of all threads that one job, or one piece of short work, "
+    "may take; 0: no limit")
+SETTING_NUMBER(
     workers, short_timeout, 120, 1, 3600, SECONDS,
     "time to check an upload, to describe a model or to make a plan, also of "
     "a job until it calibrates")

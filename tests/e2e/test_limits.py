@@ -8,7 +8,7 @@ import time
 import pytest
 
 import nets
-from service import eventually, problem
+from service import DATA, eventually, problem
 from test_refused_early import Connection
 
 HEALTHY = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -223,3 +223,18 @@ def test_more_files_than_the_shell_allows(service):
         one.sendall(HEALTHY)
         assert one.recv(100).startswith(b"HTTP/1.1 200")
         assert daemon.upload("models", nets.block_net())
+
+
+def test_processor_time_of_a_job(service):
+    """All threads together, and the job is not tried again."""
+    daemon = service(workers_cpu_time=1)
+    spec = {"calibration": {"random_samples": 100_000}, "evaluate": False}
+    job = daemon.ended(daemon.submit(model=daemon.upload("models", DATA / "glyph_resnet.onnx"),
+                                     spec=spec))
+    assert job["state"] == "failed" and job["error"]["code"] == "limit_exceeded", job
+    assert "workers.cpu_time" in job["error"]["detail"]
+    assert daemon.log.read_text().count("event=job_started") == 1
+    small = daemon.submit(model=daemon.upload("models", nets.block_net()),
+                          calibration=daemon.upload("datasets", nets.samples()))
+    daemon.succeeded(small)
+    healthy(daemon)
