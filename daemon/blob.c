@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "blob.h"
+#include "errno_code.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,9 +37,8 @@ struct spool {
 static bool
 fail(struct api_problem *p, const char *what)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
-    return api_problem_set(p, full ? API_DISK_FULL : API_IO, QDQ_AT_NOTHING, NULL,
-                           "%s: %s", what, strerror(errno));
+    return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL, "%s: %s", what,
+                           strerror(errno));
 }
 
 static bool

@@ -55,6 +55,12 @@ handle_readyz(struct request *request)
         reply_problem(request, &problem);
         return;
     }
+    if (pool_is_failing(request->service->pool)) {
+        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                        "one worker process after the other ends unexpectedly");
+        reply_problem(request, &problem);
+        return;
+    }
     reply_json(request, 200, api_status_encode("ready"));
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "job.h"
 #include "clock.h"
+#include "errno_code.h"
 #include "log.h"
 #include "process.h"
 #include "settings.h"
@@ -440,9 +441,10 @@ jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,
     watch->waiter.id = watch->id;
     watch->waiter.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (watch->waiter.event < 0) {
+        int saved = errno;
         free(watch);
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "watching a job: %s",
-                               strerror(errno));
+        return api_problem_set(p, errno_code(saved), QDQ_AT_NOTHING, NULL,
+                               "watching a job: %s", strerror(saved));
     }
     add_waiter(jobs, &watch->waiter);
     *ret = watch;
@@ -603,13 +605,23 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     pthread_mutex_unlock(&jobs->lock);
 }
 
+/* What was made cannot be kept. Where that may pass, it is made once more. */
+static void
+not_kept(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
+{
+    if (problem->code == API_UNAVAILABLE)
+        jobs_put_back(jobs, slot);
+    else
+        jobs_fail(jobs, slot, problem);
+}
+
 void
 jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *result)
 {
     struct store_ended ended;
     struct api_problem problem = {0};
     if (!library_job_end(jobs->library, slot->id, result, NULL, &ended, &problem)) {
-        jobs_fail(jobs, slot, &problem);
+        not_kept(jobs, slot, &problem);
         return;
     }
     if (ended.was)
@@ -626,7 +638,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
     struct api_problem store_problem = {0};
     if (!library_job_end(jobs->library, slot->id, result, problem, &ended,
                          &store_problem)) {
-        jobs_fail(jobs, slot, &store_problem);
+        not_kept(jobs, slot, &store_problem);
         return;
     }
     if (ended.was)
@@ -664,6 +676,12 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
     if (was)
         log_info("job_requeued", "job=%s", slot->id);
     leave(jobs, slot, &(struct store_ended){0});
+}
+
+void
+jobs_put_back(struct jobs *jobs, struct job_slot *slot)
+{
+    requeue(jobs, slot, 0);
 }
 
 void

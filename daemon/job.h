@@ -11,7 +11,8 @@
  *            |    |        | | |      after the last attempt
  *            |    |        | | |
  *            |    +--------+ | +----> (the daemon dies: queued again at jobs_open)
- *            |    jobs_lost  |
+ *            |  jobs_lost,   |
+ *            |  jobs_put_back|
  *            |               |
  *            +---------------+------------------------------> cancelled
  *                               jobs_cancel
@@ -158,6 +159,8 @@ void jobs_reject(struct jobs *jobs, struct job_slot *slot,
                  const struct job_result *result, const struct api_problem *problem);
 void jobs_fail(struct jobs *jobs, struct job_slot *slot,
                const struct api_problem *problem);
+/* The job could not be begun, for what may pass: it waits again. */
+void jobs_put_back(struct jobs *jobs, struct job_slot *slot);
 /* The worker died; `how` says in what way. */
 void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
                const char *how);

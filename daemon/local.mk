@@ -21,7 +21,9 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/cage.c daemon/cage.h \
 	daemon/bundle.c daemon/bundle.h \
 	daemon/clock.h \
+	daemon/descriptors.c daemon/descriptors.h \
 	daemon/digest.c daemon/digest.h \
+	daemon/errno_code.h \
 	daemon/handlers.c daemon/handlers.h \
 	daemon/handlers_events.c daemon/handlers_files.c daemon/handlers_jobs.c \
 	daemon/http.c daemon/http.h \

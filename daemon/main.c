@@ -3,6 +3,7 @@
 #include "config.h"
 #include "backup.h"
 #include "clock.h"
+#include "descriptors.h"
 #include "http.h"
 #include "log.h"
 #include "notify.h"
@@ -147,7 +148,8 @@ static bool
 start(struct daemon *d, struct api_problem *p)
 {
     char path[TOKEN_PATH];
-    if (!tokens_path(&d->settings, path, p) || !tokens_open(path, &d->tokens, p) ||
+    if (!descriptors_share(&d->settings, p) || !tokens_path(&d->settings, path, p) ||
+        !tokens_open(path, &d->tokens, p) ||
         !tenants_open(&d->settings, &d->tenants, p) ||
         !listen_open(d->settings.http_listen, tokens_count(d->tokens) > 0, &d->listener,
                      p))
@@ -254,6 +256,8 @@ serve(struct daemon *d)
         drain(d, &signals);
     } else {
         fprintf(stderr, "qdqd: %s\n", problem.detail);
+        if (d->tenants)
+            tenants_drain(d->tenants); /* lanes that have started are to end */
     }
     stop(d);
     return started ? EXIT_SUCCESS : EXIT_FAILURE;

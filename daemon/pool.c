@@ -10,6 +10,7 @@
 #include "api/spec.h"
 #include "qdq/quantize.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ struct lane {
     bool started;
     struct process process;
     const struct service *service; /* whose work it does, or did last */
-    struct job_slot slot;          /* of a lane that runs jobs */
+    atomic_int failures;  /* in a row: processes that died, or could not be started */
+    struct job_slot slot; /* of a lane that runs jobs */
 };
 
 /* Short work that waits or is done; lives on the asker's stack. */
@@ -47,6 +49,62 @@ struct pool {
     uint64_t turn;
     bool closing;
 };
+
+/* --- when one process after the other dies ---------------------------------- */
+
+/*
+ * A job that brings down its worker is a matter of the job, so the first few are followed
+ * by the next at once. More than that is a matter of the machine (a library that is
+ * broken, no memory, no descriptors): each further one is waited for longer, so that the
+ * machine is not kept busy with it.
+ */
+enum { FEW = 4, FIRST_REST_MS = 250, MOST_REST_MS = 5000, SLICE_MS = 50 };
+
+static bool
+is_failing(struct lane *lane)
+{
+    return atomic_load(&lane->failures) >= FEW;
+}
+
+static void
+count_failure(struct lane *lane)
+{
+    int n = atomic_fetch_add(&lane->failures, 1) + 1;
+    if (is_failing(lane))
+        log_error("workers_fail", "in_a_row=%d", n);
+}
+
+static bool
+is_over(struct lane *lane)
+{
+    struct pool *pool = lane->pool;
+    pthread_mutex_lock(&pool->lock);
+    bool closing = pool->closing;
+    pthread_mutex_unlock(&pool->lock);
+    return closing || jobs_is_draining(lane->service->jobs);
+}
+
+/* Waits as long as it is to be waited before the next process. */
+static void
+rest(struct lane *lane)
+{
+    const struct timespec slice = {0, SLICE_MS * 1000000};
+    int64_t ms = FIRST_REST_MS;
+    for (int i = FEW; i < atomic_load(&lane->failures) && ms < MOST_REST_MS; i++)
+        ms *= 2;
+    int64_t until = clock_steady_ms() + (ms < MOST_REST_MS ? ms : MOST_REST_MS);
+    while (is_failing(lane) && clock_steady_ms() < until && !is_over(lane))
+        nanosleep(&slice, NULL);
+}
+
+bool
+pool_is_failing(struct pool *pool)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pool->n_lanes; i++)
+        n += is_failing(&pool->lanes[i]);
+    return n == pool->n_lanes || is_failing(&pool->short_lane);
+}
 
 /* --- one request and its answers ------------------------------------------ */
 
@@ -374,7 +432,14 @@ run_job(struct lane *lane, const struct store_job *job)
     if (outcome == FAILED && problem.code == API_IO)
         blame_disk(lane, &problem);
     close_work(&work);
-    if (outcome == FAILED)
+    bool waits = outcome == FAILED && problem.code == API_UNAVAILABLE;
+    if (waits || (outcome == DIED && !jobs_is_unwanted(jobs, &lane->slot)))
+        count_failure(lane);
+    else if (outcome != DIED)
+        lane->failures = 0;
+    if (waits)
+        jobs_put_back(jobs, &lane->slot);
+    else if (outcome == FAILED)
         jobs_fail(jobs, &lane->slot, &problem);
     if (outcome == DIED)
         jobs_lost(jobs, &lane->slot, job, how);
@@ -391,6 +456,7 @@ job_lane(void *arg)
         set_service(lane, service);
         run_job(lane, &job);
         store_job_fini(&job);
+        rest(lane);
     }
     process_end(&lane->process, false, NULL);
     return NULL;
@@ -412,14 +478,18 @@ run_task(struct lane *lane, struct task *task)
     char how[64] = "";
     set_service(lane, task->service);
     for (int64_t attempt = 1; attempt <= settings->workers_attempts; attempt++) {
+        rest(lane);
         if (!process_start(&lane->process, &task->problem))
             return false;
         enum outcome outcome =
             follow(lane, task->request, ignore, &task->text, &task->problem);
         if (outcome == DIED)
             outcome = end_dead(lane, how, &task->problem);
-        if (outcome != DIED)
+        if (outcome != DIED) {
+            lane->failures = 0;
             return outcome == DONE; /* short work is never rejected */
+        }
+        count_failure(lane);
     }
     return api_problem_set(&task->problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
                            "the worker process %s, in attempt %lld of %lld", how,

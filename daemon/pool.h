@@ -31,6 +31,8 @@ bool pool_open(struct tenants *tenants, const struct settings *settings,
  */
 bool pool_ask(const struct service *service, const struct message *request, char **ret,
               struct api_problem *p);
+/* Does one worker process after the other die, so that nothing is done at present? */
+bool pool_is_failing(struct pool *pool);
 /* Waits for the lanes that run jobs, after tenants_drain() (and tenants_stop()). */
 void pool_join(struct pool *pool);
 /* Nobody may ask any more. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "process.h"
+#include "errno_code.h"
 #include "log.h"
 #include "settings.h"
 #include "worker.h"
@@ -94,13 +95,13 @@ process_start(struct process *process, struct api_problem *p)
     if (process->socket >= 0)
         return true;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+        return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL,
                                "starting a worker process: %s", strerror(errno));
     int rc = spawn(process->settings, sockets[1], &pid);
     close(sockets[1]);
     if (rc) {
         close(sockets[0]);
-        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+        return api_problem_set(p, errno_code(rc), QDQ_AT_NOTHING, NULL,
                                "starting a worker process: %s", strerror(rc));
     }
     pthread_mutex_lock(&process->lock);

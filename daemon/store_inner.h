@@ -3,6 +3,7 @@
 #ifndef QDQD_STORE_INNER_H
 #define QDQD_STORE_INNER_H
 
+#include "errno_code.h"
 #include "store.h"
 
 #include <pthread.h>
@@ -44,14 +45,30 @@ void store_log_init(struct store_log *log);
 bool store_log_open(struct store *store, const char *path, struct api_problem *p);
 void store_log_fini(struct store_log *log);
 
+static inline enum api_code
+store_code(sqlite3 *db)
+{
+    switch (db ? sqlite3_errcode(db) : SQLITE_NOMEM) {
+    case SQLITE_FULL:
+        return API_DISK_FULL;
+    case SQLITE_NOMEM:
+        return API_NO_MEMORY;
+    case SQLITE_BUSY: /* longer than we wait */
+    case SQLITE_READONLY:
+        return API_UNAVAILABLE;
+    case SQLITE_CANTOPEN:
+    case SQLITE_IOERR:
+        return errno_code(sqlite3_system_errno(db));
+    default:
+        return API_IO;
+    }
+}
+
 static inline bool
 fail(struct store *store, struct api_problem *p)
 {
-    int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
-    enum api_code problem = code == SQLITE_FULL    ? API_DISK_FULL
-                            : code == SQLITE_NOMEM ? API_NO_MEMORY
-                                                   : API_IO;
-    return api_problem_set(p, problem, QDQ_AT_NOTHING, NULL, "the database: %s",
+    return api_problem_set(p, store_code(store->db), QDQ_AT_NOTHING, NULL,
+                           "the database: %s",
                            store->db ? sqlite3_errmsg(store->db) : "out of memory");
 }
 

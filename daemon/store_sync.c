@@ -6,9 +6,9 @@
  * log for all who have committed by then, those who come meanwhile share the next sync.
  */
 #include "config.h"
+#include "errno_code.h"
 #include "store_inner.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
@@ -43,8 +43,7 @@ sync_folder(const char *path)
 static bool
 fail_sync(struct api_problem *p)
 {
-    bool full = errno == ENOSPC || errno == EDQUOT;
-    return api_problem_set(p, full ? API_DISK_FULL : API_IO, QDQ_AT_NOTHING, NULL,
+    return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL,
                            "the database's log: %s", strerror(errno));
 }
 

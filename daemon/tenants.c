@@ -224,9 +224,10 @@ tenants_get(struct tenants *tenants, const char *name, bool make,
     pthread_mutex_unlock(&tenants->lock);
     if (ok)
         *ret = &tenant->service;
-    return ok || make ||
-           api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                           "there is no such tenant");
+    else if (!make)
+        api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                        "there is no such tenant");
+    return ok;
 }
 
 /* The one behind `tenant`, NULL: the first. They are only ever added at the end. */

@@ -83,14 +83,14 @@ class Service:
 
     # --- life ------------------------------------------------------------------------
 
-    def start(self, **environment):
+    def start(self, program=INSTALLED / "sbin" / "qdqd", **environment):
         env = {k: v for k, v in os.environ.items() if not k.startswith("QDQD_")}
         env.update(self.environment, **environment)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         begin = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0",
+                [program, "--listen", "127.0.0.1:0",
                  "--state-dir", self.state],
                 env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

@@ -48,6 +48,7 @@ bool __wrap_pool_ask(const struct service *service, const struct message *reques
                      char **ret, struct api_problem *p);
 bool __wrap_jobs_wait(struct jobs *jobs, const char *id, int seconds,
                       struct job_view *ret, struct api_problem *p);
+bool __wrap_pool_is_failing(struct pool *pool);
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags);
 void __wrap_log_info(const char *event, const char *fmt, ...);
 void __wrap_log_error(const char *event, const char *fmt, ...);
@@ -74,6 +75,13 @@ __wrap_jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view
 {
     (void)seconds;
     return jobs_get(jobs, id, ret, p);
+}
+
+bool
+__wrap_pool_is_failing(struct pool *pool)
+{
+    (void)pool;
+    return false;
 }
 
 ssize_t

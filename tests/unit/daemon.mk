@@ -79,7 +79,7 @@ tests_unit_test_daemon_sync_LDFLAGS = -Wl,--wrap=fdatasync
 
 # Replay the corpora of the daemon's fuzz targets. SERVED: what tests/fuzz/server.h puts
 # in the way.
-SERVED = -Wl,--wrap=pool_ask -Wl,--wrap=jobs_wait -Wl,--wrap=getrandom \
+SERVED = -Wl,--wrap=pool_ask -Wl,--wrap=pool_is_failing -Wl,--wrap=jobs_wait -Wl,--wrap=getrandom \
 	-Wl,--wrap=log_info -Wl,--wrap=log_error
 DAEMON_FUZZ_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 EXTRA_DIST += tests/fuzz/server.h

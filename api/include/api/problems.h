@@ -69,6 +69,8 @@ PROBLEM(WORKER_DIED, "worker_died", 500, true,
 PROBLEM(DRAINING, "draining", 503, true, "the daemon is stopping")
 PROBLEM(BUSY, "busy", 503, true,
         "there are as many connections as there may be, in all or of this address")
+PROBLEM(UNAVAILABLE, "unavailable", 503, true,
+        "the service lacks something at this moment that it needs for this")
 PROBLEM(STILL_RUNNING, "still_running", 504, true,
         "the job is still running; its place is in Location")
 PROBLEM(DISK_FULL, "disk_full", 507, true, "there is no room to store this")

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "descriptors.h"
+#include "log.h"
+
+#include <sys/resource.h>
+
+enum {
+    OF_DAEMON = 112,   /* folders and databases, connections that are told to wait */
+    OF_LANE = 16,      /* a worker's socket, a job's files, folders that are synced */
+    OF_CONNECTION = 6, /* its socket, what comes in, what goes out, an event */
+    LEAST = 2          /* connections */
+};
+
+bool
+descriptors_share(struct settings *settings, struct api_problem *p)
+{
+    struct rlimit limit;
+    rlim_t kept = OF_DAEMON + OF_LANE * ((rlim_t)settings->workers_count + 1);
+    rlim_t wanted = kept + OF_CONNECTION * (rlim_t)settings->http_connections;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
+        return true;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= wanted)
+        return true;
+    if (limit.rlim_cur < kept + OF_CONNECTION * LEAST)
+        return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                               "%llu descriptors are too few (RLIMIT_NOFILE); it needs "
+                               "%llu, and %d more for each connection",
+                               (unsigned long long)limit.rlim_cur,
+                               (unsigned long long)kept, OF_CONNECTION);
+    settings->http_connections = (int64_t)((limit.rlim_cur - kept) / OF_CONNECTION);
+    log_info("connections_lowered", "to=%lld descriptors=%llu",
+             (long long)settings->http_connections, (unsigned long long)limit.rlim_cur);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a client is told of an errno. */
+#ifndef QDQD_ERRNO_CODE_H
+#define QDQD_ERRNO_CODE_H
+
+#include "api/problem.h"
+
+#include <errno.h>
+
+static inline enum api_code
+errno_code(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return API_DISK_FULL;
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN: /* of processes and threads */
+    case EROFS:
+        return API_UNAVAILABLE;
+    case ENOMEM:
+        return API_NO_MEMORY;
+    default:
+        return API_IO;
+    }
+}
+
+#endif

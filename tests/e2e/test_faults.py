@@ -1,0 +1,409 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service on a real machine meets: no descriptors left, a disk that cannot be
+written, a clock that was set back, a database that another holds, workers that all die."""
+
+import os
+import re
+import resource
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from service import CALIBRATION, DATA, INSTALLED, eventually, problem
+from test_leftovers import check_blobs
+
+MODEL = DATA / "glyph_resnet.onnx"
+SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
+RAW = {"Content-Type": "application/octet-stream"}
+
+
+# --- descriptors ------------------------------------------------------------------------
+
+
+@contextmanager
+def descriptors(soft):
+    """What is started in the block begins with so many."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    pid = os.getpid()
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def limit_of(pid, soft, hard):
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def cpu_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_idle(pid, seconds=2):
+    before = cpu_seconds(pid)
+    time.sleep(seconds)
+    return cpu_seconds(pid) - before < 0.2 * seconds
+
+
+def crowd(one, n):
+    """Connections that are opened and say nothing."""
+    host, port = one.url.split("//")[1].split(":")
+    clients = []
+    for _ in range(n):
+        client = socket.socket()
+        client.settimeout(5)
+        clients.append(client)
+        client.connect((host, int(port)))
+    return clients
+
+
+def answers(one):
+    try:
+        return requests.get(one.url + "/healthz", timeout=1).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+def test_a_low_limit_is_raised(service):
+    with descriptors(soft=64):
+        one = service()
+    limits = Path(f"/proc/{one.process.pid}/limits").read_text()
+    assert int(re.search(r"Max open files +(\d+)", limits)[1]) > 1000
+    assert "event=connections_lowered" not in one.log.read_text()
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+
+
+def start_with(one, descriptors):
+    """The daemon behind a hard limit, which it cannot raise."""
+    wrapper = one.state.parent / "qdqd"
+    wrapper.write_text(f"#!/usr/bin/python3\nimport os, resource, sys\n"
+                       f"resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors},) * 2)\n"
+                       f"os.execv('{INSTALLED}/sbin/qdqd', sys.argv)\n")
+    wrapper.chmod(0o755)
+    return one.start(program=wrapper)
+
+
+def test_more_clients_than_descriptors(service):
+    """Those that find none wait or are refused; what was accepted is done. Nothing spins."""
+    one = service()
+    one.stop()
+    start_with(one, 170)
+    (most,) = map(int, re.findall(r"event=connections_lowered to=(\d+)",
+                                  one.log.read_text()))
+    assert 2 <= most < 20
+    job = one.submit_glyphs(spec=SHORT)
+    clients = crowd(one, 150)
+    # This connection was there before; its requests and the lanes have what they need.
+    for _ in range(3):
+        one.succeeded(one.submit_glyphs(spec=SHORT, fresh=True))
+    assert is_idle(one.process.pid)
+    for client in clients:
+        client.close()
+    eventually(lambda: answers(one))
+    one.succeeded(job)
+    assert "Too many open files" not in one.log.read_text()
+
+
+def test_too_few_to_work_with(service, tmp_path):
+    one = service()
+    one.stop()
+    with pytest.raises(AssertionError, match="RLIMIT_NOFILE"):
+        start_with(one, 40)
+    assert one.process.wait(10) == 1
+    one.process = None
+
+
+def test_descriptors_that_are_taken_away(service):
+    """As when the whole system has none left: 503 at once, no job is lost, and on it goes."""
+    one = service()
+    model = one.upload("models", MODEL)
+    data = one.upload("datasets", CALIBRATION)
+    pid = one.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    limit_of(pid, 3, before[1])
+    job = one.submit(model=model, calibration=data, spec=SHORT)
+    problem(one.post("/v1/datasets", data=bytes(1000), headers=RAW), 503, "unavailable")
+    form = {"model": ("m", bytes(1000), "application/octet-stream")}
+    problem(one.post("/v1/quantize", files=form), 503, "unavailable")
+    problem(one.get(f"/v1/models/{model}"), 503, "unavailable")
+    assert is_idle(pid)
+    assert one.job(job)["state"] in ("queued", "running")
+    limit_of(pid, *before)
+    one.succeeded(job)
+    eventually(lambda: one.get("/readyz").status_code == 200)
+    one.upload("models", DATA / "glyph_se.onnx")
+
+
+# --- a disk that cannot be written --------------------------------------------------------
+
+
+def run(*command):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True)
+
+
+@pytest.fixture
+def own_disk(tmp_path):
+    """A file system in a file, which can be made read-only under who uses it."""
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    made = run("mkfs.ext4", "-q", "-F", image)
+    made = made.returncode and made or run("mount", "-o", "loop", image, folder)
+    if made.returncode:
+        pytest.skip(f"no disk of one's own: {made.stderr.strip()}")
+    yield folder
+    run("umount", "--lazy", folder)
+
+
+def start_on(service, folder, **settings):
+    one = service(**settings)
+    one.stop()
+    one.state = folder / "state"
+    return one.start()
+
+
+def is_writable(folder):
+    try:
+        (folder / "try").write_bytes(b"")
+    except OSError:
+        return False
+    return True
+
+
+def test_a_disk_that_becomes_read_only(own_disk, held, service):
+    """What the kernel does with a disk that has errors. Nothing is lost that was accepted."""
+    one = start_on(service, own_disk, **held)
+    job = one.submit_glyphs(spec=SHORT)
+    one.running(job)
+    waiting = one.submit_glyphs("glyph_se", spec=SHORT)
+    model = one.job(job)["model"]
+    assert run("mount", "-o", "remount,abort", own_disk).returncode == 0
+    eventually(lambda: not is_writable(own_disk))
+    answer = one.post("/v1/datasets", data=bytes(1000), headers=RAW)
+    problem(answer, 503, "unavailable")
+    answer = one.post("/v1/jobs", json={"model": model, "spec": SHORT, "fresh": True})
+    assert answer.status_code in (500, 503) and answer.json()["retryable"]
+    assert one.job(job)["state"] == "running"
+    assert len(one.get(f"/v1/models/{model}").content) == MODEL.stat().st_size
+    assert one.get("/healthz").status_code == 200
+    one.kill()
+    assert run("umount", own_disk).returncode == 0
+    run("fsck.ext4", "-y", own_disk.parent / "image")
+    assert run("mount", "-o", "loop", own_disk.parent / "image", own_disk).returncode == 0
+    one.environment = {}
+    one.start()
+    for each in (job, waiting):
+        one.succeeded(each)
+    check_blobs(one)
+
+
+def test_a_state_folder_that_cannot_be_written(own_disk, service):
+    """Said at the start, not to the first client."""
+    one = start_on(service, own_disk)
+    one.stop()
+    assert run("mount", "-o", "remount,ro", own_disk).returncode == 0
+    with pytest.raises(AssertionError, match="Read-only file system"):
+        one.start()
+    assert one.process.wait(10) == 1
+    one.process = None
+
+
+# --- a clock that was set back ------------------------------------------------------------
+
+FUTURE = 40 * 86_400_000
+TIMES = {"files": ["created_at", "kept_from"], "clock": ["newest"],
+         "jobs": ["created_at", "started_at", "ended_at", "kept_from"],
+         "observations": ["used_at"]}
+
+
+def move_times(one, by):
+    """As if all of it had happened so much later."""
+    with sqlite3.connect(one.state / "qdqd.sqlite3") as database:
+        triggers = database.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            database.execute(f"DROP TRIGGER {name}")
+        for table, columns in TIMES.items():
+            for column in columns:
+                database.execute(f"UPDATE {table} SET {column} = {column} + {by}"
+                                 f" WHERE {column} > 0")
+        for _, sql in triggers:
+            database.execute(sql)
+    database.close()
+
+
+def ids(one, query=""):
+    return [job["id"] for job in one.get("/v1/jobs" + query).json()["jobs"]]
+
+
+def test_clock_set_back(service):
+    """Order, waiting, lists and what is kept go by no clock that can be set."""
+    one = service()
+    early = one.submit_glyphs(spec=SHORT)
+    one.succeeded(early)
+    one.stop()
+    move_times(one, FUTURE)
+    one.start()  # and now it is forty days earlier than it was
+    assert one.job(early)["created_at"] > "2026"
+    late = one.submit_glyphs(spec=SHORT, fresh=True, labels={"after": "it"})
+    begin = time.monotonic()
+    assert one.succeeded(late)["created_at"] < one.job(early)["created_at"]
+    assert time.monotonic() - begin < 60
+    assert ids(one) == [late, early]
+    page = one.get("/v1/jobs?limit=1").json()
+    assert [job["id"] for job in page["jobs"]] == [late]
+    assert ids(one, f"?limit=1&cursor={page['next_cursor']}") == [early]
+    # Answered by what succeeded in the future; events come in their order.
+    again = one.submit_glyphs(spec=SHORT)
+    assert one.succeeded(again)["cached_from"] in (early, late)
+    events = one.get(f"/v1/jobs/{again}/events").text
+    assert events.count("event: end") == 1
+    # Nothing of it is taken for old when the clock is right again, nor kept for less.
+    one.stop()
+    one.start()
+    assert ids(one) == [again, late, early]
+    assert one.job(late)["expires_at"] > one.job(early)["ended_at"]
+
+
+def test_clock_set_back_with_jobs_on_their_way(held, service):
+    one = service(**held)
+    running = one.submit_glyphs(spec=SHORT)
+    waiting = one.submit_glyphs("glyph_se", spec=SHORT)
+    one.running(running)
+    one.kill()
+    move_times(one, FUTURE)
+    one.environment = {"QDQD_RETENTION_JOBS": "3600", "QDQD_RETENTION_FILES": "3600"}
+    one.start()
+    urgent = one.submit_glyphs("glyph_mobilenet", spec=SHORT, priority=5)
+    for job in (running, waiting, urgent):
+        document = one.succeeded(job)
+        assert document["started_at"] <= document["ended_at"]
+        assert one.result(job)
+    # The files of jobs that ended now are kept from now on, though "now" is long ago.
+    assert one.get(f"/v1/models/{one.job(running)['model']}").status_code == 200
+
+
+def test_clock_set_forward_far(service):
+    """What is too old then goes, what is needed stays, and it goes on."""
+    one = service()
+    job = one.submit_glyphs(spec=SHORT)
+    one.succeeded(job)
+    one.stop()
+    move_times(one, -FUTURE)
+    one.start()
+    assert one.get(f"/v1/jobs/{job}").status_code == 404
+    assert one.stored_files() == []
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+
+
+# --- a database that another holds --------------------------------------------------------
+
+
+def test_the_database_is_held_for_long(service):
+    """Longer than is waited: 503, and the next one has it when it is free."""
+    one = service()
+    model = one.upload("models", MODEL)
+    other = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None,
+                            check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(8, lambda: other.execute("COMMIT"))
+    timer.start()
+    begin = time.monotonic()
+    body = {"model": model, "spec": {"calibration": {"random_samples": 1}}}
+    answer = one.post("/v1/jobs", json=body)
+    problem(answer, 503, "unavailable")
+    assert answer.headers["Retry-After"] and time.monotonic() - begin > 4
+    job = one.submit(**body)
+    assert not timer.is_alive()
+    one.succeeded(job)
+    other.close()
+    assert ids(one) == [job]  # the one that was refused is not there
+
+
+def test_a_job_ends_while_the_database_is_held(slow, service):
+    one = service(**slow)
+    job = one.submit_glyphs(spec=SHORT)
+    one.running(job)
+    other = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    eventually(lambda: "event=store_failed" in one.log.read_text(), 60)
+    other.execute("COMMIT")
+    other.close()
+    one.succeeded(job)
+
+
+# --- workers that all die -----------------------------------------------------------------
+
+
+@pytest.fixture
+def broken_runtime(tmp_path):
+    """A library that ends whoever loads it."""
+    library = tmp_path / "libbroken.so"
+    source = "__attribute__((constructor)) static void die(void) { __builtin_trap(); }"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
+                   input=source, text=True, check=True)
+    return library
+
+
+def test_every_worker_dies(broken_runtime, service):
+    """It is said, the machine is not kept busy with it, and a good worker ends it."""
+    one = service(engine_runtime=broken_runtime, workers_attempts=1)
+    jobs = [one.submit_glyphs(spec={"calibration": {"max_samples": n}})
+            for n in range(1, 9)]
+    eventually(lambda: one.get("/readyz").status_code == 503)
+    problem(one.get("/readyz"), 503, "unavailable")
+    assert one.get("/healthz").status_code == 200
+    assert "event=workers_fail in_a_row=4" in one.log.read_text()
+    # Each waits longer than the one before.
+    started = one.log.read_text().count("event=job_started")
+    assert started < len(jobs)
+    for job in jobs[:4]:
+        assert one.ended(job)["error"]["code"] == "worker_died"
+    # One that waits can be cancelled, another asked for; stopping is not delayed.
+    assert one.post(f"/v1/jobs/{jobs[-1]}/cancel").status_code == 202
+    begin = time.monotonic()
+    one.stop()
+    assert time.monotonic() - begin < 4
+    one.start(QDQD_ENGINE_RUNTIME=str(INSTALLED / "lib/qdqd/libonnxruntime.so.1"))
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+    assert one.get("/readyz").status_code == 200
+    states = [one.ended(job)["state"] for job in jobs]
+    assert set(states) == {"failed", "succeeded", "cancelled"}
+
+
+def test_one_bad_job_does_not_slow_the_others(held, service):
+    """Two deaths are a matter of that job."""
+    one = service(**held)
+    job = one.submit_glyphs(spec=SHORT)
+    killed = set()
+    for _ in range(2):
+        (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
+        os.kill(worker, 9)
+        killed.add(worker)
+    assert one.ended(job)["error"]["code"] == "worker_died"
+    assert one.get("/readyz").status_code == 200
+    assert "event=workers_fail" not in one.log.read_text()
+
+
+def test_a_worker_that_leaks_is_ended_by_its_limit(service):
+    """RLIMIT_DATA stands for the machine's memory: the job fails, the daemon does not."""
+    one = service(workers_memory="16M")
+    document = one.ended(one.submit_glyphs(spec=SHORT))
+    assert document["state"] == "failed"
+    assert document["error"]["code"] in ("worker_died", "no_memory", "run_failed")
+    assert one.get("/healthz").status_code == 200
+    assert one.temporary_files() == []
+    one.stop()
+    one.environment = {}
+    one.start()
+    one.succeeded(one.submit_glyphs(spec=SHORT))
