@@ -63,9 +63,16 @@ __wrap_pool_ask(const struct service *service, const struct message *request,
     if (request->type != MESSAGE_CHECK_MODEL && request->type != MESSAGE_CHECK_DATASET)
         return api_problem_set(p, API_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                                "no worker");
-    *ret = strdup(request->type == MESSAGE_CHECK_MODEL
-                      ? ""
-                      : "{\"samples\":1,\"inputs\":[],\"files\":[]}");
+    char paths[64 * 8] = "[\"w0\"";
+    size_t at = strlen(paths);
+    for (size_t i = 1; i + 1 < request->n_fds && at < sizeof paths - 8; i++)
+        at += (size_t)snprintf(paths + at, sizeof paths - at, ",\"w%zu\"", i);
+    snprintf(paths + at, sizeof paths - at, "]");
+    bool named = request->type == MESSAGE_CHECK_MODEL && request->n_fds > 1;
+    *ret = strdup(request->type == MESSAGE_CHECK_DATASET
+                      ? "{\"samples\":1,\"inputs\":[],\"files\":[]}"
+                  : named ? paths
+                          : "");
     return *ret || api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "memory");
 }
 
