@@ -63,16 +63,15 @@ __wrap_pool_ask(const struct service *service, const struct message *request,
     if (request->type != MESSAGE_CHECK_MODEL && request->type != MESSAGE_CHECK_DATASET)
         return api_problem_set(p, API_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                                "no worker");
-    char paths[64 * 8] = "[\"w0\"";
-    size_t at = strlen(paths);
-    for (size_t i = 1; i + 1 < request->n_fds && at < sizeof paths - 8; i++)
-        at += (size_t)snprintf(paths + at, sizeof paths - at, ",\"w%zu\"", i);
+    char paths[64 * 8] = "[";
+    size_t at = 1;
+    for (size_t i = 1; i < request->n_fds && at < sizeof paths - 16; i++)
+        at += (size_t)snprintf(paths + at, sizeof paths - at, "%s\"w%zu\"",
+                               i > 1 ? "," : "", i);
     snprintf(paths + at, sizeof paths - at, "]");
-    bool named = request->type == MESSAGE_CHECK_MODEL && request->n_fds > 1;
-    *ret = strdup(request->type == MESSAGE_CHECK_DATASET
-                      ? "{\"samples\":1,\"inputs\":[],\"files\":[]}"
-                  : named ? paths
-                          : "");
+    *ret = strdup(request->type == MESSAGE_CHECK_MODEL
+                      ? paths
+                      : "{\"samples\":1,\"inputs\":[],\"files\":[]}");
     return *ret || api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "memory");
 }
 
