@@ -29,7 +29,9 @@ struct qdqi_use {
  * are those of C order in some order of the axes, or all 0 (a fill).
  */
 struct qdqi_view {
-    const Onnx__TensorProto *stored; /* NULL: the elements cannot be read */
+    const Onnx__TensorProto
+        *stored; /* NULL: the elements cannot be read; of the tensor's
+                                        type, or float16 where that is float32 */
     size_t rank;
     const int64_t *dims;    /* none is negative; their product fits int64 */
     const int64_t *strides; /* in elements, by axis; NULL: C order */

@@ -13,7 +13,8 @@ enum { MAX_RANK = 16 };
 struct draft {
     struct qdq_model *model;
     const Onnx__TensorProto *stored;
-    size_t rank, n; /* n: elements */
+    enum qdqi_dtype dtype; /* of the tensor: what is stored, or what holds all of it */
+    size_t rank, n;        /* n: elements */
     int64_t dims[MAX_RANK], strides[MAX_RANK];
 };
 
@@ -37,7 +38,8 @@ draft_of(struct qdq_model *m, const struct qdqi_tensor *t, struct draft *ret)
     const struct qdqi_view *v = &t->view;
     if (!v->stored || v->rank > MAX_RANK)
         return false;
-    *ret = (struct draft){.model = m, .stored = v->stored, .rank = v->rank};
+    *ret = (struct draft){
+        .model = m, .stored = v->stored, .dtype = t->dtype, .rank = v->rank};
     for (size_t i = 0; i < v->rank; i++)
         ret->dims[i] = v->dims[i];
     if (!qdqi_count_elements(ret->dims, ret->rank, &ret->n))
@@ -76,7 +78,7 @@ finish(const struct draft *d, struct qdqi_tensor *t, struct qdq_error *err)
     t->view =
         (struct qdqi_view){d->stored, d->rank, dims, c_order ? NULL : dims + d->rank};
     /* What value_info declares may be wrong; the stored elements are not. */
-    t->dtype = (enum qdqi_dtype)d->stored->data_type;
+    t->dtype = d->dtype;
     return QDQ_OK;
 }
 
@@ -210,17 +212,31 @@ through_Identity(const struct qdqi_node *node, struct draft *d)
     return true;
 }
 
+/* float32 holds all of float16, so the elements are those that are stored. */
+static bool
+cast_to(struct draft *d, int64_t dtype)
+{
+    struct qdqi_constant elements;
+    if (dtype == d->dtype)
+        return true;
+    if (dtype != QDQI_FLOAT32 || d->dtype != QDQI_FLOAT16 ||
+        qdqi_stored_read(d->model, d->stored, "", &elements, NULL))
+        return false;
+    d->dtype = QDQI_FLOAT32;
+    return true;
+}
+
 static bool
 through_Cast(const struct qdqi_node *node, struct draft *d)
 {
-    return qdqi_node_int(node->proto, "to", 0) == d->stored->data_type;
+    return cast_to(d, qdqi_node_int(node->proto, "to", 0));
 }
 
 static bool
 through_CastLike(const struct qdqi_node *node, struct draft *d)
 {
     return node->proto->n_input == 2 && node->inputs[1] &&
-           (int32_t)node->inputs[1]->dtype == d->stored->data_type;
+           cast_to(d, node->inputs[1]->dtype);
 }
 
 static bool
@@ -325,7 +341,11 @@ through_Shape(const struct qdqi_node *node, struct draft *d)
         data[i] = d->dims[range[0] + i];
     t->int64_data = data;
     t->n_int64_data = (size_t)n;
-    *d = (struct draft){.model = d->model, .stored = t, .rank = 1, .n = (size_t)n};
+    *d = (struct draft){.model = d->model,
+                        .stored = t,
+                        .dtype = (enum qdqi_dtype)t->data_type,
+                        .rank = 1,
+                        .n = (size_t)n};
     d->dims[0] = n;
     d->strides[0] = 1;
     return true;
@@ -359,6 +379,7 @@ through_ConstantOfShape(const struct qdqi_node *node, struct draft *d)
                             &fill.rank) ||
         !qdqi_count_elements(fill.dims, fill.rank, &fill.n))
         return false;
+    fill.dtype = (enum qdqi_dtype)fill.stored->data_type;
     *d = fill;
     return true;
 }

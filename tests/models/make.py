@@ -325,6 +325,20 @@ def if_equalized():
     return if_weights()
 
 
+@row("Operators in a body are raised to the newer operator set, too.",
+     "then_fc else_fc", warnings=["layers_not_compared", "opset_raised"])
+def if_old_opset():
+    return text("""
+    odd (bool c, float[2,8] x) => (float[2,6] y) <float[8,6] w> {
+        [choose] y = If (c) <
+            then_branch = yes () => (float[2,6] a) {
+                u = Unsqueeze <axes = [0]> (x)  s = Squeeze <axes = [0]> (u)
+                [then_fc] a = MatMul (s, w) },
+            else_branch = no () => (float[2,6] b) {
+                u = Neg (x)  [else_fc] b = MatMul (u, w) }>
+    }""", opset=11, ir=6)
+
+
 @row("What stands in the graphs of other operators than `If`, `Loop` and `Scan` is left "
      "alone, with the warning `nested_graph`.", "fc", warnings=["nested_graph"])
 def sequence_map():
@@ -444,6 +458,28 @@ def function_other_opset():
     """, imports=FUNCTION_IMPORT, opset=17)
 
 
+@row("Functions are taken apart before the model is raised.", "call/fc",
+     warnings=["opset_raised"])
+def function_old_opset():
+    return text("""
+    odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> { [call] y = local.f (x, w) }
+    <domain: "local", opset_import: ["": 11]>
+    f (a, b) => (c) { u = Unsqueeze <axes = [0]> (a)  s = Squeeze <axes = [0]> (u)
+                      [fc] c = MatMul (s, b) }
+    """, imports=FUNCTION_IMPORT, opset=11, ir=8)
+
+
+@row("A function that stays a call is raised, too.", "fc",
+     warnings=["opset_raised"])
+def function_stays_old_opset():
+    return text("""
+    odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
+        [fc] h = MatMul (x, w)  [call] y = local.f (h) }
+    <domain: "local", opset_import: ["": 11]>
+    f (a) => (c) { u = Unsqueeze <axes = [0]> (a)  c = Squeeze <axes = [0]> (u) }
+    """, imports=FUNCTION_IMPORT, opset=11, ir=8)
+
+
 @row("A function that calls itself is refused.", error="invalid_model", runs=False,
      checks=False)
 def function_recursive():
@@ -539,10 +575,20 @@ def weight_squeeze():
                        "  b = Unsqueeze (u, a)  w = Squeeze (b, a)", "float[8,1,6] v")
 
 
-@row("A Cast to another type is computed, and not read: the layer stays in float.",
-     warnings=["nothing_to_quantize"])
+@row("One of float16 behind a Cast to float32, too.", "fc")
 def weight_cast():
     return made_weight("w = Cast <to = 1> (v)", "float16[8,6] v", opset=19)
+
+
+@row("Its integers as well.", "fc", spec={"weights": {"storage": "dq"}})
+def weight_cast_integers():
+    return weight_cast()
+
+
+@row("A Cast that loses something is computed, and not read: the layer stays in float.",
+     warnings=["nothing_to_quantize"])
+def weight_cast_lossy():
+    return made_weight("w = Cast <to = 1> (v)", "double[8,6] v")
 
 
 @row("So is a weight that is a sum of constants.", warnings=["nothing_to_quantize"])
