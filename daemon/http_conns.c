@@ -68,8 +68,9 @@ conn_begin(struct conn *conn, enum conn_phase phase)
     /* The first request has one time for all of its head. */
     if (phase == CONN_HEAD && conn->phase == CONN_NEW)
         return;
-    conn->received = conn->looked = 0;
+    /* In this order: who finds `since` unchanged has seen no half of it. */
     conn->since = clock_steady_ms();
+    conn->received = conn->looked = 0;
     conn->phase = phase;
 }
 
@@ -194,20 +195,21 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
 
 /* A body is looked at every http.timeout: was it enough since then? */
 static bool
-is_dripping(struct conn *conn, int64_t ms, int64_t min_rate)
+is_dripping(struct conn *conn, int64_t since, int64_t ms, int64_t min_rate)
 {
+    int_fast64_t expected = since;
     uint64_t received = conn->received, came = received - conn->looked;
     if (came < (uint64_t)min_rate * (uint64_t)ms / 1000)
         return true;
     conn->looked = received;
-    conn->since += ms;
+    atomic_compare_exchange_strong(&conn->since, &expected, since + ms);
     return false;
 }
 
 static bool
-is_too_slow(struct conn *conn, const struct settings *s, int64_t now)
+is_too_slow(struct conn *conn, const struct settings *s, int64_t since, int64_t now)
 {
-    int64_t ms = now - conn->since;
+    int64_t ms = now - since;
     switch (conn->phase) {
     case CONN_NEW:
     case CONN_HEAD:
@@ -215,7 +217,8 @@ is_too_slow(struct conn *conn, const struct settings *s, int64_t now)
     case CONN_IDLE: /* the library ends those that say nothing at all */
         return ms > (s->http_timeout + 2) * 1000;
     case CONN_BODY:
-        return ms > s->http_timeout * 1000 && is_dripping(conn, ms, s->http_min_rate);
+        return ms > s->http_timeout * 1000 &&
+               is_dripping(conn, since, ms, s->http_min_rate);
     default:
         return false;
     }
@@ -228,9 +231,11 @@ watch(void *arg)
     pthread_mutex_lock(&conns->lock);
     while (!conns->closing) {
         int64_t now = clock_steady_ms();
-        for (struct conn *c = conns->newest; c; c = c->next)
-            if (is_too_slow(c, conns->settings, now))
+        for (struct conn *c = conns->newest; c; c = c->next) {
+            int64_t since = c->since;
+            if (is_too_slow(c, conns->settings, since, now) && c->since == since)
                 cut_off(c);
+        }
         clock_cond_wait(&conns->closed, &conns->lock, now + LOOK_MS);
     }
     pthread_mutex_unlock(&conns->lock);
