@@ -232,7 +232,12 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
 void
 blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
 {
-    blobs->limits = *limits;
+    blobs->limits.max_bytes = limits->max_bytes;
+    blobs->limits.min_free = limits->min_free;
+    if (blobs->limits.evict != limits->evict || blobs->limits.arg != limits->arg) {
+        blobs->limits.evict = limits->evict;
+        blobs->limits.arg = limits->arg;
+    }
 }
 
 uint64_t

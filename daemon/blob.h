@@ -35,15 +35,16 @@ bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void
 
 /* How much may be stored. 0: no limit, or what is left by itself (below). */
 struct blobs_limits {
-    uint64_t max_bytes; /* of blobs, and of what is on its way to be one */
-    uint64_t min_free;  /* of the disk; 0: a twentieth of it, 1 GB at most */
+    _Atomic uint64_t max_bytes; /* of blobs, and of what is on its way to be one */
+    _Atomic uint64_t min_free;  /* of the disk; 0: a twentieth of it, 1 GB at most */
     /* Removes something that need not be kept; false: there is nothing left. NULL: there
        never is. Called without a lock. */
     bool (*evict)(void *arg);
     void *arg;
 };
 
-/* To be said before other threads call; without it there are no limits but the disk's. */
+/* Without it there are no limits but the disk's. Once other threads call, the numbers alone
+   may become others. */
 void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
 /* Bytes of all blobs. */
 uint64_t blobs_used(struct blobs *blobs);

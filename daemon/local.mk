@@ -42,6 +42,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/request.c daemon/request.h \
 	daemon/scripts.c daemon/scripts.h \
 	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
+	daemon/settings_print.c daemon/settings_rows.h \
 	daemon/store.c daemon/store.h daemon/store_sql.h \
 	daemon/store_backup.c daemon/store_backup.h \
 	daemon/store_files.c daemon/store_inner.h \
@@ -55,3 +56,9 @@ daemon_libqdqdi_la_SOURCES = \
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)
 daemon_qdqd_SOURCES = daemon/main.c
 daemon_qdqd_LDADD = daemon/libqdqdi.la
+
+# Writes what people read about the settings.
+noinst_PROGRAMS += daemon/settings-doc
+daemon_settings_doc_CPPFLAGS = $(DAEMON_CPPFLAGS)
+daemon_settings_doc_SOURCES = daemon/settings_doc.c
+daemon_settings_doc_LDADD = daemon/libqdqdi.la

@@ -29,7 +29,7 @@
 struct arguments {
     const char *config;
     const char *backup, *restore; /* folders, NULL: neither */
-    bool check_only;
+    bool check_only, print;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
 };
@@ -48,6 +48,7 @@ static const struct {
 enum {
     OPTION_CONFIG = N_SETTING_FLAGS,
     OPTION_CHECK,
+    OPTION_PRINT,
     OPTION_BACKUP,
     OPTION_RESTORE,
     OPTION_VERSION,
@@ -62,6 +63,7 @@ print_help(void)
            "Quantizes ONNX models over HTTP.\n\n"
            "  --config FILE       read settings from FILE (%s, when it is there)\n"
            "  --check-config      check the settings and exit\n"
+           "  --print             with --check-config: what holds, and why\n"
            "  --backup DIR        copy what is kept to DIR and exit; also while a "
            "daemon runs\n"
            "  --restore DIR       put such a copy into an empty state folder and exit\n"
@@ -79,7 +81,7 @@ print_help(void)
 static bool
 parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
-    struct option options[N_SETTING_FLAGS + 7] = {0};
+    struct option options[N_SETTING_FLAGS + 8] = {0};
     for (size_t i = 0; i < N_SETTING_FLAGS; i++)
         options[i] =
             (struct option){setting_flags[i].flag, required_argument, NULL, (int)i};
@@ -87,6 +89,7 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
         (struct option){"config", required_argument, NULL, OPTION_CONFIG};
     options[OPTION_CHECK] =
         (struct option){"check-config", no_argument, NULL, OPTION_CHECK};
+    options[OPTION_PRINT] = (struct option){"print", no_argument, NULL, OPTION_PRINT};
     options[OPTION_BACKUP] =
         (struct option){"backup", required_argument, NULL, OPTION_BACKUP};
     options[OPTION_RESTORE] =
@@ -103,6 +106,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
             break;
         case OPTION_CHECK:
             ret->check_only = true;
+            break;
+        case OPTION_PRINT:
+            ret->print = true;
             break;
         case OPTION_BACKUP:
             ret->backup = optarg;
@@ -131,7 +137,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
     }
     if (optind < argc)
         fprintf(stderr, "qdqd: unexpected argument: %s\n", argv[optind]);
-    return optind == argc;
+    if (ret->print && !ret->check_only)
+        fprintf(stderr, "qdqd: --print goes with --check-config\n");
+    return optind == argc && (!ret->print || ret->check_only);
 }
 
 /* All that runs; what is NULL has not been started. */
@@ -225,18 +233,44 @@ raise_files(void)
 }
 
 static void
-reload(struct daemon *d)
+tell_setting(const char *section, const char *key, bool now)
+{
+    if (now)
+        log_info("setting_changed", "key=%s.%s", section, key);
+    else
+        log_error("setting_needs_restart", "key=%s.%s", section, key);
+}
+
+static void
+tell_not_reloaded(const char *detail)
+{
+    char quoted[LOG_QUOTED];
+    log_error("reload_failed", "detail=%s", log_quote(quoted, detail));
+}
+
+/* What is wrong leaves all as it was. */
+static void
+reload(struct daemon *d, const struct arguments *arguments)
 {
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
-    if (http_reload(d->http, &problem))
+    struct settings fresh;
+    char error[SETTINGS_ERROR];
+    if (!settings_load(arguments->config, arguments->flags, arguments->n_flags, &fresh,
+                       error)) {
+        tell_not_reloaded(error);
+        return;
+    }
+    if (http_reload(d->http, &problem)) {
+        tenants_reload(d->tenants, &d->settings, &fresh, tell_setting);
         log_info("reloaded", "signal=%d", SIGHUP);
-    else
-        log_error("reload_failed", "detail=%s", log_quote(quoted, problem.detail));
+    } else {
+        tell_not_reloaded(problem.detail);
+    }
+    settings_fini(&fresh);
 }
 
 static int
-serve(struct daemon *d)
+serve(struct daemon *d, const struct arguments *arguments)
 {
     struct api_problem problem = {0};
     sigset_t signals;
@@ -250,7 +284,7 @@ serve(struct daemon *d)
         notify_send("READY=1");
         int got;
         while ((got = sweep_until(d->tenants, &d->settings, &signals)) == SIGHUP)
-            reload(d);
+            reload(d, arguments);
         notify_send("STOPPING=1");
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);
@@ -321,7 +355,9 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
         status = USAGE;
     } else {
-        status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon);
+        if (arguments.print)
+            settings_print(&daemon.settings, stdout);
+        status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon, &arguments);
     }
     settings_fini(&daemon.settings);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "settings.h"
+#include "settings_rows.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -8,54 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum unit { COUNT, SECONDS, BYTES, TEXT };
-
-struct row {
-    const char *section, *key, *text;
-    enum unit unit;
-    size_t offset; /* of the member in struct settings */
-    const char *text_default;
-    int64_t number_default, min, max;
-    const char *choices; /* words, one of which a text is; NULL: any text */
-};
-
-static const struct row rows[] = {
-#define SETTING_TEXT(section, key, def, text)                                \
+const struct setting_row setting_rows[] = {
+#define SETTING_TEXT(section, key, def, reload, text)                        \
     {#section, #key, text, TEXT, offsetof(struct settings, section##_##key), \
-     def,      0,    0,    0,    NULL},
-#define SETTING_CHOICE(section, key, def, choices, text)                     \
+     reload,   def,  0,    0,    0,                                          \
+     NULL},
+#define SETTING_CHOICE(section, key, def, choices, reload, text)             \
     {#section, #key, text, TEXT, offsetof(struct settings, section##_##key), \
-     def,      0,    0,    0,    choices},
-#define SETTING_NUMBER(section, key, def, min, max, unit, text)              \
+     reload,   def,  0,    0,    0,                                          \
+     choices},
+#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text)      \
     {#section, #key, text, unit, offsetof(struct settings, section##_##key), \
-     NULL,     def,  min,  max,  NULL},
+     reload,   NULL, def,  min,  max,                                        \
+     NULL},
 #include "settings_keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
 };
 
-#define N_ROWS (sizeof rows / sizeof *rows)
+#define N_ROWS (sizeof setting_rows / sizeof *setting_rows)
+_Static_assert(N_ROWS == N_SETTINGS, "settings_rows.h counts the same rows");
 
 static const struct {
     char letter;
     int shift;
 } suffixes[] = {{'K', 10}, {'M', 20}, {'G', 30}};
 
-static char **
-text_of(struct settings *s, const struct row *row)
-{
-    return (char **)((char *)s + row->offset);
-}
-
-static int64_t *
-number_of(struct settings *s, const struct row *row)
-{
-    return (int64_t *)((char *)s + row->offset);
-}
-
 static bool
-fail(char error[SETTINGS_ERROR], const char *where, const struct row *row,
+fail(char error[SETTINGS_ERROR], const char *where, const struct setting_row *row,
      const char *what)
 {
     snprintf(error, SETTINGS_ERROR, "%s: %s.%s: %s", where, row->section, row->key,
@@ -65,7 +47,7 @@ fail(char error[SETTINGS_ERROR], const char *where, const struct row *row,
 
 /* Digits, then for BYTES one suffix. No sign, no space, nothing behind. */
 static bool
-parse_number(const char *value, enum unit unit, int64_t *ret)
+parse_number(const char *value, enum setting_unit unit, int64_t *ret)
 {
     char *end;
     if (!isdigit((unsigned char)*value))
@@ -100,10 +82,21 @@ is_choice(const char *choices, const char *value)
 }
 
 static bool
-set_value(struct settings *s, const struct row *row, const char *value,
+set_origin(struct settings *s, const struct setting_row *row, const char *where)
+{
+    char **origin = &s->origins[row - setting_rows];
+    free(*origin);
+    *origin = strdup(where);
+    return *origin;
+}
+
+static bool
+set_value(struct settings *s, const struct setting_row *row, const char *value,
           const char *where, char error[SETTINGS_ERROR])
 {
     char what[128];
+    if (!set_origin(s, row, where))
+        return fail(error, where, row, "out of memory");
     if (row->choices && !is_choice(row->choices, value)) {
         snprintf(what, sizeof what, "not one of: %s", row->choices);
         return fail(error, where, row, what);
@@ -112,8 +105,8 @@ set_value(struct settings *s, const struct row *row, const char *value,
         char *copy = strdup(value);
         if (!copy)
             return fail(error, where, row, "out of memory");
-        free(*text_of(s, row));
-        *text_of(s, row) = copy;
+        free(*setting_text(s, row));
+        *setting_text(s, row) = copy;
         return true;
     }
     int64_t n;
@@ -126,14 +119,15 @@ set_value(struct settings *s, const struct row *row, const char *value,
                  (long long)row->max);
         return fail(error, where, row, what);
     }
-    *number_of(s, row) = n;
+    *setting_number(s, row) = n;
     return true;
 }
 
-static const struct row *
+static const struct setting_row *
 find_row(const char *section, size_t section_len, const char *key)
 {
-    for (const struct row *row = rows; row < rows + N_ROWS; row++)
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+         row++)
         if (strlen(row->section) == section_len &&
             !memcmp(row->section, section, section_len) && !strcmp(row->key, key))
             return row;
@@ -171,16 +165,16 @@ take_key(void *arg, const char *section, const char *key, const char *value)
     if (*reader->error)
         return 1;
     snprintf(where, sizeof where, "%.200s:%d", reader->name, reader->line);
-    const struct row *row = find_row(section, strlen(section), key);
+    const struct setting_row *row = find_row(section, strlen(section), key);
     if (!row) {
         snprintf(reader->error, SETTINGS_ERROR, "%s: %.60s.%.60s: unknown key", where,
                  section, key);
         return 0;
     }
     /* Also how inih hands over a continued line. */
-    if (reader->seen[row - rows])
+    if (reader->seen[row - setting_rows])
         return fail(reader->error, where, row, "given twice");
-    reader->seen[row - rows] = true;
+    reader->seen[row - setting_rows] = true;
     return set_value(reader->settings, row, value, where, reader->error);
 }
 
@@ -205,14 +199,21 @@ load_file(struct settings *s, const char *name, char error[SETTINGS_ERROR])
     return !*error;
 }
 
+void
+setting_variable(const struct setting_row *row, char ret[SETTING_VARIABLE])
+{
+    snprintf(ret, SETTING_VARIABLE, "QDQD_%s_%s", row->section, row->key);
+    for (char *c = ret; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+}
+
 static bool
 load_environment(struct settings *s, char error[SETTINGS_ERROR])
 {
-    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
-        char name[64];
-        snprintf(name, sizeof name, "QDQD_%s_%s", row->section, row->key);
-        for (char *c = name; *c; c++)
-            *c = (char)toupper((unsigned char)*c);
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+         row++) {
+        char name[SETTING_VARIABLE];
+        setting_variable(row, name);
         const char *value = getenv(name);
         if (value && !set_value(s, row, value, name, error))
             return false;
@@ -225,7 +226,7 @@ load_flag(struct settings *s, const struct setting_flag *flag,
           char error[SETTINGS_ERROR])
 {
     const char *dot = strchr(flag->name, '.');
-    const struct row *row =
+    const struct setting_row *row =
         dot ? find_row(flag->name, (size_t)(dot - flag->name), dot + 1) : NULL;
     if (!row) {
         snprintf(error, SETTINGS_ERROR, "%s: unknown key", flag->name);
@@ -237,11 +238,15 @@ load_flag(struct settings *s, const struct setting_flag *flag,
 static bool
 load_defaults(struct settings *s, char error[SETTINGS_ERROR])
 {
-    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
-        if (row->unit != TEXT)
-            *number_of(s, row) = row->number_default;
-        else if (!set_value(s, row, row->text_default, "default", error))
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+         row++) {
+        if (row->unit != TEXT) {
+            *setting_number(s, row) = row->number_default;
+            if (!set_origin(s, row, "default"))
+                return fail(error, "default", row, "out of memory");
+        } else if (!set_value(s, row, row->text_default, "default", error)) {
             return false;
+        }
     }
     return true;
 }
@@ -252,6 +257,11 @@ settings_load(const char *file, const struct setting_flag *flags, size_t n_flags
 {
     struct settings s = {0};
     error[0] = '\0';
+    s.origins = calloc(N_ROWS, sizeof *s.origins);
+    if (!s.origins) {
+        snprintf(error, SETTINGS_ERROR, "out of memory");
+        return false;
+    }
     bool ok = load_defaults(&s, error) && (!file || load_file(&s, file, error)) &&
               load_environment(&s, error);
     for (size_t i = 0; ok && i < n_flags; i++)
@@ -267,26 +277,39 @@ settings_load(const char *file, const struct setting_flag *flags, size_t n_flags
 void
 settings_fini(struct settings *settings)
 {
-    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+         row++) {
+        if (settings->origins)
+            free(settings->origins[row - setting_rows]);
         if (row->unit != TEXT)
             continue;
-        free(*text_of(settings, row));
-        *text_of(settings, row) = NULL;
+        free(*setting_text(settings, row));
+        *setting_text(settings, row) = NULL;
     }
+    free(settings->origins);
+    settings->origins = NULL;
+}
+
+static bool
+differs(struct settings *a, struct settings *b, const struct setting_row *row)
+{
+    return row->unit == TEXT ? strcmp(*setting_text(a, row), *setting_text(b, row)) != 0
+                             : *setting_number(a, row) != *setting_number(b, row);
 }
 
 void
-settings_help(FILE *out)
+settings_apply(struct settings *settings, const struct settings *fresh,
+               settings_tell_fn tell)
 {
-    for (const struct row *row = rows; row < rows + N_ROWS; row++) {
-        fprintf(out, "  %s.%s (", row->section, row->key);
-        if (row->unit == TEXT)
-            fprintf(out, "%s", *row->text_default ? row->text_default : "empty");
-        else
-            fprintf(out, "%lld%s", (long long)row->number_default,
-                    row->unit == SECONDS ? " s"
-                    : row->unit == BYTES ? " bytes"
-                                         : "");
-        fprintf(out, ")\n      %s\n", row->text);
+    /* Readable alone: no member of it is written. */
+    struct settings values = *fresh;
+    for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
+         row++) {
+        if (!differs(settings, &values, row))
+            continue;
+        if (row->reload == NOW)
+            *setting_number(settings, row) = *setting_number(&values, row);
+        if (tell)
+            tell(row->section, row->key, row->reload == NOW);
     }
 }

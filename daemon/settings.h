@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's settings: flag before environment before file before default.
- * Read once at start, constant afterwards, so every thread may read them.
+ *
+ * Every thread may read them. Numbers may change while it does (settings_apply), each at
+ * once; texts are what they were at the start.
  */
 #ifndef QDQD_SETTINGS_H
 #define QDQD_SETTINGS_H
@@ -15,13 +17,15 @@
 
 /* One member a row: settings.http_max_body. Texts are owned. */
 struct settings {
-#define SETTING_TEXT(section, key, def, text) char *section##_##key;
-#define SETTING_CHOICE(section, key, def, choices, text) char *section##_##key;
-#define SETTING_NUMBER(section, key, def, min, max, unit, text) int64_t section##_##key;
+#define SETTING_TEXT(section, key, def, reload, text) char *section##_##key;
+#define SETTING_CHOICE(section, key, def, choices, reload, text) char *section##_##key;
+#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) \
+    _Atomic int64_t section##_##key;
 #include "settings_keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
+    char **origins; /* where each comes from, in the table's order; owned */
 };
 
 /* A value given by a flag. Both are borrowed. */
@@ -39,7 +43,24 @@ bool settings_load(const char *file, const struct setting_flag *flags, size_t n_
                    struct settings *ret, char error[SETTINGS_ERROR]);
 void settings_fini(struct settings *settings);
 
-/* Prints every setting with its default and meaning, for --help. */
+/*
+ * Takes over from `fresh` what may change while the daemon runs, and calls `tell`, unless
+ * it is NULL, with each setting that differs; `now`: does it hold from now on, or from the
+ * next start? One thread at a time.
+ */
+typedef void (*settings_tell_fn)(const char *section, const char *key, bool now);
+void settings_apply(struct settings *settings, const struct settings *fresh,
+                    settings_tell_fn tell);
+
+/* --- printing (settings_print.c) ------------------------------------------ */
+
+/* Every setting with its default and meaning, for --help. */
 void settings_help(FILE *out);
+/* What holds and where each comes from, a line each. */
+void settings_print(const struct settings *settings, FILE *out);
+/* etc/qdqd.conf: every setting as a comment with its default. */
+void settings_print_conf(FILE *out);
+/* qdqd.conf(5), in mdoc. */
+void settings_print_manual(FILE *out);
 
 #endif

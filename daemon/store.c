@@ -95,7 +95,8 @@ store_close(struct store **store)
 void
 store_set_retention(struct store *store, const struct store_retention *retention)
 {
-    store->retention = *retention;
+    store->retention.jobs = retention->jobs;
+    store->retention.files = retention->files;
 }
 
 /* --- jobs ----------------------------------------------------------------- */

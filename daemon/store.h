@@ -106,10 +106,9 @@ struct store_end {
 bool store_open(const char *path, struct store **ret, struct api_problem *p);
 void store_close(struct store **store);
 
-/* For how long what has ended, or is not used, is kept: milliseconds, 0: for ever. To be
-   said before other threads call. */
+/* For how long what has ended, or is not used, is kept: milliseconds, 0: for ever. */
 struct store_retention {
-    int64_t jobs, files;
+    _Atomic int64_t jobs, files;
 };
 void store_set_retention(struct store *store, const struct store_retention *retention);
 

@@ -10,8 +10,8 @@
 struct settings;
 struct tenants;
 
-/* Tells the library for how long things are kept, and how much. Before other threads use
-   it. */
+/* Tells the library for how long things are kept, and how much. Also
+   while other threads use it. */
 void sweep_set_up(struct library *library, const struct settings *settings);
 
 /*

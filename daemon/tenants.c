@@ -248,6 +248,22 @@ tenants_each(struct tenants *tenants,
         fn(arg, &t->service);
 }
 
+/* With the lock held, so that who is made meanwhile has the old or the new ones. */
+void
+tenants_reload(struct tenants *tenants, struct settings *settings,
+               const struct settings *fresh, settings_tell_fn tell)
+{
+    struct settings named = *fresh;
+    set_limits(&named);
+    pthread_mutex_lock(&tenants->lock);
+    settings_apply(settings, fresh, tell);
+    for (struct tenant *t = tenants->first; t; t = t->next) {
+        settings_apply(&t->settings, *t->name ? &named : fresh, NULL);
+        sweep_set_up(t->library, &t->settings);
+    }
+    pthread_mutex_unlock(&tenants->lock);
+}
+
 /* --- turns ---------------------------------------------------------------- */
 
 /* Of those that were not looked at yet the one that was served longest ago. */

@@ -16,6 +16,7 @@
 #define QDQD_TENANTS_H
 
 #include "request.h"
+#include "settings.h"
 
 #define TENANT_SIZE 64
 
@@ -39,6 +40,11 @@ bool tenants_get(struct tenants *tenants, const char *name, bool make,
 /* Calls `fn` with each service. */
 void tenants_each(struct tenants *tenants,
                   void (*fn)(void *arg, const struct service *service), void *arg);
+
+/* Takes over what may change from `fresh` into `settings`, which are those it was opened
+   with, and into what each tenant has of them; as settings_apply(). */
+void tenants_reload(struct tenants *tenants, struct settings *settings,
+                    const struct settings *fresh, settings_tell_fn tell);
 
 /* Waits for a job, takes it into an idle slot and says whose it is; false: there will be
    no more. */

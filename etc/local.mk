@@ -1,5 +1,11 @@
 # Configuration that is installed, and the folder of an operator's insertion cases.
 casesdir = $(sysconfdir)/qdqd/cases.d
-dist_sysconf_DATA = etc/qdqd.conf
+sysconf_DATA = etc/qdqd.conf
+CLEANFILES += etc/qdqd.conf
 dist_cases_DATA = etc/cases.d/first_and_last.lua.example
+
+# Written from the table of settings.
+etc/qdqd.conf: daemon/settings-doc
+	$(AM_V_GEN)$(MKDIR_P) etc && daemon/settings-doc conf >$@.tmp && mv $@.tmp $@
+
 include systemd/local.mk

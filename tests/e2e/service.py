@@ -76,6 +76,7 @@ class Service:
         self.state = folder / "state"
         self.log = folder / "qdqd.log"
         self.environment = environment
+        self.arguments = []
         self.process = None
         self.http = requests.Session()
         self.http.trust_env = False
@@ -91,7 +92,7 @@ class Service:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [program, "--listen", "127.0.0.1:0",
-                 "--state-dir", self.state],
+                 "--state-dir", self.state, *self.arguments],
                 env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
         def address():

@@ -132,39 +132,50 @@ START_TEST(suffixes)
 }
 END_TEST
 
+/* What `print` writes. */
+static char *
+printed(void (*print)(FILE *out))
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    print(out);
+    ck_assert_int_eq(fclose(out), 0);
+    return text;
+}
+
 /* The installed file shows every setting, with its default: uncommented, it changes
    nothing. */
 START_TEST(sample_file)
 {
     static const char *const keys[] = {
-#define SETTING_TEXT(section, key, def, text) "\n" #key " =",
-#define SETTING_CHOICE(section, key, def, choices, text) "\n" #key " = ",
-#define SETTING_NUMBER(section, key, def, min, max, unit, text) "\n" #key " = ",
+#define SETTING_TEXT(section, key, def, reload, text) "\n" #key " =",
+#define SETTING_CHOICE(section, key, def, choices, reload, text) "\n" #key " = ",
+#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) "\n" #key " = ",
 #include "settings_keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
     };
-    char error[SETTINGS_ERROR], text[8192] = "", line[256];
+    char error[SETTINGS_ERROR], text[16384] = "", *conf = printed(settings_print_conf);
     struct settings settings, standard;
-    FILE *in = fopen(unit_path("etc/qdqd.conf"), "r");
-    ck_assert_ptr_nonnull(in);
-    while (fgets(line, sizeof line, in)) {
+    for (char *line = conf, *end; (end = strchr(line, '\n')); line = end + 1) {
         const char *from = *line == '#' && line[1] != ' ' ? line + 1 : line;
         size_t len = strlen(text);
-        snprintf(text + len, sizeof text - len, "%s", from);
+        snprintf(text + len, sizeof text - len, "%.*s", (int)(end + 1 - from), from);
     }
-    fclose(in);
+    free(conf);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        ck_assert_msg(strstr(text, keys[i]), "etc/qdqd.conf lacks %s", keys[i] + 1);
+        ck_assert_msg(strstr(text, keys[i]), "qdqd.conf lacks %s", keys[i] + 1);
     scratch_write("test.conf", text);
     ck_assert_msg(settings_load(scratch_path("test.conf"), NULL, 0, &settings, error),
                   "%s", error);
     ck_assert(settings_load(NULL, NULL, 0, &standard, error));
-#define SETTING_TEXT(section, key, def, text)
-#define SETTING_CHOICE(section, key, def, choices, text) \
+#define SETTING_TEXT(section, key, def, reload, text)
+#define SETTING_CHOICE(section, key, def, choices, reload, text) \
     ck_assert_str_eq(settings.section##_##key, standard.section##_##key);
-#define SETTING_NUMBER(section, key, def, min, max, unit, text) \
+#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) \
     ck_assert_int_eq(settings.section##_##key, standard.section##_##key);
 #include "settings_keys.h"
 #undef SETTING_TEXT
@@ -173,6 +184,90 @@ START_TEST(sample_file)
     ck_assert_str_eq(settings.http_listen, standard.http_listen);
     settings_fini(&settings);
     settings_fini(&standard);
+}
+END_TEST
+
+/* The manual page and --help have every setting, the page also its variable. */
+START_TEST(told_to_people)
+{
+    static const char *const names[][3] = {
+#define SETTING_TEXT(section, key, def, reload, text) {#section, #key, text},
+#define SETTING_CHOICE(section, key, def, choices, reload, text) {#section, #key, text},
+#define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) \
+    {#section, #key, text},
+#include "settings_keys.h"
+#undef SETTING_TEXT
+#undef SETTING_CHOICE
+#undef SETTING_NUMBER
+    };
+    char *manual = printed(settings_print_manual), *help = printed(settings_help);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char wanted[128];
+        snprintf(wanted, sizeof wanted, ".Ev QDQD_%s_%s\n", names[i][0], names[i][1]);
+        for (char *c = wanted + 4; *c; c++)
+            *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+        ck_assert_msg(strstr(manual, wanted + 1), "the manual lacks %s", wanted);
+        snprintf(wanted, sizeof wanted, "  %s.%s (", names[i][0], names[i][1]);
+        ck_assert_msg(strstr(help, wanted), "--help lacks %s", wanted);
+        ck_assert_msg(names[i][2][strlen(names[i][2]) - 1] == '.', "%s: no sentence",
+                      wanted);
+    }
+    free(manual);
+    free(help);
+}
+END_TEST
+
+/* --- changes while it runs ------------------------------------------------ */
+
+static char told[256];
+
+static void
+tell(const char *section, const char *key, bool now)
+{
+    size_t len = strlen(told);
+    snprintf(told + len, sizeof told - len, "%s.%s%s ", section, key, now ? "" : "!");
+}
+
+START_TEST(applies)
+{
+    char error[SETTINGS_ERROR];
+    struct settings settings, fresh;
+    const struct setting_flag flags[] = {
+        {"queue.max", "7"}, {"workers.count", "3"}, {"workers.cage", "off"}};
+    ck_assert(settings_load(NULL, NULL, 0, &settings, error));
+    ck_assert(settings_load(NULL, flags, 3, &fresh, error));
+    *told = '\0';
+    settings_apply(&settings, &fresh, tell);
+    ck_assert_str_eq(told, "queue.max workers.count! workers.cage! ");
+    ck_assert_int_eq(settings.queue_max, 7);
+    ck_assert_int_eq(settings.workers_count, 1);
+    ck_assert_str_eq(settings.workers_cage, "auto");
+    settings_fini(&settings);
+    settings_fini(&fresh);
+}
+END_TEST
+
+/* What holds and why, each in a line. */
+START_TEST(shows_origins)
+{
+    char error[SETTINGS_ERROR], *text = NULL, wanted[256];
+    size_t size;
+    struct settings settings;
+    const struct setting_flag flag = {"http.max_body", "3M"};
+    scratch_write("test.conf", "\n[queue]\nmax = 5\n");
+    setenv("QDQD_WORKERS_COUNT", "2", 1);
+    ck_assert(settings_load(scratch_path("test.conf"), &flag, 1, &settings, error));
+    FILE *out = open_memstream(&text, &size);
+    settings_print(&settings, out);
+    fclose(out);
+    snprintf(wanted, sizeof wanted, "queue.max = 5  # %s:3\n",
+             scratch_path("test.conf"));
+    ck_assert_ptr_nonnull(strstr(text, wanted));
+    ck_assert_ptr_nonnull(strstr(text, "workers.count = 2  # QDQD_WORKERS_COUNT\n"));
+    ck_assert_ptr_nonnull(strstr(text, "http.max_body = 3M  # command line\n"));
+    ck_assert_ptr_nonnull(strstr(text, "workers.attempts = 2  # default\n"));
+    free(text);
+    settings_fini(&settings);
 }
 END_TEST
 
@@ -189,6 +284,9 @@ suite(void)
     tcase_add_loop_test(t, choices, 0, (int)(sizeof words / sizeof *words));
     tcase_add_loop_test(t, suffixes, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_test(t, sample_file);
+    tcase_add_test(t, told_to_people);
+    tcase_add_test(t, applies);
+    tcase_add_test(t, shows_origins);
     suite_add_tcase(s, t);
     return s;
 }
