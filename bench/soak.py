@@ -2,14 +2,14 @@
 """soak.py [MINUTES]: mixed load for an hour, and whether anything grows.
 
 Uploads, jobs that are run, answered again, joined and cancelled, events, downloads,
-deletions, requests that are wrong and clients that go away, side by side, with retention of
-minutes. The daemon is looked at from outside, ten times a minute. What it keeps is in its steady
-state when jobs and files have begun to go by their age; from then on a straight line is laid
-through the minutes' means of each figure. At the end the load stops, retention passes, and what is
-left then is told, too.
+deletions, requests that are wrong and clients that go away, side by side, with retention
+of minutes. The daemon is looked at from outside, ten times a minute. What it keeps is in
+its steady state when jobs and files have begun to go by their age; from then on a straight
+line is laid through the minutes' means of each figure. At the end the load stops, retention
+passes, and what is left then is told, too.
 
-A figure grows when its line rises by more than three times its standard error and, over all
-the time, by more than a twentieth of its mean.
+A figure grows when its line rises by more than three times its standard error and, over
+all the time, by more than a twentieth of its mean.
 """
 
 import http.client
