@@ -311,6 +311,7 @@ add_tensors(struct text *text, const json_t *report)
         {"axis", "axis", true},
         {"type", "dtype", false},
         {"granularity", "granularity", false},
+        {"block", "block", true},
     };
     add_table(text, "Tensors", json_object_get(report, "tensors"), tensors,
               N_COLUMNS(tensors));

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "members.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The opsets that a model can be raised to. */
@@ -18,8 +19,83 @@ read_object(struct reader *r, const struct member *m, json_t *value)
 static bool
 read_activations(struct reader *r, const struct member *m, json_t *value)
 {
+    r->to->spec.weight_only = json_is_string(value);
     return json_is_object(value) ? read_object(r, m, value)
                                  : api_read_choice(r, m, value);
+}
+
+static json_t *
+write_activations(const void *object, const struct member *m)
+{
+    (void)m;
+    return ((const struct qdq_spec *)object)->weight_only ? json_string("none")
+                                                          : json_null();
+}
+
+/* What there is to say of activations where none is quantized: nothing. */
+static json_t *
+write_activation_format(const void *object, const struct member *m)
+{
+    return ((const struct qdq_spec *)object)->weight_only ? json_null()
+                                                          : api_write_format(object, m);
+}
+
+static json_t *
+write_symmetric(const void *object, const struct member *m)
+{
+    return ((const struct qdq_spec *)object)->weight_only
+               ? json_null()
+               : api_write_tristate(object, m);
+}
+
+bool
+api_check_formats(struct reader *r)
+{
+    const struct qdq_spec *spec = &r->to->spec;
+    bool is_float = spec->activation_format == QDQ_FORMAT_FLOAT8E4M3FN ||
+                    spec->activation_format == QDQ_FORMAT_FLOAT8E5M2;
+    return !is_float || spec->activation_symmetric != QDQ_NO ||
+           api_refuse(r, API_INVALID_SPEC, "/activations/symmetric",
+                      "activations.symmetric: a floating format has no zero point");
+}
+
+enum { MIN_BLOCK = 2 };
+
+/* "tensor", "channel", or {"block": n}. */
+static bool
+read_granularity(struct reader *r, const struct member *m, json_t *value)
+{
+    struct qdq_spec *spec = &r->to->spec;
+    json_t *block = json_object_get(value, "block");
+    const char *key;
+    json_t *other;
+    int64_t n;
+    if (!json_is_object(value))
+        return api_read_choice(r, m, value);
+    json_object_foreach (value, key, other)
+        if (other != block) {
+            char where[256];
+            snprintf(where, sizeof where, "%s", m->pointer);
+            api_json_pointer_add(where, sizeof where, key);
+            return api_refuse(r, API_INVALID_SPEC, where,
+                              "unknown member \"%.64s\"; known is block", key);
+        }
+    if (!api_json_integer(block, &n))
+        return api_refuse(r, API_INVALID_SPEC,
+                          block ? "/weights/granularity/block" : m->pointer,
+                          "weights.granularity is to have a member block, an integer");
+    spec->weight_granularity = QDQ_PER_BLOCK;
+    return api_take_integer(r, "/weights/granularity/block", block, MIN_BLOCK, API_MANY,
+                            &spec->weight_block);
+}
+
+static json_t *
+write_granularity(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    if (spec->weight_granularity == QDQ_PER_BLOCK)
+        return json_pack("{s:I}", "block", (json_int_t)spec->weight_block);
+    return api_write_choice(object, m);
 }
 
 /* true, false, or {"samples": n}, which means true. */
@@ -119,21 +195,23 @@ static const struct member members[] = {
     {"/cases", ARRAY, api_read_cases, api_write_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_read_support, api_write_support, NO_FIELD, NULL, 0},
     {"/weights", OBJECT, GROUP},
-    {"/weights/dtype", STRING, CHOICE, NO_FIELD,
-     NAMES("int8", NULL, "uint8", "int4", "uint4", "float8e4m3fn", "float8e5m2",
-           "float4e2m1"),
+    {"/weights/dtype", STRING, FORMAT, FIELD(weight_format),
+     NAMES("int8", "uint8", "int4", "uint4", "float8e4m3fn", "float8e5m2", "float4e2m1",
+           NULL),
      0},
-    {"/weights/granularity", STRING | OBJECT, CHOICE, FIELD(weight_granularity),
-     NAMES("tensor", "channel", NULL), 0},
+    {"/weights/granularity", STRING | OBJECT, read_granularity, write_granularity,
+     FIELD(weight_granularity), NAMES("tensor", "channel", NULL), 0},
     {"/weights/storage", STRING, CHOICE, FIELD(weight_storage),
      NAMES("qdq", "dq", NULL), 0},
     {"/weights/method", STRING, CHOICE, FIELD(weight_method), NAMES("max", "mse", NULL),
      0},
-    {"/activations", STRING | OBJECT, read_activations, NULL, NO_FIELD,
-     NAMES(NULL, "none"), 0},
-    {"/activations/dtype", STRING, FORMAT, FIELD(activation_format),
-     NAMES("int8", "uint8", NULL, "int16", "uint16", "float8e4m3fn", "float8e5m2"), 0},
-    {"/activations/symmetric", BOOL, TRISTATE, FIELD(activation_symmetric), NULL, 0},
+    {"/activations", STRING | OBJECT, read_activations, write_activations, NO_FIELD,
+     NAMES("none", NULL), 0},
+    {"/activations/dtype", STRING, api_read_format, write_activation_format,
+     FIELD(activation_format),
+     NAMES("int8", "uint8", "int16", "uint16", "float8e4m3fn", "float8e5m2", NULL), 0},
+    {"/activations/symmetric", BOOL, api_read_tristate, write_symmetric,
+     FIELD(activation_symmetric), NULL, 0},
     {"/float", STRING, CHOICE, NO_FIELD, NAMES("keep", NULL, "float16", "bfloat16"), 0},
     {"/calibration", OBJECT, GROUP},
     {"/calibration/method", STRING, NAME, FIELD(calibration.method),

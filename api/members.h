@@ -165,6 +165,8 @@ bool api_read_output_gates(struct reader *r, const struct member *m, json_t *val
 json_t *api_write_output_gates(const void *spec, const struct member *m);
 /* Can what accept asks for be found out, as far as the spec says? */
 bool api_check_accept(struct reader *r);
+/* Whether formats and symmetric go together. */
+bool api_check_formats(struct reader *r);
 /* Whether the method uses a percentile that was given. */
 bool api_check_percentile(struct reader *r);
 

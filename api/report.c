@@ -172,10 +172,11 @@ encode_weight(const void *items, size_t i)
 {
     const struct qdq_weight_report *weight =
         (const struct qdq_weight_report *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(weight->name),
-                     "layer", api_json_text(weight->layer), "axis",
-                     index_or_null(weight->axis), "dtype", api_json_text(weight->dtype),
-                     "granularity", api_json_text(weight->granularity));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(weight->name), "layer",
+        api_json_text(weight->layer), "axis", index_or_null(weight->axis), "dtype",
+        api_json_text(weight->dtype), "granularity", api_json_text(weight->granularity),
+        "block", weight->block > 0 ? json_integer(weight->block) : json_null());
 }
 
 static json_t *

@@ -266,7 +266,8 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
     if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
         !api_check_accept(&reader) || !api_check_percentile(&reader) ||
-        !api_check_random(&reader) || !api_check_rules(&reader))
+        !api_check_formats(&reader) || !api_check_random(&reader) ||
+        !api_check_rules(&reader))
         goto out;
     qdq_spec_complete(&spec->spec);
     *ret = spec;

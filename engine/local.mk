@@ -89,9 +89,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/scale.c \
 	engine/number/simd.h \
+	engine/number/walk.c engine/number/walk.h \
 	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/decide.c engine/plan/planner.h \
-	engine/plan/formats.c \
+	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/parts.c engine/plan/parts.h \

@@ -149,6 +149,24 @@ channels_outside(const struct qdqi_fake *f, const unsigned char *from,
     }
 }
 
+/* Runs of elements with one scale, or of scales with one element. */
+static void
+blocks(const struct qdqi_fake *f, const unsigned char *from, unsigned char *to,
+       size_t first, size_t n)
+{
+    size_t per_outer = (f->channels + f->block - 1) / f->block;
+    for (size_t i = first, m; i < first + n; i += m) {
+        size_t row = i / f->inner, at = i % f->inner, c = row % f->channels;
+        size_t scale = (row / f->channels * per_outer + c / f->block) * f->inner + at;
+        size_t left = f->inner == 1 ? f->block - c % f->block : f->inner - at;
+        if (f->inner == 1 && left > f->channels - c)
+            left = f->channels - c;
+        m = min_size(left, first + n - i);
+        (f->inner == 1 ? one_scale : each_scale)(f, scale, from + i * sizeof(float),
+                                                 to + i * sizeof(float), m);
+    }
+}
+
 void
 qdqi_fake_quantize(const struct qdqi_fake *f, const void *from, void *to, size_t first,
                    size_t n)
@@ -157,6 +175,8 @@ qdqi_fake_quantize(const struct qdqi_fake *f, const void *from, void *to, size_t
     if (!f->on && from != to)
         memcpy((unsigned char *)to + at, (const unsigned char *)from + at,
                n * sizeof(float));
+    else if (f->on && f->block > 0)
+        blocks(f, from, to, first, n);
     else if (f->on && f->channels == 1)
         one_scale(f, 0, (const unsigned char *)from + at, (unsigned char *)to + at, n);
     else if (f->on && f->inner == 1)

@@ -13,7 +13,8 @@
 
 /*
  * What one place of a model quantizes with. Elements lie as [outer][channels][inner],
- * whatever the rank; one scale each channel. One channel: one scale for all.
+ * whatever the rank; one scale each channel. One channel: one scale for all. Where there
+ * are blocks, so many channels share scales, which lie as [outer][blocks][inner].
  */
 struct qdqi_fake {
     bool on; /* off: the tensor as it is */
@@ -21,6 +22,7 @@ struct qdqi_fake {
     const float *scales;
     const int32_t *zero_points; /* as many; NULL: all 0 */
     size_t channels, inner;     /* >= 1 */
+    size_t block;               /* 0: there are none */
 };
 
 /* Those of a session, by slot. They may change from one run to the next. */

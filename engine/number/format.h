@@ -69,8 +69,7 @@ qdqi_fake_integer(float x, float scale, float low, float high)
  * them; below the smallest normal exponent that distance is constant.
  */
 QDQI_BOTH float
-qdqi_fake_float(float x, float scale, float highest, int fraction_bits,
-                int min_exponent)
+qdqi_rounded(float x, float scale, float highest, int fraction_bits, int min_exponent)
 {
     float v = x / scale;
     uint32_t bits = qdqi_float_bits(v), sign = bits & 0x80000000u;
@@ -81,7 +80,28 @@ qdqi_fake_float(float x, float scale, float highest, int fraction_bits,
     exponent = exponent < least ? least : exponent;
     float round = qdqi_float_of_bits((exponent + 23 - (uint32_t)fraction_bits) << 23);
     q = q + round - round;
-    return qdqi_float_of_bits(qdqi_float_bits(q) | sign) * scale;
+    return qdqi_float_of_bits(qdqi_float_bits(q) | sign);
+}
+
+QDQI_BOTH float
+qdqi_fake_float(float x, float scale, float highest, int fraction_bits,
+                int min_exponent)
+{
+    return qdqi_rounded(x, scale, highest, fraction_bits, min_exponent) * scale;
+}
+
+/* The bits of a number of a floating format; it is finite. */
+QDQI_BOTH uint8_t
+qdqi_float_code(float q, int bits, int fraction_bits, int min_exponent)
+{
+    uint32_t all = qdqi_float_bits(q), sign = all >> 31, rest = all & 0x7fffffff;
+    int exponent = (int)(rest >> 23) - 127;
+    uint32_t unit = (uint32_t)(127 + fraction_bits - min_exponent) << 23;
+    uint32_t code = (uint32_t)(qdqi_float_of_bits(rest) * qdqi_float_of_bits(unit));
+    if (exponent >= min_exponent)
+        code = (uint32_t)(exponent - min_exponent + 1) << fraction_bits |
+               (rest & 0x7fffff) >> (23 - fraction_bits);
+    return (uint8_t)(sign << (bits - 1) | code);
 }
 
 /* What is done to an element: a row, with the bounds less a zero point. */

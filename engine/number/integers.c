@@ -3,142 +3,160 @@
 #include "number/integers.h"
 
 #include "number/half.h"
-#include "number/quantize.h"
+#include "number/simd.h"
+#include "number/walk.h"
 
 #include <string.h>
-
-/* An axis of the walk in C order: its size, and what one step on it skips. */
-struct step {
-    size_t n, elements, scales;
-};
 
 struct integers {
     struct qdqi_made made; /* first: the caller's pointer */
     enum qdqi_dtype dtype;
     const uint8_t *bytes;
-    const float *scales;
-    size_t n_rows; /* rows of the last step */
-    size_t n_steps;
-    struct step *steps; /* at least one, from the outermost to the innermost */
+    struct qdqi_params params;
+    const struct qdqi_format_row *row;
+    struct qdqi_walk walk;
 };
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- numbers -------------------------------------------------------------- */
 
-/* Adds an axis further in; joined with the one outside it where it goes on from it. */
-static void
-push_step(struct integers *it, struct step step)
+QDQI_LOOP void
+one_loop(const float *restrict x, uint8_t *restrict to, size_t n, float scale,
+         float low, float high, int32_t zero_point)
 {
-    struct step *outer = it->n_steps ? &it->steps[it->n_steps - 1] : NULL;
-    if (outer && outer->elements == step.n * step.elements &&
-        outer->scales == step.n * step.scales)
-        *outer = (struct step){outer->n * step.n, step.elements, step.scales};
-    else
-        it->steps[it->n_steps++] = step;
-}
-
-static void
-find_steps(struct integers *it, const struct qdqi_constant *w, int axis)
-{
-    size_t elements = w->n;
-    for (size_t i = 0; i < w->rank; i++) {
-        size_t n = (size_t)w->dims[i];
-        elements /= n;
-        if (n != 1)
-            push_step(it,
-                      (struct step){n, w->strides ? (size_t)w->strides[i] : elements,
-                                    (int)i == axis});
-    }
-    if (!it->n_steps)
-        push_step(it, (struct step){1, 1, 0});
-    it->n_rows = w->n / it->steps[it->n_steps - 1].n;
-}
-
-/* Where a row begins: its first element, its first scale. */
-static void
-find_row(const struct integers *it, size_t row, size_t *ret_element, size_t *ret_scale)
-{
-    *ret_element = *ret_scale = 0;
-    for (size_t i = it->n_steps - 1; i-- > 0; row /= it->steps[i].n) {
-        *ret_element += row % it->steps[i].n * it->steps[i].elements;
-        *ret_scale += row % it->steps[i].n * it->steps[i].scales;
-    }
-}
-
-/* --- writing -------------------------------------------------------------- */
-
-static float
-float_at(const uint8_t *bytes, size_t i)
-{
-    float value;
-    memcpy(&value, bytes + i * sizeof value, sizeof value);
-    return value;
-}
-
-static int8_t
-quantized(float x, float scale)
-{
-    return (int8_t)qdqi_quantized(x, scale, -QDQI_INT8_MAX - 1, QDQI_INT8_MAX);
-}
-
-static void
-quantize_halves(const uint8_t *bytes, const float *scales, const struct step *step,
-                size_t n, int8_t *ret)
-{
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        qdqi_floats_of_halves(&x, bytes + i * step->elements * sizeof(uint16_t), 1);
-        ret[i] = quantized(x, scales[i * step->scales]);
-    }
-}
-
-static void
-quantize_run(const uint8_t *bytes, const float *scales, const struct step *step,
-             size_t n, int8_t *ret)
-{
-    if (step->elements == 1 &&
-        step->scales == 0) { /* the usual case, which vectorizes */
-        float scale = scales[0];
-        for (size_t i = 0; i < n; i++)
-            ret[i] = quantized(float_at(bytes, i), scale);
-        return;
-    }
     for (size_t i = 0; i < n; i++)
-        ret[i] =
-            quantized(float_at(bytes, i * step->elements), scales[i * step->scales]);
+        to[i] = (uint8_t)((int32_t)qdqi_quantized(x[i], scale, low, high) + zero_point);
 }
+
+QDQI_LOOP void
+each_loop(const float *restrict x, const float *restrict scales, uint8_t *restrict to,
+          size_t n, float low, float high)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = (uint8_t)(int32_t)qdqi_quantized(x[i], scales[i], low, high);
+}
+
+QDQI_AVX2 static void
+one_avx2(const float *x, uint8_t *to, size_t n, float scale, float low, float high,
+         int32_t zero_point)
+{
+    one_loop(x, to, n, scale, low, high, zero_point);
+}
+
+QDQI_AVX2 static void
+each_avx2(const float *x, const float *scales, uint8_t *to, size_t n, float low,
+          float high)
+{
+    each_loop(x, scales, to, n, low, high);
+}
+
+/* Numbers with one scale, a byte each. */
+static void
+quantize_run(const struct qdqi_format_row *row, const float *x, size_t n, float scale,
+             int32_t zero_point, uint8_t *to)
+{
+    float low = row->lowest - (float)zero_point,
+          high = row->highest - (float)zero_point;
+    for (size_t i = 0; row->fraction_bits > 0 && i < n; i++)
+        to[i] = qdqi_float_code(qdqi_rounded(x[i], scale, row->highest,
+                                             row->fraction_bits, row->min_exponent),
+                                row->bits, row->fraction_bits, row->min_exponent);
+    if (row->fraction_bits > 0)
+        return;
+    if (n > 1 && qdqi_has_avx2())
+        one_avx2(x, to, n, scale, low, high, zero_point);
+    else
+        one_loop(x, to, n, scale, low, high, zero_point);
+}
+
+/* Integers with a scale each, and all zero points 0. */
+static void
+quantize_each(const struct qdqi_format_row *row, const float *x, size_t n,
+              const float *scales, uint8_t *to)
+{
+    if (qdqi_has_avx2())
+        each_avx2(x, scales, to, n, row->lowest, row->highest);
+    else
+        each_loop(x, scales, to, n, row->lowest, row->highest);
+}
+
+/* --- the walk ------------------------------------------------------------- */
 
 enum { PIECE = 8192 };
 
 struct output {
     struct qdqi_sink *sink;
+    int bits;
     size_t used;
-    int8_t piece[PIECE];
+    uint8_t codes[PIECE];
+    float floats[PIECE];
 };
 
+static size_t
+pack(uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 2) {
+        uint8_t upper = i + 1 < n ? (uint8_t)(codes[i + 1] << 4) : 0;
+        codes[i / 2] = (uint8_t)((codes[i] & 0xf) | upper);
+    }
+    return (n + 1) / 2;
+}
+
+/* Pieces are whole bytes but for the last one. */
 static enum qdq_code
 flush(struct output *out, struct qdq_error *err)
 {
-    size_t used = out->used;
+    size_t size = out->bits == 4 ? pack(out->codes, out->used) : out->used;
     out->used = 0;
-    return out->sink->bytes(out->sink, out->piece, used, err);
+    return out->sink->bytes(out->sink, out->codes, size, err);
+}
+
+static void
+load(const struct integers *it, size_t element, size_t step, size_t n, float *to)
+{
+    size_t size = qdqi_dtype_size((int)it->dtype);
+    const uint8_t *from = it->bytes + element * size;
+    if (step == 1)
+        qdqi_load_floats(to, it->dtype, from, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            qdqi_load_floats(to + i, it->dtype, from + i * step * size, 1);
+}
+
+/* Elements i … i + n - 1 of a row. */
+static void
+quantize_part(const struct integers *it, size_t element, size_t scale, size_t i,
+              size_t n, struct output *out)
+{
+    const struct qdqi_step *step = qdqi_walk_last(&it->walk);
+    uint8_t *to = out->codes + out->used;
+    load(it, element + i * step->elements, step->elements, n, out->floats);
+    out->used += n;
+    if (step->scales == 1 && step->block == 1 && !it->params.zero_points &&
+        it->row->fraction_bits == 0) {
+        quantize_each(it->row, out->floats, n, it->params.scales + scale + i, to);
+        return;
+    }
+    for (size_t k = 0, run; k < n; k += run) {
+        size_t s = scale + (i + k) / step->block * step->scales;
+        run = qdqi_step_run(step, i + k, n - k);
+        quantize_run(it->row, out->floats + k, run, it->params.scales[s],
+                     qdqi_zero_point(&it->params, s), to + k);
+    }
 }
 
 static enum qdq_code
 write_row(const struct integers *it, size_t row, struct output *out,
           struct qdq_error *err)
 {
-    const struct step *step = &it->steps[it->n_steps - 1];
+    const struct qdqi_step *step = qdqi_walk_last(&it->walk);
     size_t element, scale, n;
     enum qdq_code code;
-    find_row(it, row, &element, &scale);
+    qdqi_walk_row(&it->walk, row, &element, &scale);
     for (size_t i = 0; i < step->n; i += n) {
         if (out->used == PIECE && (code = flush(out, err)))
             return code;
         n = step->n - i < PIECE - out->used ? step->n - i : PIECE - out->used;
-        (it->dtype == QDQI_FLOAT16 ? quantize_halves : quantize_run)(
-            it->bytes + (element + i * step->elements) * qdqi_dtype_size(it->dtype),
-            it->scales + scale + i * step->scales, step, n, out->piece + out->used);
-        out->used += n;
+        quantize_part(it, element, scale, i, n, out);
     }
     return QDQ_OK;
 }
@@ -148,8 +166,8 @@ write_integers(const struct qdqi_made *made, struct qdqi_sink *sink,
                struct qdq_error *err)
 {
     const struct integers *it = (const struct integers *)made;
-    struct output out = {.sink = sink, .used = 0};
-    for (size_t row = 0; row < it->n_rows; row++) {
+    struct output out = {.sink = sink, .bits = it->row->bits};
+    for (size_t row = 0; row < it->walk.n_rows; row++) {
         enum qdq_code code = write_row(it, row, &out, err);
         if (code)
             return code;
@@ -158,17 +176,37 @@ write_integers(const struct qdqi_made *made, struct qdqi_sink *sink,
 }
 
 const struct qdqi_made *
-qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w, int axis,
-                  const float *scales)
+qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
+                  const struct qdqi_params *params)
 {
     struct integers *it = qdqi_arena_alloc(arena, sizeof *it);
-    if (!it || !(it->steps = qdqi_arena_array(arena, w->rank + 1, sizeof *it->steps)))
+    if (!it || !qdqi_walk_init(&it->walk, arena, w, params))
         return NULL;
     it->made.write = write_integers;
     it->dtype = w->dtype;
     it->bytes = w->bytes;
-    it->scales = scales;
-    if (w->n)
-        find_steps(it, w, axis);
+    it->params = *params;
+    it->row = qdqi_format_row((int)params->format);
     return &it->made;
+}
+
+/* --- those that are there ------------------------------------------------- */
+
+uint64_t
+qdqi_integers_size(enum qdqi_format format, size_t n)
+{
+    uint64_t bits = (uint64_t)qdqi_format_row((int)format)->bits;
+    return bits < 8 ? (n + 1) / 2 : n * (bits / 8);
+}
+
+void
+qdqi_store_integers(enum qdqi_format format, const int32_t *from, size_t n, uint8_t *to)
+{
+    size_t bits = (size_t)qdqi_format_row((int)format)->bits;
+    for (size_t i = 0; bits == 4 && i < n; i++) {
+        uint8_t low = (uint8_t)(from[i] & 0xf);
+        to[i / 2] = i % 2 ? (uint8_t)(to[i / 2] | low << 4) : low;
+    }
+    for (size_t i = 0; bits > 4 && i < n; i++)
+        memcpy(to + i * (bits / 8), &from[i], bits / 8); /* little-endian */
 }

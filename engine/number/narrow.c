@@ -4,6 +4,7 @@
 #include "config.h"
 #include "number/half.h"
 #include "number/quantize.h"
+#include "number/walk.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +18,11 @@ enum {
     FINE = 16,       /* in steps of 1 / (COARSE * FINE) */
 };
 
-/* A channel's elements: runs of `inner`, from the start of one to the next `step`. */
+/* The elements of one scale: runs of `inner`, from the start of one to the next `step`. */
 struct channel {
     enum qdqi_dtype dtype;
+    enum qdqi_format format;
+    bool symmetric;
     const uint8_t *bytes;
     size_t n, inner, step;
     float *piece;    /* of the elements that were gathered last */
@@ -43,13 +46,17 @@ gather(struct channel *c, size_t from, size_t n)
 
 /* Of at most BLOCK elements. */
 static double
-squared_error(const float *x, size_t n, float scale)
+squared_error(const float *x, size_t n, float scale, struct qdqi_rounding r)
 {
     float back[BLOCK];
     double sums[LANES] = {0}, d[LANES], sum = 0;
     size_t i = 0;
-    for (size_t k = 0; k < n; k++)
-        back[k] = qdqi_fake_integer(x[k], scale, -QDQI_INT8_MAX - 1, QDQI_INT8_MAX);
+    if (r.fraction_bits == 0)
+        for (size_t k = 0; k < n; k++)
+            back[k] = qdqi_fake_integer(x[k], scale, r.low, r.high);
+    else
+        for (size_t k = 0; k < n; k++)
+            back[k] = qdqi_fake_number(x[k], scale, r);
     for (; i + LANES <= n; i += LANES) {
         for (size_t k = 0; k < LANES; k++)
             d[k] = (double)x[i + k] - (double)back[i + k];
@@ -65,16 +72,18 @@ squared_error(const float *x, size_t n, float scale)
     return sum;
 }
 
-/* The channel's error; once it has reached the limit, only that it has. */
+/* The error with a scale and what goes with it; once it has reached the limit, only that
+   it has. */
 static double
-channel_error(struct channel *c, float scale, double limit)
+channel_error(struct channel *c, float scale, int32_t zero_point, double limit)
 {
+    struct qdqi_rounding r = qdqi_rounding_of(c->format, zero_point);
     double sum = 0;
     for (size_t from = 0; from < c->n; from += PIECE) {
         size_t n = c->n - from < PIECE ? c->n - from : PIECE;
         gather(c, from, n);
         for (size_t i = 0; i < n; i += BLOCK) {
-            sum += squared_error(c->piece + i, n - i < BLOCK ? n - i : BLOCK, scale);
+            sum += squared_error(c->piece + i, n - i < BLOCK ? n - i : BLOCK, scale, r);
             if (!(sum < limit))
                 return sum;
         }
@@ -84,58 +93,122 @@ channel_error(struct channel *c, float scale, double limit)
 
 struct best {
     float scale;
+    int32_t zero_point;
     double error;
-    int share; /* of the scale that was there, in 1 / (COARSE * FINE) */
+    int share; /* of the range that was there, in 1 / (COARSE * FINE) */
 };
 
-static void
-try_share(struct channel *c, float scale, int share, struct best *best)
+/* The range of a scale. */
+struct extent {
+    float scale;
+    double low, high;
+};
+
+static struct extent
+extent_of(const struct channel *c, float scale, int32_t zero_point)
 {
-    double part = (double)share / (COARSE * FINE);
-    float candidate = qdqi_scale_of(c->dtype, (double)scale * QDQI_INT8_MAX * part);
-    if (!(candidate < scale)) /* the smallest that there is */
-        return;
-    double error = channel_error(c, candidate, best->error);
-    if (error < best->error)
-        *best = (struct best){candidate, error, share};
+    const struct qdqi_format_row *row = qdqi_format_row((int)c->format);
+    double high = (double)scale * ((double)row->highest - zero_point);
+    double low = (double)scale * ((double)row->lowest - zero_point);
+    return (struct extent){scale, c->symmetric ? -high : low, high};
 }
 
-static float
-least_error(struct channel *c, float scale)
+static void
+try_share(struct channel *c, const struct extent *e, int share, struct best *best)
 {
-    struct best best = {scale, channel_error(c, scale, (double)INFINITY),
+    double part = (double)share / (COARSE * FINE);
+    struct best tried = {.share = share};
+    qdqi_range_params(c->format, c->symmetric, c->dtype, e->low * part, e->high * part,
+                      &tried.scale, &tried.zero_point);
+    if (!(tried.scale < e->scale)) /* the smallest that there is */
+        return;
+    tried.error = channel_error(c, tried.scale, tried.zero_point, best->error);
+    if (tried.error < best->error)
+        *best = tried;
+}
+
+static struct best
+least_error(struct channel *c, float scale, int32_t zero_point)
+{
+    struct extent e = extent_of(c, scale, zero_point);
+    struct best best = {scale, zero_point,
+                        channel_error(c, scale, zero_point, (double)INFINITY),
                         COARSE * FINE};
     for (int k = COARSE - 1; k > 0; k--)
-        try_share(c, scale, k * FINE, &best);
+        try_share(c, &e, k * FINE, &best);
     int middle = best.share;
     for (int k = FINE - 1; k > -FINE; k--)
         if (k != 0 && middle + k < COARSE * FINE)
-            try_share(c, scale, middle + k, &best);
-    return best.scale;
+            try_share(c, &e, middle + k, &best);
+    return best;
+}
+
+/* --- all of a weight ------------------------------------------------------ */
+
+/* Where the elements of scale i are: of a channel, of all, of a fill's one. */
+static void
+seek_channel(struct channel *c, const struct qdqi_constant *w,
+             const struct qdqi_params *p, size_t i)
+{
+    bool fill = qdqi_constant_is_fill(w);
+    size_t of = fill ? 1 : p->n; /* a fill's channels are all alike */
+    c->n = fill ? 1 : w->n / of;
+    c->inner = of > 1 ? qdqi_weight_inner(w, p->axis) : c->n;
+    c->step = c->inner * of;
+    c->bytes = w->bytes + (fill ? 0 : i) * c->inner * qdqi_dtype_size((int)w->dtype);
+}
+
+static void
+seek_block(struct channel *c, const struct qdqi_constant *w,
+           const struct qdqi_params *p, size_t i)
+{
+    size_t at = 0, elements = 1, n = 1, step = 1;
+    for (size_t k = w->rank; k-- > 0;) {
+        size_t dim = (size_t)w->dims[k], n_scales = qdqi_scale_dim(w, p, k);
+        size_t index = i % n_scales;
+        size_t stride = w->strides ? (size_t)w->strides[k] : elements;
+        i /= n_scales;
+        elements *= dim;
+        if ((int)k == p->axis) {
+            index *= (size_t)p->block;
+            n = dim - index < (size_t)p->block ? dim - index : (size_t)p->block;
+            step = stride;
+        }
+        at += index * stride;
+    }
+    c->n = n;
+    c->inner = step == 1 ? n : 1;
+    c->step = step;
+    c->bytes = w->bytes + at * qdqi_dtype_size((int)w->dtype);
 }
 
 enum qdq_code
-qdqi_weight_narrow(const struct qdqi_constant *w, int axis, float *scales, size_t n,
+qdqi_weight_narrow(const struct qdqi_constant *w, struct qdqi_params *p,
                    struct qdq_error *err)
 {
-    bool fill = qdqi_constant_is_fill(w);
-    size_t of = fill ? 1 : n; /* a fill's channels are all alike */
+    bool blocks = p->block > 0 && !qdqi_constant_is_fill(w);
     struct channel c = {.dtype = w->dtype,
-                        .n = of && w->n ? (fill ? 1 : w->n / of) : 0};
-    if (!c.n)
+                        .format = p->format,
+                        .symmetric = qdqi_weight_is_symmetric(p->format)};
+    size_t of = qdqi_constant_is_fill(w) ? 1 : p->n;
+    if (!w->n || !p->n)
         return QDQ_OK;
-    c.inner = of > 1 ? qdqi_weight_inner(w, axis) : c.n;
-    c.step = c.inner * of;
+    (blocks ? seek_block : seek_channel)(&c, w, p, 0);
     c.piece = malloc((c.n < PIECE ? c.n : PIECE) * sizeof *c.piece);
     if (!c.piece)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < of; i++) {
-        c.bytes = w->bytes + i * c.inner * qdqi_dtype_size(w->dtype);
-        c.gathered = SIZE_MAX;
-        scales[i] = least_error(&c, scales[i]);
+    for (size_t i = 0; i < p->n; i++) {
+        if (i < of) {
+            (blocks ? seek_block : seek_channel)(&c, w, p, i);
+            c.gathered = SIZE_MAX;
+        }
+        struct best best =
+            i < of ? least_error(&c, p->scales[i], qdqi_zero_point(p, i))
+                   : (struct best){p->scales[0], qdqi_zero_point(p, 0), 0, 0};
+        p->scales[i] = best.scale;
+        if (p->zero_points)
+            p->zero_points[i] = best.zero_point;
     }
-    for (size_t i = of; i < n; i++)
-        scales[i] = scales[0];
     free(c.piece);
     return QDQ_OK;
 }

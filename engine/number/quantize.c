@@ -4,28 +4,20 @@
 
 #include "number/half.h"
 #include "number/minmax.h"
+#include "number/walk.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-float
-qdqi_symmetric_scale(double amax)
+bool
+qdqi_weight_is_symmetric(enum qdqi_format format)
 {
-    if (amax == 0)
-        return 1;
-    double scale = amax / QDQI_INT8_MAX;
-    return scale < (double)FLT_MIN ? FLT_MIN : (float)scale;
+    return qdqi_format_row((int)format)->lowest < 0;
 }
 
-float
-qdqi_scale_of(enum qdqi_dtype dtype, double amax)
-{
-    if (dtype != QDQI_FLOAT16 || amax == 0)
-        return qdqi_symmetric_scale(amax);
-    return qdqi_normal_half(amax / QDQI_INT8_MAX);
-}
+/* --- the largest |x| ------------------------------------------------------ */
 
 size_t
 qdqi_weight_inner(const struct qdqi_constant *w, int axis)
@@ -54,7 +46,7 @@ channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channe
     for (size_t o = 0; o < outer; o++)
         for (size_t c = 0; c < channels; c++, data += inner * sizeof(float)) {
             float m = qdqi_amax(data, inner);
-            if (!(m <= amax[c])) /* also when m is NaN */
+            if (!(m <= amax[c]) && !isnan(amax[c])) /* a NaN stays */
                 amax[c] = m;
         }
 }
@@ -73,7 +65,7 @@ half_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
         qdqi_load_floats(piece, w->dtype, w->bytes + at * 2, m);
         for (size_t i = 0; i < m; i++) {
             float x = fabsf(piece[i]), *to = &amax[(at + i) / inner % channels];
-            if (!(x <= *to)) /* also when x is NaN */
+            if (!(x <= *to) && !isnan(*to)) /* a NaN stays */
                 *to = x;
         }
     }
@@ -99,6 +91,120 @@ find_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
         amax[i] = amax[0];
 }
 
+/* --- both ends ------------------------------------------------------------ */
+
+/* The ranges of elements by scale, 0 in each. */
+struct ranges {
+    float *low, *high; /* low NULL: -high */
+    size_t n;
+    size_t bad; /* the first of something that is not finite; SIZE_MAX: none */
+};
+
+/* Elements that share scale i. */
+static void
+take_run(struct ranges *r, size_t i, const float *x, size_t n)
+{
+    float low = r->low[i], high = r->high[i];
+    bool finite = true;
+    for (size_t k = 0; k < n; k++) {
+        low = x[k] < low ? x[k] : low;
+        high = x[k] > high ? x[k] : high;
+        finite &= fabsf(x[k]) <= FLT_MAX;
+    }
+    r->low[i] = low;
+    r->high[i] = high;
+    if (!finite && r->bad == SIZE_MAX)
+        r->bad = i;
+}
+
+/* Elements with a scale each. */
+static void
+take_each(struct ranges *r, size_t first, const float *x, size_t n)
+{
+    float *restrict low = r->low + first, *restrict high = r->high + first;
+    bool finite = true;
+    for (size_t k = 0; k < n; k++) {
+        low[k] = x[k] < low[k] ? x[k] : low[k];
+        high[k] = x[k] > high[k] ? x[k] : high[k];
+        finite &= fabsf(x[k]) <= FLT_MAX;
+    }
+    for (size_t k = 0; k < n && !finite && r->bad == SIZE_MAX; k++)
+        if (!isfinite(x[k]))
+            r->bad = first + k;
+}
+
+/* Elements of one step, from the index `first` on. */
+static void
+take_piece(struct ranges *r, const struct qdqi_step *step, size_t scale, size_t first,
+           const float *piece, size_t n)
+{
+    if (step->block == 1 && step->scales == 1) {
+        take_each(r, scale + first, piece, n);
+        return;
+    }
+    for (size_t i = 0, run; i < n; i += run) {
+        run = qdqi_step_run(step, first + i, n - i);
+        take_run(r, scale + (first + i) / step->block * step->scales, piece + i, run);
+    }
+}
+
+static void
+find_fill(const struct qdqi_constant *w, struct ranges *r)
+{
+    float x;
+    qdqi_load_floats(&x, w->dtype, w->bytes, 1);
+    for (size_t i = 0; i < r->n; i++)
+        take_run(r, i, &x, 1);
+}
+
+static void
+find_ends(const struct qdqi_constant *w, const struct qdqi_walk *walk, struct ranges *r)
+{
+    const struct qdqi_step *step = qdqi_walk_last(walk);
+    size_t size = qdqi_dtype_size((int)w->dtype), element, scale;
+    float piece[PIECE];
+    for (size_t row = 0; row < walk->n_rows; row++) {
+        qdqi_walk_row(walk, row, &element, &scale);
+        for (size_t i = 0, n; i < step->n; i += n) {
+            n = step->n - i < PIECE ? step->n - i : PIECE;
+            for (size_t k = 0; k < n && step->elements != 1; k++)
+                qdqi_load_floats(piece + k, w->dtype,
+                                 w->bytes + (element + (i + k) * step->elements) * size,
+                                 1);
+            if (step->elements == 1)
+                qdqi_load_floats(piece, w->dtype, w->bytes + (element + i) * size, n);
+            take_piece(r, step, scale, i, piece, n);
+        }
+    }
+}
+
+/* The ranges of a weight; those of symmetric formats without blocks are found faster. */
+static bool
+find_ranges(const struct qdqi_constant *w, const struct qdqi_params *p,
+            struct qdqi_arena *arena, struct ranges *r)
+{
+    struct qdqi_walk walk;
+    r->n = p->n;
+    r->bad = SIZE_MAX;
+    r->high = qdqi_arena_array(arena, r->n, sizeof *r->high);
+    if (!r->high)
+        return false;
+    if (qdqi_weight_is_symmetric(p->format) && p->block == 0) {
+        find_amax(w, p->axis, r->high, r->n);
+        return true;
+    }
+    if (!(r->low = qdqi_arena_array(arena, r->n, sizeof *r->low)) ||
+        !qdqi_walk_init(&walk, arena, w, p))
+        return false;
+    if (w->n && qdqi_constant_is_fill(w))
+        find_fill(w, r);
+    else
+        find_ends(w, &walk, r);
+    return true;
+}
+
+/* --- scales --------------------------------------------------------------- */
+
 static int
 compare_floats(const void *a, const void *b)
 {
@@ -106,41 +212,83 @@ compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of the channels that are not all zeros; 0 when there is none. */
+/* How far a range reaches, as its scale sees it. */
 static float
-median_amax(const float *amax, size_t n, float *scratch)
+reach(const struct ranges *r, bool symmetric, size_t i)
+{
+    float low = r->low ? -r->low[i] : r->high[i];
+    if (symmetric)
+        return low > r->high[i] ? low : r->high[i];
+    return low / 2 + r->high[i] / 2;
+}
+
+/* Median of those that are not all zeros; 0 when there is none. */
+static float
+median_reach(const struct ranges *r, bool symmetric, float *scratch)
 {
     size_t alive = 0;
-    for (size_t i = 0; i < n; i++)
-        if (amax[i] > 0)
-            scratch[alive++] = amax[i];
+    for (size_t i = 0; i < r->n; i++)
+        if (reach(r, symmetric, i) > 0)
+            scratch[alive++] = reach(r, symmetric, i);
     qsort(scratch, alive, sizeof *scratch, compare_floats);
     return alive ? scratch[alive / 2] : 0;
 }
 
+/* Returns whether a zero point is not 0. */
+static bool
+scale_ranges(const struct qdqi_constant *w, const struct ranges *r,
+             struct qdqi_params *p)
+{
+    bool symmetric = qdqi_weight_is_symmetric(p->format), any = false;
+    double dead = (double)median_reach(r, symmetric, p->scales);
+    for (size_t i = 0; i < r->n; i++) {
+        bool alive = reach(r, symmetric, i) > 0;
+        double high = alive ? (double)r->high[i] : symmetric ? dead : 2 * dead;
+        double low = !alive ? 0 : r->low ? (double)r->low[i] : -high;
+        qdqi_range_params(p->format, symmetric, w->dtype, low, high, &p->scales[i],
+                          &p->zero_points[i]);
+        any |= p->zero_points[i] != 0;
+    }
+    return any;
+}
+
+static enum qdq_code
+nonfinite(const char *name, size_t i, struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, name,
+                         "weight '%s' holds a NaN or an infinity (channel %zu)", name,
+                         i);
+}
+
 enum qdq_code
-qdqi_weight_scales(const struct qdqi_constant *w, int axis, const char *name,
-                   struct qdqi_arena *arena, float **ret, size_t *ret_n,
+qdqi_weight_params(const struct qdqi_constant *w, const char *name,
+                   struct qdqi_arena *arena, struct qdqi_params *p,
                    struct qdq_error *err)
 {
-    size_t n = axis >= 0 ? (size_t)w->dims[axis] : 1;
-    float *scales = qdqi_arena_array(arena, n, sizeof *scales);
-    float *scratch = qdqi_arena_array(arena, n, sizeof *scratch);
-    if (!scales || !scratch)
-        return qdqi_no_memory(err);
+    struct ranges r = {.n = 0};
     if (w->dtype != QDQI_FLOAT32 && w->dtype != QDQI_FLOAT16)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_TENSOR, name,
                              "weight '%s' is neither float32 nor float16", name);
-    find_amax(w, axis, scales, n);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(scales[i]))
-            return qdq_error_set(err, QDQ_NONFINITE, QDQ_AT_TENSOR, name,
-                                 "weight '%s' holds a NaN or an infinity (channel %zu)",
-                                 name, i);
-    float dead = median_amax(scales, n, scratch);
-    for (size_t i = 0; i < n; i++)
-        scales[i] = qdqi_scale_of(w->dtype, (double)(scales[i] > 0 ? scales[i] : dead));
-    *ret = scales;
-    *ret_n = n;
-    return QDQ_OK;
+    if (!qdqi_count_scales(w, p->axis, p->block, &p->n))
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, name,
+                             "weight '%s' has too many scales", name);
+    struct qdqi_arena *scratch = qdqi_arena_new();
+    if (!scratch)
+        return qdqi_no_memory(err);
+    p->scales = qdqi_arena_array(arena, p->n, sizeof *p->scales);
+    p->zero_points =
+        qdqi_arena_array(qdqi_weight_is_symmetric(p->format) ? scratch : arena, p->n,
+                         sizeof *p->zero_points);
+    enum qdq_code code = QDQ_OK;
+    if (!p->scales || !p->zero_points || !find_ranges(w, p, scratch, &r))
+        code = qdqi_no_memory(err);
+    for (size_t i = 0; !code && i < r.n; i++)
+        if (!isfinite(r.high[i]) || (r.low && !isfinite(r.low[i])))
+            code = nonfinite(name, i, err);
+    if (!code && r.bad != SIZE_MAX)
+        code = nonfinite(name, r.bad, err);
+    if (!code && !scale_ranges(w, &r, p))
+        p->zero_points = NULL;
+    qdqi_arena_free(&scratch);
+    return code;
 }

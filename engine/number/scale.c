@@ -5,6 +5,7 @@
 
 #include "number/integers.h"
 #include "number/quantize.h"
+#include "number/walk.h"
 
 #include <string.h>
 
@@ -72,17 +73,20 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
 enum { MAX_FILLED_CHANNELS = 1 << 24 };
 
 static enum qdq_code
-count_filled(const struct qdqi_constant *w, int axis, const char *name, int64_t *left,
-             struct qdq_error *err)
+count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *planned,
+             int64_t *left, struct qdq_error *err)
 {
-    if (axis < 0 || !qdqi_constant_is_fill(w))
+    const char *name = planned->tensor->name;
+    size_t n = 0;
+    if (planned->axis < 0 || !qdqi_constant_is_fill(w))
         return QDQ_OK;
-    if (w->dims[axis] > *left)
+    if (!qdqi_count_scales(w, planned->axis, planned->block, &n) || n > (size_t)*left)
         return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, name,
                              "weight '%s' repeats one element in %lld channels; a "
                              "model may have %d of that kind",
-                             name, (long long)w->dims[axis], MAX_FILLED_CHANNELS);
-    *left -= w->dims[axis];
+                             name, (long long)w->dims[planned->axis],
+                             MAX_FILLED_CHANNELS);
+    *left -= (int64_t)n;
     return QDQ_OK;
 }
 
@@ -111,7 +115,7 @@ stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
         return "it repeats one element, which is all that the file holds";
     if (is_overridable(job, w->tensor))
         return "it is an input of the graph, for which callers may send other values";
-    if (c->n > budget->integers)
+    if (qdqi_integers_size(w->format, c->n) > budget->integers)
         return "the integers of all weights would take more bytes than the model";
     return NULL;
 }
@@ -133,9 +137,8 @@ choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     if (why)
         return qdqi_warn(&job->warnings, job->arena, err, "weight_stays_float", name,
                          "the weight stays float, behind Q and DQ: %s", why);
-    s->weights[i].integers =
-        qdqi_integers_new(job->scratch, c, w->axis, s->weights[i].scales);
-    budget->integers -= c->n;
+    s->weights[i].integers = qdqi_integers_new(job->scratch, c, &s->weights[i]);
+    budget->integers -= qdqi_integers_size(w->format, c->n);
     return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
 }
 
@@ -144,22 +147,26 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
              struct budget *budget, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &job->plan->weights[i];
-    const char *name = w->tensor->name;
     struct qdqi_params *p = &s->weights[i];
     struct qdqi_constant c;
     enum qdq_code code;
-    *p = (struct qdqi_params){.format = w->format, .axis = w->axis};
+    *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
     if ((code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, i, job->plan->view.n_weights,
                                   err)) ||
         (code = qdqi_constant_read(job->model, w->tensor, &c, err)) ||
-        (code = count_filled(&c, w->axis, name, &budget->filled, err)) ||
-        (code =
-             qdqi_weight_scales(&c, w->axis, name, job->arena, &p->scales, &p->n, err)))
+        (code = count_filled(&c, w, &budget->filled, err)) ||
+        (code = qdqi_weight_params(&c, w->tensor->name, job->arena, p, err)))
         return code;
     if (job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
-        (code = qdqi_weight_narrow(&c, w->axis, p->scales, p->n, err)))
+        (code = qdqi_weight_narrow(&c, p, err)))
         return code;
     return choose_storage(job, s, i, &c, budget, err);
+}
+
+static const char *
+granularity_of(const struct qdqi_planned_weight *w)
+{
+    return w->axis < 0 ? "tensor" : w->block > 0 ? "block" : "channel";
 }
 
 static enum qdq_code
@@ -182,7 +189,8 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
             .layer = w->layer,
             .axis = w->axis,
             .dtype = qdqi_format_row((int)w->format)->name,
-            .granularity = w->axis < 0 ? "tensor" : "channel",
+            .granularity = granularity_of(w),
+            .block = w->block,
         };
     }
     job->report->view.weights = weights;

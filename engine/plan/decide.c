@@ -20,14 +20,15 @@ static struct wish
 wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
 {
     const struct qdqi_choice *choice = &p->selection.choices[node];
+    bool inputs = !p->spec->weight_only;
     if (choice->entry)
-        return (struct wish){choice->entry->quantize_input,
+        return (struct wish){choice->entry->quantize_input && inputs,
                              choice->entry->quantize_weight, choice->entry,
                              choice->reason};
     if (p->spec->mode == QDQ_MODE_PARTIAL)
         return (struct wish){.reason = "not selected"};
     bool on = cls->state == QDQI_ON;
-    return (struct wish){.input = on && cls->support.quantize_input,
+    return (struct wish){.input = on && cls->support.quantize_input && inputs,
                          .weight = on && cls->support.quantize_weight,
                          .reason = on ? "default" : QDQI_OFF_BY_DEFAULT};
 }
@@ -83,7 +84,7 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
     if (axis == QDQI_BAD_AXIS)
         return "weight lacks the channel axis of its layer support";
     layer->weight_input = w;
-    layer->weight_axis = axis;
+    layer->weight_axis = qdqi_block_axis(p, node, axis, dims, rank);
     layer->weight = node->inputs[w]->name;
     return NULL;
 }

@@ -1,31 +1,157 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan's formats need of the target. */
+/* What a plan's formats need of the opset and of the target. */
 #include "config.h"
+#include "plan/formats.h"
+
+#include "plan/planner.h"
 #include "plan/rules.h"
 
-/* Whether TensorRT takes such an activation: NVIDIA's documentation of explicit
-   quantization names int8 and float8e4m3fn, with zero points of 0. */
+#include <string.h>
+
+/* --- blocks --------------------------------------------------------------- */
+
+int
+qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
+                const int64_t *dims, size_t rank)
+{
+    const char *op = node->proto->op_type;
+    int last = (int)rank - 1, other;
+    if (p->spec->weight_granularity != QDQ_PER_BLOCK || !p->per_channel)
+        return axis;
+    if (rank == 1)
+        return 0;
+    if (axis < 0)
+        return axis;
+    if (strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0)
+        other = axis == last ? last - 1 : last;
+    else
+        other = axis == 0 ? 1 : 0;
+    return dims[other] > 1 ? other : axis;
+}
+
+int64_t
+qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
+              const struct qdqi_tensor *weight)
+{
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_view *view = &weight->view;
+    if (p->spec->weight_granularity != QDQ_PER_BLOCK || layer->weight_axis < 0)
+        return 0;
+    if (view->rank > 1 &&
+        cls->axis(cls, node, layer->weight_input, view->rank) == layer->weight_axis)
+        return 0;
+    return p->spec->weight_block;
+}
+
+/* --- the opset ------------------------------------------------------------ */
+
+/* The opset whose QuantizeLinear has a format first. */
+static int64_t
+opset_of(enum qdq_format format)
+{
+    static const int8_t opsets[QDQ_N_FORMATS] = {
+        [QDQ_FORMAT_INT8] = 10,         [QDQ_FORMAT_UINT8] = 10,
+        [QDQ_FORMAT_INT4] = 21,         [QDQ_FORMAT_UINT4] = 21,
+        [QDQ_FORMAT_INT16] = 21,        [QDQ_FORMAT_UINT16] = 21,
+        [QDQ_FORMAT_FLOAT8E4M3FN] = 19, [QDQ_FORMAT_FLOAT8E5M2] = 19,
+        [QDQ_FORMAT_FLOAT4E2M1] = 23,
+    };
+    return opsets[format];
+}
+
+enum { OPSET_BLOCKS = 21 };
+
+int64_t
+qdqi_formats_opset(const struct qdq_spec *given)
+{
+    struct qdq_spec spec = *given;
+    qdq_spec_complete(&spec);
+    int64_t needed = opset_of(spec.weight_format);
+    if (spec.weight_granularity == QDQ_PER_BLOCK && needed < OPSET_BLOCKS)
+        needed = OPSET_BLOCKS;
+    if (!spec.weight_only && opset_of(spec.activation_format) > needed)
+        needed = opset_of(spec.activation_format);
+    return needed;
+}
+
+static enum qdq_code
+lacks(const struct planner *p, const char *pointer, const char *what, int64_t needed,
+      struct qdq_error *err)
+{
+    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, pointer,
+                         "%s needs opset %lld, the model has %lld", what,
+                         (long long)needed,
+                         (long long)qdqi_model_opset(p->model->proto));
+}
+
+static enum qdq_code
+check_opset(const struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    const struct qdq_plan *plan = p->plan;
+    int64_t opset = qdqi_model_opset(p->model->proto);
+    if (plan->view.n_weights && opset_of(spec->weight_format) > opset)
+        return lacks(p, "/weights/dtype",
+                     qdqi_format_row((int)spec->weight_format)->name,
+                     opset_of(spec->weight_format), err);
+    if (plan->view.n_weights && spec->weight_granularity == QDQ_PER_BLOCK &&
+        opset < OPSET_BLOCKS)
+        return lacks(p, "/weights/granularity", "a scale for each block", OPSET_BLOCKS,
+                     err);
+    if (plan->view.n_tensors && opset_of(spec->activation_format) > opset)
+        return lacks(p, "/activations/dtype",
+                     qdqi_format_row((int)spec->activation_format)->name,
+                     opset_of(spec->activation_format), err);
+    return QDQ_OK;
+}
+
+/* --- the target ----------------------------------------------------------- */
+
+/* What NVIDIA's documentation of explicit quantization names: activations of int8 and
+   float8e4m3fn, weights of these, int4 and float4e2m1; all zero points are 0. */
 static bool
-is_known_to_tensorrt(const struct qdqi_planned_tensor *t)
+tensorrt_takes_activations(const struct qdqi_planned_tensor *t)
 {
     return t->symmetric &&
            (t->format == QDQI_TO_INT8 || t->format == QDQI_TO_FLOAT8E4M3FN);
 }
 
-enum qdq_code
-qdqi_check_formats(struct planner *p, struct qdq_error *err)
+static bool
+tensorrt_takes_weights(enum qdqi_format format)
 {
-    const struct qdqi_planned_tensor *t = p->plan->activations;
-    if (p->spec->target != QDQ_TARGET_TENSORRT || p->plan->view.n_tensors == 0 ||
-        is_known_to_tensorrt(t))
-        return QDQ_OK;
+    return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN ||
+           format == QDQI_TO_INT4 || format == QDQI_TO_FLOAT4E2M1;
+}
+
+static enum qdq_code
+warn_refused(struct planner *p, const char *takes, const char *prefix,
+             enum qdqi_format format, struct qdq_error *err)
+{
     enum qdq_code code =
         qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
-                  "TensorRT takes activations of int8 or float8e4m3fn whose zero "
-                  "point is 0: it would refuse the model with %s %s",
-                  t->symmetric ? "symmetric" : "asymmetric",
-                  qdqi_format_row((int)t->format)->name);
+                  "TensorRT takes %s: it would refuse the model with %s%s", takes,
+                  prefix, qdqi_format_row((int)format)->name);
     if (!code)
         p->warnings.rows[p->warnings.n - 1].rule = qdq_rule(QDQI_RULE_T1)->id;
     return code;
+}
+
+enum qdq_code
+qdqi_check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    enum qdq_code code = check_opset(p, err);
+    if (code || p->spec->target != QDQ_TARGET_TENSORRT)
+        return code;
+    if (plan->view.n_tensors && !tensorrt_takes_activations(plan->activations) &&
+        (code = warn_refused(
+             p, "activations of int8 or float8e4m3fn whose zero point is 0",
+             plan->activations->symmetric ? "symmetric " : "asymmetric ",
+             plan->activations->format, err)))
+        return code;
+    if (plan->view.n_weights && !tensorrt_takes_weights(plan->weights->format))
+        return warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
+                            plan->weights->format, err);
+    return QDQ_OK;
 }

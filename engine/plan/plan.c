@@ -153,11 +153,12 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
     struct qdqi_tensor *t = node->inputs[layer->weight_input];
     if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
-    plan->weights[plan->view.n_weights++] =
-        (struct qdqi_planned_weight){.tensor = t,
-                                     .axis = layer->weight_axis,
-                                     .layer = layer->name,
-                                     .format = QDQI_TO_INT8};
+    plan->weights[plan->view.n_weights++] = (struct qdqi_planned_weight){
+        .tensor = t,
+        .axis = layer->weight_axis,
+        .block = qdqi_block_of(p, layer, t),
+        .layer = layer->name,
+        .format = (enum qdqi_format)p->spec->weight_format};
     return QDQ_OK;
 }
 
@@ -404,7 +405,7 @@ make(struct planner *p, struct qdq_error *err)
     if ((code = take_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
         (code = select_entries(p, err)))
         return code;
-    p->per_channel = p->spec->weight_granularity == QDQ_PER_CHANNEL &&
+    p->per_channel = p->spec->weight_granularity != QDQ_PER_TENSOR &&
                      qdqi_model_opset(p->model->proto) >= OPSET_AXIS;
     p->layers =
         qdqi_arena_array(p->plan->arena, p->model->graph.n_nodes, sizeof *p->layers);

@@ -18,7 +18,8 @@ struct qdqi_planned_tensor {
 /* A weight that gets one pair, shared by all layers that use it with the same axis. */
 struct qdqi_planned_weight {
     const struct qdqi_tensor *tensor;
-    int axis;          /* -1: per tensor */
+    int axis;          /* of the scales; -1: per tensor */
+    int64_t block;     /* elements along it that share one; 0: it has channels */
     const char *layer; /* the first that uses it */
     enum qdqi_format format;
 };

@@ -32,7 +32,18 @@ struct planner {
 enum qdq_code qdqi_decide(struct planner *p, size_t i,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Warns of formats that the target would refuse. */
+/*
+ * The axis that blocks of a weight lie along, that over which the layer sums, for a layer
+ * whose channels lie along `axis`; `axis` where there are no blocks to be made.
+ */
+int qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
+                    const int64_t *dims, size_t rank);
+/* Elements of a block of a planned weight; 0: it has channels, or one scale. */
+int64_t qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
+                      const struct qdqi_tensor *weight);
+
+/* UNSUPPORTED where the opset lacks what the formats need; warns of those that the target
+   would refuse. */
 enum qdq_code qdqi_check_formats(struct planner *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -14,6 +14,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .target = QDQ_TARGET_TENSORRT,
         .device = QDQ_DEVICE_AUTO,
         .rules = qdqi_rules_default(),
+        .weight_format = QDQ_FORMAT_DEFAULT,
         .weight_granularity = QDQ_PER_CHANNEL,
         .weight_storage = QDQ_STORE_DEFAULT,
         .activation_format = QDQ_FORMAT_DEFAULT,
@@ -32,12 +33,12 @@ qdq_spec_init(struct qdq_spec *spec)
 
 /* What a target has where nothing was chosen. */
 struct defaults {
-    enum qdq_format activations;
+    enum qdq_format weights, activations;
     enum qdq_storage storage;
 };
 
 static const struct defaults targets[] = {
-    [QDQ_TARGET_TENSORRT] = {QDQ_FORMAT_INT8, QDQ_STORE_QDQ},
+    [QDQ_TARGET_TENSORRT] = {QDQ_FORMAT_INT8, QDQ_FORMAT_INT8, QDQ_STORE_QDQ},
 };
 
 /* Formats with a sign are used symmetrically, those without one are not. */
@@ -52,6 +53,8 @@ void
 qdq_spec_complete(struct qdq_spec *spec)
 {
     const struct defaults *target = &targets[spec->target];
+    if (spec->weight_format == QDQ_FORMAT_DEFAULT)
+        spec->weight_format = target->weights;
     if (spec->activation_format == QDQ_FORMAT_DEFAULT)
         spec->activation_format = target->activations;
     if (spec->activation_symmetric == QDQ_DEFAULT)

@@ -4,6 +4,7 @@
 
 #include "model/constant.h"
 #include "number/half.h"
+#include "number/integers.h"
 #include "rewrite/edit.h"
 
 #include <string.h>
@@ -20,39 +21,62 @@ struct pairs {
     struct qdqi_map *made_weights; /* the same by weight_key() */
 };
 
-/* Adds scales, which have the type of what they scale. */
+/* What is quantized, and how. */
+struct quantized {
+    const char *tensor;
+    enum qdqi_dtype dtype; /* which its scales have, too */
+    size_t rank;           /* and dims, where there are blocks */
+    const int64_t *dims;
+    const struct qdqi_params *params;
+};
+
+/* Adds scales or zero points, in the shape that blocks, channels or neither ask for. */
 static bool
-add_scales(struct pairs *p, const char *name, enum qdqi_dtype dtype, size_t n,
-           bool scalar, const float *scales)
+add_each(struct pairs *p, const struct quantized *q, const char *name,
+         enum qdqi_dtype dtype, const void *data, size_t size)
 {
-    uint16_t *halves = NULL;
-    if (dtype != QDQI_FLOAT16) {
-        qdqi_edit_add_initializer(p->edit, name, QDQI_FLOAT32, n, scalar, scales);
-        return true;
-    }
-    if (!(halves = qdqi_arena_array(p->arena, n, sizeof *halves)))
+    const struct qdqi_params *params = q->params;
+    bool blocks = params->block > 0;
+    size_t rank = blocks ? q->rank : params->axis < 0 ? 0 : 1;
+    int64_t *dims = qdqi_arena_array(p->arena, rank, sizeof *dims);
+    if (!dims)
         return false;
-    for (size_t i = 0; i < n; i++)
-        halves[i] = qdqi_half_bits(scales[i]);
-    qdqi_edit_add_initializer(p->edit, name, QDQI_FLOAT16, n, scalar, halves);
+    for (size_t i = 0; i < rank; i++)
+        dims[i] = blocks ? q->dims[i] : (int64_t)params->n;
+    if (blocks)
+        dims[params->axis] = (dims[params->axis] + params->block - 1) / params->block;
+    qdqi_edit_add_raw(p->edit, name, dtype, rank, dims, data, size);
     return true;
+}
+
+static bool
+add_scales(struct pairs *p, const struct quantized *q, const char *name)
+{
+    const struct qdqi_params *params = q->params;
+    uint16_t *halves = NULL;
+    if (q->dtype != QDQI_FLOAT16)
+        return add_each(p, q, name, QDQI_FLOAT32, params->scales,
+                        params->n * sizeof *params->scales);
+    if (!(halves = qdqi_arena_array(p->arena, params->n, sizeof *halves)))
+        return false;
+    for (size_t i = 0; i < params->n; i++)
+        halves[i] = qdqi_half_bits(params->scales[i]);
+    return add_each(p, q, name, QDQI_FLOAT16, halves, params->n * sizeof *halves);
 }
 
 /* Adds zero points, which have the type that is quantized to. */
 static bool
-add_zero_points(struct pairs *p, const char *name, const struct qdqi_params *params)
+add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
 {
-    enum qdqi_dtype dtype = qdqi_format_row((int)params->format)->dtype;
-    size_t size = qdqi_dtype_size((int)dtype);
-    unsigned char *bytes = qdqi_arena_array(p->arena, params->n, size);
+    const struct qdqi_params *params = q->params;
+    size_t size = (size_t)qdqi_integers_size(params->format, params->n);
+    uint8_t *bytes = qdqi_arena_array(p->arena, size, 1); /* zeros */
     if (!bytes)
         return false;
-    for (size_t i = 0; i < params->n; i++) {
-        int32_t zero_point = qdqi_zero_point(params, i);
-        memcpy(bytes + i * size, &zero_point, size); /* little-endian */
-    }
-    qdqi_edit_add_initializer(p->edit, name, dtype, params->n, params->axis < 0, bytes);
-    return true;
+    if (params->zero_points)
+        qdqi_store_integers(params->format, params->zero_points, params->n, bytes);
+    return add_each(p, q, name, qdqi_format_row((int)params->format)->dtype, bytes,
+                    size);
 }
 
 /* Scale and zero point beside a tensor, and the nodes that read them. */
@@ -61,78 +85,75 @@ struct beside {
 };
 
 static bool
-add_beside(struct pairs *p, const char *tensor, enum qdqi_dtype dtype,
-           const struct qdqi_params *params, struct beside *ret)
+add_beside(struct pairs *p, const struct quantized *q, struct beside *ret)
 {
-    ret->scale = qdqi_edit_name(p->edit, tensor, "_scale");
-    ret->zero = qdqi_edit_name(p->edit, tensor, "_zero_point");
-    return ret->scale && ret->zero &&
-           add_scales(p, ret->scale, dtype, params->n, params->axis < 0,
-                      params->scales) &&
-           add_zero_points(p, ret->zero, params);
+    ret->scale = qdqi_edit_name(p->edit, q->tensor, "_scale");
+    ret->zero = qdqi_edit_name(p->edit, q->tensor, "_zero_point");
+    return ret->scale && ret->zero && add_scales(p, q, ret->scale) &&
+           add_zero_points(p, q, ret->zero);
 }
 
 /* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the name
    of what it makes, NULL when out of memory. */
 static const char *
 add_node(struct pairs *p, size_t at, const char *op, const char *name,
-         const char *tensor, const struct beside *beside, const char *output, int axis)
+         const char *tensor, const struct beside *beside, const char *output,
+         const struct qdqi_params *params)
 {
     const char *inputs[] = {tensor, beside->scale, beside->zero};
     Onnx__NodeProto *node =
         qdqi_edit_add_node(p->edit, at, op, name, inputs, 3, output);
-    if (axis >= 0)
-        qdqi_edit_add_int(p->edit, node, "axis", axis);
+    if (params->axis >= 0)
+        qdqi_edit_add_int(p->edit, node, "axis", params->axis);
+    if (params->block > 0)
+        qdqi_edit_add_int(p->edit, node, "block_size", params->block);
     return node ? output : NULL;
 }
 
 /*
- * Adds scale, zero point, QuantizeLinear and DequantizeLinear of `tensor` before node
- * `at`. Returns the name of the dequantized tensor, NULL when out of memory.
+ * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`. Returns
+ * the name of the dequantized tensor, NULL when out of memory.
  */
 static const char *
-add_pair(struct pairs *p, size_t at, const char *tensor, enum qdqi_dtype dtype,
-         const struct qdqi_params *params)
+add_pair(struct pairs *p, size_t at, const struct quantized *q)
 {
     struct qdqi_edit *e = p->edit;
     struct beside beside;
-    if (!add_beside(p, tensor, dtype, params, &beside))
+    if (!add_beside(p, q, &beside))
         return NULL;
-    const char *q_out = qdqi_edit_name(e, tensor, "_QuantizeLinear_Output");
-    const char *dq_out = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
-    const char *q_name = qdqi_edit_name(e, tensor, "_QuantizeLinear");
-    const char *dq_name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
+    const char *q_out = qdqi_edit_name(e, q->tensor, "_QuantizeLinear_Output");
+    const char *dq_out = qdqi_edit_name(e, q->tensor, "_DequantizeLinear_Output");
+    const char *q_name = qdqi_edit_name(e, q->tensor, "_QuantizeLinear");
+    const char *dq_name = qdqi_edit_name(e, q->tensor, "_DequantizeLinear");
     if (!q_out || !dq_out || !q_name || !dq_name ||
-        !add_node(p, at, "QuantizeLinear", q_name, tensor, &beside, q_out,
-                  params->axis))
+        !add_node(p, at, "QuantizeLinear", q_name, q->tensor, &beside, q_out,
+                  q->params))
         return NULL;
     return add_node(p, at, "DequantizeLinear", dq_name, q_out, &beside, dq_out,
-                    params->axis);
+                    q->params);
 }
 
 /* The same for a weight whose integers are given: scale, zero point, the integers and
    DequantizeLinear. */
 static const char *
-add_integers(struct pairs *p, const struct qdqi_planned_weight *w,
-             const struct qdqi_params *params)
+add_integers(struct pairs *p, size_t at, const struct quantized *q)
 {
     struct qdqi_edit *e = p->edit;
-    const char *tensor = w->tensor->name;
-    const struct qdqi_view *view = &w->tensor->view;
+    enum qdqi_format format = q->params->format;
     struct beside beside;
-    size_t size = 0;
-    const char *integers = qdqi_edit_name(e, tensor, "_quantized");
-    if (!integers || !qdqi_count_elements(view->dims, view->rank, &size) ||
-        !add_beside(p, tensor, w->tensor->dtype, params, &beside))
+    size_t n = 0;
+    const char *integers = qdqi_edit_name(e, q->tensor, "_quantized");
+    if (!integers || !qdqi_count_elements(q->dims, q->rank, &n) ||
+        !add_beside(p, q, &beside))
         return NULL;
-    qdqi_edit_add_made(e, integers, qdqi_format_row((int)params->format)->dtype,
-                       view->rank, view->dims, size, params->integers);
-    const char *output = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
-    const char *name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
+    qdqi_edit_add_made(e, integers, qdqi_format_row((int)format)->dtype, q->rank,
+                       q->dims, qdqi_integers_size(format, n), q->params->integers);
+    const char *output = qdqi_edit_name(e, q->tensor, "_DequantizeLinear_Output");
+    const char *name = qdqi_edit_name(e, q->tensor, "_DequantizeLinear");
     if (!output || !name)
         return NULL;
-    return add_node(p, qdqi_edit_before_uses(p->source, w->tensor), "DequantizeLinear",
-                    name, integers, &beside, output, params->axis);
+    return add_node(p, at, "DequantizeLinear", name, integers, &beside, output,
+                    q->params);
 }
 
 static enum qdq_code
@@ -140,8 +161,10 @@ pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_tensor *planned = &p->plan->activations[i];
     const struct qdqi_tensor *t = planned->tensor;
-    const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), t->name,
-                                  planned->dtype, &p->scales->activations[i]);
+    const struct quantized q = {.tensor = t->name,
+                                .dtype = planned->dtype,
+                                .params = &p->scales->activations[i]};
+    const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
     if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
@@ -157,11 +180,14 @@ static enum qdq_code
 pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
 {
     const struct qdqi_planned_weight *w = &p->plan->weights[i];
-    const struct qdqi_params *params = &p->scales->weights[i];
-    const char *output = params->integers
-                             ? add_integers(p, w, params)
-                             : add_pair(p, qdqi_edit_before_uses(p->source, w->tensor),
-                                        w->tensor->name, w->tensor->dtype, params);
+    const struct quantized q = {.tensor = w->tensor->name,
+                                .dtype = w->tensor->dtype,
+                                .rank = w->tensor->view.rank,
+                                .dims = w->tensor->view.dims,
+                                .params = &p->scales->weights[i]};
+    size_t at = qdqi_edit_before_uses(p->source, w->tensor);
+    const char *output =
+        q.params->integers ? add_integers(p, at, &q) : add_pair(p, at, &q);
     const char *key = weight_key(p->arena, w->tensor->name, w->axis);
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))

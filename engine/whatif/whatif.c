@@ -48,6 +48,7 @@ fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *
                              .inner = 1};
     if (weight->axis < 0)
         return fake;
+    fake.block = (size_t)p->block;
     fake.channels = (size_t)view->dims[weight->axis];
     for (size_t i = (size_t)weight->axis + 1; i < view->rank; i++)
         fake.inner *= (size_t)view->dims[i];

@@ -24,7 +24,8 @@ struct qdq_weight_report {
     const char *name, *layer; /* tensor; first layer that uses the pair */
     int axis;                 /* -1: per tensor */
     const char *dtype;        /* "int8" */
-    const char *granularity;  /* "tensor", "channel" */
+    const char *granularity;  /* "tensor", "channel", "block" */
+    int64_t block;            /* elements along the axis that share a scale; 0: none */
 };
 
 /* Float against quantized, over all samples. */

@@ -15,7 +15,7 @@
 enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
 enum qdq_target { QDQ_TARGET_TENSORRT };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU };
-enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL };
+enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 
 /* Number formats, by the rows of qdq/formats.h. */
@@ -175,10 +175,13 @@ struct qdq_spec {
     const struct qdq_support *support;
     size_t n_support;
     uint64_t rules; /* those that are on, of all targets: bit i is qdq_rule(i) */
+    enum qdq_format weight_format; /* no format of 16 bits */
     enum qdq_granularity weight_granularity;
+    int64_t weight_block; /* PER_BLOCK: elements that share a scale, >= 2 */
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
-    enum qdq_format activation_format;
+    bool weight_only;                       /* no activation has a pair */
+    enum qdq_format activation_format;      /* none of 4 bits */
     enum qdq_tristate activation_symmetric; /* zero point 0, or the format's middle */
     bool equalize; /* cross-layer equalization before calibration */
     struct qdq_calibration_spec calibration;

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What number formats need of a model. */
+#ifndef QDQI_FORMATS_H
+#define QDQI_FORMATS_H
+
+#include "qdq/spec.h"
+
+/* The first opset of ONNX whose QuantizeLinear has the formats and blocks of a spec. */
+int64_t qdqi_formats_opset(const struct qdq_spec *spec);
+
+#endif
