@@ -214,7 +214,8 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
 
 /*
  * Evaluates where that was asked for, which then has to be possible, or where nothing
- * was said and there is data to do it with, not samples that were made up.
+ * was said and there is data to do it with, not samples that were made up, and a runtime
+ * that has the result's formats.
  */
 static enum qdq_code
 stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
@@ -228,10 +229,12 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
     if (!job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER, "/evaluate",
                              "there is no data to evaluate with");
-    if (!qdqi_engine_runtime(job->engine, &runtime, &why))
-        return qdqi_evaluate(job, runtime, err);
-    if (asked)
-        return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, &why);
+    bool loaded = !code;
+    if (!code && !(code = qdqi_evaluate(job, runtime, &why)))
+        return QDQ_OK;
+    if (asked || (loaded && !job->lacks_format))
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
     return qdqi_warn(&job->warnings, job->arena, err, "evaluation_skipped", NULL,
                      "float and quantized were not compared: %s", why.text);
 }

@@ -52,7 +52,9 @@ struct qdqi_job {
     uint64_t to_evaluate;        /* samples, about; 0: none, or not known yet */
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
-    struct qdqi_whatif *whatif;  /* NULL: nobody has asked */
+    bool
+        lacks_format; /* the runtime cannot load the result, for a format of it, surely */
+    struct qdqi_whatif *whatif;      /* NULL: nobody has asked */
     const struct qdq_spec *searched; /* the spec with the layers that stay in float */
     struct qdqi_warnings warnings;
     size_t first_scale_warning, n_scale_warnings; /* of those: of choosing scales */

@@ -72,11 +72,11 @@ properties_of() {
 }
 
 members_of members.c >"$work/table"
-# Members stand at 8 columns, those of groups at 12, of evaluate's object at 16.
+# Members stand at 8 columns, those of groups at 12, of what may be an object at 16.
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
     here && (/^            [a-z_0-9]+:/ ||
-        (group == "evaluate" && /^                [a-z_0-9]+:/)) {
+        ((group == "evaluate" || group == "activations") && /^                [a-z_0-9]+:/)) {
         sub(/:.*/, "", $1); print "/" group "/" $1 }' "$document" | sort >"$work/document"
 same 'members of the spec'
 

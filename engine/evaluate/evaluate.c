@@ -153,10 +153,24 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
                      "float and quantized layers were not compared: %s", why.text);
 }
 
+/* Whether the result has a format that a runtime need not have. */
+static bool
+has_rare_format(const struct qdq_plan *plan)
+{
+    bool rare = false;
+    for (size_t i = 0; i < plan->view.n_weights; i++)
+        rare |= plan->weights[i].format != QDQI_TO_INT8 &&
+                plan->weights[i].format != QDQI_TO_UINT8;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        rare |= plan->activations[i].format != QDQI_TO_INT8 &&
+                plan->activations[i].format != QDQI_TO_UINT8;
+    return rare;
+}
+
 static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
-    const struct qdqi_job *job = e->job;
+    struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.threads = job->engine->threads};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
@@ -172,6 +186,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     if (!e->twin && !code)
         code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                                  &e->q, err);
+    job->lacks_format = code == QDQ_RUN_FAILED && e->f && has_rare_format(job->plan);
     return code;
 }
 

@@ -45,7 +45,8 @@ static const char report[] =
     "\"dtype\":\"int8\",\"scale\":0.015748031,\"zero_point\":0,\"method\":\"minmax\","
     "\"samples\":256}],"
     "\"weights\":[{\"name\":\"w\",\"layer\":\"l1\",\"axis\":null,\"dtype\":\"int8\","
-    "\"granularity\":\"tensor\"}],\"warnings\":[{\"code\":\"dead\",\"node\":null,"
+    "\"granularity\":\"tensor\",\"block\":null}],\"warnings\":[{\"code\":\"dead\","
+    "\"node\":null,"
     "\"detail\":\"two\\nlines\"}],\"timings\":{\"load\":0.25,\"total\":1.5}}";
 
 static const char wanted[] =
@@ -118,9 +119,9 @@ static const char wanted[] =
     "\n"
     "## Weights\n"
     "\n"
-    "| weight | layer | axis | type | granularity |\n"
-    "| --- | --- | ---: | --- | --- |\n"
-    "| w | l1 | - | int8 | tensor |\n"
+    "| weight | layer | axis | type | granularity | block |\n"
+    "| --- | --- | ---: | --- | --- | ---: |\n"
+    "| w | l1 | - | int8 | tensor | - |\n"
     "\n"
     "## Timings\n"
     "\n"

@@ -127,8 +127,8 @@ static const struct qdq_tensor_report tensors[] = {
     {"input", -0.5, 1.0, "int8", (double)(1.0F / 127), 0, "minmax", 256},
 };
 static const struct qdq_weight_report weights[] = {
-    {"w0", "conv0", 0, "int8", "channel"},
-    {"w1", "conv1", -1, "int8", "tensor"},
+    {"w0", "conv0", 0, "int8", "channel", 0},
+    {"w1", "conv1", -1, "int8", "tensor", 0},
 };
 static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN},
@@ -217,9 +217,11 @@ START_TEST(test_report)
                    "\"samples\":256}],"
                    "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"
                    "\"dtype\":"
-                   "\"int8\",\"granularity\":\"channel\"},{\"name\":\"w1\",\"layer\":"
+                   "\"int8\",\"granularity\":\"channel\",\"block\":null},{\"name\":"
+                   "\"w1\",\"layer\":"
                    "\"conv1\","
-                   "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\"}],"
+                   "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
+                   "\"block\":null}],"
                    "\"equalization\":null,"
                    "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":\"logits\","
                    "\"sqnr_db\":"

@@ -8,6 +8,7 @@
 
 #include "builder.h"
 #include "number/fake.h"
+#include "number/integers.h"
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 #include "rewrite/insert.h"
@@ -179,11 +180,13 @@ struct pair_model {
 };
 
 static void
-build_pair(struct pair_model *m, size_t n_scales, const float *scales, int64_t axis,
-           bool constant, size_t rank, const int64_t *shape)
+build_pair(struct pair_model *m, const struct qdqi_params *p, bool constant,
+           size_t rank, const int64_t *shape)
 {
     struct builder *b = &m->b;
-    builder_init(b, 13);
+    size_t n_scales = p->n;
+    int64_t axis = p->axis;
+    builder_init(b, 21);
     if (constant) {
         Onnx__TensorProto *t = builder_weight(b, "x", rank, shape);
         memcpy(t->raw_data.data, data, t->raw_data.len);
@@ -192,13 +195,22 @@ build_pair(struct pair_model *m, size_t n_scales, const float *scales, int64_t a
         builder_input(b, "x", QDQI_FLOAT32);
     }
     Onnx__TensorProto *scale = builder_weight(b, "s", 1, &(int64_t){(int64_t)n_scales});
-    memcpy(scale->raw_data.data, scales, scale->raw_data.len);
-    Onnx__TensorProto *zero =
-        qdqi_constant_new(b->arena, QDQI_INT8, 1, (int64_t)n_scales);
+    memcpy(scale->raw_data.data, p->scales, scale->raw_data.len);
+    Onnx__TensorProto *zero = qdqi_constant_new(
+        b->arena, qdqi_format_row((int)p->format)->dtype, 1, (int64_t)n_scales);
     zero->name = qdqi_arena_strdup(b->arena, "z");
     zero->has_raw_data = 1;
-    zero->raw_data.data = qdqi_arena_alloc(b->arena, n_scales);
-    zero->raw_data.len = n_scales;
+    zero->raw_data.len = (size_t)qdqi_integers_size(p->format, n_scales);
+    zero->raw_data.data = qdqi_arena_alloc(b->arena, zero->raw_data.len);
+    if (p->zero_points)
+        qdqi_store_integers(p->format, p->zero_points, n_scales, zero->raw_data.data);
+    if (p->block > 0) {
+        scale->n_dims = zero->n_dims = rank;
+        scale->dims = zero->dims = qdqi_arena_array(b->arena, rank, sizeof *shape);
+        for (size_t i = 0; i < rank; i++)
+            scale->dims[i] =
+                (int64_t)i == axis ? (shape[i] + p->block - 1) / p->block : shape[i];
+    }
     if (axis < 0)
         scale->n_dims = zero->n_dims = 0;
     b->weights[b->graph.n_initializer++] = zero;
@@ -214,6 +226,12 @@ build_pair(struct pair_model *m, size_t n_scales, const float *scales, int64_t a
         a->has_type = a->has_i = 1;
         a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
         a->i = axis;
+    }
+    for (int i = 0; p->block > 0 && i < 2; i++) {
+        Onnx__AttributeProto *a = builder_attribute(b, i ? dq : q, "block_size");
+        a->has_type = a->has_i = 1;
+        a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+        a->i = p->block;
     }
     builder_output(b, "f", QDQI_FLOAT32);
     builder_output(b, "y", QDQI_FLOAT32);
@@ -301,7 +319,7 @@ static const struct {
 static struct qdqi_fake
 fake_for(int row, const float *scales, size_t *ret_n, size_t *ret_channels)
 {
-    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 1, 1};
+    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 1, 1, 0};
     *ret_n = 1;
     for (size_t i = 0; i < shapes[row].rank; i++) {
         size_t size = (size_t)shapes[row].shape[i];
@@ -315,7 +333,7 @@ fake_for(int row, const float *scales, size_t *ret_n, size_t *ret_channels)
     return fake;
 }
 
-static float scales[2000];
+static float scales[MOST];
 
 static void
 make_scales(size_t n)
@@ -324,6 +342,71 @@ make_scales(size_t n)
     for (size_t i = 0; i < n; i++)
         scales[i] = some[i % 7] * (i < 7 ? 1 : 1 + (float)i / 1000);
 }
+
+static int32_t zero_points[MOST];
+
+/* Zero points of all over the format, or none. */
+static int32_t *
+make_zero_points(enum qdqi_format format, bool are_zero, size_t n)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    int32_t low = (int32_t)row->lowest, high = (int32_t)row->highest;
+    for (size_t i = 0; i < n; i++)
+        zero_points[i] = low + (int32_t)(i * 7919 + 3) % (high - low + 1);
+    return are_zero || row->fraction_bits > 0 ? NULL : zero_points;
+}
+
+/* ONNX Runtime's loops for other formats than those of 8 bits, and for blocks, make
+   anything of what is no number, or too large for an int32 in steps. */
+static void
+make_near_ones(size_t n, size_t n_scales)
+{
+    for (size_t i = 0; i < n_scales; i++)
+        scales[i] = 0.01f + (float)(i * 7919 % 1009) / 500;
+    make_data(n, scales[0]);
+    for (size_t i = 0; i < n; i++)
+        data[i] = fabsf(data[i]) < 1e6f ? data[i] : 0;
+}
+
+/* By format, with and without zero points; ONNX Runtime has no kernel of the last. */
+enum { N_FORMATS = 2 * QDQI_TO_FLOAT4E2M1 };
+
+START_TEST(every_format_is_what_the_runtime_makes_of_it)
+{
+    static const int rows[] = {2, 9, 11, 13};
+    enum qdqi_format format = (enum qdqi_format)(_i / 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int64_t block = 0; block <= 3; block += 3) {
+            int row = rows[i], axis = shapes[row].axis;
+            size_t n, channels, n_scales;
+            struct qdqi_fake fake = fake_for(row, scales, &n, &channels);
+            struct qdqi_fakes fakes = {&fake, 1};
+            struct pair_model m;
+            n_scales = channels;
+            if (block > 0 && axis < 0)
+                continue;
+            if (block > 0)
+                n_scales = n / channels * ((channels + 2) / 3);
+            fake.format = format;
+            fake.block = (size_t)block;
+            fake.zero_points = make_zero_points(format, _i % 2, n_scales);
+            make_near_ones(n, n_scales);
+            const struct qdqi_params p = {.format = format,
+                                          .axis = axis,
+                                          .block = block,
+                                          .n = n_scales,
+                                          .scales = scales,
+                                          .zero_points =
+                                              fake.zero_points ? zero_points : NULL};
+            build_pair(&m, &p, false, shapes[row].rank, shapes[row].shape);
+            struct opened o = open_pair(&m, &fakes, 2);
+            const struct qdqi_output *out =
+                run_pair(&o, "x", data, shapes[row].rank, shapes[row].shape, n);
+            ck_assert_mem_eq(out[0].data, out[1].data, n * sizeof(float));
+            close_pair(&m, &o);
+        }
+}
+END_TEST
 
 START_TEST(it_is_what_the_runtime_makes_of_a_pair)
 {
@@ -334,7 +417,10 @@ START_TEST(it_is_what_the_runtime_makes_of_a_pair)
         struct pair_model m;
         make_scales(channels);
         make_data(n, scales[0]);
-        build_pair(&m, channels, scales, shapes[_i].axis, false, 0, NULL);
+        build_pair(&m,
+                   &(struct qdqi_params){
+                       .axis = shapes[_i].axis, .n = channels, .scales = scales},
+                   false, 0, NULL);
         struct opened o = open_pair(&m, &fakes, threads);
         const struct qdqi_output *out =
             run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
@@ -377,7 +463,7 @@ START_TEST(the_arithmetic_is_the_operators)
 {
     make_data(1000, 0.25f);
     const float scale = 0.25f;
-    const struct qdqi_fake fake = {true, QDQI_TO_INT8, &scale, NULL, 1, 1};
+    const struct qdqi_fake fake = {true, QDQI_TO_INT8, &scale, NULL, 1, 1, 0};
     float out[1000];
     qdqi_fake_quantize(&fake, data, out, 0, 1000);
     for (size_t i = 0; i < 1000; i++) {
@@ -394,13 +480,13 @@ START_TEST(a_constant_is_quantized_anew_in_every_run)
 {
     static const int64_t shape[] = {8, 50};
     float own[8];
-    struct qdqi_fake fake = {false, QDQI_TO_INT8, own, NULL, 8, 50};
+    struct qdqi_fake fake = {false, QDQI_TO_INT8, own, NULL, 8, 50, 0};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);
     make_data(400, 1);
     memcpy(own, scales, sizeof own);
-    build_pair(&m, 8, scales, 0, true, 2, shape);
+    build_pair(&m, &(struct qdqi_params){.n = 8, .scales = scales}, true, 2, shape);
     struct opened o = open_pair(&m, &fakes, 1);
     for (int i = 0; i < 4; i++) {
         fake.on = i % 2 == 1;
@@ -420,12 +506,13 @@ END_TEST
 
 START_TEST(a_weight_of_another_shape_is_refused)
 {
-    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 3, 5};
+    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 3, 5, 0};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);
     make_data(400, 1);
-    build_pair(&m, 1, scales, -1, false, 0, NULL);
+    build_pair(&m, &(struct qdqi_params){.axis = -1, .n = 1, .scales = scales}, false,
+               0, NULL);
     struct opened o = open_pair(&m, &fakes, 1);
     static const size_t sizes[] = {16, 18, 20};
     for (size_t i = 0; i < 3; i++) {
@@ -458,6 +545,7 @@ suite(void)
     tcase_add_loop_test(t, cuts_and_places_make_no_difference, 0, n);
     tcase_add_test(t, the_arithmetic_is_the_operators);
     tcase_add_loop_test(t, it_is_what_the_runtime_makes_of_a_pair, 0, n);
+    tcase_add_loop_test(t, every_format_is_what_the_runtime_makes_of_it, 0, N_FORMATS);
     tcase_add_test(t, a_constant_is_quantized_anew_in_every_run);
     tcase_add_test(t, a_weight_of_another_shape_is_refused);
     return s;

@@ -11,6 +11,7 @@
 #include "range/method.h"
 #include "range/observer.h"
 #include "unit.h"
+#include "weights.h"
 
 #include <float.h>
 #include <math.h>
@@ -94,9 +95,9 @@ static const struct {
 
 START_TEST(scale_is_a_normal_half)
 {
-    ck_assert_float_eq(qdqi_scale_of(QDQI_FLOAT16, scales[_i].amax), scales[_i].scale);
-    ck_assert_float_eq(qdqi_scale_of(QDQI_FLOAT32, scales[_i].amax),
-                       qdqi_symmetric_scale(scales[_i].amax));
+    ck_assert_float_eq(scale_of(QDQI_FLOAT16, scales[_i].amax), scales[_i].scale);
+    ck_assert_float_eq(scale_of(QDQI_FLOAT32, scales[_i].amax),
+                       symmetric_scale(scales[_i].amax));
 }
 END_TEST
 
@@ -105,7 +106,7 @@ START_TEST(ranges_are_not_clipped)
 {
     for (uint16_t half = FIRST; half <= LAST; half++) {
         double amax = value_of(half);
-        double scale = (double)qdqi_scale_of(QDQI_FLOAT16, amax);
+        double scale = (double)scale_of(QDQI_FLOAT16, amax);
         double q = amax / scale;
         ck_assert_msg(q < 127.07, "%g", amax);
         if (scale > 0x1p-14)
@@ -159,7 +160,7 @@ static void
 integers_of(struct qdqi_arena *arena, const struct qdqi_constant *w, int axis,
             const float *s, struct collector *c)
 {
-    const struct qdqi_made *made = qdqi_integers_new(arena, w, axis, s);
+    const struct qdqi_made *made = weight_integers(arena, w, axis, s);
     c->n = 0;
     c->sink.bytes = collect;
     ck_assert_int_eq(made->write(made, &c->sink, NULL), 0);
@@ -186,8 +187,8 @@ START_TEST(weights)
     for (int axis = -1; axis < 4; axis++) {
         float *a, *b;
         size_t n, n_b;
-        ck_assert(!qdqi_weight_scales(&h, axis, "w", arena, &a, &n, NULL));
-        ck_assert(!qdqi_weight_scales(&f, axis, "w", arena, &b, &n_b, NULL));
+        ck_assert(!weight_scales(&h, axis, "w", arena, &a, &n, NULL));
+        ck_assert(!weight_scales(&f, axis, "w", arena, &b, &n_b, NULL));
         ck_assert_uint_eq(n, n_b);
         for (size_t i = 0; i < n; i++)
             ck_assert_double_eq((double)a[i], nearest((double)b[i]));
@@ -220,9 +221,9 @@ START_TEST(narrowed_scales_are_halves)
     const struct qdqi_constant h = constant(QDQI_FLOAT16, dims, NULL);
     float *s;
     size_t n;
-    ck_assert(!qdqi_weight_scales(&h, -1, "w", arena, &s, &n, NULL));
+    ck_assert(!weight_scales(&h, -1, "w", arena, &s, &n, NULL));
     float before = s[0];
-    ck_assert(!qdqi_weight_narrow(&h, -1, s, n, NULL));
+    ck_assert(!weight_narrow(&h, -1, s, n));
     ck_assert_float_lt(s[0], before);
     ck_assert_double_eq((double)s[0], nearest((double)s[0]));
     ck_assert_double_lt(squared_error(s[0]), squared_error(before));
@@ -240,8 +241,7 @@ START_TEST(a_weight_that_is_not_finite_is_named)
     fill();
     halves[N - 1] = _i ? 0x7e00 : 0xfc00;
     const struct qdqi_constant h = constant(QDQI_FLOAT16, dims, NULL);
-    ck_assert_int_eq(qdqi_weight_scales(&h, 0, "w", arena, &s, &n, &err),
-                     QDQ_NONFINITE);
+    ck_assert_int_eq(weight_scales(&h, 0, "w", arena, &s, &n, &err), QDQ_NONFINITE);
     ck_assert_ptr_nonnull(strstr(err.text, "channel 4"));
     qdqi_arena_free(&arena);
 }

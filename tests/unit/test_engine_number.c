@@ -7,6 +7,7 @@
 #include "number/noise.h"
 #include "number/quantize.h"
 #include "unit.h"
+#include "weights.h"
 
 #include <float.h>
 #include <math.h>
@@ -85,7 +86,7 @@ static const struct {
 
 START_TEST(scale_is_amax_over_127)
 {
-    ck_assert_float_eq(qdqi_symmetric_scale(scales[_i].amax), scales[_i].scale);
+    ck_assert_float_eq(symmetric_scale(scales[_i].amax), scales[_i].scale);
 }
 END_TEST
 
@@ -111,8 +112,7 @@ START_TEST(channels_lie_along_the_axis)
     struct qdq_error err = {0};
     float *got;
     size_t n;
-    ck_assert_int_eq(qdqi_weight_scales(&w, axes[_i].axis, "w", arena, &got, &n, &err),
-                     0);
+    ck_assert_int_eq(weight_scales(&w, axes[_i].axis, "w", arena, &got, &n, &err), 0);
     ck_assert_uint_eq(n, axes[_i].n);
     for (size_t i = 0; i < n; i++)
         ck_assert_float_eq(got[i], axes[_i].amax[i] / 127.0f);
@@ -166,7 +166,7 @@ START_TEST(scales_do_not_depend_on_the_order_of_axes)
     for (int axis = -1; axis < 4; axis++) {
         float *got;
         size_t n;
-        ck_assert_int_eq(qdqi_weight_scales(&w, axis, "w", arena, &got, &n, NULL), 0);
+        ck_assert_int_eq(weight_scales(&w, axis, "w", arena, &got, &n, NULL), 0);
         ck_assert_uint_eq(n, axis < 0 ? 1 : (size_t)dims[axis]);
         for (size_t i = 0; i < n; i++)
             ck_assert_float_eq(got[i], amax_of(&w, axis, (int64_t)i) / 127.0f);
@@ -185,7 +185,7 @@ START_TEST(an_axis_of_one_index_has_one_channel)
     struct qdqi_arena *arena = qdqi_arena_new();
     float *got;
     size_t n;
-    ck_assert_int_eq(qdqi_weight_scales(&w, 1, "w", arena, &got, &n, NULL), 0);
+    ck_assert_int_eq(weight_scales(&w, 1, "w", arena, &got, &n, NULL), 0);
     ck_assert_uint_eq(n, 1);
     ck_assert_float_eq(got[0], 6 / 127.0f);
     qdqi_arena_free(&arena);
@@ -205,7 +205,7 @@ START_TEST(fills_cost_their_channels)
         for (int axis = -1; axis < 1; axis++) {
             float *got;
             size_t n;
-            int code = (int)qdqi_weight_scales(&w, axis, "w", arena, &got, &n, NULL);
+            int code = (int)weight_scales(&w, axis, "w", arena, &got, &n, NULL);
             ck_assert_int_eq(code, v == 2 ? QDQ_NONFINITE : QDQ_OK);
             if (code)
                 continue;
@@ -227,8 +227,7 @@ START_TEST(other_types_are_no_weights)
     struct qdq_error err = {0};
     float *got;
     size_t n;
-    ck_assert_int_eq(qdqi_weight_scales(&w, 0, "w", arena, &got, &n, &err),
-                     QDQ_UNSUPPORTED);
+    ck_assert_int_eq(weight_scales(&w, 0, "w", arena, &got, &n, &err), QDQ_UNSUPPORTED);
     ck_assert_str_eq(err.where, "w");
     qdqi_arena_free(&arena);
 }
@@ -244,7 +243,7 @@ START_TEST(dead_channels_get_the_median)
     struct qdq_error err = {0};
     float *got;
     size_t n;
-    ck_assert_int_eq(qdqi_weight_scales(&w, 0, "w", arena, &got, &n, &err), 0);
+    ck_assert_int_eq(weight_scales(&w, 0, "w", arena, &got, &n, &err), 0);
     ck_assert_float_eq(got[1], 2 / 127.0f);
     ck_assert_float_eq(got[3], 2 / 127.0f);
     ck_assert_float_eq(got[2], 4 / 127.0f);
@@ -263,7 +262,7 @@ START_TEST(a_weight_that_is_not_finite_is_named)
     size_t n;
     for (int axis = -1; axis <= 0; axis++) {
         struct qdq_error err = {0};
-        ck_assert_int_eq(qdqi_weight_scales(&w, axis, "w", arena, &got, &n, &err),
+        ck_assert_int_eq(weight_scales(&w, axis, "w", arena, &got, &n, &err),
                          QDQ_NONFINITE);
         ck_assert_str_eq(err.where, "w");
     }

@@ -5,6 +5,7 @@
 #include "number/integers.h"
 #include "number/quantize.h"
 #include "unit.h"
+#include "weights.h"
 
 #include <float.h>
 #include <math.h>
@@ -87,7 +88,7 @@ scales_of(struct qdqi_arena *arena, const struct qdqi_constant *w, int axis,
 {
     float *scales;
     struct qdq_error err = {0};
-    ck_assert_int_eq(qdqi_weight_scales(w, axis, "w", arena, &scales, ret, &err), 0);
+    ck_assert_int_eq(weight_scales(w, axis, "w", arena, &scales, ret, &err), 0);
     return scales;
 }
 
@@ -118,7 +119,7 @@ check_integers(const struct qdqi_constant *w, int axis)
     struct collector *c = calloc(1, sizeof *c);
     size_t n, channel;
     const float *scales = scales_of(arena, w, axis, &n);
-    const struct qdqi_made *made = qdqi_integers_new(arena, w, axis, scales);
+    const struct qdqi_made *made = weight_integers(arena, w, axis, scales);
     c->sink.bytes = collect;
     ck_assert_int_eq(made->write(made, &c->sink, NULL), 0);
     ck_assert_uint_eq(c->n, w->n);
@@ -200,7 +201,7 @@ START_TEST(narrowing_finds_less_error)
         size_t n;
         float *got = scales_of(arena, &l->w, axis, &n);
         const float *max = scales_of(arena, &l->w, axis, &n);
-        ck_assert_int_eq(qdqi_weight_narrow(&l->w, axis, got, n, NULL), 0);
+        ck_assert_int_eq(weight_narrow(&l->w, axis, got, n), 0);
         for (size_t i = 0; i < n; i += n / 3 + 1) {
             double least = error_of(&l->w, axis, i, got[i]);
             ck_assert(got[i] > 0 && got[i] <= max[i]);
@@ -237,8 +238,8 @@ START_TEST(narrowing_gives_up_what_lies_far_out)
     const struct qdqi_constant b = {
         QDQI_FLOAT32, 2, by_column, MANY, (const uint8_t *)columns, NULL};
     float *one = scales_of(arena, &a, 0, &n), *other = scales_of(arena, &b, 1, &n);
-    ck_assert_int_eq(qdqi_weight_narrow(&a, 0, one, n, NULL), 0);
-    ck_assert_int_eq(qdqi_weight_narrow(&b, 1, other, n, NULL), 0);
+    ck_assert_int_eq(weight_narrow(&a, 0, one, n), 0);
+    ck_assert_int_eq(weight_narrow(&b, 1, other, n), 0);
     ck_assert_float_ge(one[0], 0.99f / 127);
     ck_assert_float_lt(one[1], 4 / 127.0f);
     ck_assert_int_eq(memcmp(one, other, 2 * sizeof *one), 0);
@@ -270,7 +271,7 @@ START_TEST(scales_stay_usable)
         size_t n;
         const float *max = scales_of(arena, &w, axis, &n);
         float *got = scales_of(arena, &w, axis, &n);
-        ck_assert_int_eq(qdqi_weight_narrow(&w, axis, got, n, NULL), 0);
+        ck_assert_int_eq(weight_narrow(&w, axis, got, n), 0);
         for (size_t i = 0; i < n; i++) {
             ck_assert(isnormal(got[i]) && got[i] <= max[i]);
             ck_assert_double_le(error_of(&w, axis, i, got[i]),
@@ -292,7 +293,7 @@ START_TEST(fills_are_narrowed_as_one_element)
     struct qdqi_arena *arena = qdqi_arena_new();
     size_t n;
     float *got = scales_of(arena, &w, 0, &n);
-    ck_assert_int_eq(qdqi_weight_narrow(&w, 0, got, n, NULL), 0);
+    ck_assert_int_eq(weight_narrow(&w, 0, got, n), 0);
     for (size_t i = 0; i < n; i++)
         ck_assert_float_eq(got[i], got[0]);
     float back = qdqi_fake_integer(value, got[0], -128, 127);
@@ -306,8 +307,8 @@ START_TEST(no_elements_no_search)
     const int64_t dims[] = {0, 3};
     const struct qdqi_constant w = {QDQI_FLOAT32, 2, dims, 0, NULL, NULL};
     float scales[3] = {1, 1, 1};
-    ck_assert_int_eq(qdqi_weight_narrow(&w, 0, scales, 0, NULL), 0);
-    ck_assert_int_eq(qdqi_weight_narrow(&w, 1, scales, 3, NULL), 0);
+    ck_assert_int_eq(weight_narrow(&w, 0, scales, 0), 0);
+    ck_assert_int_eq(weight_narrow(&w, 1, scales, 3), 0);
     ck_assert_float_eq(scales[2], 1);
 }
 END_TEST

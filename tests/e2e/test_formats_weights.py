@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of every format, granularity and storage: what stands in the file is what onnx's
+reference evaluator makes of the float weight with our scales, whose sizes are NumPy's; and
+what a layer gets of it is the same in onnxruntime, or where that lacks the format, in the
+reference evaluator."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import judge
+from test_data import Quantized, npz
+
+RANDOM = np.random.default_rng(31)
+# name: ONNX's type, lowest, highest, opset; None: a float
+FORMATS = {
+    "int8": (TensorProto.INT8, -128, 127, 13),
+    "uint8": (TensorProto.UINT8, 0, 255, 13),
+    "int4": (TensorProto.INT4, -8, 7, 21),
+    "uint4": (TensorProto.UINT4, 0, 15, 21),
+    "float8e4m3fn": (TensorProto.FLOAT8E4M3FN, None, 448, 19),
+    "float8e5m2": (TensorProto.FLOAT8E5M2, None, 57344, 19),
+    "float4e2m1": (TensorProto.FLOAT4E2M1, None, 6, 23),
+}
+BLOCK = 4
+FLOATS = [name for name, row in FORMATS.items() if row[1] is None]
+GRANULARITIES = ["tensor", "channel", {"block": BLOCK}]
+BEYOND_ORT = {"float4e2m1"}
+IR = {13: 8, 19: 9, 21: 10, 23: 11}
+# Odd numbers of elements, and of channels that fill no whole block; a dead channel each.
+WEIGHTS = {"w": RANDOM.standard_normal((5, 7, 3, 3)) * 0.3,
+           "v": RANDOM.standard_normal((5, 9)) * np.exp2(RANDOM.integers(-6, 6, (5, 9))),
+           "u": RANDOM.standard_normal((9, 3))}
+WEIGHTS["w"][2] = WEIGHTS["v"][:, 4] = WEIGHTS["u"][:, 1] = 0
+WEIGHTS = {name: value.astype(np.float32) for name, value in WEIGHTS.items()}
+# The axis of channels, and that of blocks.
+AXES = {"w": (0, 1), "v": (1, 0), "u": (1, 0)}
+X = RANDOM.standard_normal((6, 7, 8, 8)).astype(np.float32)
+
+
+def net(opset, kind="float", weights=None):
+    ir = IR[opset]
+    model = onnx.parser.parse_model(f"""
+        <ir_version: {ir}, opset_import: ["": {opset}]>
+        net ({kind}[n, 7, 8, 8] x) => ({kind}[n, 3] y) {{
+            [conv] c = Conv (x, w)  r = Relu (c)  g = GlobalMaxPool (r)
+            f = Flatten (g)  [fc] h = Gemm (f, v)  [mm] y = MatMul (h, u) }}""")
+    for name, value in (weights or WEIGHTS).items():
+        model.graph.initializer.append(numpy_helper.from_array(value, name))
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def opset_of(name, granularity):
+    return max(FORMATS[name][3], 21 if isinstance(granularity, dict) else 13)
+
+
+def quantized(folder, name, granularity, storage, model=None, method="max", **spec):
+    model = model or net(opset_of(name, granularity))
+    done = Quantized(folder, model, None, activations="none", evaluate=False,
+                     weights={"dtype": name, "granularity": granularity,
+                              "storage": storage, "method": method}, **spec)
+    assert done.ok, done.said
+    return done
+
+
+class File:
+    """Initializers and DequantizeLinear nodes of what came back, by weight."""
+
+    def __init__(self, data):
+        self.model = onnx.load_model_from_string(data)
+        onnx.checker.check_model(self.model, full_check=True)
+        self.constants = {t.name: t for t in self.model.graph.initializer}
+        self.nodes = {}
+        for node in self.model.graph.node:
+            if node.op_type == "DequantizeLinear":
+                self.nodes[node.input[1].removesuffix("_scale")] = node
+        self.activations = [n.input[0] for n in self.model.graph.node
+                            if n.op_type == "QuantizeLinear"
+                            and n.input[0] not in self.constants]
+
+    def scale(self, weight):
+        return numpy_helper.to_array(self.constants[f"{weight}_scale"])
+
+    def zero_point(self, weight):
+        return self.constants[f"{weight}_zero_point"]
+
+    def made(self, weight):
+        """What the layer gets, by onnxruntime or the reference evaluator."""
+        model = onnx.ModelProto.FromString(self.model.SerializeToString())
+        output = self.nodes[weight].output[0]
+        del model.graph.output[:]
+        model.graph.output.append(onnx.ValueInfoProto(name=output))
+        if self.zero_point(weight).data_type == TensorProto.FLOAT4E2M1:
+            keep = {self.nodes[weight].output[0], self.nodes[weight].input[0]}
+            nodes = [n for n in model.graph.node if keep & set(n.output)]
+            del model.graph.node[:]
+            model.graph.node.extend(nodes)
+            return ReferenceEvaluator(model).run(None, {"x": X})[0]
+        session = judge.session(model.SerializeToString(), False)
+        kind = np.float16 if "16" in session.get_inputs()[0].type else np.float32
+        return session.run([output], {"x": X.astype(kind)})[0]
+
+
+def reference(name, weight, scale, zero_point, axis, block):
+    """onnx's QuantizeLinear: the tensor it makes, as integers or floats."""
+    attributes = {}
+    if scale.ndim:
+        attributes["axis"] = axis
+    if block:
+        attributes["block_size"] = block
+    scale = scale.astype(np.float32)
+    zero_point.name = "z"
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["w", "s", "z"], ["q"], **attributes)], "q",
+        [], [onnx.ValueInfoProto(name="q")],
+        [numpy_helper.from_array(weight.astype(np.float32), "w"),
+         numpy_helper.from_array(scale, "s"), zero_point])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)])
+    return ReferenceEvaluator(model).run(None, {})[0]
+
+
+def groups(weight, axis, block):
+    """Arrays of the elements that share a scale, in the order of the scales."""
+    if axis is None:
+        return [weight.ravel()]
+    if not block:
+        return list(np.moveaxis(weight, axis, 0).reshape(weight.shape[axis], -1))
+    shape = list(weight.shape)
+    shape[axis] = -(-shape[axis] // block)
+    found = []
+    for index in np.ndindex(*shape):
+        at = tuple(slice(i * block, (i + 1) * block) if k == axis else i
+                   for k, i in enumerate(index))
+        found.append(weight[at].ravel())
+    return found
+
+
+def wanted(name, weight, axis, block):
+    """Scales and zero points of the range rule, in float64 and rounded once."""
+    _, low, high, _ = FORMATS[name]
+    parts = [part.astype(np.float64) for part in groups(weight, axis, block)]
+    if low == 0:
+        reach = [(min(part.min(), 0), max(part.max(), 0)) for part in parts]
+        alive = sorted(np.float32(b - a) for a, b in reach if a != b)
+        dead = float(alive[len(alive) // 2]) if alive else 0
+        reach = [(a, b) if a != b else (0, dead) for a, b in reach]
+        scales = [(b - a) / high for a, b in reach]
+        points = [np.clip(np.rint(-a / s), 0, high) for (a, _), s in zip(reach, scales)]
+    else:
+        amax = [np.abs(part).max() for part in parts]
+        alive = sorted(a for a in amax if a)
+        scales = [(a or alive[len(alive) // 2]) / high for a in amax]
+        points = [0] * len(scales)
+    return np.float32(scales), np.float32(points)
+
+
+def check_weight(found, name, weight, granularity, storage):
+    block = BLOCK if isinstance(granularity, dict) else 0
+    axis = None if granularity == "tensor" else AXES[weight][bool(block)]
+    value, scale = WEIGHTS[weight], found.scale(weight)
+    scales, points = wanted(name, value, axis, block)
+    np.testing.assert_allclose(scale.ravel(), scales, rtol=2e-7)
+    if FORMATS[name][1] != 0:
+        np.testing.assert_array_equal(scale.ravel(), scales)
+    zero_point = numpy_helper.to_array(found.zero_point(weight))
+    assert zero_point.shape == scale.shape
+    np.testing.assert_array_equal(zero_point.ravel().astype(np.float32), points)
+    node = found.nodes[weight]
+    assert judge.attribute(node, "axis", None) == axis
+    assert judge.attribute(node, "block_size", 0) == block
+    want = reference(name, value, scale, onnx.TensorProto.FromString(
+        found.zero_point(weight).SerializeToString()), axis, block)
+    if storage == "dq":
+        stored = found.constants[f"{weight}_quantized"]
+        assert weight not in found.constants
+        assert stored.data_type == FORMATS[name][0] and stored.HasField("raw_data")
+        again = numpy_helper.from_array(want, stored.name)
+        again.data_type = stored.data_type
+        size = value.size if name[-1] == "8" or "8e" in name else (value.size + 1) // 2
+        assert len(stored.raw_data) == size
+        np.testing.assert_array_equal(numpy_helper.to_array(stored).astype(np.float32),
+                                      want.astype(np.float32))
+        if again.HasField("raw_data"):
+            assert stored.raw_data == again.raw_data
+    full = np.repeat(scale, block, axis)[tuple(map(slice, value.shape))] if block else \
+        scale.reshape([-1 if i == axis else 1 for i in range(value.ndim)])
+    shift = zero_point.astype(np.float32)
+    shift = np.repeat(shift, block, axis)[tuple(map(slice, value.shape))] if block else \
+        shift.reshape([-1 if i == axis else 1 for i in range(value.ndim)])
+    back = (want.astype(np.float32) - shift) * full
+    np.testing.assert_array_equal(found.made(weight), back)
+
+
+@pytest.mark.parametrize("storage", ["qdq", "dq"])
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_numbers_are_onnxs(tmp_path, name, granularity, storage):
+    done = quantized(tmp_path, name, granularity, storage)
+    found = File(done.bytes)
+    assert found.activations == [] and set(found.nodes) == set(WEIGHTS)
+    for weight in WEIGHTS:
+        check_weight(found, name, weight, granularity, storage)
+    rows = {row["name"]: row for row in done.report["weights"]}
+    block = BLOCK if isinstance(granularity, dict) else None
+    for weight, row in rows.items():
+        axis = None if granularity == "tensor" else AXES[weight][bool(block)]
+        assert (row["dtype"], row["axis"], row["block"]) == (name, axis, block)
+        assert row["granularity"] == ("block" if block else granularity)
+    assert done.report["tensors"] == []
+    assert all(layer["quantized_inputs"] == [] for layer in done.report["layers"])
+    assert {layer["name"] for layer in done.report["layers"]
+            if layer["weight_quantized"]} == {"conv", "fc", "mm"}
+    refused = name in ("uint8", "uint4", "float8e5m2")
+    assert ("target_format" in done.warnings) == refused
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_clipping_by_error_is_never_worse(tmp_path, name, granularity):
+    """The scale is the best of all shares k/64, by elements that onnx quantizes."""
+    errors = {}
+    for method in ("max", "mse"):
+        found = File(quantized(tmp_path, name, granularity, "dq", method=method).bytes)
+        errors[method] = {w: np.sum((found.made(w) - WEIGHTS[w].astype(np.float64)) ** 2)
+                          for w in WEIGHTS}
+    assert all(errors["mse"][w] <= errors["max"][w] * (1 + 1e-9) for w in WEIGHTS)
+    assert name in FLOATS or any(errors["mse"][w] < errors["max"][w] for w in WEIGHTS)
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
+@pytest.mark.parametrize("name", ["uint8", "int4", "float8e4m3fn"])
+def test_weights_of_float16(tmp_path, name, granularity):
+    halves = {w: value.astype(np.float16) for w, value in WEIGHTS.items()}
+    model = net(max(19, opset_of(name, granularity)), "float16", halves)
+    made = {}
+    for storage in ("qdq", "dq"):
+        found = File(quantized(tmp_path, name, granularity, storage, model).bytes)
+        made[storage] = {w: found.made(w) for w in WEIGHTS}
+        assert all(found.scale(w).dtype == np.float16 for w in WEIGHTS)
+        judge.run(found.model.SerializeToString(), {"x": X.astype(np.float16)})
+    for w in WEIGHTS:
+        np.testing.assert_array_equal(made["qdq"][w], made["dq"][w])
+        step = np.repeat(found.scale(w).astype(np.float64), BLOCK, AXES[w][1]) \
+            if isinstance(granularity, dict) else found.scale(w).max()
+        step = step[tuple(map(slice, halves[w].shape))] if np.ndim(step) else step
+        if name != "float8e4m3fn":
+            assert np.all(np.abs(made["dq"][w] - halves[w].astype(np.float64)) <= step * 1.01)
+
+
+@pytest.mark.parametrize("name", set(FORMATS) - BEYOND_ORT)
+def test_weight_only_runs_and_is_evaluated(tmp_path, name):
+    """No calibration, and the figures are those of onnxruntime."""
+    granularity = {"block": BLOCK}
+    model = net(opset_of(name, granularity))
+    done = Quantized(tmp_path, model, npz(x=X), activations="none",
+                     weights={"dtype": name, "granularity": granularity, "storage": "dq"},
+                     sensitivity={"samples": 6})
+    assert done.ok, done.said
+    assert done.report["calibration"]["inferences"] == 0
+    real = judge.run(model.SerializeToString(), {"x": X})
+    ours = judge.run(done.bytes, {"x": X})
+    (row,) = done.report["evaluation"]["outputs"]
+    assert row["sqnr_db"] == pytest.approx(judge.sqnr_db(real, ours), abs=0.05)
+    assert len(done.report["sensitivity"]) == 3
+
+
+@pytest.mark.parametrize("name", ["int4", "uint8", "float8e4m3fn"])
+def test_what_ifs_are_what_the_model_does(tmp_path, name):
+    """Of one layer: quantized alone is quantized."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 10, opset_import: ["": 21]>
+        one (float[n, 9] x) => (float[n, 3] y) { [mm] y = MatMul (x, u) }""")
+    model.graph.initializer.append(numpy_helper.from_array(WEIGHTS["u"], "u"))
+    x = RANDOM.standard_normal((12, 9)).astype(np.float32)
+    done = Quantized(tmp_path, model, npz(x=x), activations="none",
+                     weights={"dtype": name, "granularity": {"block": BLOCK}},
+                     sensitivity={"samples": 12}, evaluate={"samples": 12})
+    assert done.ok, done.said
+    (row,), (output,) = done.report["sensitivity"], done.report["evaluation"]["outputs"]
+    assert row["sqnr_db_alone"] == pytest.approx(output["sqnr_db"], abs=1e-4)
+
+
+def test_float4_is_not_evaluated(tmp_path):
+    """onnxruntime has no kernel for it, and the report says so; who asks gets an error."""
+    granularity = {"block": BLOCK}
+    spec = {"activations": "none", "weights": {"dtype": "float4e2m1", "storage": "dq",
+                                               "granularity": granularity}}
+    done = Quantized(tmp_path, net(23), npz(x=X), **spec)
+    assert done.ok, done.said
+    assert done.report["evaluation"] is None
+    assert "DequantizeLinear" in done.warnings["evaluation_skipped"]["detail"]
+    asked = Quantized(tmp_path, net(23), npz(x=X), evaluate=True, **spec)
+    assert not asked.ok and "DequantizeLinear" in asked.said
+
+
+@pytest.mark.parametrize("spec,opset,needed", [
+    ({"weights": {"dtype": "int4"}}, 19, 21),
+    ({"weights": {"dtype": "float8e4m3fn"}}, 13, 19),
+    ({"weights": {"dtype": "float4e2m1"}}, 21, 23),
+    ({"weights": {"granularity": {"block": 4}}}, 13, 21),
+    ({"activations": {"dtype": "int16"}}, 19, 21),
+    ({"activations": {"dtype": "float8e5m2"}}, 13, 19),
+])
+def test_an_opset_that_lacks_it(tmp_path, spec, opset, needed):
+    done = Quantized(tmp_path, net(opset), npz(x=X), opset="keep", **spec)
+    assert not done.ok
+    assert f"needs opset {needed}, the model has {opset}" in done.said
+
+
+@pytest.mark.parametrize("shape,axis,block", [((6, 1, 3, 3), 0, None), ((6, 4, 3, 3), 1, 4)])
+def test_a_depthwise_weight_keeps_its_channels(tmp_path, shape, axis, block):
+    group = 6 if shape[1] == 1 else 1
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["": 21]>
+        one (float[n, {shape[1] * group}, 8, 8] x) => (float[n, 6, 6, 6] y)
+        {{ [conv] y = Conv <group = {group}> (x, w) }}""")
+    model.graph.initializer.append(
+        numpy_helper.from_array(RANDOM.standard_normal(shape).astype(np.float32), "w"))
+    done = quantized(tmp_path, "int8", {"block": 4}, "qdq", model)
+    (row,) = done.report["weights"]
+    assert (row["axis"], row["block"]) == (axis, block)
+    judge.load(done.bytes)
+
+
+def test_the_frozen_spec_says_it(tmp_path, daemon):
+    model = net(21).SerializeToString()
+    spec = {"activations": "none", "weights": {"dtype": "uint4", "storage": "dq",
+                                               "granularity": {"block": 4}}}
+    job = daemon.submit(model=daemon.upload("models", model), spec=spec)
+    daemon.succeeded(job)
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["activations"] == "none"
+    assert frozen["weights"] == {"dtype": "uint4", "granularity": {"block": 4},
+                                 "method": "max", "storage": "dq"}
+    again = daemon.submit(model=daemon.upload("models", model), spec=frozen, fresh=True)
+    daemon.succeeded(again)
+    assert daemon.result(again) == daemon.result(job)
