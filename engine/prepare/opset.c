@@ -2,12 +2,13 @@
 #include "config.h"
 #include "prepare/opset.h"
 
+#include "plan/formats.h"
 #include "prepare/raise.h"
 
 /* --- what is needed ------------------------------------------------------- */
 
-/* First opsets of ONNX with Q/DQ (QuantizeLinear-10), along an axis (-13), of float16 and
-   to float8 (-19); from the later to the earlier. */
+/* First opsets of ONNX with Q/DQ (QuantizeLinear-10), along an axis (-13) and of float16
+   (-19); from the later to the earlier. */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19 };
 
 static const int64_t levels[] = {23, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
@@ -27,13 +28,12 @@ has_float16(const struct qdq_model *model)
 int64_t
 qdqi_opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
 {
-    int64_t needed = OPSET_QDQ;
+    int64_t needed = OPSET_QDQ, formats = qdqi_formats_opset(spec);
     if (spec->weight_granularity == QDQ_PER_CHANNEL)
         needed = OPSET_AXIS;
-    if (has_float16(model) || spec->activation_format == QDQ_FORMAT_FLOAT8E4M3FN ||
-        spec->activation_format == QDQ_FORMAT_FLOAT8E5M2)
+    if (has_float16(model))
         needed = OPSET_19;
-    return needed;
+    return formats > needed ? formats : needed;
 }
 
 /* --- raising -------------------------------------------------------------- */

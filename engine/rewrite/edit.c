@@ -308,20 +308,8 @@ qdqi_edit_add_initializer(struct qdqi_edit *e, const char *name, enum qdqi_dtype
                           size_t n, bool scalar, const void *data)
 {
     const int64_t dims[] = {(int64_t)n};
-    qdqi_edit_add_raw(e, name, dtype, scalar ? 0 : 1, dims, data,
-                      n * qdqi_dtype_size((int)dtype));
-}
-
-void
-qdqi_edit_add_raw(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
-                  size_t rank, const int64_t *dims, const void *data, size_t size)
-{
-    Onnx__TensorProto *t = e ? add_tensor(e, name, dtype, rank, dims) : NULL;
-    if (!t)
-        return;
-    t->has_raw_data = 1;
-    t->raw_data.data = (uint8_t *)(uintptr_t)data;
-    t->raw_data.len = size;
+    qdqi_edit_add_tensor(e, name, dtype, scalar ? 0 : 1, dims, data,
+                         n * qdqi_dtype_size((int)dtype));
 }
 
 void

@@ -61,9 +61,6 @@ void qdqi_edit_add_initializer(struct qdqi_edit *edit, const char *name,
 void qdqi_edit_add_tensor(struct qdqi_edit *edit, const char *name,
                           enum qdqi_dtype dtype, size_t rank, const int64_t *dims,
                           const void *data, size_t size);
-/* The same of any shape: `size` bytes. */
-void qdqi_edit_add_raw(struct qdqi_edit *edit, const char *name, enum qdqi_dtype dtype,
-                       size_t rank, const int64_t *dims, const void *data, size_t size);
 
 /* An initializer of that shape whose `size` bytes are made when the model is written. */
 void qdqi_edit_add_made(struct qdqi_edit *edit, const char *name, enum qdqi_dtype dtype,

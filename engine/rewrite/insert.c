@@ -45,7 +45,7 @@ add_each(struct pairs *p, const struct quantized *q, const char *name,
         dims[i] = blocks ? q->dims[i] : (int64_t)params->n;
     if (blocks)
         dims[params->axis] = (dims[params->axis] + params->block - 1) / params->block;
-    qdqi_edit_add_raw(p->edit, name, dtype, rank, dims, data, size);
+    qdqi_edit_add_tensor(p->edit, name, dtype, rank, dims, data, size);
     return true;
 }
 
