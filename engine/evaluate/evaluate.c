@@ -125,12 +125,24 @@ choose_layers(struct evaluation *e, struct qdq_error *err)
     return warn_nested(e, err);
 }
 
+/* Whether some activation becomes a float of fewer bits. */
+static bool
+has_float_pairs(const struct qdq_plan *plan)
+{
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if (qdqi_format_row((int)plan->activations[i].format)->fraction_bits > 0)
+            return true;
+    return false;
+}
+
 static enum qdq_code
 open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.threads = job->engine->threads,
-                                                 .comparisons = &e->comparisons};
+                                                 .comparisons = &e->comparisons,
+                                                 .float_pairs =
+                                                     has_float_pairs(job->plan)};
     struct qdqi_twin twin;
     enum qdq_code code = choose_layers(e, err);
     if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
@@ -171,7 +183,8 @@ static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.threads = job->engine->threads};
+    const struct qdqi_session_options options = {
+        .threads = job->engine->threads, .float_pairs = has_float_pairs(job->plan)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};

@@ -49,14 +49,24 @@ has_negatives(enum qdq_format format)
     return row && row->lowest < 0;
 }
 
+static bool
+is_float(enum qdq_format format)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)format);
+    return row && row->fraction_bits > 0;
+}
+
+/* A layer whose activations are floats of 8 bits has such weights, too. */
 void
 qdq_spec_complete(struct qdq_spec *spec)
 {
     const struct defaults *target = &targets[spec->target];
-    if (spec->weight_format == QDQ_FORMAT_DEFAULT)
-        spec->weight_format = target->weights;
     if (spec->activation_format == QDQ_FORMAT_DEFAULT)
         spec->activation_format = target->activations;
+    if (spec->weight_format == QDQ_FORMAT_DEFAULT)
+        spec->weight_format = is_float(spec->activation_format) && !spec->weight_only
+                                  ? spec->activation_format
+                                  : target->weights;
     if (spec->activation_symmetric == QDQ_DEFAULT)
         spec->activation_symmetric =
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;

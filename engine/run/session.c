@@ -176,7 +176,8 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
     if ((status = api->SetIntraOpNumThreads(o, options->threads)) ||
         (status = api->SetInterOpNumThreads(o, 1)) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
-        (status = api->SetSessionGraphOptimizationLevel(o, ORT_ENABLE_ALL)) ||
+        (status = api->SetSessionGraphOptimizationLevel(
+             o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
         (status = api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
     return add_files(api, model, o);

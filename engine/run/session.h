@@ -26,6 +26,9 @@ struct qdqi_session_options {
     struct qdqi_observers *observers;     /* what Observe nodes feed; NULL: none */
     struct qdqi_fakes *fakes;             /* what FakeQuant nodes do; NULL: none */
     struct qdqi_comparisons *comparisons; /* of a twin's Compare nodes; NULL: none */
+    /* Activations become floats of 8 bits: ONNX Runtime 1.31 drops a Relu in front of such
+       a QuantizeLinear unless it is kept from all but basic optimizations. */
+    bool float_pairs;
 };
 
 /*
