@@ -190,7 +190,9 @@ SPECS = [
     ('{"mode":', 400, "invalid_json", None),
     ("[1, 2]", None, None, None),
     ('{"evaluate": 1e400}', None, None, None),
-    ({"weights": {"dtype": "int4"}}, 422, "unsupported", "/weights/dtype"),
+    ({"weights": {"dtype": "int3"}}, 422, "invalid_spec", "/weights/dtype"),
+    ({"weights": {"granularity": {"block": 1}}}, 422, "invalid_spec",
+     "/weights/granularity/block"),
     ({"float": "float16"}, 422, "unsupported", "/float"),
     ({"equalize": 1}, 422, "invalid_spec", "/equalize"),
 ]

@@ -338,3 +338,42 @@ def test_the_frozen_spec_says_it(tmp_path, daemon):
     again = daemon.submit(model=daemon.upload("models", model), spec=frozen, fresh=True)
     daemon.succeeded(again)
     assert daemon.result(again) == daemon.result(job)
+
+
+@pytest.mark.parametrize("method", ["max", "mse"])
+@pytest.mark.parametrize("name,granularity", [("int4", {"block": BLOCK}), ("uint8", "channel"),
+                                              ("uint4", {"block": BLOCK}), ("uint8", "tensor"),
+                                              ("float8e4m3fn", {"block": BLOCK})])
+def test_a_view_is_the_weight_that_it_shows(tmp_path, name, granularity, method):
+    """Behind a Transpose the same numbers as of the weight written out."""
+    found = []
+    for text, value in (("u = Identity (w)", WEIGHTS["u"]),
+                        ("u = Transpose (w)", np.ascontiguousarray(WEIGHTS["u"].T))):
+        model = onnx.parser.parse_model(f"""
+            <ir_version: 10, opset_import: ["": 21]>
+            one (float[n, 9] x) => (float[n, 3] y) {{ {text} [mm] y = MatMul (x, u) }}""")
+        model.graph.initializer.append(numpy_helper.from_array(value, "w"))
+        done = quantized(tmp_path, name, granularity, "dq", model, method)
+        (node,) = [n for n in judge.load(done.bytes).graph.node
+                   if n.op_type == "DequantizeLinear"]
+        constants = {t.name: t for t in judge.load(done.bytes).graph.initializer}
+        found.append([constants[i].raw_data for i in node.input])
+        assert list(constants[node.input[0]].dims) == [9, 3]
+    assert found[0] == found[1]
+
+
+def test_an_older_model_is_raised(tmp_path):
+    done = quantized(tmp_path, "int4", {"block": BLOCK}, "dq", net(13))
+    assert judge.load(done.bytes).opset_import[0].version == 21
+    judge.run(done.bytes, {"x": X})
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
+@pytest.mark.parametrize("name", ["int8", "uint4", "float8e5m2"])
+def test_what_is_not_finite_is_named(tmp_path, name, granularity, bad):
+    weights = {w: value.copy() for w, value in WEIGHTS.items()}
+    weights["v"][3, 2] = bad
+    done = Quantized(tmp_path, net(21, weights=weights), None, activations="none",
+                     weights={"dtype": name, "granularity": granularity})
+    assert not done.ok and "nonfinite" in done.said and "'v'" in done.said

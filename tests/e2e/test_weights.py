@@ -137,7 +137,7 @@ def test_evaluation_reads_integers(daemon):
 
 @pytest.mark.parametrize("member, value, code", [
     ("storage", "int8", "invalid_spec"), ("method", "entropy", "invalid_spec"),
-    ("dtype", "int4", "unsupported")])
+    ("dtype", "int16", "invalid_spec")])
 def test_mistakes_are_named(daemon, member, value, code):
     answer = daemon.post("/v1/plan", files={
         "model": ("m", (DATA / "glyph_se.onnx").read_bytes()),
