@@ -188,7 +188,7 @@ write_opset(const void *object, const struct member *m)
 
 static const struct member members[] = {
     {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial", NULL), 0},
-    {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", NULL, "onnxruntime"),
+    {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", "onnxruntime", NULL),
      0},
     {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", NULL, "cuda"), 0},
     {"/layers", ARRAY, api_read_layers, api_write_layers, NO_FIELD, NULL, 0},

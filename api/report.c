@@ -51,10 +51,12 @@ encode_layer(const void *items, size_t i)
     const struct qdq_layer *layer = (const struct qdq_layer *)items + i;
     bool weight = layer->weight_input >= 0;
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "name", api_json_text(layer->name),
-        "op", api_json_text(layer->op), "class", api_json_text(layer->cls),
-        "quantized_inputs",
+        "{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "name",
+        api_json_text(layer->name), "op", api_json_text(layer->op), "class",
+        api_json_text(layer->cls), "quantized_inputs",
         api_json_list(layer->quantized_inputs, layer->n_inputs, encode_int),
+        "quantized_outputs",
+        api_json_list(layer->quantized_outputs, layer->n_outputs, encode_int),
         "weight_quantized", weight, "weight_axis",
         index_or_null(weight ? layer->weight_axis : -1), "reason",
         api_json_text(layer->reason), "rules", encode_rules(layer->rules));
@@ -342,13 +344,40 @@ api_report_accepted(const struct qdq_report *report, struct api_problem *problem
                            missed->bound, more);
 }
 
+static json_t *
+encode_float_kernel(const void *items, size_t i)
+{
+    const struct qdq_float_kernel *row = (const struct qdq_float_kernel *)items + i;
+    return json_pack("{s:o, s:o}", "name", api_json_text(row->name), "reason",
+                     api_json_text(row->reason));
+}
+
+/* null where they were not counted. */
+static json_t *
+encode_kernels(const struct qdq_kernels *kernels)
+{
+    if (!kernels)
+        return json_null();
+    json_t *ops = json_object();
+    for (size_t i = 0; ops && i < kernels->n_ops; i++)
+        if (json_object_set_new(ops, kernels->ops[i].op,
+                                integer(kernels->ops[i].count)) != 0) {
+            json_decref(ops);
+            ops = NULL;
+        }
+    return json_pack(
+        "{s:o, s:o, s:o, s:o}", "integer", integer(kernels->integer), "conversions",
+        integer(kernels->conversions), "ops", ops, "floats",
+        api_json_list(kernels->floats, kernels->n_floats, encode_float_kernel));
+}
+
 char *
 api_report_encode(const struct qdq_report *report)
 {
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:I, s:o, s:o}",
+            "s:o, s:o, s:I, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device),
@@ -361,7 +390,8 @@ api_report_encode(const struct qdq_report *report)
             encode_evaluation(report), "refinement",
             encode_refinement(report->refinement), "sensitivity",
             encode_sensitivity(report), "search", encode_search(report->search),
-            "what_ifs", (json_int_t)report->what_ifs, "timings", encode_timings(report),
+            "what_ifs", (json_int_t)report->what_ifs, "kernels",
+            encode_kernels(report->kernels), "timings", encode_timings(report),
             "warnings",
             api_json_list(report->warnings, report->n_warnings, encode_warning)),
         0);

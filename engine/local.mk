@@ -58,6 +58,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/evaluate.c \
 	engine/evaluate/gates.c engine/evaluate/gates.h \
+	engine/evaluate/kernels.c \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/stages.c engine/stages.h \
 	engine/model/constant.c engine/model/constant.h \
@@ -76,6 +77,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
+	engine/number/bias.c engine/number/bias.h \
 	engine/number/both.h \
 	engine/number/fake.c engine/number/fake.h \
 	engine/number/format.c engine/number/format.h \
@@ -96,6 +98,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/parts.c engine/plan/parts.h \
+	engine/plan/kernels.c engine/plan/kernels.h \
+	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
@@ -132,8 +136,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/op.c engine/run/op.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
+	engine/tbl/kernels.h \
 	engine/tbl/layers.h \
 	engine/tbl/lints.h \
+	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
 	engine/tbl/rules.h \
 	engine/tbl/types.h \

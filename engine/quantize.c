@@ -275,6 +275,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return stage_write(job, scales, err);
     case QDQ_STAGE_EVALUATE:
         return stage_evaluate(job, err);
+    case QDQ_STAGE_KERNELS:
+        return qdqi_count_kernels(job, err);
     default:
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
     }

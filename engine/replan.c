@@ -6,6 +6,8 @@
 #include "config.h"
 #include "stages.h"
 
+#include "plan/kernels.h"
+
 #include "whatif/whatif.h"
 
 #include <string.h>
@@ -45,16 +47,26 @@ same_layer(const struct qdq_layer *a, const struct qdq_layer *b)
     return true;
 }
 
+/* Whether the layer goes with those beside it, as what moves data does. */
+static bool
+follows(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    return job->work->spec->target == QDQ_TARGET_ONNXRUNTIME &&
+           (role == QDQI_MOVES || role == QDQI_CLIPS);
+}
+
 /* A script sees which layers the spec names, and may do another thing for it. */
 static enum qdq_code
-compare_plans(const struct qdq_plan_view *before, const struct qdq_plan_view *after,
-              const struct qdqi_map *names, const char *reason, struct qdq_error *err)
+compare_plans(const struct qdqi_job *job, const struct qdq_plan_view *before,
+              const struct qdq_plan_view *after, const struct qdqi_map *names,
+              const char *reason, struct qdq_error *err)
 {
     for (size_t i = 0; i < before->n_layers && i < after->n_layers; i++) {
         const struct qdq_layer *a = &before->layers[i], *b = &after->layers[i];
         bool is_float = qdqi_map_get(names, a->name);
-        bool same =
-            is_float ? b->n_inputs == 0 && b->weight_input < 0 : same_layer(a, b);
+        bool same = is_float ? b->n_inputs == 0 && b->weight_input < 0
+                             : follows(job, a) || same_layer(a, b);
         if (!same)
             return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NODE, a->name,
                                  "when the layers that stay in float (%s) are named, "
@@ -106,7 +118,8 @@ qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
     if (code || (code = qdq_plan_make(job->engine->catalog, job->model, job->searched,
                                       &after, err)))
         return code;
-    if (!(code = compare_plans(&before->view, &after->view, is_float, reason, err)))
+    if (!(code =
+              compare_plans(job, &before->view, &after->view, is_float, reason, err)))
         code = carry_ranges(job, &before->view, &after->view, err);
     if (code) {
         qdq_plan_free(&after);

@@ -117,6 +117,10 @@ enum qdq_code qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales,
 void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
                          struct qdqi_feed_options *options);
 
+/* kernels.c: fills the report's `kernels`, with the target onnxruntime. */
+enum qdq_code qdqi_count_kernels(struct qdqi_job *job,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* evaluate.c: runs source and result side by side; fills the report's `outputs`. */
 enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,
                             struct qdq_error *err) QDQ_MUST_CHECK;

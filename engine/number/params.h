@@ -21,9 +21,18 @@ struct qdqi_params {
     const struct qdqi_made *integers; /* of a weight that is stored as such, or NULL */
 };
 
+/* A bias as int32, zero point 0. */
+struct qdqi_bias {
+    size_t n, n_scales;
+    bool per_channel;        /* a scale for each */
+    const float *scales;     /* the activation's times the weight's */
+    const int32_t *integers; /* NULL: it stays as it is */
+};
+
 /* Of all tensors of a plan, in its order. */
 struct qdqi_scales {
     struct qdqi_params *activations, *weights;
+    struct qdqi_bias *biases;
 };
 
 /* The zero point of scale i. */

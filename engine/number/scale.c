@@ -3,6 +3,7 @@
 #include "config.h"
 #include "stages.h"
 
+#include "number/bias.h"
 #include "number/integers.h"
 #include "number/quantize.h"
 #include "number/walk.h"
@@ -25,6 +26,20 @@ scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
                                 .scales = scale,
                                 .zero_points = *zero_point ? zero_point : NULL};
     return true;
+}
+
+/* What shares another's numbers has its range. */
+static void
+follow_leaders(struct qdqi_job *job)
+{
+    const struct qdq_plan *plan = job->plan;
+    for (size_t i = 0; i < plan->view.n_tensors; i++) {
+        const struct qdqi_planned_tensor *leader = plan->activations[i].leader;
+        if (!leader)
+            continue;
+        job->ranges[i] = job->ranges[leader - plan->activations];
+        job->methods[i] = job->methods[leader - plan->activations];
+    }
 }
 
 static enum qdq_code
@@ -217,9 +232,12 @@ qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_err
 {
     forget_warnings(job);
     job->first_scale_warning = job->warnings.n;
+    follow_leaders(job);
     enum qdq_code code = scale_activations(job, ret, err);
     if (!code)
         code = scale_weights(job, ret, err);
+    if (!code)
+        code = qdqi_choose_biases(job, ret, err);
     job->n_scale_warnings = job->warnings.n - job->first_scale_warning;
     return code;
 }

@@ -263,7 +263,6 @@ static const char *const kind_names[] = {
 #define THROUGH_PASS true
 #define THROUGH_MULTI_INPUT false
 
-static const struct qdqi_class library[] = {
 #define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
               text)                                                                  \
     {.support = {.cls = class_name,                                                  \
@@ -280,9 +279,16 @@ static const struct qdqi_class library[] = {
      .state = QDQI_##row_state,                                                      \
      .axis = axis_##row_axis,                                                        \
      .is = predicate},
+static const struct qdqi_class library[] = {
 #include "tbl/layers.h"
-#undef LAYER
 };
+
+static const struct qdqi_class operands[] = {
+#include "tbl/operands.h"
+};
+#undef LAYER
+
+enum { N_OPERANDS = sizeof operands / sizeof *operands };
 
 enum { N_LIBRARY = sizeof library / sizeof *library };
 
@@ -416,11 +422,15 @@ qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
     c->known = qdqi_map_new(arena);
     /* At most a class and an operator from each row. */
     c->names = qdqi_arena_array(
-        arena, 2 * (N_LIBRARY + spec->n_support + n_operators) + 1, sizeof *c->names);
+        arena, 2 * (N_LIBRARY + N_OPERANDS + spec->n_support + n_operators) + 1,
+        sizeof *c->names);
     bool ok = c->by_op && c->known && c->names &&
               add_spec_rows(c, spec->support, spec->n_support);
     for (size_t i = 0; ok && i < n_operators; i++)
         ok = add_row(c, &operators[i]);
+    size_t n_operands = spec->target == QDQ_TARGET_ONNXRUNTIME ? N_OPERANDS : 0;
+    for (size_t i = 0; ok && i < n_operands; i++)
+        ok = add_row(c, &operands[i]);
     for (size_t i = 0; ok && i < N_LIBRARY; i++)
         ok = add_row(c, &library[i]);
     if (!ok)
@@ -478,11 +488,17 @@ qdqi_class_goes_by(const struct qdqi_class *cls, const char *name)
            (strcmp(cls->support.cls, name) == 0 || strcmp(cls->support.op, name) == 0);
 }
 
+bool
+qdqi_class_is_operand(const struct qdqi_class *cls)
+{
+    return cls >= operands && cls < operands + N_OPERANDS;
+}
+
 int
 qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node)
 {
     int i = cls->support.weight_input;
     bool other = cls->kind == QDQ_WEIGHTED && !qdqi_input_is_constant(node, i) &&
-                 cls->axis == axis_MATMUL;
+                 (cls->axis == axis_MATMUL || qdqi_class_is_operand(cls));
     return other ? 0 : i;
 }

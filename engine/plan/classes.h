@@ -57,6 +57,10 @@ bool qdqi_class_goes_by(const struct qdqi_class *cls, const char *name);
 /* Row i of the library's table, NULL past the last. */
 const struct qdq_layer_support *qdqi_library_layer(size_t i);
 
+/* Whether the weight is one operand of two that are alike (tbl/operands.h): then it has
+   the activations' format. */
+bool qdqi_class_is_operand(const struct qdqi_class *cls);
+
 /* Input index of the weight of a weighted node: its constant operand, else the row's.
  */
 int qdqi_weight_input(const struct qdqi_class *cls, const struct qdqi_node *node);

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 #include "model/constant.h"
+#include "plan/outputs.h"
 #include "plan/rules.h"
 
 #include <string.h>
@@ -15,6 +16,19 @@ struct wish {
     const struct qdq_layer_entry *entry; /* NULL: none */
     const char *reason;
 };
+
+/* The library's rows are on by what the target has kernels for; given ones as they say. */
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    if (p->spec->target == QDQ_TARGET_TENSORRT ||
+        strcmp(cls->support.source, "library") != 0)
+        return cls->state == QDQI_ON;
+    enum qdqi_role role = qdqi_kernel_role(cls->support.op);
+    if (qdqi_class_is_operand(cls) && p->spec->weight_only)
+        return false;
+    return role == QDQI_COMPUTES || role == QDQI_UNIT;
+}
 
 static struct wish
 wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
@@ -27,9 +41,11 @@ wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
                              choice->reason};
     if (p->spec->mode == QDQ_MODE_PARTIAL)
         return (struct wish){.reason = "not selected"};
-    bool on = cls->state == QDQI_ON;
-    return (struct wish){.input = on && cls->support.quantize_input && inputs,
-                         .weight = on && cls->support.quantize_weight,
+    bool on = is_on(p, cls);
+    bool all = on && cls->state != QDQI_ON;
+    return (struct wish){.input =
+                             (all || (on && cls->support.quantize_input)) && inputs,
+                         .weight = all || (on && cls->support.quantize_weight),
                          .reason = on ? "default" : QDQI_OFF_BY_DEFAULT};
 }
 

@@ -13,6 +13,7 @@
 #include "data/inputs.h"
 #include "evaluate/gates.h"
 #include "plan/lint.h"
+#include "plan/outputs.h"
 #include "plan/rules.h"
 
 #include <stdio.h>
@@ -124,26 +125,55 @@ struct seen {
 };
 
 static enum qdq_code
+collect_tensor(struct planner *p, struct qdqi_tensor *t, enum qdqi_dtype dtype,
+               const struct seen *seen, const char **names, struct qdq_error *err)
+{
+    struct qdq_plan *plan = p->plan;
+    if (qdqi_map_get(seen->activations, t->name))
+        return QDQ_OK;
+    if (!qdqi_map_put(seen->activations, t->name, t))
+        return qdqi_no_memory(err);
+    names[plan->view.n_tensors] = t->name;
+    plan->activations[plan->view.n_tensors++] = (struct qdqi_planned_tensor){
+        .tensor = t,
+        .dtype = dtype,
+        .format = (enum qdqi_format)p->spec->activation_format,
+        .symmetric = p->spec->activation_symmetric == QDQ_YES,
+    };
+    return QDQ_OK;
+}
+
+/* What it makes has the type of what it reads, where nothing else says it. */
+static enum qdq_code
+collect_tensors(struct planner *p, const struct qdq_layer *layer,
+                const struct seen *seen, const char **names, struct qdq_error *err)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    enum qdqi_dtype dtype = QDQI_FLOAT32;
+    enum qdq_code code = QDQ_OK;
+    for (size_t i = 0; i < layer->n_inputs && !code; i++) {
+        dtype = qdqi_layer_dtype(cls, node, layer->quantized_inputs[i]);
+        code = collect_tensor(p, node->inputs[layer->quantized_inputs[i]], dtype, seen,
+                              names, err);
+    }
+    for (size_t i = 0; i < layer->n_outputs && !code; i++) {
+        struct qdqi_tensor *t = node->outputs[layer->quantized_outputs[i]];
+        code = collect_tensor(p, t, t->dtype == QDQI_UNKNOWN ? dtype : t->dtype, seen,
+                              names, err);
+    }
+    return code;
+}
+
+static enum qdq_code
 collect_layer(struct planner *p, const struct qdq_layer *layer, const struct seen *seen,
               const char **names, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
     const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-    for (size_t i = 0; i < layer->n_inputs; i++) {
-        struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
-        if (qdqi_map_get(seen->activations, t->name))
-            continue;
-        if (!qdqi_map_put(seen->activations, t->name, t))
-            return qdqi_no_memory(err);
-        names[plan->view.n_tensors] = t->name;
-        plan->activations[plan->view.n_tensors++] = (struct qdqi_planned_tensor){
-            .tensor = t,
-            .dtype = qdqi_layer_dtype(p->graph->classes[layer->node], node,
-                                      layer->quantized_inputs[i]),
-            .format = (enum qdqi_format)p->spec->activation_format,
-            .symmetric = p->spec->activation_symmetric == QDQ_YES,
-        };
-    }
+    enum qdq_code code = collect_tensors(p, layer, seen, names, err);
+    if (code)
+        return code;
     if (layer->weight_input < 0)
         return QDQ_OK;
     const char *key =
@@ -153,12 +183,14 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
     struct qdqi_tensor *t = node->inputs[layer->weight_input];
     if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
+    bool operand = qdqi_class_is_operand(p->graph->classes[layer->node]);
     plan->weights[plan->view.n_weights++] = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,
         .block = qdqi_block_of(p, layer, t),
         .layer = layer->name,
-        .format = (enum qdqi_format)p->spec->weight_format};
+        .format = (enum qdqi_format)(operand ? p->spec->activation_format
+                                             : p->spec->weight_format)};
     return QDQ_OK;
 }
 
@@ -168,7 +200,7 @@ collect(struct planner *p, struct qdq_error *err)
     struct qdq_plan *plan = p->plan;
     size_t n_inputs = 0;
     for (size_t i = 0; i < p->n_layers; i++) {
-        n_inputs += p->layers[i].n_inputs;
+        n_inputs += p->layers[i].n_inputs + p->layers[i].n_outputs;
         plan->view.n_quantized += qdqi_layer_is_quantized(&p->layers[i]);
     }
     const char **names = qdqi_arena_array(plan->arena, n_inputs, sizeof *names);
@@ -414,11 +446,14 @@ make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = qdqi_decide(p, i, err)))
             return code;
+    struct qdqi_outputs outputs;
     if ((code = qdqi_rules_settle(p, err)) ||
-        (p->spec->mode == QDQ_MODE_FULL && has_open_adds(p) &&
-         (code = warn_residual(p, err))))
+        (code = qdqi_outputs_decide(p, &outputs, err)) ||
+        (p->spec->mode == QDQ_MODE_FULL && p->spec->target == QDQ_TARGET_TENSORRT &&
+         has_open_adds(p) && (code = warn_residual(p, err))))
         return code;
-    if ((code = collect(p, err)) || (code = check_given_ranges(p, err)) ||
+    if ((code = collect(p, err)) || (code = qdqi_outputs_plan(p, &outputs, err)) ||
+        (code = check_given_ranges(p, err)) ||
         (code = qdqi_gates_check(p->spec, &p->model->info, &p->warnings, p->plan->arena,
                                  err)) ||
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,

@@ -13,6 +13,18 @@ struct qdqi_planned_tensor {
     enum qdqi_dtype dtype; /* float32 or float16 */
     enum qdqi_format format;
     bool symmetric;
+    bool everywhere; /* all who read the tensor read it from its pair */
+    bool is_unit;    /* it lies in [0, 1], whatever the data */
+    const struct qdqi_planned_tensor *leader; /* whose numbers it has; NULL: its own */
+};
+
+/* A bias that is stored as int32: its scale is the product of the activation's and the
+   weight's, its zero point 0. */
+struct qdqi_planned_bias {
+    const struct qdqi_tensor *tensor; /* [channels], float32 */
+    size_t layer;                     /* of the plan's */
+    int input;                        /* of that layer's node */
+    size_t activation, weight;        /* the layer's, of those planned */
 };
 
 /* A weight that gets one pair, shared by all layers that use it with the same axis. */
@@ -29,6 +41,10 @@ struct qdq_plan {
     struct qdq_plan_view view;
     struct qdqi_planned_tensor *activations; /* view.n_tensors, in the view's order */
     struct qdqi_planned_weight *weights;     /* view.n_weights */
+    const bool *reads_raw; /* by layer: what it reads is read as it is, though all else
+                              reads it from its pair; NULL: none does */
+    struct qdqi_planned_bias *biases; /* NULL: none */
+    size_t n_biases;
 };
 
 #endif

@@ -39,6 +39,7 @@ struct defaults {
 
 static const struct defaults targets[] = {
     [QDQ_TARGET_TENSORRT] = {QDQ_FORMAT_INT8, QDQ_FORMAT_INT8, QDQ_STORE_QDQ},
+    [QDQ_TARGET_ONNXRUNTIME] = {QDQ_FORMAT_INT8, QDQ_FORMAT_UINT8, QDQ_STORE_DQ},
 };
 
 /* Formats with a sign are used symmetrically, those without one are not. */

@@ -49,11 +49,15 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
     for (size_t i = 0; i < job->plan->view.n_tensors; i++) {
         const struct qdq_given_range *range =
             qdqi_map_get(given, job->plan->view.tensors[i]);
-        missing[i] = !range;
-        n += !range;
+        const struct qdqi_planned_tensor *t = &job->plan->activations[i];
+        missing[i] = !range && !t->leader && !t->is_unit;
+        n += missing[i];
         if (range) {
             job->ranges[i] = (struct qdqi_range){range->min, range->max};
             job->methods[i] = "given";
+        } else if (t->is_unit) {
+            job->ranges[i] = (struct qdqi_range){0, 1};
+            job->methods[i] = "operator";
         }
     }
     *ret_missing = n;

@@ -238,9 +238,13 @@ change_node(struct qdqi_edit *e, size_t i)
     const Onnx__NodeProto *source = e->source->graph.nodes[i].proto;
     Onnx__NodeProto *node = grab(e, 1, sizeof *node);
     char **inputs = grab(e, source->n_input, sizeof *inputs);
-    if (!node || !inputs)
+    char **outputs = grab(e, source->n_output, sizeof *outputs);
+    if (!node || !inputs || !outputs)
         return NULL;
     *node = *source;
+    if (source->n_output)
+        memcpy(outputs, source->output, source->n_output * sizeof *outputs);
+    node->output = outputs;
     if (source->n_input)
         memcpy(inputs, source->input, source->n_input * sizeof *inputs);
     node->input = inputs;
@@ -274,6 +278,14 @@ qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
     copy->op_type = (char *)(uintptr_t) "Identity";
     copy->n_attribute = 0;
     note_read(e, tensor);
+}
+
+void
+qdqi_edit_set_output(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
+{
+    Onnx__NodeProto *copy = e && tensor ? change_node(e, node) : NULL;
+    if (copy)
+        copy->output[i] = copy_text(e, tensor);
 }
 
 /* --- initializers, imports, metadata -------------------------------------- */

@@ -47,6 +47,10 @@ void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
 /* Makes node `node` of the source, which has an input, an Identity of that tensor. */
 void qdqi_edit_pass_on(struct qdqi_edit *edit, size_t node, const char *tensor);
 
+/* Gives what node `node` of the source makes as output `i` another name. */
+void qdqi_edit_set_output(struct qdqi_edit *edit, size_t node, size_t i,
+                          const char *tensor);
+
 /*
  * New initializers go to the graph whose nodes read them, to the main graph where those
  * of several do.

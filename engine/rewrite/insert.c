@@ -18,6 +18,7 @@ struct pairs {
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
     struct qdqi_map *made;         /* activation -> its dequantized tensor */
+    struct qdqi_map *raw;          /* and of those read everywhere, as it is made */
     struct qdqi_map *made_weights; /* the same by weight_key() */
 };
 
@@ -111,26 +112,60 @@ add_node(struct pairs *p, size_t at, const char *op, const char *name,
 }
 
 /*
- * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`. Returns
- * the name of the dequantized tensor, NULL when out of memory.
+ * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`: from what
+ * `reads` names to what `makes` does. Returns the name of the dequantized tensor, NULL when
+ * out of memory.
  */
 static const char *
-add_pair(struct pairs *p, size_t at, const struct quantized *q)
+add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
+                 const char *reads, const char *makes)
 {
     struct qdqi_edit *e = p->edit;
     struct beside beside;
-    if (!add_beside(p, q, &beside))
+    if (!reads || !makes || !add_beside(p, q, &beside))
         return NULL;
     const char *q_out = qdqi_edit_name(e, q->tensor, "_QuantizeLinear_Output");
-    const char *dq_out = qdqi_edit_name(e, q->tensor, "_DequantizeLinear_Output");
     const char *q_name = qdqi_edit_name(e, q->tensor, "_QuantizeLinear");
     const char *dq_name = qdqi_edit_name(e, q->tensor, "_DequantizeLinear");
-    if (!q_out || !dq_out || !q_name || !dq_name ||
-        !add_node(p, at, "QuantizeLinear", q_name, q->tensor, &beside, q_out,
-                  q->params))
+    if (!q_out || !dq_name || !q_name ||
+        !add_node(p, at, "QuantizeLinear", q_name, reads, &beside, q_out, q->params))
         return NULL;
-    return add_node(p, at, "DequantizeLinear", dq_name, q_out, &beside, dq_out,
+    return add_node(p, at, "DequantizeLinear", dq_name, q_out, &beside, makes,
                     q->params);
+}
+
+static const char *
+add_pair(struct pairs *p, size_t at, const struct quantized *q)
+{
+    return add_pair_between(
+        p, at, q, q->tensor,
+        qdqi_edit_name(p->edit, q->tensor, "_DequantizeLinear_Output"));
+}
+
+/*
+ * The pair of a tensor that everybody reads from it. Where a node makes the tensor, that
+ * goes by another name, and what the pair makes by the tensor's: so all who read it, and
+ * the graph whose output it may be, have it from the pair.
+ */
+static const char *
+add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
+                    const struct quantized *q)
+{
+    if (t->producer < 0) {
+        const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), q);
+        for (const struct qdqi_use *use = t->uses; use; use = use->next)
+            qdqi_edit_set_input(p->edit, use->node, (size_t)use->input, output);
+        return qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)t->name) ? output
+                                                                         : NULL;
+    }
+    const struct qdqi_node *node = &p->source->graph.nodes[t->producer];
+    const char *raw = qdqi_edit_name(p->edit, t->name, "_QuantizeLinear_Input");
+    if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
+        return NULL;
+    for (size_t i = 0; i < node->proto->n_output; i++)
+        if (node->outputs[i] == t)
+            qdqi_edit_set_output(p->edit, (size_t)t->producer, i, raw);
+    return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
 }
 
 /* The same for a weight whose integers are given: scale, zero point, the integers and
@@ -164,7 +199,9 @@ pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
     const struct quantized q = {.tensor = t->name,
                                 .dtype = planned->dtype,
                                 .params = &p->scales->activations[i]};
-    const char *output = add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
+    const char *output = planned->everywhere
+                             ? add_pair_everywhere(p, t, &q)
+                             : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
     if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
     return QDQ_OK;
@@ -192,6 +229,47 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
     if (!output || !key ||
         !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
         return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+static void
+connect_raw(struct pairs *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->source->graph.nodes[layer->node];
+    for (size_t i = 0; i < node->proto->n_input; i++) {
+        const char *raw =
+            node->inputs[i] ? qdqi_map_get(p->raw, node->inputs[i]->name) : NULL;
+        if (raw)
+            qdqi_edit_set_input(p->edit, layer->node, i, raw);
+    }
+}
+
+/* A bias behind DequantizeLinear alone. */
+static enum qdq_code
+store_bias(struct pairs *p, size_t i, struct qdq_error *err)
+{
+    const struct qdqi_planned_bias *b = &p->plan->biases[i];
+    const struct qdqi_bias *numbers = &p->scales->biases[i];
+    size_t node = p->plan->view.layers[b->layer].node;
+    struct qdqi_edit *e = p->edit;
+    const char *tensor = b->tensor->name;
+    if (!numbers->integers)
+        return QDQ_OK;
+    const char *inputs[] = {qdqi_edit_name(e, tensor, "_quantized"),
+                            qdqi_edit_name(e, tensor, "_scale")};
+    const char *name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
+    const char *output = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
+    if (!inputs[0] || !inputs[1] || !name || !output)
+        return qdqi_no_memory(err);
+    qdqi_edit_add_initializer(e, inputs[0], QDQI_INT32, numbers->n, false,
+                              numbers->integers);
+    qdqi_edit_add_initializer(e, inputs[1], QDQI_FLOAT32, numbers->n_scales,
+                              !numbers->per_channel, numbers->scales);
+    Onnx__NodeProto *dq =
+        qdqi_edit_add_node(e, node, "DequantizeLinear", name, inputs, 2, output);
+    if (numbers->per_channel)
+        qdqi_edit_add_int(e, dq, "axis", 0);
+    qdqi_edit_set_input(e, node, (size_t)b->input, output);
     return QDQ_OK;
 }
 
@@ -228,9 +306,10 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                       .edit = qdqi_edit_new(source, arena),
                       .arena = arena,
                       .made = qdqi_map_new(arena),
+                      .raw = qdqi_map_new(arena),
                       .made_weights = qdqi_map_new(arena)};
     enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made || !p.made_weights)
+    if (!p.edit || !p.made || !p.raw || !p.made_weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if ((code = pair_activation(&p, i, err)))
@@ -241,9 +320,18 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < plan->view.n_layers; i++)
         if ((code = connect_layer(&p, &plan->view.layers[i], err)))
             return code;
+    for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
+        if (plan->reads_raw[i])
+            connect_raw(&p, &plan->view.layers[i]);
+    for (size_t i = 0; i < plan->n_biases; i++)
+        if ((code = store_bias(&p, i, err)))
+            return code;
     for (size_t i = 0; i < plan->view.n_weights; i++)
         if (scales->weights[i].integers)
             qdqi_edit_drop_unused(p.edit, plan->weights[i].tensor->name);
+    for (size_t i = 0; i < plan->n_biases; i++)
+        if (scales->biases[i].integers)
+            qdqi_edit_drop_unused(p.edit, plan->biases[i].tensor->name);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);

@@ -178,7 +178,10 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(
              o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
-        (status = api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
+        (status =
+             options->optimized
+                 ? api->SetOptimizedModelFilePath(o, options->optimized)
+                 : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
     return add_files(api, model, o);
 }

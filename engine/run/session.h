@@ -29,6 +29,8 @@ struct qdqi_session_options {
     /* Activations become floats of 8 bits: ONNX Runtime 1.31 drops a Relu in front of such
        a QuantizeLinear unless it is kept from all but basic optimizations. */
     bool float_pairs;
+    const char *optimized; /* path that the model is written to as the runtime would run
+                              it, pairs fused into integer kernels; NULL: it is not */
 };
 
 /*

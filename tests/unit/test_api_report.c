@@ -30,9 +30,11 @@ static const struct qdq_model_info model = {
 };
 static const int first_input[] = {0};
 static const struct qdq_layer layers[] = {
-    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default", 0x12},
-    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor", 0},
-    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default", 0},
+    {"conv\xc3", "Conv", "Conv", 0, 1, first_input, 1, 0, "w0", "default", 0x12, 0,
+     NULL},
+    {"conv1", "Conv", "Conv", 1, 0, NULL, 1, -1, "w1", "integer tensor", 0, 0, NULL},
+    {"add", "Add", "Add", 2, 0, NULL, -1, -1, NULL, "off by default", 0, 1,
+     first_input},
 };
 static const char *const tensor_names[] = {"input"};
 static const struct qdq_warning warnings[] = {
@@ -50,15 +52,18 @@ static const struct qdq_plan_view plan = {
     .warnings = warnings,
 };
 
-#define LAYERS_JSON                                                                    \
-    "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","              \
-    "\"quantized_inputs\":[0],\"weight_quantized\":true,\"weight_axis\":0,\"reason\":" \
-    "\"default\",\"rules\":[\"T2\",\"T8\"]},{\"name\":\"conv1\",\"op\":\"Conv\","      \
-    "\"class\":\"Conv\","                                                              \
-    "\"quantized_inputs\":[],\"weight_quantized\":true,\"weight_axis\":null,"          \
-    "\"reason\":\"integer "                                                            \
-    "tensor\",\"rules\":[]},{\"name\":\"add\",\"op\":\"Add\",\"class\":"               \
-    "\"Add\",\"quantized_inputs\":[],\"weight_quantized\":false,\"weight_axis\":null," \
+#define LAYERS_JSON                                                                   \
+    "[{\"name\":\"conv\xef\xbf\xbd\",\"op\":\"Conv\",\"class\":\"Conv\","             \
+    "\"quantized_inputs\":[0],\"quantized_outputs\":[],\"weight_quantized\":true,"    \
+    "\"weight_axis\":0,\"reason\":"                                                   \
+    "\"default\",\"rules\":[\"T2\",\"T8\"]},{\"name\":\"conv1\",\"op\":\"Conv\","     \
+    "\"class\":\"Conv\","                                                             \
+    "\"quantized_inputs\":[],\"quantized_outputs\":[],\"weight_quantized\":true,"     \
+    "\"weight_axis\":null,"                                                           \
+    "\"reason\":\"integer "                                                           \
+    "tensor\",\"rules\":[]},{\"name\":\"add\",\"op\":\"Add\",\"class\":"              \
+    "\"Add\",\"quantized_inputs\":[],\"quantized_outputs\":[0],\"weight_quantized\":" \
+    "false,\"weight_axis\":null,"                                                     \
     "\"reason\":\"off by default\",\"rules\":[]}]"
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
@@ -235,7 +240,8 @@ START_TEST(test_report)
                    "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
                    "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
                    "\"bound\":0.5,\"value\":null}]},\"refinement\":null,"
-                   "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,\"timings\":{"
+                   "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,\"kernels\":"
+                   "null,\"timings\":{"
                    "\"load\":0.25,"
                    "\"plan\":0.5,"
                    "\"total\":"

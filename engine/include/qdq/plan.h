@@ -25,6 +25,8 @@ struct qdq_layer {
     const char *weight;          /* its tensor's name, or NULL */
     const char *reason; /* "default", "layers[2]", "case:residual", "integer tensor"… */
     uint64_t rules;     /* that the decision follows: bit i is qdq_rule(i) */
+    size_t n_outputs;   /* of quantized_outputs */
+    const int *quantized_outputs; /* node output indices that get a pair of their own */
 };
 
 struct qdq_warning {

@@ -96,6 +96,20 @@ struct qdq_refinement {
     double sqnr_db_before, sqnr_db_after; /* the worst output's, on these samples */
 };
 
+/* A layer that computes in floating point though there are integer kernels of its kind. */
+struct qdq_float_kernel {
+    const char *name, *reason;
+};
+
+/* What onnxruntime makes of the model on the processor at hand. */
+struct qdq_kernels {
+    size_t integer;     /* nodes that compute with integers */
+    size_t conversions; /* QuantizeLinear and DequantizeLinear nodes that are left */
+    size_t n_ops, n_floats;
+    const struct qdq_op_count *ops; /* of the integer nodes, by name */
+    const struct qdq_float_kernel *floats;
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -131,7 +145,8 @@ struct qdq_report {
     const struct qdq_search_report *search;  /* NULL: not asked for */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model that the three above took, a batch each */
-    size_t n_missed;  /* 0: the model is accepted, or nothing was asked of it */
+    const struct qdq_kernels *kernels; /* NULL: not counted */
+    size_t n_missed; /* 0: the model is accepted, or nothing was asked of it */
     const struct qdq_missed_gate *missed;
     const struct qdq_timing *timings;
     const struct qdq_warning *warnings; /* the plan's and those of later stages */

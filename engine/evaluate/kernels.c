@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which nodes onnxruntime makes integer kernels of: read from the model that it writes
+ * when it has optimized ours for the processor at hand.
+ */
+#include "config.h"
+#include "stages.h"
+
+#include "plan/kernels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What is optimized is written as a whole, into memory. */
+static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
+
+/* Operators that compute with integers; those whose name begins with QLinear do, too. */
+static const char *const integer_ops[] = {
+    "QGemm",        "MatMulIntegerToFloat",     "MatMulInteger",       "ConvInteger",
+    "MatMulNBits",  "DynamicQuantizeMatMul",    "DynamicQuantizeLSTM", "QAttention",
+    "QOrderedGelu", "QEmbedLayerNormalization",
+};
+
+static bool
+is_integer(const char *op)
+{
+    for (size_t i = 0; i < sizeof integer_ops / sizeof *integer_ops; i++)
+        if (strcmp(integer_ops[i], op) == 0)
+            return true;
+    return strncmp(op, "QLinear", 7) == 0;
+}
+
+static bool
+is_conversion(const char *op)
+{
+    return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0;
+}
+
+/* --- the optimized model -------------------------------------------------- */
+
+/* *ret: descriptor of the file, in memory. */
+static enum qdq_code
+write_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
+                const struct qdq_model *model, int *ret, struct qdq_error *err)
+{
+    char path[64];
+    struct qdqi_session *session = NULL;
+    int fd = memfd_create("optimized", MFD_CLOEXEC);
+    if (fd < 0)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "memfd_create: %s",
+                             strerror(errno));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const struct qdqi_session_options options = {.threads = job->engine->threads,
+                                                 .optimized = path};
+    enum qdq_code code =
+        qdqi_session_open(runtime, model, model->proto, &options, &session, err);
+    qdqi_session_close(&session);
+    if (code)
+        close(fd);
+    else
+        *ret = fd;
+    return code;
+}
+
+static enum qdq_code
+open_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
+               struct qdq_model **ret, struct qdq_error *err)
+{
+    const struct qdq_external data = {job->work->output_data_name,
+                                      job->work->output_data};
+    const bool split = job->report->view.external_bytes > 0;
+    struct qdq_model *model = NULL;
+    int fd = -1;
+    enum qdq_code code =
+        qdq_model_open_files(job->work->output, &data, split, &model, err);
+    if (!code)
+        code = write_optimized(job, runtime, model, &fd, err);
+    if (!code)
+        code = qdq_model_open(fd, ret, err);
+    if (fd >= 0)
+        close(fd);
+    qdq_model_free(&model);
+    return code;
+}
+
+/* --- counting ------------------------------------------------------------- */
+
+struct counting {
+    struct qdqi_job *job;
+    const struct qdq_model *optimized;
+    struct qdqi_map *floats; /* names of nodes that compute in floating point */
+    struct qdq_kernels *ret;
+};
+
+static int
+compare_ops(const void *a, const void *b)
+{
+    return strcmp(((const struct qdq_op_count *)a)->op,
+                  ((const struct qdq_op_count *)b)->op);
+}
+
+static enum qdq_code
+count_ops(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_model_info *info = &c->optimized->info;
+    struct qdqi_arena *arena = c->job->arena;
+    struct qdq_op_count *ops = qdqi_arena_array(arena, info->n_ops, sizeof *ops);
+    if (!ops)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < info->n_ops; i++) {
+        const char *op = strrchr(info->ops[i].op, ':');
+        op = op ? op + 1 : info->ops[i].op;
+        if (is_conversion(op))
+            c->ret->conversions += info->ops[i].count;
+        if (!is_integer(op))
+            continue;
+        c->ret->integer += info->ops[i].count;
+        ops[c->ret->n_ops] =
+            (struct qdq_op_count){qdqi_arena_strdup(arena, op), info->ops[i].count};
+        if (!ops[c->ret->n_ops++].op)
+            return qdqi_no_memory(err);
+    }
+    qsort(ops, c->ret->n_ops, sizeof *ops, compare_ops);
+    c->ret->ops = ops;
+    return QDQ_OK;
+}
+
+/* onnxruntime's names of a node in another layout end in "_nchwc" or "_token_N". */
+static enum qdq_code
+note_floats(struct counting *c, struct qdq_error *err)
+{
+    const struct qdqi_graph *graph = &c->optimized->graph;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const Onnx__NodeProto *node = graph->nodes[i].proto;
+        if (is_integer(node->op_type) || !node->name || !*node->name)
+            continue;
+        char *name = qdqi_arena_strdup(c->job->scratch, node->name);
+        if (!name)
+            return qdqi_no_memory(err);
+        char *suffix = strstr(name, "_nchwc");
+        if (!suffix)
+            suffix = strstr(name, "_token_");
+        if (!qdqi_map_put(c->floats, name, name))
+            return qdqi_no_memory(err);
+        if (suffix)
+            *suffix = '\0';
+        if (suffix && !qdqi_map_put(c->floats, name, name))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+static const char *
+why_float(const struct qdq_layer *layer)
+{
+    if (layer->n_inputs == 0)
+        return layer->reason;
+    if (layer->n_outputs == 0)
+        return "what it makes has no pair of its own";
+    return "onnxruntime has no integer kernel for it as it is";
+}
+
+static enum qdq_code
+list_floats(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &c->job->plan->view;
+    struct qdq_float_kernel *rows =
+        qdqi_arena_array(c->job->arena, plan->n_layers, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        enum qdqi_role role = qdqi_kernel_role(layer->op);
+        if ((role == QDQI_COMPUTES || role == QDQI_UNIT) &&
+            qdqi_map_get(c->floats, layer->name))
+            rows[c->ret->n_floats++] =
+                (struct qdq_float_kernel){layer->name, why_float(layer)};
+    }
+    c->ret->floats = rows;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error *err)
+{
+    struct counting c = {.job = job,
+                         .optimized = optimized,
+                         .floats = qdqi_map_new(job->scratch),
+                         .ret = qdqi_arena_alloc(job->arena, sizeof *c.ret)};
+    if (!c.floats || !c.ret)
+        return qdqi_no_memory(err);
+    enum qdq_code code = count_ops(&c, err);
+    if (code || (code = note_floats(&c, err)) || (code = list_floats(&c, err)))
+        return code;
+    job->report->view.kernels = c.ret;
+    return QDQ_OK;
+}
+
+/* The model is made: what cannot be counted is said, and no more. */
+enum qdq_code
+qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdqi_runtime *runtime = NULL;
+    struct qdq_model *optimized = NULL;
+    struct qdq_error why = {0};
+    enum qdq_code code;
+    if (job->work->spec->target != QDQ_TARGET_ONNXRUNTIME)
+        return QDQ_OK;
+    if (job->report->view.size_after > MAX_BYTES)
+        code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                             "the model is larger than 1 GiB");
+    else if (!(code = qdqi_engine_runtime(job->engine, &runtime, &why)))
+        code = open_optimized(job, runtime, &optimized, &why);
+    if (!code)
+        code = count(job, optimized, &why);
+    qdq_model_free(&optimized);
+    if (code == QDQ_NO_MEMORY)
+        return qdqi_no_memory(err);
+    return !code ? QDQ_OK
+                 : qdqi_warn(&job->warnings, job->arena, err, "kernels_not_counted",
+                             NULL, "integer kernels were not counted: %s", why.text);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "plan/kernels.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct {
+    const char *op;
+    enum qdqi_role role;
+} kernels[] = {
+#define KERNEL(op, role) {op, QDQI_##role},
+#include "tbl/kernels.h"
+#undef KERNEL
+};
+
+enum qdqi_role
+qdqi_kernel_role(const char *op)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        if (strcmp(kernels[i].op, op) == 0)
+            return kernels[i].role;
+    return QDQI_NO_KERNEL;
+}

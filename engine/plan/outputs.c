@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "plan/outputs.h"
+
+#include "model/constant.h"
+#include "plan/rules.h"
+
+#include <string.h>
+
+struct outputs {
+    struct planner *p;
+    struct qdqi_outputs *ret;
+    struct qdqi_map *paired; /* tensors that get a pair */
+};
+
+static const struct qdqi_node *
+node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
+
+/* --- what layers make ----------------------------------------------------- */
+
+static bool
+add_output(struct outputs *o, struct qdq_layer *layer, int output)
+{
+    const struct qdqi_node *node = node_of(o->p, layer);
+    size_t most = node->proto->n_output;
+    int *list = (int *)(uintptr_t)layer->quantized_outputs;
+    for (size_t i = 0; i < layer->n_outputs; i++)
+        if (list[i] == output)
+            return true;
+    if (!list && !(list = qdqi_arena_array(o->p->plan->arena, most, sizeof *list)))
+        return false;
+    layer->quantized_outputs = list;
+    list[layer->n_outputs++] = output;
+    return qdqi_map_put(o->paired, node->outputs[output]->name, node->outputs[output]);
+}
+
+/* Whether the output is there, and floating point of a type that has pairs. */
+static bool
+can_have_pair(const struct outputs *o, const struct qdqi_node *node, size_t output,
+              enum qdqi_dtype otherwise)
+{
+    const struct qdqi_tensor *t =
+        output < node->proto->n_output ? node->outputs[output] : NULL;
+    enum qdqi_dtype dtype = t && t->dtype != QDQI_UNKNOWN ? t->dtype : otherwise;
+    return t && !t->is_fixed && !t->is_shape &&
+           qdqi_input_of_dtype(o->p->model, dtype) == QDQI_INPUT_DATA;
+}
+
+/*
+ * The layer behind it that only clips what this one makes, if nobody else reads that and
+ * the QuantizeLinear behind will do the clipping: which a symmetric one does not.
+ */
+static struct qdq_layer *
+clipping(const struct outputs *o, const struct qdqi_node *node)
+{
+    const struct qdqi_tensor *t = node->outputs[0];
+    const struct qdqi_use *use = t->uses;
+    if (o->p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
+        use->next || use->input != 0)
+        return NULL;
+    const struct qdqi_node *next = &o->p->model->graph.nodes[use->node];
+    struct qdq_layer *layer = o->p->by_node[use->node];
+    return layer && next->scope == node->scope &&
+                   qdqi_kernel_role(layer->op) == QDQI_CLIPS && layer->n_inputs == 0 &&
+                   can_have_pair(o, next, 0, QDQI_FLOAT32)
+               ? layer
+               : NULL;
+}
+
+/* Whether an entry leaves the layer in floating point, so that it has nothing of the
+   pairs of those around it. */
+static bool
+reads_raw(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
+    return entry && !entry->quantize_input && layer->n_inputs == 0;
+}
+
+static bool
+all_read_raw(const struct outputs *o, const struct qdqi_tensor *t)
+{
+    for (const struct qdqi_use *use = t->uses; use; use = use->next) {
+        const struct qdq_layer *layer = o->p->by_node[use->node];
+        if (!layer || !reads_raw(o->p, layer))
+            return false;
+    }
+    return t->uses && !t->is_output;
+}
+
+static bool
+computes(enum qdqi_role role)
+{
+    return role == QDQI_COMPUTES || role == QDQI_UNIT;
+}
+
+static bool
+decide_output(struct outputs *o, struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(o->p, layer);
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    const struct qdqi_class *cls = o->p->graph->classes[layer->node];
+    if (layer->n_inputs == 0 || !computes(role))
+        return true;
+    if (!can_have_pair(o, node, 0,
+                       qdqi_layer_dtype(cls, node, layer->quantized_inputs[0])) ||
+        all_read_raw(o, node->outputs[0]))
+        return true;
+    struct qdq_layer *behind = clipping(o, node);
+    if (behind) {
+        behind->reason = layer->reason;
+        return add_output(o, behind, 0);
+    }
+    if (role == QDQI_UNIT &&
+        !qdqi_map_put(o->ret->units, node->outputs[0]->name, node->outputs[0]))
+        return false;
+    return add_output(o, layer, 0);
+}
+
+/* --- what moves ----------------------------------------------------------- */
+
+static const char *
+text_attribute(const Onnx__NodeProto *node, const char *name, const char *otherwise,
+               size_t *ret_len)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
+    *ret_len = a && a->has_s ? a->s.len : strlen(otherwise);
+    return a && a->has_s ? (const char *)a->s.data : otherwise;
+}
+
+static bool
+has_text(const Onnx__NodeProto *node, const char *name, const char *otherwise,
+         const char *wanted)
+{
+    size_t len;
+    const char *text = text_attribute(node, name, otherwise, &len);
+    return len == strlen(wanted) && memcmp(text, wanted, len) == 0;
+}
+
+/* Whether what comes out lies in the range of what goes in: a cubic Resize may go
+   beyond, and a Pad brings a number of its own, which only 0 is sure to fit. */
+static bool
+stays_in_range(const struct qdqi_node *node)
+{
+    if (qdqi_node_is(node->proto, "Resize"))
+        return !has_text(node->proto, "mode", "nearest", "cubic");
+    if (qdqi_node_is(node->proto, "Pad"))
+        return !has_text(node->proto, "mode", "constant", "constant") ||
+               node->proto->n_input < 3 || !node->inputs[2];
+    return true;
+}
+
+static bool
+follow_outputs(struct outputs *o, struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(o->p, layer);
+    for (size_t i = 0; i < node->proto->n_output; i++) {
+        if (!can_have_pair(o, node, i, QDQI_FLOAT32))
+            continue;
+        if (!add_output(o, layer, (int)i) ||
+            !qdqi_map_put(o->ret->leaders, node->outputs[i]->name, node->inputs[0]))
+            return false;
+    }
+    return true;
+}
+
+/* An entry that selects the layer decides alone. */
+static bool
+decide_moving(struct outputs *o, struct qdq_layer *layer)
+{
+    static const int first[] = {0};
+    const struct planner *p = o->p;
+    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_choice *choice = &p->selection.choices[layer->node];
+    if (qdqi_kernel_role(layer->op) != QDQI_MOVES || node->proto->n_input == 0 ||
+        !node->inputs[0] || !qdqi_map_get(o->paired, node->inputs[0]->name) ||
+        (choice->entry && !choice->entry->quantize_input) || !stays_in_range(node))
+        return true;
+    if (layer->n_inputs == 0) {
+        layer->quantized_inputs = first;
+        layer->n_inputs = 1;
+        layer->reason = choice->entry ? choice->reason : "default";
+    }
+    return follow_outputs(o, layer);
+}
+
+static bool
+note_inputs(struct outputs *o, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(o->p, layer);
+    bool ok = true;
+    for (size_t i = 0; ok && i < layer->n_inputs; i++) {
+        struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
+        ok = qdqi_map_put(o->paired, t->name, t);
+    }
+    return ok;
+}
+
+enum qdq_code
+qdqi_outputs_decide(struct planner *p, struct qdqi_outputs *ret, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = p->plan->arena;
+    *ret = (struct qdqi_outputs){NULL, NULL};
+    if (p->spec->target != QDQ_TARGET_ONNXRUNTIME)
+        return QDQ_OK;
+    *ret = (struct qdqi_outputs){qdqi_map_new(arena), qdqi_map_new(arena)};
+    struct outputs o = {p, ret, qdqi_map_new(arena)};
+    bool ok = ret->leaders && ret->units && o.paired;
+    for (size_t i = 0; ok && i < p->n_layers; i++)
+        ok = note_inputs(&o, &p->layers[i]);
+    for (size_t i = 0; ok && i < p->n_layers; i++)
+        ok = decide_output(&o, &p->layers[i]);
+    for (size_t i = 0; ok && i < p->n_layers; i++)
+        ok = decide_moving(&o, &p->layers[i]);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
+}
+
+/* --- the plan ------------------------------------------------------------- */
+
+/* The row of an activation, by its name. */
+static struct qdqi_map *
+index_rows(struct planner *p)
+{
+    struct qdqi_map *rows = qdqi_map_new(p->plan->arena);
+    for (size_t i = 0; rows && i < p->plan->view.n_tensors; i++)
+        if (!qdqi_map_put(rows, p->plan->view.tensors[i], &p->plan->activations[i]))
+            rows = NULL;
+    return rows;
+}
+
+/* The first of those whose numbers are handed on; who hands them round in a circle, as
+   only a broken model does, has none. */
+static const struct qdqi_planned_tensor *
+find_leader(const struct qdqi_outputs *o, const struct qdqi_map *rows, const char *name)
+{
+    const struct qdqi_tensor *t, *first = NULL;
+    for (size_t steps = 0; (t = qdqi_map_get(o->leaders, name)); name = t->name) {
+        if (++steps > 100000)
+            return NULL;
+        first = t;
+    }
+    return first ? qdqi_map_get(rows, first->name) : NULL;
+}
+
+/* The bias of a layer whose product is of integers: one number for each channel. */
+static int
+bias_input(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t *dims;
+    size_t rank;
+    bool gemm = qdqi_node_is(node->proto, "Gemm");
+    if (layer->weight_input != 1 || layer->n_inputs != 1 ||
+        (!gemm && !qdqi_node_is(node->proto, "Conv")) ||
+        !qdqi_input_is_constant(node, 2) || node->inputs[2]->dtype != QDQI_FLOAT32 ||
+        !qdqi_tensor_dims(node->inputs[2], &dims, &rank) || rank != 1 || dims[0] < 1)
+        return -1;
+    const Onnx__AttributeProto *beta = qdqi_node_attribute(node->proto, "beta");
+    return gemm && beta && beta->has_f && beta->f != 1 ? -1 : 2;
+}
+
+static size_t
+weight_row(const struct qdq_plan *plan, const struct qdq_layer *layer)
+{
+    size_t i = 0;
+    while (i < plan->view.n_weights &&
+           (strcmp(plan->weights[i].tensor->name, layer->weight) != 0 ||
+            plan->weights[i].axis != layer->weight_axis))
+        i++;
+    return i;
+}
+
+static enum qdq_code
+plan_biases(struct planner *p, const struct qdqi_map *rows, struct qdq_error *err)
+{
+    struct qdq_plan *plan = p->plan;
+    plan->biases = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->biases);
+    if (!plan->biases)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < p->n_layers; i++) {
+        const struct qdq_layer *layer = &p->layers[i];
+        int input = bias_input(p, layer);
+        if (input < 0 || qdqi_kernel_role(layer->op) != QDQI_COMPUTES)
+            continue;
+        const struct qdqi_node *node = node_of(p, layer);
+        const struct qdqi_planned_tensor *data =
+            qdqi_map_get(rows, node->inputs[layer->quantized_inputs[0]]->name);
+        size_t weight = weight_row(plan, layer);
+        if (data && data->dtype == QDQI_FLOAT32 && weight < plan->view.n_weights)
+            plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
+                .tensor = node->inputs[input],
+                .layer = i,
+                .input = input,
+                .activation = (size_t)(data - plan->activations),
+                .weight = weight,
+            };
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+plan_raw(struct planner *p, struct qdq_error *err)
+{
+    bool *raw = qdqi_arena_array(p->plan->arena, p->n_layers, sizeof *raw);
+    if (!raw)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < p->n_layers; i++)
+        raw[i] = reads_raw(p, &p->layers[i]);
+    p->plan->reads_raw = raw;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
+                  struct qdq_error *err)
+{
+    struct qdq_plan *plan = p->plan;
+    if (p->spec->target != QDQ_TARGET_ONNXRUNTIME)
+        return QDQ_OK;
+    struct qdqi_map *rows = index_rows(p);
+    if (!rows)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->view.n_tensors; i++) {
+        struct qdqi_planned_tensor *t = &plan->activations[i];
+        t->everywhere = true;
+        t->leader = find_leader(o, rows, t->tensor->name);
+        t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
+    }
+    enum qdq_code code = plan_raw(p, err);
+    return code ? code : plan_biases(p, rows, err);
+}

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The target onnxruntime: what its own quantizer and its own optimizer make of models
+judges what we make of them."""
+
+import collections
+import json
+import logging
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
+                                      quantize_static)
+
+import judge
+import nets
+from service import CALIBRATION, DATA, INSTALLED
+
+GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
+INTEGER = ("QLinear", "QGemm", "MatMulInteger", "ConvInteger")
+
+
+def quantize(folder, model, data=None, **spec):
+    """The model's bytes and the report."""
+    spec.setdefault("target", "onnxruntime")
+    (folder / "spec.json").write_text(json.dumps(spec))
+    if isinstance(model, bytes):
+        (folder / "m.onnx").write_bytes(model)
+        model = folder / "m.onnx"
+    if isinstance(data, bytes):
+        (folder / "d.npz").write_bytes(data)
+        data = folder / "d.npz"
+    command = [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
+               "-o", folder / "q.onnx", "--report", folder / "report.json"]
+    if data:
+        command += ["--calibration", data]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return ((folder / "q.onnx").read_bytes(),
+            json.loads((folder / "report.json").read_text()))
+
+
+def kernels(folder, model):
+    """Operators of the model as onnxruntime runs it, and the session's answer."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    nodes = onnx.load(folder / "optimized.onnx").graph.node
+    return collections.Counter(node.op_type for node in nodes)
+
+
+def integers(counts):
+    return {op: n for op, n in counts.items() if op.startswith(INTEGER)}
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self, values):
+        self.rows = iter([{"input": values[i:i + 1]} for i in range(len(values))])
+
+    def get_next(self):
+        return next(self.rows, None)
+
+
+def peer(folder, name):
+    logging.disable(logging.WARNING)
+    values = np.load(CALIBRATION)["input"][:32]
+    quantize_static(DATA / f"{name}.onnx", folder / "peer.onnx", Reader(values),
+                    quant_format=QuantFormat.QDQ, activation_type=QuantType.QUInt8,
+                    weight_type=QuantType.QInt8, per_channel=True)
+    logging.disable(logging.NOTSET)
+    return (folder / "peer.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("name", GLYPHS)
+def test_as_many_integer_kernels_as_the_quantizer_of_onnxruntime(tmp_path, name):
+    model, report = quantize(tmp_path, DATA / f"{name}.onnx", CALIBRATION)
+    judge.load(model)
+    ours = kernels(tmp_path, model)
+    theirs = kernels(tmp_path, peer(tmp_path, name))
+    assert sum(integers(ours).values()) >= sum(integers(theirs).values())
+    assert report["kernels"]["ops"] == integers(ours)
+    assert report["kernels"]["integer"] == sum(integers(ours).values())
+    assert report["kernels"]["conversions"] == (ours["QuantizeLinear"] +
+                                                ours["DequantizeLinear"])
+    assert report["kernels"]["floats"] == []
+
+    images, _ = judge.test_images()
+    feed = {"input": images[:200]}
+    real = judge.run((DATA / f"{name}.onnx").read_bytes(), feed)
+    db = judge.sqnr_db(real, judge.run(model, feed))
+    assert db > judge.sqnr_db(real, judge.run(peer(tmp_path, name), feed)) - 0.5
+
+
+def test_formats_by_default(tmp_path):
+    model, report = quantize(tmp_path, DATA / "glyph_resnet.onnx", CALIBRATION)
+    assert report["spec"]["activations"] == {"dtype": "uint8", "symmetric": False}
+    assert report["spec"]["weights"]["storage"] == "dq"
+    types = {i.name: i.data_type for i in onnx.load_from_string(model).graph.initializer}
+    assert {t["dtype"] for t in report["tensors"]} == {"uint8"}
+    for weight in report["weights"]:
+        assert types[weight["name"] + "_quantized"] == TensorProto.INT8
+
+
+def test_biases_are_int32_of_the_product_of_scales(tmp_path):
+    model, _ = quantize(tmp_path, DATA / "glyph_resnet.onnx", CALIBRATION)
+    source = onnx.load(DATA / "glyph_resnet.onnx")
+    graph = onnx.load_from_string(model).graph
+    values = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+    floats = {i.name: numpy_helper.to_array(i) for i in source.graph.initializer}
+    before = {n.name: n for n in source.graph.node}
+    makers = {n.output[0]: n for n in graph.node}
+    checked = 0
+    for node in graph.node:
+        if node.op_type not in ("Conv", "Gemm"):
+            continue
+        data, weight, bias = (makers[node.input[i]] for i in range(3))
+        assert {data.op_type, weight.op_type, bias.op_type} == {"DequantizeLinear"}
+        scale = values[data.input[1]] * values[weight.input[1]]
+        assert values[bias.input[0]].dtype == np.int32
+        np.testing.assert_array_equal(values[bias.input[1]], scale)
+        wanted = floats[before[node.name].input[2]].astype(np.float64)
+        np.testing.assert_array_equal(values[bias.input[0]], np.rint(wanted / scale))
+        checked += 1
+    assert checked == 14
+    assert not set(floats) & set(values)  # no float weight or bias is left
+
+
+def test_all_read_a_tensor_from_its_pair(tmp_path):
+    model, report = quantize(tmp_path, nets.block_net(), nets.samples())
+    graph = judge.load(model).graph
+    rows = {row["name"]: row for row in report["layers"]}
+    assert rows["stem/conv"]["quantized_outputs"] == []  # the Relu is folded
+    assert rows["stem/relu"]["quantized_outputs"] == [0]
+    assert rows["pool/max"]["quantized_outputs"] == [0]
+    makers = {o: n.op_type for n in graph.node for o in n.output}
+    for tensor in report["tensors"]:
+        name = tensor["name"]
+        readers = [n.op_type for n in graph.node if name in n.input]
+        raw = name if name == nets.INPUT else name + "_QuantizeLinear_Input"
+        assert [n.op_type for n in graph.node if raw in n.input] == ["QuantizeLinear"]
+        if name != nets.INPUT:
+            assert makers[name] == "DequantizeLinear"
+            assert readers or name == "logits"
+    numbers = {t["name"]: (t["scale"], t["zero_point"]) for t in report["tensors"]}
+    assert numbers["pool/max"] == numbers["block/relu2"]
+    assert numbers["pool/mean"] != numbers["block/relu2"]
+    assert graph.output[0].name == "logits"
+
+
+def test_frozen_spec_makes_the_same_bytes(tmp_path):
+    model, report = quantize(tmp_path, DATA / "glyph_se.onnx", CALIBRATION,
+                             evaluate=False)
+    ranges = report["tensors"]
+    again, second = quantize(tmp_path, DATA / "glyph_se.onnx",
+                             calibration={"ranges": ranges})
+    strip = [onnx.load_from_string(m) for m in (model, again)]
+    for one in strip:
+        del one.metadata_props[:]
+    assert strip[0].SerializeToString() == strip[1].SerializeToString()
+    assert [t["scale"] for t in second["tensors"]] == [t["scale"] for t in ranges]
+    assert {t["method"] for t in report["tensors"]} == {"mse", "operator"}
+
+
+def one_layer(op, inputs, constants, shape, out, **attributes):
+    node = helper.make_node(op, inputs, ["y"], "layer", **attributes)
+    return helper.make_model(
+        helper.make_graph(
+            [node], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)],
+            [numpy_helper.from_array(v, k) for k, v in constants.items()]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def npz(values):
+    import io
+    file = io.BytesIO()
+    np.savez(file, x=values)
+    return file.getvalue()
+
+
+RANDOM = np.random.default_rng(3)
+
+
+def test_bias_beyond_int32_widens_the_weight_and_says_so(tmp_path):
+    weight = RANDOM.normal(0, 1, (4, 3, 3, 3)).astype(np.float32)
+    weight[1] *= 1e-9
+    bias = np.array([0.1, 5000, -0.2, 3], np.float32)
+    model = one_layer("Conv", ["x", "w", "b"], {"w": weight, "b": bias}, ["n", 3, 8, 8],
+                      ["n", 4, 6, 6])
+    data = RANDOM.normal(0, 1e-3, (8, 3, 8, 8)).astype(np.float32)
+    made, report = quantize(tmp_path, model, npz(data))
+    [warning] = [w for w in report["warnings"] if w["code"] == "bias_widens_weight"]
+    assert warning["node"] == "b" and warning["detail"].startswith("1 channels")
+    real = judge.run(model, {"x": data})
+    for optimized in (False, True):
+        got = judge.run(made, {"x": data}, optimized=optimized)
+        np.testing.assert_allclose(got[:, 1], real[:, 1], rtol=0.01)
+
+
+def test_bias_that_cannot_become_integers_stays(tmp_path):
+    weight = RANDOM.normal(0, 1e-9, (4, 3, 3, 3)).astype(np.float32)
+    model = one_layer("Conv", ["x", "w", "b"],
+                      {"w": weight, "b": np.array([5000, 4990, 5000, 4980], np.float32)},
+                      ["n", 3, 8, 8], ["n", 4, 6, 6])
+    data = RANDOM.normal(0, 1e-3, (8, 3, 8, 8)).astype(np.float32)
+    made, report = quantize(tmp_path, model, npz(data),
+                            weights={"granularity": "tensor"})
+    assert [w["node"] for w in report["warnings"]
+            if w["code"] == "bias_stays_float"] == ["b"]
+    real = judge.run(model, {"x": data})
+    np.testing.assert_allclose(judge.run(made, {"x": data}, optimized=False), real,
+                               rtol=0.02)
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+@pytest.mark.parametrize("constant_first", [False, True])
+def test_constant_operands_have_the_activations_format(tmp_path, op, constant_first):
+    value = RANDOM.normal(0, 1, (6,)).astype(np.float32)
+    inputs = ["c", "x"] if constant_first else ["x", "c"]
+    model = one_layer(op, inputs, {"c": value}, ["n", 6], ["n", 6])
+    data = RANDOM.normal(0, 1, (32, 6)).astype(np.float32)
+    made, report = quantize(tmp_path, model, npz(data))
+    [weight] = report["weights"]
+    assert (weight["name"], weight["dtype"], weight["axis"]) == ("c", "uint8", None)
+    assert integers(kernels(tmp_path, made)) == {"QLinear" + op: 1}
+    assert judge.sqnr_db(judge.run(model, {"x": data}),
+                         judge.run(made, {"x": data})) > 30
+
+
+def test_softmax_makes_numbers_from_0_to_1(tmp_path):
+    model = one_layer("Softmax", ["x"], {}, ["n", 6], ["n", 6], axis=-1)
+    data = RANDOM.normal(0, 1, (32, 6)).astype(np.float32)
+    made, report = quantize(tmp_path, model, npz(data))
+    rows = {t["name"]: t for t in report["tensors"]}
+    assert (rows["y"]["min"], rows["y"]["max"], rows["y"]["method"]) == (0, 1, "operator")
+    assert rows["y"]["zero_point"] == 0
+    assert integers(kernels(tmp_path, made)) == {"QLinearSoftmax": 1}
+
+
+def test_partial_and_layers_left_alone(tmp_path):
+    _, report = quantize(tmp_path, nets.block_net(), nets.samples(), mode="partial",
+                         layers=[{"name": "block/conv1"}])
+    rows = {row["name"]: row for row in report["layers"]
+            if row["quantized_inputs"] or row["quantized_outputs"]}
+    assert set(rows) == {"block/conv1", "block/relu1"}
+    made, report = quantize(tmp_path, nets.block_net(), nets.samples(),
+                            layers=[{"name": "block/add", "quantize_input": False}])
+    rows = {row["name"]: row for row in report["layers"]}
+    assert rows["block/add"]["quantized_inputs"] == []
+    assert rows["block/add"]["quantized_outputs"] == []
+    # What is read as it is, too, is made in floating point.
+    floats = {k["name"] for k in report["kernels"]["floats"]}
+    assert {"stem/conv", "block/conv2"} <= floats
+    assert "QLinearAdd" not in report["kernels"]["ops"]
+    [add] = [n for n in judge.load(made).graph.node if n.name == "block/add"]
+    assert list(add.input) == ["block/conv2", "stem/relu_QuantizeLinear_Input"]
+    judge.load(made)
+
+
+def test_symmetric_activations_keep_the_relu_between_pairs(tmp_path):
+    made, report = quantize(tmp_path, nets.block_net(), nets.samples(),
+                            activations={"dtype": "int8", "symmetric": True})
+    rows = {row["name"]: row for row in report["layers"]}
+    assert rows["stem/conv"]["quantized_outputs"] == [0]
+    judge.load(made)
+
+
+def test_search_and_sensitivity(tmp_path):
+    _, report = quantize(tmp_path, nets.block_net(), nets.samples(),
+                         sensitivity={"samples": 4}, search={"min_sqnr_db": 25})
+    assert report["search"]["met"] and report["sensitivity"]
+
+
+def test_weights_alone(tmp_path):
+    made, report = quantize(tmp_path, nets.block_net(), activations="none")
+    assert report["tensors"] == [] and report["weights"]
+    assert all(row["quantized_outputs"] == [] for row in report["layers"])
+    judge.load(made)
