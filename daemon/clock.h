@@ -25,6 +25,15 @@ clock_steady_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* The same in microseconds. */
+static inline int64_t
+clock_steady_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* A condition whose timed waits go by clock_steady_ms(). */
 static inline void
 clock_cond_init(pthread_cond_t *cond)

@@ -110,6 +110,7 @@ static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_ERRORS_GET] = handle_errors_get,
     [API_ROUTE_HEALTHZ] = handle_healthz,
     [API_ROUTE_READYZ] = handle_readyz,
+    [API_ROUTE_METRICS] = handle_metrics,
     [API_ROUTE_VERSION] = handle_version,
     [API_ROUTE_OPENAPI] = handle_openapi,
 };

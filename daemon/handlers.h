@@ -46,6 +46,9 @@ void handle_job_spec(struct request *request);
 /* A job as it is encoded; borrows from the view. */
 struct api_job show_job(const struct job_view *view);
 
+/* handlers_metrics.c */
+void handle_metrics(struct request *request);
+
 /* handlers_events.c */
 void handle_job_events(struct request *request);
 

@@ -192,6 +192,8 @@ submit_new(struct request *request, const struct api_spec *spec,
                                       .fresh = asked->fresh};
         asking->identity = identity;
         ok = jobs_submit(service->jobs, &job, asking, id, p);
+        if (ok)
+            memcpy(request->job, id, sizeof request->job);
     }
     return ok;
 }

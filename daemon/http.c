@@ -5,6 +5,7 @@
 #include "handlers.h"
 #include "http_conns.h"
 #include "http_tls.h"
+#include "http_watch.h"
 #include "log.h"
 #include "settings.h"
 #include "tokens.h"
@@ -43,6 +44,8 @@ struct http {
     struct MHD_Daemon *daemon;
     char host[128];    /* of http.listen; "" for a unix socket */
     atomic_int active; /* requests that have begun and not ended */
+    uint32_t start;    /* names this daemon in the ids of requests */
+    atomic_uint_fast64_t n_requests;
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -270,14 +273,20 @@ is_health(enum api_route route)
     return route == API_ROUTE_HEALTHZ || route == API_ROUTE_READYZ;
 }
 
+/* What is counted is that of all tenants, so to read is not enough to see it. */
 static bool
-check_scope(const struct token *who, const char *method, struct api_problem *p)
+check_scope(const struct token *who, const struct request *request,
+            struct api_problem *p)
 {
-    bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    return (who->scopes & (TOKEN_ADMIN | (reads ? TOKEN_READ : TOKEN_SUBMIT))) ||
+    bool reads = !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD");
+    bool counts = request->match.route == API_ROUTE_METRICS;
+    unsigned scope = counts ? TOKEN_METRICS : reads ? TOKEN_READ : TOKEN_SUBMIT;
+    return (who->scopes & (TOKEN_ADMIN | scope)) ||
            api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
                            "the access token has not the scope %s",
-                           reads ? "read" : "submit");
+                           counts  ? "metrics"
+                           : reads ? "read"
+                                   : "submit");
 }
 
 /* Who is it, and may they do this? From then on the request is their tenant's, or that of
@@ -289,7 +298,7 @@ check_token(const struct http *http, struct request *request, struct api_problem
     const char *tenant = request_header(request, "Qdqd-Tenant");
     if (!tokens_check(http->tokens, request_header(request, "Authorization"), &who,
                       p) ||
-        !check_scope(&who, request->method, p))
+        !check_scope(&who, request, p))
         return false;
     if (!tenant || !strcmp(tenant, who.tenant))
         return tenants_get(http->tenants, who.tenant, true, &request->service, p);
@@ -328,6 +337,7 @@ check_head(const struct http *http, struct request *request, const char *method,
     struct api_problem no_route = {0};
     bool found = api_route_match(method, url, &request->match, request->allow,
                                  sizeof request->allow, &no_route);
+    request->found = found;
     bool health = found && is_health(request->match.route);
     if (!check_head_size(request, p) || !check_host(http, request, p) ||
         !check_length(request, body_limit(request), p) ||
@@ -470,6 +480,10 @@ make_response(const struct request *request, struct reply *reply)
     }
     if (response && reply->type)
         MHD_add_response_header(response, "Content-Type", reply->type);
+    if (response)
+        MHD_add_response_header(response, "X-Request-Id", request->trace.id);
+    if (response && *request->trace.parent)
+        MHD_add_response_header(response, "traceparent", request->trace.parent);
     for (size_t i = 0; response && i < reply->n_headers; i++)
         MHD_add_response_header(response, reply->headers[i].name,
                                 reply->headers[i].value);
@@ -479,6 +493,10 @@ make_response(const struct request *request, struct reply *reply)
 static enum MHD_Result
 send_reply(struct request *request)
 {
+    const struct reply *reply = &request->reply;
+    bool whole = reply->bundle || reply->fd >= 0;
+    if (strcmp(request->method, MHD_HTTP_METHOD_HEAD) != 0)
+        request->sent = whole ? reply->size : reply->text ? strlen(reply->text) : 0;
     struct MHD_Response *response = make_response(request, &request->reply);
     if (!response)
         return MHD_NO;
@@ -540,6 +558,7 @@ begin(struct http *http, struct MHD_Connection *connection, const char *method,
                                 .reply.fd = -1};
     *ret = request;
     atomic_fetch_add(&http->active, 1);
+    watch_begin(request, http->start, atomic_fetch_add(&http->n_requests, 1) + 1);
     if (check_head(http, request, method, url, &request->problem) || !has_body(request))
         return MHD_YES;
     request->linger = true;
@@ -591,9 +610,9 @@ break_off(struct request *request)
         return;
     fprintf(stream,
             "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\n"
-            "Content-Length: %zu\r\n",
+            "Content-Length: %zu\r\nX-Request-Id: %s\r\n",
             reply->status, MHD_get_reason_phrase_for((unsigned)reply->status),
-            reply->type, strlen(reply->text));
+            reply->type, strlen(reply->text), request->trace.id);
     for (size_t i = 0; i < reply->n_headers; i++)
         fprintf(stream, "%s: %s\r\n", reply->headers[i].name, reply->headers[i].value);
     fprintf(stream, "\r\n%s", reply->text);
@@ -639,6 +658,7 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
     size_t taken = *len;
     *len = 0;
     conn_received(request->conn, taken);
+    request->received += taken;
     return take(request, data, taken);
 }
 
@@ -665,6 +685,7 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
         return;
     if (request->linger && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
         linger(connection);
+    watch_end(request);
     body_fini(&request->body);
     reply_fini(&request->reply);
     conn_begin(request->conn, CONN_IDLE);
@@ -726,11 +747,14 @@ http_open(const struct http_needs *needs, const struct listener *listener,
     http->tenants = needs->tenants;
     http->tokens = needs->tokens;
     http->settings = needs->settings;
+    http->start = (uint32_t)clock_wall_ms();
     memcpy(http->host, listener->host, sizeof http->host);
     bool ok =
         tenants_get(http->tenants, "", false, &http->service, p) &&
         (!*http->settings->http_tls_cert || tls_open(http->settings, &http->tls, p)) &&
         conns_open(http->settings, http->tls, &http->conns, p);
+    if (ok)
+        conns_count(http->conns, tenants_metrics(http->tenants));
     if (ok && !(http->daemon = start_library(http, listener->fd)))
         ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                              "the HTTP server cannot be started");

@@ -3,6 +3,7 @@
 #include "http_conns.h"
 #include "clock.h"
 #include "http_tls.h"
+#include "metrics.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct conn {
 struct conns {
     const struct settings *settings;
     struct tls *tls;
+    struct metrics *metrics;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t closed;
@@ -179,6 +181,8 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
     }
     if (!conn)
         return;
+    metrics_add(conns->metrics, METRIC_CONNECTIONS, 0,
+                code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
     pthread_mutex_lock(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         add(conns, conn);
@@ -264,6 +268,12 @@ conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
     free(conns);
     return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                            "a thread cannot be started");
+}
+
+void
+conns_count(struct conns *conns, struct metrics *metrics)
+{
+    conns->metrics = metrics;
 }
 
 void

@@ -18,6 +18,7 @@
 
 struct conns;
 struct conn;
+struct metrics;
 struct tls;
 
 enum conn_phase {
@@ -31,6 +32,8 @@ enum conn_phase {
 /* `tls` is that of all connections, NULL: none. Borrowed. */
 bool conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
                 struct api_problem *p);
+/* Where open connections are counted. Before there are any. */
+void conns_count(struct conns *conns, struct metrics *metrics);
 /* There are no connections any more. */
 void conns_close(struct conns **conns);
 /* How many the HTTP library is to allow. */

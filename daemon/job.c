@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "errno_code.h"
 #include "log.h"
+#include "metrics.h"
 #include "process.h"
 #include "settings.h"
 
@@ -42,7 +43,9 @@ struct jobs {
     struct library *library;
     struct store *store;
     const struct settings *settings;
-    struct job_bell *bell; /* a job was queued, or draining began */
+    const char *tenant;      /* as the log has it */
+    struct metrics *metrics; /* NULL: nothing is counted */
+    struct job_bell *bell;   /* a job was queued, or draining began */
     pthread_mutex_t lock;
     /* guarded by lock: */
     struct job_slot *slots;
@@ -112,11 +115,19 @@ jobs_open(struct library *library, const struct settings *settings,
     jobs->store = library_store(library);
     jobs->settings = settings;
     jobs->bell = bell;
+    jobs->tenant = "-";
     pthread_mutex_init(&jobs->lock, NULL);
     if (recovered)
         log_info("jobs_recovered", "n=%lld", (long long)recovered);
     *ret = jobs;
     return true;
+}
+
+void
+jobs_name(struct jobs *jobs, const char *tenant, struct metrics *metrics)
+{
+    jobs->tenant = *tenant ? tenant : "-";
+    jobs->metrics = metrics;
 }
 
 void
@@ -295,6 +306,9 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     static const char *const events[] = {[STORE_QUEUED] = "job_queued",
                                          [STORE_ANSWERED] = "job_answered",
                                          [STORE_JOINED] = "job_joined"};
+    static const enum metric_how hows[] = {[STORE_QUEUED] = METRIC_QUEUED,
+                                           [STORE_ANSWERED] = METRIC_ANSWERED,
+                                           [STORE_JOINED] = METRIC_JOINED};
     struct store_job job = *request;
     enum store_added added;
     bool known = false;
@@ -316,7 +330,8 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     if (known)
         return true;
     memcpy(id, job.id, sizeof job.id);
-    log_info(events[added], "job=%s", id);
+    metrics_add(jobs->metrics, METRIC_SUBMITTED, hows[added], 1);
+    log_info(events[added], "job=%s tenant=%s", id, jobs->tenant);
     return true;
 }
 
@@ -508,8 +523,10 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
         tell_ended(jobs, id, &ended);
     pthread_mutex_unlock(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
-    if (ok && ended.was)
-        log_info("job_cancelled", "job=%s", id);
+    if (ok && ended.was) {
+        metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_CANCELLED, 1);
+        log_info("job_cancelled", "job=%s tenant=%s", id, jobs->tenant);
+    }
     if (!ok || ended.was || state == API_JOB_CANCELLED)
         return ok;
     return api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
@@ -556,7 +573,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     }
     pthread_mutex_unlock(&jobs->lock);
     if (ok && *ret_any)
-        log_info("job_started", "job=%s attempt=%lld", ret->id,
+        log_info("job_started", "job=%s tenant=%s attempt=%lld", ret->id, jobs->tenant,
                  (long long)ret->attempts + 1);
     return ok;
 }
@@ -624,9 +641,18 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
         not_kept(jobs, slot, &problem);
         return;
     }
-    if (ended.was)
-        log_info("job_succeeded", "job=%s", slot->id);
+    if (ended.was) {
+        metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_SUCCEEDED, 1);
+        log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
+    }
     leave(jobs, slot, &ended);
+}
+
+static void
+count_failed(struct jobs *jobs, const struct api_problem *problem)
+{
+    metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_FAILED, 1);
+    metrics_add(jobs->metrics, METRIC_FAILED, problem->code, 1);
 }
 
 void
@@ -641,9 +667,11 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
         not_kept(jobs, slot, &store_problem);
         return;
     }
-    if (ended.was)
-        log_info("job_rejected", "job=%s detail=%s", slot->id,
+    if (ended.was) {
+        count_failed(jobs, problem);
+        log_info("job_rejected", "job=%s tenant=%s detail=%s", slot->id, jobs->tenant,
                  log_quote(quoted, problem->detail));
+    }
     leave(jobs, slot, &ended);
 }
 
@@ -658,9 +686,12 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
                           &ended, &store_problem) &&
            rest(jobs, &store_problem))
         store_problem = (struct api_problem){0};
-    if (ended.was)
-        log_info("job_failed", "job=%s code=%s detail=%s", slot->id,
-                 api_problem_slug(problem->code), log_quote(quoted, problem->detail));
+    if (ended.was) {
+        count_failed(jobs, problem);
+        log_info("job_failed", "job=%s tenant=%s code=%s detail=%s", slot->id,
+                 jobs->tenant, api_problem_slug(problem->code),
+                 log_quote(quoted, problem->detail));
+    }
     leave(jobs, slot, &ended);
 }
 
@@ -673,8 +704,10 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
     while (!store_job_requeue(jobs->store, slot->id, charge, &was, &store_problem) &&
            rest(jobs, &store_problem))
         store_problem = (struct api_problem){0};
-    if (was)
-        log_info("job_requeued", "job=%s", slot->id);
+    if (was) {
+        metrics_add(jobs->metrics, METRIC_REQUEUED, 0, 1);
+        log_info("job_requeued", "job=%s tenant=%s", slot->id, jobs->tenant);
+    }
     leave(jobs, slot, &(struct store_ended){0});
 }
 

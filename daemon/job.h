@@ -37,6 +37,7 @@
 #include <pthread.h>
 
 struct jobs;
+struct metrics;
 struct process;
 struct settings;
 
@@ -84,6 +85,9 @@ struct job_slot {
 bool jobs_open(struct library *library, const struct settings *settings,
                struct job_bell *bell, struct jobs **ret, struct api_problem *p);
 void jobs_close(struct jobs **jobs);
+/* Whose they are, for the log, and where they are counted. Borrowed; to be said before
+   other threads call. */
+void jobs_name(struct jobs *jobs, const char *tenant, struct metrics *metrics);
 
 /* --- for those who ask ---------------------------------------------------- */
 

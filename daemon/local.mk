@@ -25,15 +25,17 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/digest.c daemon/digest.h \
 	daemon/errno_code.h \
 	daemon/handlers.c daemon/handlers.h \
-	daemon/handlers_events.c daemon/handlers_files.c daemon/handlers_jobs.c \
+	daemon/handlers_events.c daemon/handlers_metrics.c daemon/handlers_files.c daemon/handlers_jobs.c \
 	daemon/http.c daemon/http.h \
 	daemon/http_conns.c daemon/http_conns.h \
+	daemon/http_watch.c daemon/http_watch.h \
 	daemon/http_tls.c daemon/http_tls.h \
 	daemon/http_body.c daemon/body.h daemon/parts.h \
 	daemon/job.c daemon/job.h \
 	daemon/library.c daemon/library.h \
 	daemon/listen.c daemon/listen.h \
 	daemon/log.c daemon/log.h \
+	daemon/metrics.c daemon/metrics.h daemon/metrics_table.h \
 	daemon/message.c daemon/message.h daemon/messages.h \
 	daemon/model_files.c daemon/model_files.h \
 	daemon/notify.c daemon/notify.h \
@@ -51,6 +53,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/sweep.c daemon/sweep.h \
 	daemon/tenants.c daemon/tenants.h \
 	daemon/token_command.c daemon/tokens.c daemon/tokens.h \
+	daemon/trace.c daemon/trace.h \
 	daemon/worker.c daemon/worker.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)

@@ -5,26 +5,154 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LINE 2048 /* below PIPE_BUF, so that a pipe takes it in one piece too */
 
+/* --- as JSON -------------------------------------------------------------- */
+
+struct text {
+    char *at, *end;
+};
+
+static void
+put(struct text *to, const char *from, size_t len)
+{
+    if (len > (size_t)(to->end - to->at))
+        len = (size_t)(to->end - to->at);
+    memcpy(to->at, from, len);
+    to->at += len;
+}
+
+/* One character of what log_quote() wrote, as JSON has it. Returns what was read of it. */
+static size_t
+put_quoted(struct text *to, const char *from)
+{
+    char escape[8];
+    if (from[0] != '\\' || !from[1]) {
+        put(to, from, 1);
+        return 1;
+    }
+    if (from[1] != 'x' || !from[2] || !from[3]) {
+        put(to, from, 2);
+        return 2;
+    }
+    /* A byte that is no UTF-8 has no place in JSON: it is shown as it was written. */
+    if (from[2] < '8')
+        snprintf(escape, sizeof escape, "\\u00%.2s", from + 2);
+    else
+        snprintf(escape, sizeof escape, "\\\\x%.2s", from + 2);
+    put(to, escape, strlen(escape));
+    return 4;
+}
+
+/* As JSON allows it: no plus, no leading zero, digits around the point. */
+static bool
+is_number(const char *text, size_t len)
+{
+    size_t n = strspn(text, "0123456789");
+    if (n == 0 || n > 15 || (text[0] == '0' && n > 1))
+        return false;
+    if (n == len)
+        return true;
+    return text[n] == '.' && len > n + 1 &&
+           strspn(text + n + 1, "0123456789") == len - n - 1;
+}
+
+/* "key=value" or "key="quoted"", up to the next; what was cut in its midst ends there. */
+static const char *
+put_member(struct text *to, const char *from)
+{
+    size_t key = strcspn(from, "= "), len;
+    put(to, ",\"", 2);
+    put(to, from, key);
+    put(to, "\":", 2);
+    from += key + (from[key] == '=');
+    if (*from == '"') {
+        put(to, "\"", 1);
+        for (from++; *from && *from != '"';)
+            from += put_quoted(to, from);
+        put(to, "\"", 1);
+        return from + (*from == '"');
+    }
+    len = strcspn(from, " ");
+    bool bare = is_number(from, len);
+    put(to, "\"", !bare);
+    put(to, from, len);
+    put(to, "\"", !bare);
+    return from + len;
+}
+
+size_t
+log_json(char *line, size_t size, const char *time, const char *level,
+         const char *event, const char *members)
+{
+    /* Room for what closes the object and an open string is kept. */
+    struct text to = {line, line + size - 4};
+    int n = snprintf(line, size, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"",
+                     time, level, event);
+    to.at += n;
+    while (*members) {
+        char *before = to.at;
+        members = put_member(&to, members);
+        if (to.at == to.end) { /* no half of one */
+            to.at = before;
+            break;
+        }
+        members += strspn(members, " ");
+    }
+    memcpy(to.at, "}", 2);
+    return (size_t)(to.at - line) + 1;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+/*
+ * The form stands in the environment, where the daemon puts it before it has threads:
+ * nothing else is shared with its workers, which log too.
+ */
+static bool
+is_json(void)
+{
+    const char *form = getenv(LOG_FORMAT_VARIABLE);
+    return form && !strcmp(form, "json");
+}
+
+/* Takes what a cut has left of a character off the end. */
+static void
+end_at_character(char *text)
+{
+    size_t len = strlen(text), n = 0;
+    while (n < 3 && len > n && ((unsigned char)text[len - 1 - n] & 0xc0) == 0x80)
+        n++;
+    if (len > n && (unsigned char)text[len - 1 - n] >= 0xc0)
+        text[len - 1 - n] = '\0';
+}
+
 static void QDQ_PRINTF(3, 0)
     write_line(const char *level, const char *event, const char *fmt, va_list args)
 {
-    char line[LINE];
+    char line[LINE], members[LINE / 2], time[32];
     struct timespec now;
     struct tm tm;
+    size_t at;
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &tm);
-    size_t at = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &tm);
-    at += (size_t)snprintf(line + at, sizeof line - at, ".%03ldZ %s event=%s ",
-                           now.tv_nsec / 1000000, level, event);
-    int n = vsnprintf(line + at, sizeof line - at - 1, fmt, args);
-    if (n > 0)
-        at += (size_t)n < sizeof line - at - 1 ? (size_t)n : sizeof line - at - 2;
+    at = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(time + at, sizeof time - at, ".%03ldZ", now.tv_nsec / 1000000);
+    int n = vsnprintf(members, sizeof members, fmt, args);
+    if (n < 0)
+        members[0] = '\0';
+    if (n >= (int)sizeof members)
+        end_at_character(members);
+    if (is_json())
+        at = log_json(line, sizeof line - 1, time, level, event, members);
+    else
+        at = (size_t)snprintf(line, sizeof line - 1, "%s %s event=%s %s", time, level,
+                              event, members);
     line[at++] = '\n';
     /* Nobody can be told when standard error is gone. */
     ssize_t written = write(STDERR_FILENO, line, at);

@@ -3,6 +3,7 @@
 #include "pool.h"
 #include "clock.h"
 #include "log.h"
+#include "metrics.h"
 #include "model_files.h"
 #include "process.h"
 #include "settings.h"
@@ -24,6 +25,9 @@ struct lane {
     const struct service *service; /* whose work it does, or did last */
     atomic_int failures;  /* in a row: processes that died, or could not be started */
     struct job_slot slot; /* of a lane that runs jobs */
+    int stage;            /* of the job that it runs; -1: none yet */
+    int64_t since;        /* when that began, steady ms */
+    int64_t spent[QDQ_N_STAGES]; /* ms in each */
 };
 
 /* Short work that waits or is done; lives on the asker's stack. */
@@ -70,6 +74,7 @@ static void
 count_failure(struct lane *lane)
 {
     int n = atomic_fetch_add(&lane->failures, 1) + 1;
+    metrics_add(lane->process.metrics, METRIC_WORKERS_DIED, 0, 1);
     if (is_failing(lane))
         log_error("workers_fail", "in_a_row=%d", n);
 }
@@ -215,9 +220,37 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
 
 /* --- jobs ----------------------------------------------------------------- */
 
+/* The lane's job is in another stage now; -1: in none. */
+static void
+enter_stage(struct lane *lane, int stage)
+{
+    int64_t now = clock_steady_ms();
+    if (stage == lane->stage)
+        return;
+    if (lane->stage >= 0)
+        lane->spent[lane->stage] += now - lane->since + 1;
+    lane->stage = stage;
+    lane->since = now;
+}
+
+static void
+count_run(struct lane *lane, int64_t began)
+{
+    struct metrics *metrics = lane->service->metrics;
+    enter_stage(lane, -1);
+    metrics_observe(metrics, METRIC_RUN_SECONDS, 0, (clock_steady_ms() - began) * 1000);
+    for (size_t i = 0; i < QDQ_N_STAGES; i++) {
+        if (lane->spent[i])
+            metrics_observe(metrics, METRIC_STAGE_SECONDS, i,
+                            (lane->spent[i] - 1) * 1000);
+        lane->spent[i] = 0;
+    }
+}
+
 static void
 tell(struct lane *lane, const struct message_progress *progress)
 {
+    enter_stage(lane, (int)progress->stage);
     jobs_progress(lane->service->jobs, &lane->slot,
                   &(struct qdq_progress){(enum qdq_stage)progress->stage,
                                          progress->done, progress->total,
@@ -276,6 +309,9 @@ open_observations(struct lane *lane, const struct store_job *job, struct work *w
                                    work->kept, &problem)))
         tell_not_kept(&problem);
     work->request.body.quantize.observe = work->key[0] != '\0';
+    if (work->key[0] && !job->fresh)
+        metrics_add(lane->service->metrics, METRIC_OBSERVATIONS,
+                    *work->kept ? METRIC_HIT : METRIC_MISS, 1);
 }
 
 static bool
@@ -421,8 +457,10 @@ run_job(struct lane *lane, const struct store_job *job)
     struct api_problem problem = {0};
     char *summary = NULL, how[64] = "";
     enum outcome outcome = FAILED;
+    int64_t began = clock_steady_ms();
     if (open_work(lane, job, &work, &problem))
         outcome = run_worker(lane, &work.request, &summary, &problem);
+    count_run(lane, began);
     if (outcome == DIED)
         outcome = end_dead(lane, how, &problem);
     if (outcome != DIED)
@@ -570,7 +608,8 @@ start_lane(struct pool *pool, struct lane *lane, void *(*run)(void *),
            struct api_problem *p)
 {
     lane->pool = pool;
-    process_init(&lane->process, pool->settings);
+    process_init(&lane->process, pool->settings, tenants_metrics(pool->tenants));
+    lane->stage = -1;
     int rc = pthread_create(&lane->thread, NULL, run, lane);
     lane->started = rc == 0;
     if (rc)

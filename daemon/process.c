@@ -3,6 +3,7 @@
 #include "process.h"
 #include "errno_code.h"
 #include "log.h"
+#include "metrics.h"
 #include "settings.h"
 #include "worker.h"
 
@@ -21,9 +22,10 @@
 extern char **environ;
 
 void
-process_init(struct process *process, const struct settings *settings)
+process_init(struct process *process, const struct settings *settings,
+             struct metrics *metrics)
 {
-    *process = (struct process){.settings = settings, .socket = -1};
+    *process = (struct process){.settings = settings, .metrics = metrics, .socket = -1};
     pthread_mutex_init(&process->lock, NULL);
 }
 
@@ -110,6 +112,7 @@ process_start(struct process *process, struct api_problem *p)
     pthread_mutex_unlock(&process->lock);
     process->socket = sockets[0];
     process->jobs = 0;
+    metrics_add(process->metrics, METRIC_WORKERS_STARTED, 0, 1);
     log_info("worker_started", "pid=%ld", (long)pid);
     return true;
 }

@@ -16,8 +16,11 @@
 
 struct settings;
 
+struct metrics;
+
 struct process {
     const struct settings *settings;
+    struct metrics *metrics;
     int socket; /* -1 when there is no process */
     int jobs;   /* work that it has been given */
     pthread_mutex_t lock;
@@ -26,7 +29,8 @@ struct process {
     bool spent;  /* the last one took more than workers.cpu_time */
 };
 
-void process_init(struct process *process, const struct settings *settings);
+void process_init(struct process *process, const struct settings *settings,
+                  struct metrics *metrics);
 
 /* Makes sure that there is a living process: starts one if need be. */
 bool process_start(struct process *process, struct api_problem *p);

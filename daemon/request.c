@@ -126,9 +126,10 @@ reply_problem(struct request *request, const struct api_problem *problem)
     char quoted[LOG_QUOTED];
     /* How a worker died was logged when it did. */
     if (status == 500 && problem->code != API_WORKER_DIED)
-        log_error("request_failed", "code=%s detail=%s",
+        log_error("request_failed", "request=%s code=%s detail=%s", request->trace.id,
                   api_problem_slug(problem->code), log_quote(quoted, problem->detail));
-    set_reply(request, status, "application/problem+json", api_problem_encode(problem));
+    set_reply(request, status, "application/problem+json",
+              api_problem_encode_of(problem, request->trace.id));
     if (problem->code == API_METHOD_NOT_ALLOWED)
         reply_header(request, "Allow", "%s", request->allow);
     if (status == 401)

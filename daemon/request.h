@@ -9,6 +9,7 @@
 #include "bundle.h"
 #include "body.h"
 #include "pool.h"
+#include "trace.h"
 #include "scripts.h"
 #include "api/header.h"
 #include "api/route.h"
@@ -20,6 +21,8 @@
 
 /* What the handlers work with, of one tenant; all of it lives longer than any request. */
 struct service {
+    struct tenants *tenants; /* all */
+    struct metrics *metrics;
     const char *tenant; /* "": without a name */
     const struct settings *settings;
     struct library *library;
@@ -69,6 +72,11 @@ struct request {
     const char *method; /* borrowed from the connection */
     struct api_match match;
     char allow[64];
+    bool found; /* there is such a route */
+    struct trace trace;
+    int64_t began;           /* steady us */
+    uint64_t received, sent; /* bytes of the bodies */
+    char job[JOB_ID_SIZE];   /* that it is about, for the log; "": none */
     struct body body;
     struct api_problem problem; /* what is wrong with the request, found so far */
     bool linger;                /* answered before the body was read */

@@ -118,3 +118,8 @@ SETTING_TEXT(engine, cases, QDQD_DEFAULT_CASES, START,
              "every job that names them; empty: the library's alone. Files are read "
              "when a worker process starts, so restart the daemon after a change; qdqd "
              "--check-config tells whether they are good.")
+SETTING_CHOICE(log, format, "text", "text json", START,
+               "How lines of the log are written: key=value, or one JSON object each.")
+SETTING_CHOICE(log, requests, "all", "all errors none", START,
+               "Which requests have a line in the log: all, those that were refused or "
+               "failed, or none. Those of /healthz, /readyz and /metrics never have.")

@@ -460,6 +460,47 @@ store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
     return ok;
 }
 
+/* With the lock held. */
+static bool
+count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_STATES];
+    int rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(stmt, 0);
+        enum api_job_state state = name ? api_job_state_parse(name) : API_N_JOB_STATES;
+        if (state < API_N_JOB_STATES)
+            ret->jobs[state] = sqlite3_column_int64(stmt, 1);
+    }
+    bool ok = rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
+    return ok;
+}
+
+/* With the lock held. */
+static bool
+count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[AMOUNTS];
+    bool ok = sqlite3_step(stmt) == SQLITE_ROW || fail(store, p);
+    for (int i = 0; ok && i < (int)(sizeof ret->bytes / sizeof *ret->bytes); i++)
+        ret->bytes[i] = sqlite3_column_int64(stmt, i);
+    done(stmt);
+    return ok;
+}
+
+bool
+store_count(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    *ret = (struct store_counts){0};
+    pthread_mutex_lock(&store->lock);
+    bool ok = count_states(store, ret, p) && count_bytes(store, ret, p) &&
+              ask(store, JOB_COUNT, NULL, &ret->waiting, p) &&
+              ask(store, JOB_OLDEST_WAITING, NULL, &ret->oldest, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
 bool
 store_job_position(struct store *store, const char *id, int64_t *ret,
                    struct api_problem *p)

@@ -215,6 +215,15 @@ bool store_job_remove(struct store *store, const char *id, struct store_job *ret
 /* All running jobs -> queued: for the start after a crash. */
 bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
 bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p);
+/* What is to be watched of a store. */
+struct store_counts {
+    int64_t jobs[API_N_JOB_STATES];
+    int64_t waiting; /* as store_queue_length() */
+    int64_t oldest;  /* of these, when it was made; 0: there is none */
+    /* Bytes of models, datasets, blobs, results and observations. */
+    int64_t bytes[5];
+};
+bool store_count(struct store *store, struct store_counts *ret, struct api_problem *p);
 /* Place of a queued job in the queue, from 1; 0 when it is not queued. */
 bool store_job_position(struct store *store, const char *id, int64_t *ret,
                         struct api_problem *p);

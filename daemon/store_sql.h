@@ -111,6 +111,16 @@ STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0,"
                        " changes = changes + 1 WHERE state = 'running'")
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL")
+STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
+                              " WHERE state = 'queued' AND waits_for IS NULL")
+STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
+/* In the order of struct store_counts. */
+STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
+                   " (SELECT sum(size) FROM files WHERE kind = 1),"
+                   " (SELECT sum(size) FROM files WHERE kind = 2),"
+                   " (SELECT sum(size) FROM (SELECT max(result_size) AS size FROM jobs"
+                   " WHERE result_model IS NOT NULL GROUP BY result_model)),"
+                   " (SELECT sum(size) FROM observations)")
 STATEMENT(JOB_POSITION,
           "SELECT count(*) FROM jobs AS other, jobs AS this"
           " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "tenants.h"
+#include "clock.h"
 #include "log.h"
+#include "metrics.h"
 #include "scripts.h"
 #include "settings.h"
 #include "sweep.h"
@@ -32,6 +34,7 @@ struct tenant {
 
 struct tenants {
     const struct settings *settings;
+    struct metrics *metrics;
     struct job_bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
     pthread_mutex_t turns; /* held while a job is taken; before `lock` */
@@ -124,7 +127,10 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
         close_tenant(tenant);
         return false;
     }
+    jobs_name(tenant->jobs, tenant->name, tenants->metrics);
     tenant->service = (struct service){.tenant = tenant->name,
+                                       .tenants = tenants,
+                                       .metrics = tenants->metrics,
                                        .settings = &tenant->settings,
                                        .library = tenant->library,
                                        .jobs = tenant->jobs,
@@ -175,7 +181,13 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     pthread_mutex_init(&tenants->lock, NULL);
     job_bell_init(&tenants->bell);
     runtime_identity(settings->engine_runtime, tenants->runtime);
-    if (!scripts_digest(settings->engine_cases, tenants->scripts, p) ||
+    tenants->metrics = metrics_new();
+    metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);
+    metrics_set(tenants->metrics, METRIC_START_TIME, 0, clock_wall_ms() * 1000);
+    if (!tenants->metrics)
+        api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    if (!tenants->metrics ||
+        !scripts_digest(settings->engine_cases, tenants->scripts, p) ||
         !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {
         tenants_close(&tenants);
         return false;
@@ -194,6 +206,18 @@ tenants_set_pool(struct tenants *tenants, struct pool *pool)
     pthread_mutex_unlock(&tenants->lock);
 }
 
+int64_t
+tenants_budget(const struct tenants *tenants)
+{
+    return tenants->settings->storage_max_bytes;
+}
+
+struct metrics *
+tenants_metrics(struct tenants *tenants)
+{
+    return tenants->metrics;
+}
+
 void
 tenants_close(struct tenants **tenants)
 {
@@ -205,6 +229,7 @@ tenants_close(struct tenants **tenants)
         old->first = tenant->next;
         close_tenant(tenant);
     }
+    metrics_free(&old->metrics);
     job_bell_fini(&old->bell);
     pthread_mutex_destroy(&old->lock);
     pthread_mutex_destroy(&old->turns);

@@ -32,6 +32,11 @@ bool tenants_open(const struct settings *settings, struct tenants **ret,
 /* From now on their services have it; to be said before one is served. Borrowed. */
 void tenants_set_pool(struct tenants *tenants, struct pool *pool);
 void tenants_close(struct tenants **tenants);
+/* storage.max_bytes: of who has no name, and of those with one where they have none of
+   their own. */
+int64_t tenants_budget(const struct tenants *tenants);
+/* What is counted of all of them; lives as long as they do. */
+struct metrics *tenants_metrics(struct tenants *tenants);
 
 /* The service of a tenant; "": of the one without a name. Lives as long as the tenants.
    NOT_FOUND when there is none and it is not to be made. */

@@ -27,7 +27,8 @@ print_usage(FILE *to)
 {
     fprintf(
         to,
-        "Usage: qdqd token add NAME [--scope read|submit|admin]... [--tenant T]\n"
+        "Usage: qdqd token add NAME [--scope read|submit|admin|metrics]... [--tenant "
+        "T]\n"
         "       qdqd token list\n"
         "       qdqd token revoke NAME\n"
         "with --config FILE and --state-dir DIR as the daemon has them. A token is\n"
@@ -73,7 +74,8 @@ parse(int argc, char **argv, struct arguments *ret, int *ret_status)
         if (option == 't')
             ret->tenant = optarg;
         if (option == 'o' && !add_scope(ret, optarg)) {
-            fprintf(stderr, "qdqd: --scope %s: not read, submit or admin\n", optarg);
+            fprintf(stderr, "qdqd: --scope %s: not read, submit, admin or metrics\n",
+                    optarg);
             return false;
         }
     }

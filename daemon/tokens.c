@@ -26,7 +26,10 @@
 static const struct {
     const char *name;
     unsigned bit;
-} scopes[] = {{"read", TOKEN_READ}, {"submit", TOKEN_SUBMIT}, {"admin", TOKEN_ADMIN}};
+} scopes[] = {{"read", TOKEN_READ},
+              {"submit", TOKEN_SUBMIT},
+              {"admin", TOKEN_ADMIN},
+              {"metrics", TOKEN_METRICS}};
 
 #define N_SCOPES (sizeof scopes / sizeof *scopes)
 

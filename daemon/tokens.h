@@ -17,13 +17,14 @@
 
 #define TOKEN_NAME_SIZE TENANT_SIZE
 #define TOKEN_SIZE 72 /* "qdqd_", 64 hex digits and the end */
-#define TOKEN_SCOPES 24
+#define TOKEN_SCOPES 32
 #define TOKEN_PATH 4096
 
 enum token_scope {
     TOKEN_READ = 1,   /* GET */
     TOKEN_SUBMIT = 2, /* everything else */
-    TOKEN_ADMIN = 4   /* both, and of any tenant */
+    TOKEN_ADMIN = 4,  /* all, and of any tenant */
+    TOKEN_METRICS = 8 /* /metrics, and nothing else */
 };
 
 struct token {

@@ -2,6 +2,8 @@
 casesdir = $(sysconfdir)/qdqd/cases.d
 sysconf_DATA = etc/qdqd.conf
 CLEANFILES += etc/qdqd.conf
+alertsdir = $(datadir)/qdqd
+dist_alerts_DATA = etc/qdqd.alerts.yml
 dist_cases_DATA = etc/cases.d/first_and_last.lua.example
 
 # Written from the table of settings.

@@ -18,7 +18,8 @@ check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_store \
 	tests/unit/test_daemon_sweep \
 	tests/unit/test_daemon_sync \
-	tests/unit/test_daemon_tokens
+	tests/unit/test_daemon_tokens \
+	tests/unit/test_daemon_trace
 
 tests_unit_test_daemon_blob_SOURCES = tests/unit/test_daemon_blob.c
 tests_unit_test_daemon_blob_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
@@ -71,6 +72,10 @@ tests_unit_test_daemon_sweep_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_tokens_SOURCES = tests/unit/test_daemon_tokens.c
 tests_unit_test_daemon_tokens_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_tokens_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_trace_SOURCES = tests/unit/test_daemon_trace.c
+tests_unit_test_daemon_trace_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_trace_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_sync_SOURCES = tests/unit/test_daemon_sync.c
 tests_unit_test_daemon_sync_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

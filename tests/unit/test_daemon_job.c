@@ -34,7 +34,7 @@ set_up(void)
     scratch_make();
     problem = (struct api_problem){0};
     ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
-    process_init(&process, &settings);
+    process_init(&process, &settings, NULL);
     job_bell_init(&bell);
     open_jobs();
 }
