@@ -54,6 +54,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/tenants.c daemon/tenants.h \
 	daemon/token_command.c daemon/tokens.c daemon/tokens.h \
 	daemon/trace.c daemon/trace.h \
+	daemon/watchdog.c daemon/watchdog.h \
 	daemon/worker.c daemon/worker.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)

@@ -10,6 +10,7 @@
 #include "settings.h"
 #include "sweep.h"
 #include "tokens.h"
+#include "watchdog.h"
 #include "worker.h"
 #include "qdq/catalog.h"
 
@@ -283,8 +284,12 @@ serve(struct daemon *d, const struct arguments *arguments)
         log_info("started", "version=%s", PACKAGE_VERSION);
         fprintf(stderr, "listening on %s\n", d->listener.address);
         notify_send("READY=1");
+        struct watchdog dog;
+        watchdog_open(&dog, d->listener.fd);
+        const struct sweep_pulse pulse = {dog.every_ms, watchdog_beat, &dog};
         int got;
-        while ((got = sweep_until(d->tenants, &d->settings, &signals)) == SIGHUP)
+        while ((got = sweep_until(d->tenants, &d->settings, &signals, &pulse)) ==
+               SIGHUP)
             reload(d, arguments);
         notify_send("STOPPING=1");
         log_info("stopping", "signal=%d", got);

@@ -119,19 +119,22 @@ settings_print_conf(FILE *out)
 
 /* --- the manual page ------------------------------------------------------ */
 
-/* Text of mdoc: no line begins with a control character. */
+/* Text of mdoc: each sentence has its line, none begins with a control character. */
 static void
 print_roff(FILE *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
         fputs("\\&", out);
-    for (; *text; text++)
+    for (; *text; text++) {
+        bool ends = text[0] == '.' && text[1] == ' ';
         if (*text == '\\')
             fputs("\\e", out);
         else if (*text == '-')
             fputs("\\-", out);
         else
-            fputc(*text, out);
+            fputs(ends ? ".\n" : (char[]){*text, '\0'}, out);
+        text += ends;
+    }
     fputc('\n', out);
 }
 

@@ -153,15 +153,41 @@ sweep(void *arg, const struct service *service)
     *more = *more || left;
 }
 
+/* Sweeps when it is time to; returns when that is again, steady ms. */
+static int64_t
+sweep_at(struct tenants *tenants, const struct settings *settings, int64_t due)
+{
+    bool more = false;
+    if (clock_steady_ms() < due)
+        return due;
+    tenants_each(tenants, sweep, &more);
+    return clock_steady_ms() + (more ? 0 : interval(settings));
+}
+
+/* Does what is to be done between sweeps; returns when that is again. */
+static int64_t
+pulse_at(const struct sweep_pulse *pulse, int64_t due)
+{
+    if (!pulse->ms)
+        return INT64_MAX;
+    if (clock_steady_ms() < due)
+        return due;
+    pulse->fn(pulse->arg);
+    return clock_steady_ms() + pulse->ms;
+}
+
 int
 sweep_until(struct tenants *tenants, const struct settings *settings,
-            const sigset_t *signals)
+            const sigset_t *signals, const struct sweep_pulse *pulse)
 {
+    int64_t due = 0, beat = 0;
     int got;
     do {
-        bool more = false;
-        tenants_each(tenants, sweep, &more);
-        int64_t ms = more ? 0 : interval(settings);
+        due = sweep_at(tenants, settings, due);
+        beat = pulse_at(pulse, beat);
+        int64_t ms = (due < beat ? due : beat) - clock_steady_ms();
+        if (ms < 0)
+            ms = 0;
         const struct timespec wait = {ms / 1000, ms % 1000 * 1000000};
         got = sigtimedwait(signals, NULL, &wait);
     } while (got < 0);

@@ -10,4 +10,5 @@ dist_cases_DATA = etc/cases.d/first_and_last.lua.example
 etc/qdqd.conf: daemon/settings-doc
 	$(AM_V_GEN)$(MKDIR_P) etc && daemon/settings-doc conf >$@.tmp && mv $@.tmp $@
 
+include man/local.mk
 include systemd/local.mk

@@ -5,6 +5,8 @@ sysusersdir = $(prefix)/lib/sysusers.d
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 
 systemdunit_DATA = systemd/qdqd.service
+gpudir = $(datadir)/qdqd
+dist_gpu_DATA = systemd/gpu.conf
 EXTRA_DIST += systemd/qdqd.service.in systemd/qdqd.sysusers systemd/qdqd.tmpfiles
 CLEANFILES += systemd/qdqd.service
 
