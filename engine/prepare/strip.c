@@ -218,13 +218,13 @@ tell_left(struct qdqi_preparing *p, const struct stripping *s, struct qdq_error 
 enum qdq_code
 qdqi_step_strip(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
 {
-    struct stripping s = {.model = p->model, .arena = qdqi_arena_new()};
+    struct stripping s = {.model = p->model};
     size_t n = p->model->graph.n_nodes;
     struct qdqi_edited edited = {.proto = NULL};
     enum qdq_code code = QDQ_OK;
     if (p->spec->existing_qdq != QDQ_EXISTING_STRIP)
-        goto out;
-    if (s.arena) {
+        return QDQ_OK;
+    if ((s.arena = qdqi_arena_new())) {
         s.edit = qdqi_edit_new(p->model, s.arena);
         s.sources = qdqi_arena_array(s.arena, n, sizeof *s.sources);
         s.goes = qdqi_arena_array(s.arena, n, sizeof *s.goes);
