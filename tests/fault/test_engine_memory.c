@@ -42,7 +42,8 @@ static void (*const models[])(struct builder *b) = {two_convs, computed_weight,
 
 enum { N_MODELS = sizeof models / sizeof *models };
 
-/* With weights as they are by default, then as integers of a narrowed range. */
+/* With weights as they are by default, then as integers of a narrowed range, then all
+   with zero points. */
 START_TEST(every_allocation_may_fail)
 {
     struct builder b;
@@ -52,6 +53,8 @@ START_TEST(every_allocation_may_fail)
         spec.weight_storage = QDQ_STORE_DQ;
         spec.weight_method = QDQ_WEIGHT_MSE;
     }
+    if (_i >= 2 * N_MODELS)
+        spec.weight_format = spec.activation_format = QDQ_FORMAT_UINT8;
     models[_i % N_MODELS](&b);
     int fd = builder_file(&b);
     enum qdq_code code = QDQ_NO_MEMORY;
@@ -81,7 +84,7 @@ suite(void)
     Suite *s = suite_create("memory");
     TCase *t = tcase_create("memory");
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, every_allocation_may_fail, 0, 2 * N_MODELS);
+    tcase_add_loop_test(t, every_allocation_may_fail, 0, 3 * N_MODELS);
     suite_add_tcase(s, t);
     return s;
 }
