@@ -84,6 +84,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/integers.c engine/number/integers.h \
+	engine/number/low.c engine/number/low.h \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/narrow.c \
 	engine/number/noise.c engine/number/noise.h \
@@ -97,6 +98,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/lint.c engine/plan/lint.h \
+	engine/plan/low.c engine/plan/low.h \
 	engine/plan/parts.c engine/plan/parts.h \
 	engine/plan/kernels.c engine/plan/kernels.h \
 	engine/plan/outputs.c engine/plan/outputs.h \
@@ -104,6 +106,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
+	engine/precision.c \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
 	engine/prepare/functions.c engine/prepare/functions.h \
@@ -128,6 +131,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/report.c \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
+	engine/rewrite/lower.c engine/rewrite/lower.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
 	engine/run/fake.c engine/run/fake.h \
@@ -139,6 +143,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \
 	engine/tbl/lints.h \
+	engine/tbl/low.h \
 	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
 	engine/tbl/rules.h \

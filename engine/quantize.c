@@ -169,6 +169,25 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
+static enum qdq_code
+write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
+             struct qdq_error *err)
+{
+    struct qdq_report *report = &job->report->view;
+    const struct qdqi_target target = {
+        .fd = job->work->output,
+        .data = job->work->output_data,
+        .name = job->work->output_data_name,
+        .external = job->work->spec->external_data,
+    };
+    struct qdqi_written written = {0};
+    enum qdq_code code =
+        qdqi_model_write_result(job->model, edited, &target, &written, err);
+    report->size_after = written.model + written.data;
+    report->external_bytes = written.data;
+    return code;
+}
+
 /*
  * What goes into the metadata comes from the frozen spec, too, so that it makes the same
  * bytes when it is run again.
@@ -190,18 +209,13 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
                                            job->scratch, &edited, err);
     if (code)
         return code;
+    bool waits = job->low.dtype == QDQI_BFLOAT16 && wants_evaluation(job);
+    if (waits)
+        job->to_lower = edited;
+    else if ((code = qdqi_lower_result(job, &edited, err)))
+        return code;
     report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
-    const struct qdqi_target target = {
-        .fd = job->work->output,
-        .data = job->work->output_data,
-        .name = job->work->output_data_name,
-        .external = job->work->spec->external_data,
-    };
-    struct qdqi_written written = {0};
-    code = qdqi_model_write_result(job->model, &edited, &target, &written, err);
-    report->size_after = written.model + written.data;
-    report->external_bytes = written.data;
-    return code;
+    return write_edited(job, &edited, err);
 }
 
 static enum qdq_code
@@ -239,6 +253,24 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
                      "float and quantized were not compared: %s", why.text);
 }
 
+/* ONNX Runtime's CPU operators have no bfloat16: what it ran is the model before that. */
+static enum qdq_code
+stage_lower(struct qdqi_job *job, struct qdq_error *err)
+{
+    enum qdq_code code;
+    if (!job->to_lower.proto)
+        return QDQ_OK;
+    if (job->report->view.evaluated_samples > 0 &&
+        (code = qdqi_warn(&job->warnings, job->arena, err, "evaluated_before_bfloat16",
+                          NULL,
+                          "the model was evaluated with float32 in the place of "
+                          "bfloat16, which does not run here")))
+        return code;
+    if ((code = qdqi_lower_result(job, &job->to_lower, err)))
+        return code;
+    return write_edited(job, &job->to_lower, err);
+}
+
 /* --- the walk ------------------------------------------------------------- */
 
 static double
@@ -253,6 +285,7 @@ static enum qdq_code
 run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales,
           struct qdq_error *err)
 {
+    enum qdq_code code;
     switch (stage) {
     case QDQ_STAGE_LOAD:
         return stage_load(job, err);
@@ -274,7 +307,9 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         qdqi_whatif_close(job);
         return stage_write(job, scales, err);
     case QDQ_STAGE_EVALUATE:
-        return stage_evaluate(job, err);
+        if ((code = stage_evaluate(job, err)))
+            return code;
+        return stage_lower(job, err);
     case QDQ_STAGE_KERNELS:
         return qdqi_count_kernels(job, err);
     default:

@@ -9,6 +9,8 @@
 #include "base/warnings.h"
 #include "data/feed.h"
 #include "number/params.h"
+#include "model/write.h"
+#include "plan/low.h"
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 #include "range/method.h"
@@ -41,15 +43,18 @@ struct qdqi_job {
     struct qdq_model *original; /* as it was given */
     struct qdq_model *model;    /* that is quantized: prepared, equalized */
     struct qdq_plan *plan;
-    struct qdq_dataset *dataset; /* given or made up; NULL: neither */
-    struct qdq_model_info fixed; /* the model's, as the spec sizes its inputs */
-    struct qdqi_range *ranges;   /* by planned activation */
-    const char **methods;        /* likewise: "given" or the method's name */
-    int64_t calibrated_samples;  /* that calibration read, from the first on */
-    int64_t skipped_samples;     /* of these, that it left out */
-    int64_t inferences;          /* runs of the model that it made */
-    size_t reused;               /* activations that were observed earlier */
-    uint64_t to_evaluate;        /* samples, about; 0: none, or not known yet */
+    struct qdq_dataset *dataset;    /* given or made up; NULL: neither */
+    struct qdq_model_info fixed;    /* the model's, as the spec sizes its inputs */
+    struct qdqi_range *ranges;      /* by planned activation */
+    const char **methods;           /* likewise: "given" or the method's name */
+    int64_t calibrated_samples;     /* that calibration read, from the first on */
+    int64_t skipped_samples;        /* of these, that it left out */
+    int64_t inferences;             /* runs of the model that it made */
+    size_t reused;                  /* activations that were observed earlier */
+    uint64_t to_evaluate;           /* samples, about; 0: none, or not known yet */
+    struct qdqi_low low;            /* dtype QDQI_UNKNOWN: `float` asks for nothing */
+    struct qdqi_map *low_constants; /* what is known of them; NULL: not asked yet */
+    struct qdqi_edited to_lower; /* written, and to be lowered yet; proto NULL: not */
     const char *source;          /* id of the data that the ranges come from, or NULL */
     const char *spec_digest;     /* of the frozen spec, or NULL */
     bool
@@ -96,6 +101,14 @@ enum qdq_code qdqi_calibrate(struct qdqi_job *job,
 /* scale.c: ranges and weights to scales, with the report's `tensors` and `weights`. */
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* precision.c: chooses what is float16 or bfloat16, where the spec asks for it; rounds
+   the scales of pairs that are, and fills the report's `floats`. */
+enum qdq_code qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+/* Makes the result such a model; as it is, where nothing was asked. */
+enum qdq_code qdqi_lower_result(struct qdqi_job *job, struct qdqi_edited *edited,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* refine.c: ranges that calibration found, adjusted by what they do to the outputs, and
    the scales that follow from them. Nothing unless the range method asks for it. */

@@ -13,6 +13,7 @@
 #include "data/inputs.h"
 #include "evaluate/gates.h"
 #include "plan/lint.h"
+#include "plan/low.h"
 #include "plan/outputs.h"
 #include "plan/rules.h"
 
@@ -458,9 +459,10 @@ make(struct planner *p, struct qdq_error *err)
                                  err)) ||
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
                                   p->plan->arena, err)) ||
-        (code = check_opset(p, err)) || (code = qdqi_check_formats(p, err)) ||
-        (code = warn_float16(p, err)) || (code = warn_nested(p, err)) ||
-        (code = qdqi_lint(p, err)))
+        (code = check_opset(p, err)) ||
+        (code = qdqi_low_check(p->model, p->spec, err)) ||
+        (code = qdqi_check_formats(p, err)) || (code = warn_float16(p, err)) ||
+        (code = warn_nested(p, err)) || (code = qdqi_lint(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

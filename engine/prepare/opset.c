@@ -7,11 +7,11 @@
 
 /* --- what is needed ------------------------------------------------------- */
 
-/* First opsets of ONNX with Q/DQ (QuantizeLinear-10), along an axis (-13) and of float16
-   (-19); from the later to the earlier. */
-enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19 };
+/* First opsets of ONNX with Q/DQ (QuantizeLinear-10), along an axis (-13), of float16
+   (-19), and with all operators of bfloat16; from the later to the earlier. */
+enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19, OPSET_22 = 22 };
 
-static const int64_t levels[] = {23, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
+static const int64_t levels[] = {23, OPSET_22, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
 
 static bool
 has_float16(const struct qdq_model *model)
@@ -33,6 +33,8 @@ qdqi_opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
         needed = OPSET_AXIS;
     if (has_float16(model))
         needed = OPSET_19;
+    if (spec->float_type != QDQ_FLOAT_KEEP)
+        needed = spec->float_type == QDQ_FLOAT_FLOAT16 ? OPSET_19 : OPSET_22;
     return formats > needed ? formats : needed;
 }
 

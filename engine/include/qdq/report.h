@@ -110,6 +110,20 @@ struct qdq_kernels {
     const struct qdq_float_kernel *floats;
 };
 
+/* A node that works with float32 and stays so, where the spec asks for a smaller type. */
+struct qdq_kept_node {
+    const char *name;
+    const char *reason;
+};
+
+/* What became of the spec's `float`. */
+struct qdq_float_report {
+    const char *type; /* "float16" or "bfloat16" */
+    size_t n_nodes;   /* that compute in it; pairs are not counted */
+    size_t n_kept;
+    const struct qdq_kept_node *kept; /* in the order of the file */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -144,6 +158,7 @@ struct qdq_report {
     size_t n_sensitivity;
     const struct qdq_search_report *search;  /* NULL: not asked for */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
+    const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model that the three above took, a batch each */
     const struct qdq_kernels *kernels; /* NULL: not counted */
     size_t n_missed; /* 0: the model is accepted, or nothing was asked of it */

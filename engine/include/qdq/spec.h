@@ -29,6 +29,9 @@ enum qdq_format {
     QDQ_N_FORMATS
 };
 
+/* The type of all that stays floating point in the result. */
+enum qdq_float { QDQ_FLOAT_KEEP, QDQ_FLOAT_FLOAT16, QDQ_FLOAT_BFLOAT16 };
+
 /* How an entry names nodes; where several name one node, a later kind here wins. */
 enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
 
@@ -183,6 +186,7 @@ struct qdq_spec {
     bool weight_only;                       /* no activation has a pair */
     enum qdq_format activation_format;      /* none of 4 bits */
     enum qdq_tristate activation_symmetric; /* zero point 0, or the format's middle */
+    enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */

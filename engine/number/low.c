@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "number/low.h"
+
+#include "number/both.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* --- numbers -------------------------------------------------------------- */
+
+/* The upper half of a float32, rounded to nearest even; a carry makes an infinity. */
+static uint16_t
+bfloat_narrowed(float x)
+{
+    uint32_t bits = qdqi_float_bits(x);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40); /* quiet, and no infinity */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static uint16_t
+narrowed(enum qdqi_dtype low, float x)
+{
+    return low == QDQI_FLOAT16 ? qdqi_half_narrowed(x) : bfloat_narrowed(x);
+}
+
+float
+qdqi_low_widened(enum qdqi_dtype low, uint16_t bits)
+{
+    return low == QDQI_FLOAT16 ? qdqi_half_widened(bits)
+                               : qdqi_float_of_bits((uint32_t)bits << 16);
+}
+
+float
+qdqi_low_largest(enum qdqi_dtype low)
+{
+    return low == QDQI_FLOAT16 ? 65504 : qdqi_float_of_bits(0x7f7f0000);
+}
+
+void
+qdqi_low_of_floats(uint16_t *to, enum qdqi_dtype low, const void *from, size_t n)
+{
+    const unsigned char *bytes = from;
+    for (size_t i = 0; i < n; i++) {
+        float x;
+        memcpy(&x, bytes + i * sizeof x, sizeof x);
+        to[i] = narrowed(low, x);
+    }
+}
+
+bool
+qdqi_low_has(enum qdqi_dtype low, float x)
+{
+    return isnan(x) || qdqi_low_widened(low, narrowed(low, x)) == x;
+}
+
+float
+qdqi_low_scale(enum qdqi_dtype low, float scale, double steps)
+{
+    const float least = low == QDQI_FLOAT16 ? 0x1p-14F : FLT_MIN;
+    const float largest = qdqi_low_largest(low);
+    if (scale <= least || scale >= largest)
+        return scale <= least ? least : largest;
+    uint16_t bits = narrowed(low, scale);
+    float nearest = qdqi_low_widened(low, bits);
+    if (steps * ((double)scale / (double)nearest - 1) > 0.5 && nearest < largest)
+        nearest = qdqi_low_widened(low, (uint16_t)(bits + 1));
+    return nearest;
+}
+
+/* --- tensors -------------------------------------------------------------- */
+
+struct lowered {
+    struct qdqi_made made; /* first: the caller's pointer */
+    enum qdqi_dtype low;
+    const uint8_t *bytes;
+    size_t n;
+};
+
+static enum qdq_code
+write_lowered(const struct qdqi_made *made, struct qdqi_sink *sink,
+              struct qdq_error *err)
+{
+    enum { PIECE = 4096 };
+    const struct lowered *l = (const struct lowered *)made;
+    uint16_t piece[PIECE];
+    enum qdq_code code = QDQ_OK;
+    for (size_t at = 0, n; at < l->n && !code; at += n) {
+        n = l->n - at < PIECE ? l->n - at : PIECE;
+        qdqi_low_of_floats(piece, l->low, l->bytes + at * sizeof(float), n);
+        code = sink->bytes(sink, piece, n * sizeof *piece, err);
+    }
+    return code;
+}
+
+const struct qdqi_made *
+qdqi_low_new(struct qdqi_arena *arena, enum qdqi_dtype low,
+             const struct qdqi_constant *constant)
+{
+    struct lowered *l = qdqi_arena_alloc(arena, sizeof *l);
+    if (!l)
+        return NULL;
+    *l = (struct lowered){{write_lowered}, low, constant->bytes, constant->n};
+    return &l->made;
+}
