@@ -233,6 +233,25 @@ encode_equalized(const void *items, size_t i)
                      integer(row->channels), "reason", api_json_text(row->reason));
 }
 
+static json_t *
+encode_kept(const void *items, size_t i)
+{
+    const struct qdq_kept_node *row = (const struct qdq_kept_node *)items + i;
+    return json_pack("{s:o, s:o}", "name", api_json_text(row->name), "reason",
+                     api_json_text(row->reason));
+}
+
+/* null when it was not asked for. */
+static json_t *
+encode_float(const struct qdq_float_report *floats)
+{
+    if (!floats)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o}", "type", api_json_text(floats->type), "nodes",
+                     integer(floats->n_nodes), "kept",
+                     api_json_list(floats->kept, floats->n_kept, encode_kept));
+}
+
 /* null when it was not asked for. */
 static json_t *
 encode_equalization(const struct qdq_report *report)
@@ -377,7 +396,7 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:I, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device),
@@ -386,9 +405,9 @@ api_report_encode(const struct qdq_report *report)
             api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
-            "equalization", encode_equalization(report), "evaluation",
-            encode_evaluation(report), "refinement",
-            encode_refinement(report->refinement), "sensitivity",
+            "float", encode_float(report->floats), "equalization",
+            encode_equalization(report), "evaluation", encode_evaluation(report),
+            "refinement", encode_refinement(report->refinement), "sensitivity",
             encode_sensitivity(report), "search", encode_search(report->search),
             "what_ifs", (json_int_t)report->what_ifs, "kernels",
             encode_kernels(report->kernels), "timings", encode_timings(report),

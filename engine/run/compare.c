@@ -24,7 +24,7 @@ qdqi_comparisons_init(struct qdqi_comparisons *comparisons, size_t n,
 /* --- Compare -------------------------------------------------------------- */
 
 struct parts {
-    bool half; /* float16 */
+    enum qdqi_dtype f_dtype, q_dtype; /* float32 or float16, each */
     const unsigned char *f, *q;
     size_t n, size; /* elements; of a part */
     struct qdqi_noise sums[MAX_PARTS];
@@ -32,15 +32,16 @@ struct parts {
 
 /* Halves become float32 piece by piece. */
 static void
-add_halves(struct qdqi_noise *sums, const unsigned char *f, const unsigned char *q,
-           size_t n)
+add_pieces(struct qdqi_noise *sums, const struct parts *p, size_t first, size_t n)
 {
     enum { PIECE = 1 << 11 };
     float f_piece[PIECE], q_piece[PIECE];
-    for (size_t at = 0, m; at < n; at += m) {
-        m = n - at < PIECE ? n - at : PIECE;
-        qdqi_floats_of_halves(f_piece, f + at * sizeof(uint16_t), m);
-        qdqi_floats_of_halves(q_piece, q + at * sizeof(uint16_t), m);
+    for (size_t at = first, end = first + n, m; at < end; at += m) {
+        m = end - at < PIECE ? end - at : PIECE;
+        qdqi_load_floats(f_piece, p->f_dtype,
+                         p->f + at * qdqi_dtype_size((int)p->f_dtype), m);
+        qdqi_load_floats(q_piece, p->q_dtype,
+                         p->q + at * qdqi_dtype_size((int)p->q_dtype), m);
         qdqi_noise_add(sums, f_piece, q_piece, m);
     }
 }
@@ -50,9 +51,8 @@ add_part(void *arg, size_t i)
 {
     struct parts *p = arg;
     size_t first = i * p->size, left = p->n - first;
-    if (p->half) {
-        add_halves(&p->sums[i], p->f + first * sizeof(uint16_t),
-                   p->q + first * sizeof(uint16_t), left < p->size ? left : p->size);
+    if (p->f_dtype == QDQI_FLOAT16 || p->q_dtype == QDQI_FLOAT16) {
+        add_pieces(&p->sums[i], p, first, left < p->size ? left : p->size);
         return;
     }
     qdqi_noise_add(&p->sums[i], p->f + first * sizeof(float),
@@ -74,6 +74,13 @@ add_noise(const struct qdqi_kernel *k, OrtKernelContext *context,
     return status;
 }
 
+static bool
+is_compared(ONNXTensorElementDataType type)
+{
+    return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT ||
+           type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
+}
+
 static OrtStatusPtr
 compare(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
@@ -85,12 +92,15 @@ compare(const struct qdqi_kernel *k, OrtKernelContext *context)
         (status = qdqi_op_input(k, context, 1, &q)))
         return status;
     row->runs++;
-    bool half = f.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
-    row->differs |= (!half && f.type != ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT) ||
-                    f.type != q.type || f.n != q.n;
+    row->differs |= !is_compared(f.type) || !is_compared(q.type) || f.n != q.n;
     if (row->differs)
         return NULL;
-    struct parts parts = {.half = half, .f = f.data, .q = q.data, .n = f.n};
+    /* The runtime's element types have ONNX's numbers. */
+    struct parts parts = {.f_dtype = (enum qdqi_dtype)f.type,
+                          .q_dtype = (enum qdqi_dtype)q.type,
+                          .f = f.data,
+                          .q = q.data,
+                          .n = f.n};
     return add_noise(k, context, row, &parts);
 }
 

@@ -10,6 +10,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_half \
 	tests/unit/test_engine_gates \
 	tests/unit/test_engine_hunt \
+	tests/unit/test_engine_low \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_observations \

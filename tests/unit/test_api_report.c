@@ -227,7 +227,7 @@ START_TEST(test_report)
                    "\"conv1\","
                    "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
                    "\"block\":null}],"
-                   "\"equalization\":null,"
+                   "\"float\":null,\"equalization\":null,"
                    "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":\"logits\","
                    "\"sqnr_db\":"
                    "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_agreement\":"
@@ -317,6 +317,27 @@ START_TEST(test_equalization)
                 "[{\"first\":\"conv0\",\"second\":\"conv1\",\"channels\":16,"
                 "\"reason\":\"equalized\"},{\"first\":\"conv1\",\"second\":null,"
                 "\"channels\":0,\"reason\":\"nothing follows\"}]");
+    json_decref(json);
+    free(text);
+}
+END_TEST
+
+static const struct qdq_kept_node kept[] = {
+    {"square", "its results grow beyond the type's range"},
+};
+
+START_TEST(test_float)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    const struct qdq_float_report floats = {"float16", 12, 1, kept};
+    report.floats = &floats;
+    char *text = api_report_encode(&report);
+    json_t *json = json_loads(text, 0, NULL);
+    expect_json(json_dumps(json_object_get(json, "float"), 0),
+                "{\"type\":\"float16\",\"nodes\":12,\"kept\":[{\"name\":\"square\","
+                "\"reason\":\"its results grow beyond the type's range\"}]}");
     json_decref(json);
     free(text);
 }
@@ -498,6 +519,7 @@ suite(void)
     tcase_add_test(c, test_report);
     tcase_add_test(c, test_what_ifs);
     tcase_add_test(c, test_equalization);
+    tcase_add_test(c, test_float);
     tcase_add_test(c, test_report_without_data);
     tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));
     tcase_add_test(c, test_tensors_are_ranges);
