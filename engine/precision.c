@@ -59,7 +59,28 @@ round_scales(enum qdqi_dtype dtype, struct qdqi_params *p)
         p->scales[i] = qdqi_low_scale(dtype, p->scales[i], steps);
 }
 
-static void
+/* By planned activation. Those that share their numbers share this, too; NULL: out of
+   memory. */
+static bool *
+find_low(const struct qdqi_job *job)
+{
+    const struct qdq_plan *plan = job->plan;
+    size_t n = plan->view.n_tensors;
+    bool *is_low = qdqi_arena_array(job->scratch, n, sizeof *is_low);
+    for (size_t i = 0; is_low && i < n; i++)
+        if (is_read_low(&job->low, plan->activations[i].tensor)) {
+            const struct qdqi_planned_tensor *leader = plan->activations[i].leader;
+            is_low[i] = true;
+            if (leader)
+                is_low[leader - plan->activations] = true;
+        }
+    for (size_t i = 0; is_low && i < n; i++)
+        if (plan->activations[i].leader)
+            is_low[i] |= is_low[plan->activations[i].leader - plan->activations];
+    return is_low;
+}
+
+static bool
 round_all(struct qdqi_job *job, struct qdqi_scales *scales)
 {
     const struct qdq_plan *plan = job->plan;
@@ -67,8 +88,9 @@ round_all(struct qdqi_job *job, struct qdqi_scales *scales)
     /* In the job's own memory. */
     struct qdq_tensor_report *tensors =
         (struct qdq_tensor_report *)(uintptr_t)job->report->view.tensors;
-    for (size_t i = 0; i < plan->view.n_tensors; i++) {
-        if (!is_read_low(low, plan->activations[i].tensor))
+    const bool *is_low = find_low(job);
+    for (size_t i = 0; is_low && i < plan->view.n_tensors; i++) {
+        if (!is_low[i])
             continue;
         round_scales(low->dtype, &scales->activations[i]);
         tensors[i].scale = (double)scales->activations[i].scales[0];
@@ -76,6 +98,7 @@ round_all(struct qdqi_job *job, struct qdqi_scales *scales)
     for (size_t i = 0; i < plan->view.n_weights; i++)
         if (is_read_low(low, plan->weights[i].tensor))
             round_scales(low->dtype, &scales->weights[i]);
+    return is_low;
 }
 
 enum qdq_code
@@ -95,7 +118,8 @@ qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
                                          job->arena, &job->low, err);
     if (code || (code = qdqi_low_warn(&job->low, &job->warnings, job->arena, err)))
         return code;
-    round_all(job, scales);
+    if (!round_all(job, scales))
+        return qdqi_no_memory(err);
     *report = (struct qdq_float_report){.type = qdqi_dtype_name((int)dtype),
                                         .n_nodes = job->low.n_low,
                                         .n_kept = job->low.n_kept,

@@ -363,3 +363,24 @@ def test_equalized_and_refined(tmp_path):
     done, _ = made(tmp_path, source, equalize=True, calibration={"method": "output_mse"})
     assert kept(done) == {}
     near(source, done)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", GLYPHS)
+def test_target_onnxruntime(name, kind, tmp_path):
+    """Pairs on outputs, numbers that tensors share, biases of int32."""
+    source = onnx.load(DATA / f"{name}.onnx")
+    data = CALIBRATION.read_bytes()
+    spec = {"target": "onnxruntime", "evaluate": False, "calibration": {"max_samples": 32}}
+    plain = Quantized(tmp_path, source, data, **spec)
+    done = Quantized(tmp_path, source, data, **spec, float=kind)
+    assert done.ok, done.said
+    model = strict(done.bytes)
+    assert signature(model) == signature(source)
+    assert done.report["float"]["kept"] == []
+    if kind == "bfloat16":
+        return
+    feed = {source.graph.input[0].name: judge.test_images()[0][:100]}
+    real = judge.run(source.SerializeToString(), feed)
+    assert (judge.sqnr_db(real, judge.run(done.bytes, feed)) >
+            judge.sqnr_db(real, judge.run(plain.bytes, feed)) - 1.5)
