@@ -11,6 +11,9 @@
 struct qdqi_edited {
     const Onnx__ModelProto *proto;
     struct qdqi_bulks bulks;
+    /* By node of the main graph: which node of the source it is, or its copy; SIZE_MAX: one
+       that was added. NULL: nobody asks. */
+    const size_t *origins;
 };
 
 /*

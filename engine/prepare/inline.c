@@ -446,7 +446,7 @@ make_model(struct inlining *in, struct qdq_model **ret, struct qdq_error *err)
     if (!add_imports(in, model) || !keep_functions(in, model) ||
         qdqi_arena_exhausted(in->arena))
         return qdqi_no_memory(err);
-    const struct qdqi_edited edited = {model, in->source->bulks};
+    const struct qdqi_edited edited = {.proto = model, .bulks = in->source->bulks};
     return qdqi_model_derive(in->source, &edited, &in->arena, ret, err);
 }
 

@@ -31,7 +31,7 @@ static enum qdq_code
 same_model(const struct qdq_model *source, struct qdq_model **ret,
            struct qdq_error *err)
 {
-    const struct qdqi_edited same = {source->proto, source->bulks};
+    const struct qdqi_edited same = {.proto = source->proto, .bulks = source->bulks};
     struct qdqi_arena *arena = qdqi_arena_new();
     enum qdq_code code = arena ? qdqi_model_derive(source, &same, &arena, ret, err)
                                : qdqi_no_memory(err);

@@ -45,6 +45,7 @@ struct qdqi_edit {
     bool *dropped;             /* by source node */
     size_t n_dropped;          /* initializers and nodes */
     struct qdqi_bulks all_bulks;
+    size_t *origins;                  /* of the nodes of the finished main graph */
     Onnx__NodeProto **changed;        /* by source node: its copy, or NULL */
     struct insertion **first, **last; /* by place: n_nodes + n_scopes of them */
     size_t n_added;
@@ -591,18 +592,24 @@ merge_nodes(struct qdqi_edit *e, size_t scope, Onnx__GraphProto *graph)
     const struct qdqi_scope *from = &e->source->graph.scopes[scope];
     size_t n = from->proto->n_node, end = e->source->graph.n_nodes + scope, filled = 0;
     Onnx__NodeProto **nodes = grab(e, n + e->n_added, sizeof *nodes);
-    if (!nodes)
+    size_t *origins = grab(e, n + e->n_added, sizeof *origins);
+    if (!nodes || !origins)
         return;
     for (size_t place = 0; place <= n; place++) {
         size_t i = place < n ? from->nodes[place] : end;
-        for (const struct insertion *k = e->first[i]; k; k = k->next)
+        for (const struct insertion *k = e->first[i]; k; k = k->next) {
+            origins[filled] = SIZE_MAX;
             nodes[filled++] = k->node;
+        }
         if (i == end || e->dropped[i])
             continue;
+        origins[filled] = i;
         nodes[filled++] = e->changed[i] ? e->changed[i] : from->proto->node[place];
     }
     graph->node = nodes;
     graph->n_node = filled;
+    if (scope == 0)
+        e->origins = origins;
 }
 
 /* --- nested graphs -------------------------------------------------------- */
@@ -749,6 +756,12 @@ merge_bulks(struct qdqi_edit *e)
     for (size_t i = 0; i < e->bulks.n; i++)
         all[n + i] = *(const struct qdqi_bulk *)e->bulks.rows[i];
     e->all_bulks = (struct qdqi_bulks){all, n + e->bulks.n};
+}
+
+const size_t *
+qdqi_edit_origins(const struct qdqi_edit *e)
+{
+    return e->origins;
 }
 
 struct qdqi_bulks

@@ -90,6 +90,9 @@ void qdqi_edit_metadata(struct qdqi_edit *edit, const char *key, const char *val
 enum qdq_code qdqi_edit_finish(struct qdqi_edit *edit, const Onnx__ModelProto **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Of the finished model: struct qdqi_edited's. */
+const size_t *qdqi_edit_origins(const struct qdqi_edit *edit);
+
 /* The bulks that the finished model's tensors name. */
 struct qdqi_bulks qdqi_edit_bulks(const struct qdqi_edit *edit);
 

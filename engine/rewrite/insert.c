@@ -337,6 +337,7 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
     code = qdqi_edit_finish(p.edit, &ret->proto, err);
     ret->bulks = qdqi_edit_bulks(p.edit);
+    ret->origins = qdqi_edit_origins(p.edit);
     return code;
 }
 

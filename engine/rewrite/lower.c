@@ -144,40 +144,41 @@ constant_of(const Onnx__NodeProto *node)
     return a ? a->t : NULL;
 }
 
+/* The node of the source that node i is; NULL: it was added. */
+static const struct qdqi_node *
+origin_of(const struct lowering *l, size_t i)
+{
+    size_t k = l->edited->origins[i];
+    return k == SIZE_MAX ? NULL : &l->source->graph.nodes[k];
+}
+
 /* A pair that the edit added, or one half of it. */
 static bool
-is_new_pair(const struct lowering *l, const Onnx__NodeProto *node)
+is_new_pair(const struct lowering *l, size_t i)
 {
-    bool is_pair =
-        qdqi_node_is(node, "QuantizeLinear") || qdqi_node_is(node, "DequantizeLinear");
-    if (!is_pair || node->n_output == 0 || node->n_input < 2)
-        return false;
-    const struct qdqi_tensor *t =
-        qdqi_map_get(l->source->graph.tensors, node->output[0]);
-    return !t || t->producer < 0 ||
-           strcmp(l->source->graph.nodes[t->producer].proto->op_type, node->op_type) !=
-               0;
+    const Onnx__NodeProto *node = l->from->node[i];
+    return !origin_of(l, i) && node->n_output > 0 && node->n_input > 1 &&
+           (qdqi_node_is(node, "QuantizeLinear") ||
+            qdqi_node_is(node, "DequantizeLinear"));
 }
 
 static void
-add_outputs(struct lowering *l, const Onnx__NodeProto *node)
+add_outputs(struct lowering *l, size_t i)
 {
+    const Onnx__NodeProto *node = l->from->node[i];
+    const struct qdqi_node *origin = origin_of(l, i);
     const Onnx__TensorProto *constant = constant_of(node);
     if (constant && node->n_output) {
         add_constant(l, node->output[0], constant);
         return;
     }
-    if (is_new_pair(l, node)) {
-        if (qdqi_node_is(node, "DequantizeLinear") && value_of(l, node->input[1]))
-            add_value(l, node->output[0]);
-        return;
-    }
-    for (size_t i = 0; i < node->n_output; i++) {
-        const struct qdqi_tensor *t =
-            qdqi_map_get(l->source->graph.tensors, node->output[i]);
-        if (t && t->dtype == QDQI_FLOAT32)
-            add_value(l, node->output[i]);
-    }
+    if (is_new_pair(l, i) && qdqi_node_is(node, "DequantizeLinear") &&
+        value_of(l, node->input[1]))
+        add_value(l, node->output[0]);
+    /* Names may be others than in the source, places are not. */
+    for (size_t k = 0; origin && k < node->n_output; k++)
+        if (origin->outputs[k] && origin->outputs[k]->dtype == QDQI_FLOAT32)
+            add_value(l, node->output[k]);
 }
 
 static void
@@ -240,7 +241,7 @@ find_values(struct lowering *l)
         take_name(l, node->name);
         for (size_t k = 0; k < node->n_output; k++)
             take_name(l, node->output[k]);
-        add_outputs(l, node);
+        add_outputs(l, i);
     }
     for (size_t i = 0; i < graph->n_node; i++)
         fix_nested(l, graph->node[i]);
@@ -251,22 +252,20 @@ find_values(struct lowering *l)
 /* --- kinds ---------------------------------------------------------------- */
 
 static enum kind
-kind_of(const struct lowering *l, const Onnx__NodeProto *node)
+kind_of(const struct lowering *l, size_t i)
 {
-    const struct qdqi_tensor *t = NULL;
-    if (is_new_pair(l, node))
+    const Onnx__NodeProto *node = l->from->node[i];
+    const struct qdqi_node *origin = origin_of(l, i);
+    if (is_new_pair(l, i))
         return PAIR;
     if (qdqi_node_is(node, "Cast") || qdqi_node_is(node, "Shape") ||
         qdqi_node_is(node, "Size"))
         return NEUTRAL;
-    for (size_t i = 0; i < node->n_output && !t; i++)
-        if (*node->output[i])
-            t = qdqi_map_get(l->source->graph.tensors, node->output[i]);
-    if (!t || t->scope > 0 || t->producer < 0 || !l->low->nodes[t->producer])
-        return HIGH;
-    /* An edit may have made another node of it. */
-    const Onnx__NodeProto *was = l->source->graph.nodes[t->producer].proto;
-    return strcmp(was->op_type, node->op_type) == 0 ? LOW : HIGH;
+    /* An edit may have made another operator of it. */
+    return origin && l->low->nodes[l->edited->origins[i]] &&
+                   strcmp(origin->proto->op_type, node->op_type) == 0
+               ? LOW
+               : HIGH;
 }
 
 static bool
@@ -355,7 +354,7 @@ find_kinds(struct lowering *l)
     if (!l->kinds)
         return false;
     for (size_t i = 0; i < l->from->n_node; i++)
-        l->kinds[i] = kind_of(l, l->from->node[i]);
+        l->kinds[i] = kind_of(l, i);
     if (!choose_pairs(l))
         return false;
     count_readers(l);
@@ -665,6 +664,6 @@ qdqi_lower(const struct qdq_model *source, const struct qdqi_edited *edited,
     if (!model || !graph || !begin(&l) || !lower(&l, graph))
         return qdqi_no_memory(err);
     model->graph = graph;
-    *ret = (struct qdqi_edited){model, {l.bulks, l.n_bulks}};
+    *ret = (struct qdqi_edited){.proto = model, .bulks = {l.bulks, l.n_bulks}};
     return QDQ_OK;
 }

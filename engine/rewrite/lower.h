@@ -15,7 +15,7 @@
  * A pair that is read by such a node stays float32, with Casts, where the type has not
  * its scales exactly: they are never rounded here.
  *
- * *ret lies in the arena and borrows from source and edited. NO_MEMORY.
+ * `edited` has its origins. *ret lies in the arena and borrows from both. NO_MEMORY.
  */
 enum qdq_code qdqi_lower(const struct qdq_model *source,
                          const struct qdqi_edited *edited, const struct qdqi_low *low,
