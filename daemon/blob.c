@@ -2,10 +2,12 @@
 #include "config.h"
 #include "blob.h"
 #include "errno_code.h"
+#include "sync.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,8 @@ struct blobs {
     struct blobs_limits limits;
     atomic_uint_fast64_t next;
     atomic_uint_fast64_t used, spooled; /* bytes of blobs, and of spools */
+    pthread_mutex_t
+        naming; /* held while a blob gets or loses its name, and is counted */
 };
 
 struct spool {
@@ -135,6 +139,7 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
     struct blobs *blobs = calloc(1, sizeof *blobs);
     if (!blobs)
         return fail_memory(p);
+    pthread_mutex_init(&blobs->naming, NULL);
     blobs->dir = open_folder(dir, "blobs");
     blobs->tmp = open_folder(dir, "tmp");
     if (blobs->dir < 0 || blobs->tmp < 0 || !make_folders(blobs->dir) ||
@@ -156,6 +161,7 @@ blobs_close(struct blobs **blobs)
         close((*blobs)->dir);
     if ((*blobs)->tmp >= 0)
         close((*blobs)->tmp);
+    pthread_mutex_destroy(&(*blobs)->naming);
     free(*blobs);
     *blobs = NULL;
 }
@@ -195,9 +201,11 @@ blob_remove(struct blobs *blobs, const char *id)
     if (!digest_is_id(id))
         return;
     blob_name(id, name);
+    pthread_mutex_lock(&blobs->naming);
     uint64_t size = size_of(blobs->dir, name);
     if (unlinkat(blobs->dir, name, 0) == 0)
         blobs->used -= size;
+    pthread_mutex_unlock(&blobs->naming);
 }
 
 static void
@@ -475,41 +483,107 @@ spool_read(struct spool *spool, int *ret, struct api_problem *p)
 }
 
 bool
-spool_sync(struct spool *spool, struct api_problem *p)
+spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
 {
-    return fdatasync(spool->fd) == 0 || fail(p, "writing a temporary file");
+    int fds[SYNC_MOST];
+    for (size_t at = 0; at < n; at += SYNC_MOST) {
+        size_t some = n - at < SYNC_MOST ? n - at : SYNC_MOST;
+        for (size_t i = 0; i < some; i++)
+            fds[i] = (*spools[at + i])->fd;
+        if ((errno = sync_together(fdatasync, fds, some)))
+            return fail(p, "writing a temporary file");
+    }
+    return true;
 }
 
-/* Makes the folder of the blob `name` ("ab/abcd…") durable. */
-static bool
-sync_folder(struct blobs *blobs, const char *name)
+bool
+spool_sync(struct spool *spool, struct api_problem *p)
+{
+    struct spool **const one = &spool;
+    return spools_sync(&one, 1, p);
+}
+
+/* Opens the folder of a blob. */
+static int
+open_folder_of(struct blobs *blobs, const char *id)
 {
     char folder[4];
-    snprintf(folder, sizeof folder, "%.2s", name);
-    int fd = openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool ok = fd >= 0 && fsync(fd) == 0;
+    snprintf(folder, sizeof folder, "%.2s", hex_of(id));
+    return openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Makes the names of up to SYNC_MOST blobs durable. */
+static bool
+sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
+{
+    int fds[SYNC_MOST];
+    size_t opened = 0;
+    int error = 0;
+    while (opened < n && !error) {
+        fds[opened] = open_folder_of(blobs, (*spools[opened])->id);
+        if (fds[opened] < 0)
+            error = errno;
+        else
+            opened++;
+    }
+    if (!error)
+        error = sync_together(fsync, fds, opened);
+    while (opened)
+        close(fds[--opened]);
+    errno = error;
+    return !error;
+}
+
+bool
+blob_settle(struct blobs *blobs, const char *id, struct api_problem *p)
+{
+    int fd = open_folder_of(blobs, id);
+    bool ok = (fd >= 0 && fsync(fd) == 0) || fail(p, "storing a file");
     if (fd >= 0)
         close(fd);
     return ok;
 }
 
+/* Gives a finished spool its blob's name, where there is none. */
+static bool
+name_blob(struct spool *s)
+{
+    struct blobs *blobs = s->blobs;
+    char name[NAME_SIZE];
+    bool ok = true;
+    blob_name(s->id, name);
+    pthread_mutex_lock(&blobs->naming);
+    uint64_t before = size_of(blobs->dir, name);
+    if (!before || before != s->size) {
+        ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
+        if (ok) {
+            s->name[0] = '\0';
+            blobs->used += s->size - before;
+        }
+    }
+    pthread_mutex_unlock(&blobs->naming);
+    return ok;
+}
+
+bool
+spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!name_blob(*spools[i]))
+            return fail(p, "storing a file");
+    for (size_t at = 0; at < n; at += SYNC_MOST)
+        if (!sync_folders((*spools[at])->blobs, spools + at,
+                          n - at < SYNC_MOST ? n - at : SYNC_MOST))
+            return fail(p, "storing a file");
+    for (size_t i = 0; i < n; i++)
+        spool_drop(spools[i]);
+    return true;
+}
+
 bool
 spool_commit(struct spool **spool, struct api_problem *p)
 {
-    struct spool *s = *spool;
-    char name[NAME_SIZE];
-    blob_name(s->id, name);
-    uint64_t before = size_of(s->blobs->dir, name);
-    if (!before || before != s->size) {
-        if (renameat(s->blobs->tmp, s->name, s->blobs->dir, name))
-            return fail(p, "storing a file");
-        s->name[0] = '\0';
-        s->blobs->used += s->size - before;
-    }
-    if (!sync_folder(s->blobs, name))
-        return fail(p, "storing a file");
-    spool_drop(spool);
-    return true;
+    return spools_commit(&spool, 1, p);
 }
 
 void

@@ -25,6 +25,8 @@ void blobs_close(struct blobs **blobs);
 /* A read-only descriptor of a blob (O_CLOEXEC), which the caller closes. NOT_FOUND. */
 bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 bool blob_exists(struct blobs *blobs, const char *id);
+/* Makes the name of a blob that is there durable. */
+bool blob_settle(struct blobs *blobs, const char *id, struct api_problem *p);
 /* Absent is fine. */
 void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
@@ -77,14 +79,17 @@ int spool_fd(const struct spool *spool);
 /* A read-only descriptor of the same file, which the caller closes. */
 bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 
-/* Flushes a finished spool to the disk, so that the commit has little left to do. */
+/* Flush finished spools to the disk, all at once. */
 bool spool_sync(struct spool *spool, struct api_problem *p);
+bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);
 /*
- * Makes a finished and synced spool a blob that survives a power loss. Where the blob is
- * there already it stays as it is, unless its size says that it is damaged. Frees the
- * spool on success.
+ * Make finished and synced spools of one folder blobs that survive a power loss: all get
+ * their names, then the names are made durable at once. Where a blob is there already it
+ * stays as it is, unless its size says that it is damaged. Free the spools on success;
+ * where that fails some may have their names.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
+bool spools_commit(struct spool **const *spools, size_t n, struct api_problem *p);
 void spool_drop(struct spool **spool);
 
 #endif

@@ -20,7 +20,20 @@ struct library {
     int dir, lock_file;
     struct blobs *blobs;
     struct store *store;
-    pthread_mutex_t lock; /* held while rows and blobs change together */
+    pthread_mutex_t lock;      /* held while rows and blobs change together */
+    struct incoming *incoming; /* guarded by lock */
+};
+
+/*
+ * Blobs on their way to the disk, which takes its time and so needs no lock: until the
+ * rows that name them are there, nobody else removes them. On the stack of the thread that
+ * stores them.
+ */
+struct incoming {
+    size_t n;
+    struct spool ***spools;
+    char (*ids)[DIGEST_SIZE];
+    struct incoming *next;
 };
 
 #define DATABASE "qdqd.sqlite3"
@@ -89,12 +102,50 @@ take_folder(struct library *library, const char *path, struct api_problem *p)
     return true;
 }
 
+static bool
+is_incoming(const struct library *library, const char *id)
+{
+    for (const struct incoming *one = library->incoming; one; one = one->next)
+        for (size_t i = 0; i < one->n; i++)
+            if (strcmp(one->ids[i], id) == 0)
+                return true;
+    return false;
+}
+
+/* With the lock held. */
 static void
 drop_unneeded(void *arg, const char *id)
 {
     struct library *library = arg;
-    if (!store_needs_blob(library->store, id))
+    if (!is_incoming(library, id) && !store_needs_blob(library->store, id))
         blob_remove(library->blobs, id);
+}
+
+/* Makes spools blobs. Returns with the lock held, whether that works or not, for the rows
+   to follow. */
+static bool
+bring_in(struct library *library, struct incoming *incoming, struct api_problem *p)
+{
+    pthread_mutex_lock(&library->lock);
+    incoming->next = library->incoming;
+    library->incoming = incoming;
+    pthread_mutex_unlock(&library->lock);
+    bool ok = spools_sync(incoming->spools, incoming->n, p) &&
+              spools_commit(incoming->spools, incoming->n, p);
+    pthread_mutex_lock(&library->lock);
+    struct incoming **at = &library->incoming;
+    while (*at != incoming)
+        at = &(*at)->next;
+    *at = incoming->next;
+    return ok;
+}
+
+/* What came in and is not named by a row, because one failed. With the lock held. */
+static void
+turn_away(struct library *library, const struct incoming *incoming)
+{
+    for (size_t i = 0; i < incoming->n; i++)
+        drop_unneeded(library, incoming->ids[i]);
 }
 
 bool
@@ -157,16 +208,13 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     if (info && !(file.info = strdup(info)))
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     bool is_new = false;
-    bool ok = spool_sync(*spool, p);
-    if (ok) {
-        pthread_mutex_lock(&library->lock);
-        ok = spool_commit(spool, p) &&
-             store_file_add(library->store, kind, &file, &is_new, p);
-        if (!ok)
-            drop_unneeded(library, file.id);
-        pthread_mutex_unlock(&library->lock);
-        ok = ok && store_sync(library->store, p);
-    }
+    struct incoming incoming = {.n = 1, .spools = &spool, .ids = &file.id};
+    bool ok = bring_in(library, &incoming, p) &&
+              store_file_add(library->store, kind, &file, &is_new, p);
+    if (!ok)
+        turn_away(library, &incoming);
+    pthread_mutex_unlock(&library->lock);
+    ok = ok && store_sync(library->store, p);
     store_file_fini(&file);
     if (!ok || !store_file_get(library->store, kind, file.id, ret, p))
         return false;
@@ -174,17 +222,37 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     return true;
 }
 
-/* All that is there to be stored, or that is said to be stored, is stored then. */
+/* All that came in, or that is said to be stored, is stored. With the lock held. */
 static bool
-commit_parts(struct library *library, const struct library_part *parts, size_t n,
-             struct api_problem *p)
+check_parts(struct library *library, const struct library_part *parts, size_t n,
+            struct api_problem *p)
 {
     for (size_t i = 0; i < n; i++) {
-        if (parts[i].spool && !spool_commit(parts[i].spool, p))
-            return false;
-        if (!blob_exists(library->blobs, parts[i].digest))
+        const char *id = parts[i].digest;
+        if (!blob_exists(library->blobs, id))
             return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                                   "%s is not stored any more", parts[i].digest);
+                                   "%s is not stored any more", id);
+        /* Somebody else's row will say that it is durable; this one's may come first. */
+        if (is_incoming(library, id) && !blob_settle(library->blobs, id, p))
+            return false;
+    }
+    return true;
+}
+
+/* The parts that are not stored yet. */
+static bool
+list_incoming(const struct library_part *parts, size_t n, struct incoming *ret,
+              struct api_problem *p)
+{
+    *ret = (struct incoming){.spools = calloc(n, sizeof *ret->spools),
+                             .ids = calloc(n, sizeof *ret->ids)};
+    if (!ret->spools || !ret->ids)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        if (!parts[i].spool)
+            continue;
+        memcpy(ret->ids[ret->n], parts[i].digest, DIGEST_SIZE);
+        ret->spools[ret->n++] = parts[i].spool;
     }
     return true;
 }
@@ -213,20 +281,21 @@ library_add_model(struct library *library, const char *id,
 {
     struct store_file file = {.created_at = clock_wall_ms()};
     struct store_model_files files;
-    bool is_new = false, ok = list_parts(parts, n, &files, p);
+    struct incoming incoming = {0};
+    bool is_new = false;
+    bool ok = list_parts(parts, n, &files, p) && list_incoming(parts, n, &incoming, p);
     snprintf(file.id, sizeof file.id, "%s", id);
-    for (size_t i = 0; ok && i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         file.size += parts[i].size;
-        ok = !parts[i].spool || spool_sync(*parts[i].spool, p);
-    }
     if (ok) {
-        pthread_mutex_lock(&library->lock);
-        ok = commit_parts(library, parts, n, p) &&
+        ok = bring_in(library, &incoming, p) && check_parts(library, parts, n, p) &&
              store_model_add(library->store, &file, &files, &is_new, p);
-        for (size_t i = 0; !ok && i < n; i++)
-            drop_unneeded(library, parts[i].digest);
+        if (!ok)
+            turn_away(library, &incoming);
         pthread_mutex_unlock(&library->lock);
     }
+    free(incoming.spools);
+    free(incoming.ids);
     free(files.items);
     if (!ok || !store_file_get(library->store, STORE_MODEL, id, ret, p))
         return false;
@@ -318,7 +387,7 @@ result_fini(struct result *result)
     free(result->model[1].path);
 }
 
-/* Flushes the files, and finds out what they come to. */
+/* What the files come to. */
 static bool
 take_result(const struct job_result *from, struct result *ret, struct api_problem *p)
 {
@@ -327,22 +396,10 @@ take_result(const struct job_result *from, struct result *ret, struct api_proble
         .files = {from->model, from->report, from->frozen, from->data},
         .size = spool_size(*from->model),
     };
-    for (size_t i = 0; i < ret->n; i++) {
+    for (size_t i = 0; i < ret->n; i++)
         memcpy(ret->digests[i], spool_id(*ret->files[i]), DIGEST_SIZE);
-        if (!spool_sync(*ret->files[i], p))
-            return false;
-    }
     memcpy(ret->id, ret->digests[RESULT_MODEL], sizeof ret->id);
     return !from->data || add_data(ret, from->data_path, p);
-}
-
-static bool
-commit_all(const struct result *result, struct api_problem *p)
-{
-    for (size_t i = 0; i < result->n; i++)
-        if (!spool_commit(result->files[i], p))
-            return false;
-    return true;
 }
 
 bool
@@ -364,11 +421,12 @@ library_job_end(struct library *library, const char *id,
                             .result_size = made.size,
                             .result_files = &made.model_files,
                             .error = error};
-    pthread_mutex_lock(&library->lock);
-    bool ok = commit_all(&made, p) && store_job_end(library->store, id, API_JOB_RUNNING,
-                                                    &end, clock_wall_ms(), &ended, p);
-    for (size_t i = 0; i < made.n && (!ok || !ended.was); i++)
-        drop_unneeded(library, made.digests[i]);
+    struct incoming incoming = {made.n, made.files, made.digests, NULL};
+    bool ok = bring_in(library, &incoming, p) &&
+              store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                            &ended, p);
+    if (!ok || !ended.was)
+        turn_away(library, &incoming);
     pthread_mutex_unlock(&library->lock);
     result_fini(&made);
     if (ok)
@@ -465,13 +523,13 @@ library_observations_keep(struct library *library, const struct store_observatio
     bool had = false, stored = false;
     full.size = spool_size(*spool);
     memcpy(full.blob, spool_id(*spool), sizeof full.blob);
-    if (!blobs_has_room(library->blobs, 0, p) || !spool_sync(*spool, p))
+    struct incoming incoming = {.n = 1, .spools = &spool, .ids = &full.blob};
+    if (!blobs_has_room(library->blobs, 0, p))
         return false;
-    pthread_mutex_lock(&library->lock);
     bool ok =
+        bring_in(library, &incoming, p) &&
         store_observations_use(library->store, row->key, clock_wall_ms(), before, &had,
                                p) &&
-        spool_commit(spool, p) &&
         store_observations_put(library->store, &full, clock_wall_ms(), &stored, p);
     drop_unneeded(library, full.blob);
     if (had)

@@ -51,6 +51,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
 	daemon/store_sync.c \
 	daemon/sweep.c daemon/sweep.h \
+	daemon/sync.c daemon/sync.h \
 	daemon/tenants.c daemon/tenants.h \
 	daemon/token_command.c daemon/tokens.c daemon/tokens.h \
 	daemon/trace.c daemon/trace.h \

@@ -40,6 +40,7 @@ tests_unit_test_daemon_job_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_library_SOURCES = tests/unit/test_daemon_library.c
 tests_unit_test_daemon_library_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_library_LDADD = $(DAEMON_UNIT_LDADD)
+tests_unit_test_daemon_library_LDFLAGS = -Wl,--wrap=fsync -Wl,--wrap=fdatasync
 
 tests_unit_test_daemon_listen_SOURCES = tests/unit/test_daemon_listen.c
 tests_unit_test_daemon_listen_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

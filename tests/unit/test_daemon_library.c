@@ -1,8 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observations as rows and blobs that agree. */
+/* Rows and blobs that agree, while syncs take their time. */
 #include "config.h"
 #include "library.h"
+#include "sync.h"
 #include "daemon.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+static atomic_int at_once, most_at_once, waited_for, failing;
+static void (*meanwhile)(void);
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+/* A sync lasts until so many are on their way as are waited for, or for 5 s. */
+static bool
+begin_sync(void)
+{
+    const struct timespec a_while = {0, 1000000};
+    int now = atomic_fetch_add(&at_once, 1) + 1;
+    if (now > most_at_once)
+        most_at_once = now;
+    for (int i = 0; i < 5000 && most_at_once < waited_for; i++)
+        nanosleep(&a_while, NULL);
+    return atomic_fetch_sub(&failing, 1) != 1;
+}
+
+int
+__wrap_fdatasync(int fd)
+{
+    int result = begin_sync() ? __real_fdatasync(fd) : -1;
+    if (result)
+        errno = EIO;
+    at_once--;
+    return result;
+}
+
+int
+__wrap_fsync(int fd)
+{
+    int result = begin_sync() ? __real_fsync(fd) : -1;
+    void (*call)(void) = meanwhile;
+    meanwhile = NULL;
+    if (call)
+        call();
+    if (result)
+        errno = EIO;
+    at_once--;
+    return result;
+}
 
 static struct library *library;
 static struct api_problem problem;
@@ -23,6 +75,8 @@ set_up(void)
     bool is_new;
     scratch_make();
     problem = (struct api_problem){0};
+    most_at_once = waited_for = failing = 0;
+    meanwhile = NULL;
     reopen();
     struct store *store = library_store(library);
     ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem));
@@ -141,15 +195,121 @@ START_TEST(lost)
     char id[DIGEST_SIZE];
     struct spool *spool;
     ck_assert(keep("a", "abc", 100));
-    blob_remove(library_blobs(library),
-                "sha256:ba7816bf8f01cfea414140de5dae2223b00361a3"
-                "96177a9cb410ff61f20015ad");
+    blob_remove(library_blobs(library), ABC);
     ck_assert(spool_open(library_blobs(library), &spool, &problem));
     ck_assert(!library_observations_get(library, "a", spool, id, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
     spool_drop(&spool);
     ck_assert(keep("a", "second", 100));
     ck_assert_str_eq(get("a"), "second");
+}
+END_TEST
+
+/* --- what waits for the disk ---------------------------------------------- */
+
+static struct spool *
+spool_of(const char *text)
+{
+    struct spool *spool;
+    ck_assert(spool_open(library_blobs(library), &spool, &problem));
+    ck_assert(spool_write(spool, text, strlen(text), &problem));
+    ck_assert(spool_finish(spool, &problem));
+    return spool;
+}
+
+static void
+start_job(void)
+{
+    struct store_job job = {.id = "j", .created_at = 1, .model = model}, claimed;
+    enum store_added added;
+    bool any;
+    struct store *store = library_store(library);
+    ck_assert(store_job_add(store, &job, &(struct store_asking){0}, &added, &problem) &&
+              store_job_claim(store, 1, &claimed, &any, &problem) && any);
+    store_job_fini(&claimed);
+}
+
+static bool
+end_job(struct store_ended *ret)
+{
+    struct spool *files[] = {spool_of("1"), spool_of("2"), spool_of("3")};
+    const struct job_result result = {
+        .model = &files[0], .report = &files[1], .frozen = &files[2], .summary = "{}"};
+    bool ok = library_job_end(library, "j", &result, NULL, ret, &problem);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert(!ok || !files[i]);
+        spool_drop(&files[i]);
+    }
+    return ok;
+}
+
+/* The three files' bytes go to the disk together, and then their names. */
+START_TEST(job_end_waits_together)
+{
+    struct store_ended ended;
+    start_job();
+    waited_for = 3;
+    ck_assert_msg(end_job(&ended), "%s", problem.detail);
+    ck_assert(ended.was);
+    ck_assert_int_eq(most_at_once, 3);
+    ck_assert_int_eq(blobs(), 3);
+}
+END_TEST
+
+/* Whichever sync fails: nothing stays, and the job has not ended. */
+START_TEST(job_end_fails)
+{
+    struct store_ended ended;
+    start_job();
+    failing = _i + 1;
+    ck_assert(!end_job(&ended));
+    ck_assert_int_eq(problem.code, API_IO);
+    ck_assert_int_eq(blobs(), 0);
+    problem = (struct api_problem){0};
+    ck_assert(end_job(&ended) && ended.was);
+    ck_assert_int_eq(blobs(), 3);
+}
+END_TEST
+
+static void
+forget_all(void)
+{
+    struct api_problem p = {0};
+    ck_assert(library_observations_trim(library, 0, &p));
+}
+
+/* Nobody waits for another's sync, and none removes what is on its way to have a row. */
+START_TEST(others_go_on)
+{
+    struct store_file file = {0};
+    bool is_new;
+    ck_assert(keep("a", "abc", 100));
+    struct spool *spool = spool_of("abc");
+    meanwhile = forget_all;
+    ck_assert(
+        library_add(library, STORE_MODEL, &spool, NULL, &file, &is_new, &problem));
+    ck_assert_ptr_null(meanwhile);
+    ck_assert_str_eq(get("a"), "");
+    ck_assert(is_new && blob_exists(library_blobs(library), ABC));
+    store_file_fini(&file);
+}
+END_TEST
+
+/* More than are synced at once. */
+START_TEST(many_files)
+{
+    enum { N = 2 * SYNC_MOST + 3 };
+    struct spool *spools[N], **each[N];
+    char text[16];
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof text, "%d", i);
+        spools[i] = spool_of(text);
+        each[i] = &spools[i];
+    }
+    waited_for = SYNC_MOST;
+    ck_assert(spools_sync(each, N, &problem) && spools_commit(each, N, &problem));
+    ck_assert_int_eq(most_at_once, SYNC_MOST);
+    ck_assert_int_eq(blobs(), N);
 }
 END_TEST
 
@@ -163,6 +323,14 @@ suite(void)
     tcase_add_test(t, bounded);
     tcase_add_loop_test(t, deleted, 0, 2);
     tcase_add_test(t, lost);
+    suite_add_tcase(s, t);
+    t = tcase_create("the disk");
+    tcase_set_timeout(t, 30);
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, job_end_waits_together);
+    tcase_add_loop_test(t, job_end_fails, 0, 6);
+    tcase_add_test(t, others_go_on);
+    tcase_add_test(t, many_files);
     suite_add_tcase(s, t);
     return s;
 }

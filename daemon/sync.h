@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes several files durable in the time of one. Any thread may call. */
+#ifndef QDQD_SYNC_H
+#define QDQD_SYNC_H
+
+#include <stddef.h>
+
+enum { SYNC_MOST = 8 }; /* at once */
+
+/*
+ * Calls `sync` (fsync or fdatasync) for up to SYNC_MOST descriptors, each in a thread of
+ * its own, so that the file system puts them into one journal commit and the disk has them
+ * in its queue together. Returns 0, or the first one's errno that failed.
+ */
+int sync_together(int (*sync)(int fd), const int *fds, size_t n);
+
+#endif
