@@ -274,6 +274,27 @@ list_parts(const struct library_part *parts, size_t n, struct store_model_files 
     return true;
 }
 
+/*
+ * The id does not say which of the files is the model. Two that each name the other as
+ * their data have one id, and only one of them can be stored under it. With the lock held.
+ */
+static bool
+check_first(struct library *library, const char *id,
+            const struct store_model_files *files, struct api_problem *p)
+{
+    struct store_model_files before = {0};
+    bool ok = store_model_files(library->store, id, &before, p);
+    if (ok && before.n && files->n &&
+        strcmp(before.items[0].path, files->items[0].path))
+        ok =
+            api_problem_set(p, API_MODEL_CONFLICT, QDQ_AT_NOTHING, NULL,
+                            "%s is stored already, with %.100s as the model and %.100s "
+                            "as a file of its data",
+                            id, before.items[0].path, files->items[0].path);
+    store_model_files_fini(&before);
+    return ok;
+}
+
 bool
 library_add_model(struct library *library, const char *id,
                   const struct library_part *parts, size_t n, struct store_file *ret,
@@ -289,10 +310,12 @@ library_add_model(struct library *library, const char *id,
         file.size += parts[i].size;
     if (ok) {
         ok = bring_in(library, &incoming, p) && check_parts(library, parts, n, p) &&
+             check_first(library, id, &files, p) &&
              store_model_add(library->store, &file, &files, &is_new, p);
         if (!ok)
             turn_away(library, &incoming);
         pthread_mutex_unlock(&library->lock);
+        ok = ok && store_sync(library->store, p);
     }
     free(incoming.spools);
     free(incoming.ids);

@@ -40,7 +40,8 @@ struct library_part {
 };
 
 /* Stores a model of several files under its id; the spools are consumed on success.
-   NOT_FOUND: a blob is not there any more. */
+   NOT_FOUND: a blob is not there any more. MODEL_CONFLICT: the same files are stored with
+   another of them as the model. */
 bool library_add_model(struct library *library, const char *id,
                        const struct library_part *parts, size_t n,
                        struct store_file *ret, bool *ret_new, struct api_problem *p);

@@ -388,6 +388,16 @@ def test_labels_are_texts(victim):
     problem(answer, answer.status_code, answer.json()["code"])
 
 
+def test_boundary_of_one_character(victim):
+    """The parser of forms refuses it; two are enough."""
+    body = '--{0}\r\nContent-Disposition: form-data; name="model"\r\n\r\nx\r\n--{0}--\r\n'
+    for boundary, wanted in (("b", "bad_request"), ("bb", "invalid_model")):
+        answer = victim.post("/v1/models", data=body.format(boundary), headers={
+            "Content-Type": f"multipart/form-data; boundary={boundary}"})
+        told = problem(answer, 400, wanted)
+        assert ("two characters" in told["detail"]) == (boundary == "b")
+
+
 def test_broken_form(victim):
     answer = victim.post("/v1/quantize", data=b"--x\r\nContent-Disposition: form-data",
                          headers={"Content-Type": "multipart/form-data; boundary=x"})

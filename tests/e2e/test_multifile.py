@@ -62,9 +62,9 @@ def parts(model, files, name="net.onnx"):
     return [("model", (name, model))] + [("external", pair) for pair in files]
 
 
-def send(one, model, files, path="/v1/models", more=(), **options):
+def send(one, model, files, path="/v1/models", more=(), name="net.onnx", **options):
     files = files.items() if isinstance(files, dict) else files
-    return one.post(path, files=parts(model, files) + list(more), **options)
+    return one.post(path, files=parts(model, files, name) + list(more), **options)
 
 
 def put(one, data):
@@ -365,6 +365,41 @@ def test_delete(service):
     assert one.request("DELETE", f"/v1/blobs/{blob}").status_code == 204
     assert one.request("DELETE", shared.headers["Location"]).status_code == 204
     assert one.stored_files() == []
+
+
+def beside(location):
+    """A model whose weight is the first bytes of the file of that name."""
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4],
+                         data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", location), ("offset", 0), ("length", 16)):
+        weight.external_data.add(key=key, value=str(value))
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["y"], "mul")], location,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])], [weight])
+    return helper.make_model(graph, ir_version=8, opset_imports=[
+        helper.make_opsetid("", 17)]).SerializeToString()
+
+
+def test_each_the_data_of_the_other(service):
+    """The id is that of the files, so it can be of one of the two alone."""
+    one = service()
+    a, b = beside("b.onnx"), beside("a.onnx")
+    first = send(one, a, {"b.onnx": b}, name="a.onnx")
+    assert first.status_code == 201, first.text
+    again = send(one, a, {"b.onnx": b}, name="a.onnx")
+    assert again.status_code == 200
+    spec = ("spec", (None, json.dumps({"activations": "none"})))
+    for path, more in (("/v1/models", ()), ("/v1/jobs", [spec]), ("/v1/quantize", [spec])):
+        told = problem(send(one, b, {"a.onnx": a}, path=path, name="b.onnx", more=more),
+                       409, "model_conflict")
+        assert "a.onnx as the model" in told["detail"]
+    assert [file["path"] for file in again.json()["files"]] == ["a.onnx", "b.onnx"]
+    assert len(one.stored_files()) == 2
+    one.request("DELETE", first.headers["Location"])
+    second = send(one, b, {"a.onnx": a}, name="b.onnx")
+    assert (second.status_code, second.json()["id"]) == (201, first.json()["id"])
+    assert [file["path"] for file in second.json()["files"]] == ["b.onnx", "a.onnx"]
 
 
 def test_what_a_live_job_needs(held, service):

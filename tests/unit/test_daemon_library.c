@@ -271,6 +271,28 @@ START_TEST(job_end_fails)
 }
 END_TEST
 
+/* Who is told that a model is stored was told when it was: bytes, name and record. */
+START_TEST(model_is_durable)
+{
+    struct store_file file = {0};
+    char path[] = "model.onnx";
+    bool is_new;
+    struct spool *spool = spool_of("abc");
+    struct library_part part = {
+        .spool = &spool, .digest = ABC, .path = path, .size = 3};
+    failing = _i + 1;
+    ck_assert(!library_add_model(library, ABC, &part, 1, &file, &is_new, &problem));
+    ck_assert_int_eq(problem.code, API_IO);
+    ck_assert_int_le(failing, 0);
+    spool_drop(&spool);
+    problem = (struct api_problem){0};
+    spool = spool_of("abc");
+    ck_assert(library_add_model(library, ABC, &part, 1, &file, &is_new, &problem));
+    store_file_fini(&file);
+    ck_assert_int_eq(blobs(), 1);
+}
+END_TEST
+
 static void
 forget_all(void)
 {
@@ -329,6 +351,7 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, job_end_waits_together);
     tcase_add_loop_test(t, job_end_fails, 0, 6);
+    tcase_add_loop_test(t, model_is_durable, 0, 3);
     tcase_add_test(t, others_go_on);
     tcase_add_test(t, many_files);
     suite_add_tcase(s, t);

@@ -52,6 +52,8 @@ PROBLEM(ACCURACY, "accuracy", 409, false,
         "the quantized model missed the accuracy that was asked for")
 PROBLEM(ENDED, "ended", 409, false, "the job has ended already")
 PROBLEM(IN_USE, "in_use", 409, true, "a job that has not ended needs this resource")
+PROBLEM(MODEL_CONFLICT, "model_conflict", 409, false,
+        "the same files are stored already with another of them as the model")
 PROBLEM(TOO_LARGE, "too_large", 413, false, "the body is over the configured limit")
 PROBLEM(UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", 415, false,
         "the route does not take this content type")
