@@ -2,6 +2,8 @@
 #include "config.h"
 #include "stages.h"
 
+#include "run/place.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +21,11 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
     if (!engine)
         return qdqi_no_memory(err);
     engine->threads = options->threads > 1 ? options->threads : 1;
-    if (options->runtime && !(engine->library = strdup(options->runtime))) {
+    engine->device = options->device;
+    engine->device_chosen = options->device_chosen;
+    if ((options->runtime && !(engine->library = strdup(options->runtime))) ||
+        (options->cuda_module &&
+         !(engine->cuda_module = strdup(options->cuda_module)))) {
         qdq_engine_close(&engine);
         return qdqi_no_memory(err);
     }
@@ -45,6 +51,9 @@ qdq_engine_close(struct qdq_engine **engine)
         return;
     qdqi_runtime_close(&(*engine)->runtime);
     qdq_catalog_free(&(*engine)->catalog);
+    qdqi_cuda_close(&(*engine)->cuda);
+    free((*engine)->place);
+    free((*engine)->cuda_module);
     free((*engine)->library);
     free(*engine);
     *engine = NULL;

@@ -51,6 +51,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/cuda/device.c engine/cuda/device.h \
 	engine/cuda/element.h \
 	engine/cuda/kernels.h \
+	engine/choose_place.c \
 	engine/engine.c \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
@@ -135,9 +136,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
 	engine/run/fake.c engine/run/fake.h \
+	engine/run/fake_there.c engine/run/fake_there.h \
 	engine/run/lift.c engine/run/lift.h \
 	engine/run/observe.c engine/run/observe.h \
+	engine/run/observe_there.c engine/run/observe_there.h \
 	engine/run/op.c engine/run/op.h \
+	engine/run/place.c engine/run/place.h \
+	engine/run/provider.c engine/run/provider.h \
 	engine/run/session.c engine/run/session.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/kernels.h \

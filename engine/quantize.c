@@ -359,7 +359,8 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
         goto out;
     }
     job.arena = job.report->arena;
-    if ((code = run_stages(&job, err)) || (code = qdqi_report_fill(&job, err)))
+    if ((code = qdqi_job_choose_place(&job, err)) || (code = run_stages(&job, err)) ||
+        (code = qdqi_report_fill(&job, err)))
         goto out;
     *ret = report;
     report = NULL;

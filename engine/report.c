@@ -119,7 +119,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->inferences = job->inferences;
     r->reused = job->reused;
     r->spec = copy_spec(job->arena, work->spec, 0, &ranges);
-    r->device = "cpu";
+    r->device = job->device;
     r->plan = &job->plan->view;
     r->size_before = qdqi_model_bytes(job->original);
     r->warnings = job->warnings.rows;

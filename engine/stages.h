@@ -22,6 +22,18 @@ struct qdq_engine {
     struct qdq_error no_runtime; /* why it could not be loaded; it is not tried again */
     int threads;
     struct qdq_catalog *catalog;
+    char *cuda_module; /* NULL: not configured */
+    int device;
+    bool device_chosen;
+    bool has_device;            /* one was found, whether or not it can be used */
+    struct qdqi_cuda *cuda;     /* NULL until a job wants a device */
+    struct qdqi_place *place;   /* NULL: likewise, or it cannot be used */
+    struct qdq_error no_device; /* why; it is not tried again */
+    /*
+     * For tests: the module's memory is the host's, models run on the CPU, and our
+     * operators do their work by the module.
+     */
+    bool emulates;
 };
 
 /* The report as its caller sees it, and what it keeps alive. */
@@ -43,6 +55,9 @@ struct qdqi_job {
     struct qdq_model *original; /* as it was given */
     struct qdq_model *model;    /* that is quantized: prepared, equalized */
     struct qdq_plan *plan;
+    const struct qdqi_place *place; /* where models run; NULL: on the CPU */
+    const char *device;             /* its name for the report */
+    int64_t batch; /* at most so many samples at once; 0: as the spec says */
     struct qdq_dataset *dataset;    /* given or made up; NULL: neither */
     struct qdq_model_info fixed;    /* the model's, as the spec sizes its inputs */
     struct qdqi_range *ranges;      /* by planned activation */
@@ -68,6 +83,20 @@ struct qdqi_job {
 /* engine.c: the runtime, loaded when it is first asked for. RUNTIME_MISSING. */
 enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* choose_place.c: where the job's models run. NO_DEVICE when the spec asks for a GPU and
+   there is none to be used; where it leaves the choice, a warning at most. */
+enum qdq_code qdqi_job_choose_place(struct qdqi_job *job,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+/* How many samples are run at once, where the model leaves that open. */
+int64_t qdqi_job_batch(const struct qdqi_job *job);
+/*
+ * After `code` came of a run of the feed: QDQ_OK when it may go with half the batch,
+ * from the beginning, for which err is cleared; else the code.
+ */
+enum qdq_code qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed,
+                                   enum qdq_code code,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* report.c: an empty report; what it says about the job as a whole. */
 struct qdqi_report *qdqi_report_new(void);

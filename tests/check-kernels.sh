@@ -25,7 +25,7 @@ done
 unset CK_TAP_LOG_FILE_NAME
 export QDQ_CUDA_MODULE="$work/emulated.so" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes
 failed=0
-for name in device extremes fake histogram sums; do
+for name in device extremes fake histogram sums place; do
     tests/cuda/test_$name || failed=1
 done
 exit $failed

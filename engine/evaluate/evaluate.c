@@ -50,7 +50,7 @@ static enum qdq_code
 open_feed(struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    struct qdqi_feed_options options = {.batch = job->work->spec->calibration.batch};
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
     const struct qdq_model_info *info = &job->fixed;
     enum qdq_code code = qdqi_feed_open(info, job->dataset, &options, &e->feed, err);
     if (code)
@@ -140,6 +140,7 @@ open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.threads = job->engine->threads,
+                                                 .place = job->place,
                                                  .comparisons = &e->comparisons,
                                                  .float_pairs =
                                                      has_float_pairs(job->plan)};
@@ -183,8 +184,10 @@ static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {
-        .threads = job->engine->threads, .float_pairs = has_float_pairs(job->plan)};
+    const struct qdqi_session_options options = {.threads = job->engine->threads,
+                                                 .place = job->place,
+                                                 .float_pairs =
+                                                     has_float_pairs(job->plan)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};
@@ -316,8 +319,10 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
                             &e->job->report->view, e->job->arena, err);
 }
 
-enum qdq_code
-qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_error *err)
+/* *ret_again: it did not fit into the device, and may with a smaller batch. */
+static enum qdq_code
+evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
+         struct qdq_error *err)
 {
     size_t n = job->model->info.n_outputs;
     struct evaluation e = {
@@ -329,13 +334,35 @@ qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_err
     if (!e.metrics || !e.measured || !e.differs || !e.not_float)
         return qdqi_no_memory(err);
     enum qdq_code code;
-    if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err)) &&
-        !(code = compare_all(&e, err)) && !(code = report_layers(&e, err)))
+    if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err))) {
+        code = compare_all(&e, err);
+        *ret_again = code == QDQ_DEVICE_MEMORY &&
+                     !(code = qdqi_job_halve_batch(job, e.feed, code, err));
+    }
+    if (!code && !*ret_again && !(code = report_layers(&e, err)))
         code = report_outputs(&e, err);
     qdqi_session_close(&e.twin);
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);
     qdq_model_free(&e.quantized);
     qdqi_feed_close(&e.feed);
+    return code;
+}
+
+enum qdq_code
+qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_error *err)
+{
+    bool again;
+    enum qdq_code code;
+    size_t n = job->warnings.n;
+    do {
+        again = false;
+        code = evaluate(job, runtime, &again, err);
+        /* Of what was said on the way only that the batch is smaller still holds. */
+        if (again)
+            job->warnings.rows[n++] = job->warnings.rows[job->warnings.n - 1];
+        if (again)
+            job->warnings.n = n;
+    } while (again);
     return code;
 }

@@ -83,6 +83,8 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
             break;
         code = qdqi_watch_run(&watch, inputs, samples, err);
     }
+    if (!code)
+        code = qdqi_session_collect(session, err);
     c->all = watch.all;
     return code ? code : qdqi_watch_end(&watch, err);
 }
@@ -93,6 +95,7 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
 {
     struct qdqi_job *job = c->job;
     struct qdqi_session_options options = {.threads = job->engine->threads,
+                                           .place = job->place,
                                            .observers = &c->observers};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
@@ -107,13 +110,43 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
     return code;
 }
 
+/* All from the beginning, with a feed of a smaller batch. */
+static enum qdq_code
+begin_again(struct calibration *c, const struct qdqi_feed_options *options,
+            struct qdqi_feed **feed, struct qdq_error *err)
+{
+    struct qdqi_job *job = c->job;
+    struct qdqi_feed_options smaller = *options;
+    smaller.batch = qdqi_job_batch(job);
+    qdqi_observers_reset(&c->observers, c->wanted);
+    c->all = c->earlier.all;
+    qdqi_feed_close(feed);
+    return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
+}
+
+/* Runs that a device has not the memory for are made smaller. */
+static enum qdq_code
+run_fitting(struct calibration *c, struct qdqi_runtime *runtime,
+            const struct qdqi_feed_options *options, struct qdqi_feed **feed,
+            struct qdq_error *err)
+{
+    for (;;) {
+        c->all.samples = 0;
+        enum qdq_code code = run_observed(c, runtime, *feed, err);
+        if (!code || c->all.samples == 0 ||
+            (code = qdqi_job_halve_batch(c->job, *feed, code, err)) ||
+            (code = begin_again(c, options, feed, err)))
+            return code;
+    }
+}
+
 /* The data are looked at in any case: they may be such that a warning is due. */
 static enum qdq_code
 feed_observers(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     const struct qdq_calibration_spec *spec = &job->work->spec->calibration;
-    const struct qdqi_feed_options options = {.batch = spec->batch,
+    const struct qdqi_feed_options options = {.batch = qdqi_job_batch(job),
                                               .max_samples = spec->max_samples};
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_feed *feed = NULL;
@@ -123,7 +156,7 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
         code = qdqi_job_take_warnings(job, feed, err);
     if (!code && c->n_wanted > 0)
-        code = run_observed(c, runtime, feed, err);
+        code = run_fitting(c, runtime, &options, &feed, err);
     qdqi_feed_close(&feed);
     return code ? code : qdqi_job_observed(job, &c->all, err);
 }
@@ -143,11 +176,11 @@ identify(const struct qdqi_job *job)
     struct stat st = {.st_size = -1};
     if (library && strchr(library, '/') && stat(library, &st))
         st.st_size = -1;
-    char *text =
-        key ? qdqi_arena_printf(job->scratch, "%sruntime %lld %lld.%09ld\n", key,
-                                (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                                st.st_mtim.tv_nsec)
-            : NULL;
+    char *text = key ? qdqi_arena_printf(
+                           job->scratch, "%sruntime %lld %lld.%09ld\nran on %s\n", key,
+                           (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                           st.st_mtim.tv_nsec, job->place ? "cuda" : "cpu")
+                     : NULL;
     free(key);
     return text;
 }

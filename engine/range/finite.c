@@ -23,6 +23,14 @@ qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
                : qdqi_no_memory(err);
 }
 
+/* Forgets what was seen since they were saved. */
+static enum qdq_code
+go_back(struct qdqi_watch *w, struct qdq_error *err)
+{
+    qdqi_observers_copy(w->observers, &w->saved);
+    return qdqi_session_restore(w->session, err);
+}
+
 /* Runs the model; *ret: the first tensor that was not finite, or NULL. */
 static enum qdq_code
 run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
@@ -36,6 +44,8 @@ run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
     w->job->inferences++;
     enum qdq_code code = qdqi_session_run(
         w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
+    if (!code && may_skip(w))
+        code = qdqi_session_collect(w->session, err);
     for (size_t i = 0; !code && !*ret && i < w->observers->n; i++) {
         const struct qdqi_observer *o = &w->observers->rows[i];
         const struct qdqi_extremes *e = &o->all.extremes;
@@ -56,7 +66,6 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
                              "tensor '%s' holds a NaN or an infinity in %s %lld%s",
                              tensor, n > 1 ? "the batch from sample" : "sample",
                              (long long)first, n > 1 ? " on" : "");
-    qdqi_observers_copy(w->observers, &w->saved);
     if (w->all.skipped < NAMED) {
         char *which = w->all.which;
         size_t used = strlen(which);
@@ -65,24 +74,23 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
         snprintf(which + used, sizeof w->all.which - used, "%s", part);
     }
     w->all.skipped += n;
-    return QDQ_OK;
+    return go_back(w, err);
 }
 
 /* One of the batch is not finite: each by itself, from what was saved last. */
 static enum qdq_code
 run_each(struct qdqi_watch *w, int64_t first, int64_t samples, struct qdq_error *err)
 {
-    qdqi_observers_copy(w->observers, &w->saved);
-    for (int64_t i = 0; i < samples; i++) {
+    enum qdq_code code = go_back(w, err);
+    for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
-        enum qdq_code code = run(w, qdqi_feed_one(w->feed, i), 1, &tensor, err);
+        code = run(w, qdqi_feed_one(w->feed, i), 1, &tensor, err);
         if (!code && tensor)
             code = reject(w, tensor, first + i, 1, err);
-        if (code)
-            return code;
-        qdqi_observers_copy(&w->saved, w->observers);
+        if (!code)
+            qdqi_observers_copy(&w->saved, w->observers);
     }
-    return QDQ_OK;
+    return code;
 }
 
 enum qdq_code

@@ -66,7 +66,8 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
-    fprintf(to, "engine %s\ndevice cpu\n", qdq_version());
+    fprintf(to, "engine %s\ndevice %s\n", qdq_version(),
+            spec->device == QDQ_DEVICE_CUDA ? "cuda" : "cpu");
     say_name(to, "model", model_id);
     say_name(to, "\ndata", dataset_id);
     fprintf(to,

@@ -148,6 +148,29 @@ qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from
     }
 }
 
+void
+qdqi_observers_reset(struct qdqi_observers *observers, const bool *which)
+{
+    for (size_t i = 0; i < observers->n; i++) {
+        struct qdqi_observer *o = &observers->rows[i];
+        if (!which[i])
+            continue;
+        o->all.extremes = QDQI_NO_EXTREMES;
+        if (o->all.histogram)
+            qdqi_histogram_init(o->all.histogram);
+        o->average = (struct qdqi_average){0};
+        o->runs = 0;
+    }
+}
+
+void
+qdqi_observer_average(struct qdqi_observer *observer,
+                      const struct qdqi_extremes *samples, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        average(&observer->average, &samples[k]);
+}
+
 /* --- a tensor ------------------------------------------------------------- */
 
 static size_t
@@ -221,8 +244,7 @@ take_averages(const struct qdqi_reached *r)
         if (goes_on(r, i))
             qdqi_extremes_merge(&r->each[begin_of(r, i) / (r->n / r->samples)],
                                 &r->parts[i].rest);
-    for (size_t k = 0; k < r->samples; k++)
-        average(&r->observer->average, &r->each[k]);
+    qdqi_observer_average(r->observer, r->each, r->samples);
 }
 
 void

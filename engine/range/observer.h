@@ -76,6 +76,12 @@ bool qdqi_observers_begin(struct qdqi_observers *observers,
 /* Makes `to`, of the same tensors and needs, hold what `from` has taken in, no more. */
 void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from);
 
+/* Makes these, by slot, empty again. */
+void qdqi_observers_reset(struct qdqi_observers *observers, const bool *which);
+/* Takes the extremes of further samples into the average. */
+void qdqi_observer_average(struct qdqi_observer *observer,
+                           const struct qdqi_extremes *samples, size_t n);
+
 /* A float32 or float16 tensor that a run has reached. */
 struct qdqi_reached {
     struct qdqi_observer *observer;

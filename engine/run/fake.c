@@ -27,18 +27,29 @@ do_piece(void *arg, size_t i)
     qdqi_fake_quantize(w->fake, w->from, w->to, i * PIECE, left < PIECE ? left : PIECE);
 }
 
+OrtStatusPtr
+qdqi_faked_tensors(const struct qdqi_kernel *k, OrtKernelContext *context,
+                   const struct qdqi_fake *fake, struct qdqi_op_tensor *ret,
+                   void **ret_to)
+{
+    OrtStatusPtr status = qdqi_op_input(k, context, 0, ret);
+    if (status || (status = qdqi_op_output(k, context, 0, ret_to)))
+        return status;
+    if (ret->n % fake->channels != 0 || ret->n / fake->channels % fake->inner != 0)
+        return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
+                                        "a weight is not of the shape that it had");
+    return NULL;
+}
+
 static OrtStatusPtr
 fake_quantize(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
     const struct qdqi_fakes *fakes = k->op->state;
     struct work w = {.fake = &fakes->rows[k->slot]};
     struct qdqi_op_tensor t;
-    OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
-    if (status || (status = qdqi_op_output(k, context, 0, &w.to)))
+    OrtStatusPtr status = qdqi_faked_tensors(k, context, w.fake, &t, &w.to);
+    if (status)
         return status;
-    if (t.n % w.fake->channels != 0 || t.n / w.fake->channels % w.fake->inner != 0)
-        return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT,
-                                        "a weight is not of the shape that it had");
     w.from = t.data;
     w.n = t.n;
     if (w.n == 0 || (!w.fake->on && w.from == w.to))
@@ -47,7 +58,7 @@ fake_quantize(const struct qdqi_kernel *k, OrtKernelContext *context)
 }
 
 void
-qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_fakes *fakes)
+qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, const struct qdqi_fakes *fakes)
 {
     *op = (struct qdqi_op){.api = api,
                            .name = QDQI_FAKE_QUANT,
@@ -55,7 +66,7 @@ qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_fakes *fakes)
                            .n_inputs = 1,
                            .n_outputs = 1,
                            .memory = QDQI_OP_INPLACE,
-                           .state = fakes,
+                           .state = (void *)(uintptr_t)fakes,
                            .n_slots = fakes->n,
                            .compute = fake_quantize};
     qdqi_op_init(op);

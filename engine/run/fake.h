@@ -7,6 +7,12 @@
 #include "run/op.h"
 
 /* The slots are rows of `fakes`, which is borrowed. */
-void qdqi_fake_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_fakes *fakes);
+void qdqi_fake_init(struct qdqi_op *op, const OrtApi *api,
+                    const struct qdqi_fakes *fakes);
+
+/* A node's tensor, and where the result is to lie. */
+OrtStatusPtr qdqi_faked_tensors(const struct qdqi_kernel *kernel,
+                                OrtKernelContext *context, const struct qdqi_fake *fake,
+                                struct qdqi_op_tensor *ret, void **ret_to);
 
 #endif

@@ -17,25 +17,35 @@ observe_part(void *reached, size_t i)
     qdqi_reached_part(reached, i);
 }
 
+OrtStatusPtr
+qdqi_observed_input(const struct qdqi_kernel *k, OrtKernelContext *context,
+                    const struct qdqi_observers *observers, struct qdqi_op_tensor *ret,
+                    enum qdqi_dtype *ret_dtype)
+{
+    OrtStatusPtr status = qdqi_op_input(k, context, 0, ret);
+    if (status)
+        return status;
+    *ret_dtype = observers->dtypes ? observers->dtypes[k->slot] : QDQI_FLOAT32;
+    if ((int)ret->type == (int)*ret_dtype) /* ONNX Runtime's values are ONNX's */
+        return NULL;
+    char text[256];
+    snprintf(text, sizeof text, "tensor '%.180s' is not %s",
+             observers->rows[k->slot].tensor, qdqi_dtype_name((int)*ret_dtype));
+    return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT, text);
+}
+
 /* A large tensor is shared over the runtime's threads. */
 static OrtStatusPtr
 observe(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
     struct qdqi_observers *observers = k->op->state;
     struct qdqi_op_tensor t;
-    OrtStatusPtr status = qdqi_op_input(k, context, 0, &t);
+    enum qdqi_dtype dtype;
+    OrtStatusPtr status = qdqi_observed_input(k, context, observers, &t, &dtype);
     if (status)
         return status;
-    enum qdqi_dtype wanted =
-        observers->dtypes ? observers->dtypes[k->slot] : QDQI_FLOAT32;
-    if ((int)t.type != (int)wanted) { /* ONNX Runtime's values are ONNX's */
-        char text[256];
-        snprintf(text, sizeof text, "tensor '%.180s' is not %s",
-                 observers->rows[k->slot].tensor, qdqi_dtype_name((int)wanted));
-        return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT, text);
-    }
     struct qdqi_reached r =
-        qdqi_reached(observers, k->slot, wanted, t.data, t.n, t.axis0);
+        qdqi_reached(observers, k->slot, dtype, t.data, t.n, t.axis0);
     status = qdqi_op_share(k, context, observe_part, r.n_parts, &r);
     if (!status)
         qdqi_reached_end(&r);

@@ -22,8 +22,7 @@ op_name(const OrtCustomOp *op)
 static const char *ORT_API_CALL
 op_provider(const OrtCustomOp *op)
 {
-    (void)op;
-    return NULL; /* the CPU's */
+    return self(op)->provider;
 }
 
 static ONNXTensorElementDataType ORT_API_CALL

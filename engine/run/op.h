@@ -28,6 +28,7 @@ struct qdqi_op {
     OrtCustomOp op; /* first: the runtime hands it back */
     const OrtApi *api;
     const char *name;
+    const char *provider;           /* whose nodes these are; NULL: the CPU's */
     ONNXTensorElementDataType type; /* of inputs and outputs; UNDEFINED: any */
     size_t n_inputs, n_outputs; /* n_outputs <= n_inputs, at most 2; 0 for any type */
     enum qdqi_op_memory memory;

@@ -6,8 +6,11 @@
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
 #include "run/fake.h"
+#include "run/fake_there.h"
 #include "run/lift.h"
 #include "run/observe.h"
+#include "run/observe_there.h"
+#include "run/provider.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -25,7 +28,10 @@ enum { MAX_OPS = 4 }; /* add_ops() says which */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_op ops[MAX_OPS]; /* bound to what they work on, in the domain */
+    struct qdqi_op ops[MAX_OPS];      /* bound to what they work on, in the domain */
+    const struct qdqi_place *place;   /* NULL: the host */
+    struct qdqi_observing *observing; /* there; NULL: nothing is observed */
+    struct qdqi_faking *faking;       /* likewise */
     OrtCustomOpDomain *domain;
     OrtSession *session;
     size_t n_outputs;
@@ -138,6 +144,24 @@ qdqi_runtime_version(const struct qdqi_runtime *r)
     return r->version;
 }
 
+enum qdq_code
+qdqi_runtime_try_device(const struct qdqi_runtime *r, int device, struct qdq_error *err)
+{
+    OrtSessionOptions *o = NULL;
+    OrtStatus *status = r->api->CreateSessionOptions(&o);
+    if (!status)
+        status = qdqi_provider_append(r->api, o, device);
+    if (o)
+        r->api->ReleaseSessionOptions(o);
+    struct qdq_error why = {0};
+    if (!check(r, status, "its CUDA provider", &why))
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
+                         "this ONNX Runtime (%s) runs no models on a GPU, as that of "
+                         "the package onnxruntime-gpu does: %s",
+                         r->version, why.text);
+}
+
 /* --- opening -------------------------------------------------------------- */
 
 /* The runtime reads weights where they are mapped. */
@@ -183,7 +207,25 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
                  ? api->SetOptimizedModelFilePath(o, options->optimized)
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
+    const struct qdqi_place *place = options->place;
+    if (place && place->runs_models &&
+        (status = qdqi_provider_append(api, o, place->device)))
+        return status;
     return add_files(api, model, o);
+}
+
+/* What operators need there. */
+static enum qdq_code
+enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
+            struct qdq_error *err)
+{
+    s->place = options->place;
+    enum qdq_code code = s->place ? qdqi_place_enter(s->place, err) : QDQ_OK;
+    if (!code && s->place && options->observers)
+        code = qdqi_observing_open(options->observers, s->place, &s->observing, err);
+    if (!code && s->place && options->fakes)
+        code = qdqi_faking_open(options->fakes, s->place, &s->faking, err);
+    return code;
 }
 
 /* Our operators, as far as the session works on something of theirs. */
@@ -194,9 +236,13 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
     const OrtApi *api = s->runtime->api;
     OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
     size_t n = 0;
-    if (options->observers)
+    if (s->observing)
+        qdqi_observe_there_init(&s->ops[n++], api, s->observing);
+    else if (options->observers)
         qdqi_observe_init(&s->ops[n++], api, options->observers);
-    if (options->fakes)
+    if (s->faking)
+        qdqi_fake_there_init(&s->ops[n++], api, s->faking);
+    else if (options->fakes)
         qdqi_fake_init(&s->ops[n++], api, options->fakes);
     if (options->comparisons) {
         qdqi_compare_init(&s->ops[n++], api, options->comparisons);
@@ -261,8 +307,8 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
     OrtSessionOptions *o = NULL;
-    enum qdq_code code = to_memory(model, &bytes, err);
-    if (code)
+    enum qdq_code code = enter_place(s, options, err);
+    if (code || (code = to_memory(model, &bytes, err)))
         return code;
     if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
         (code = check(r, set_options(r, model, options, o), "session options", err)))
@@ -282,6 +328,14 @@ out:
     return code;
 }
 
+static enum qdq_code
+hand_on(const struct qdq_error *why, struct qdq_error *err)
+{
+    return why->code
+               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
+               : QDQ_OK;
+}
+
 enum qdq_code
 qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *model,
                   const struct qdqi_session_options *options, struct qdqi_session **ret,
@@ -291,12 +345,14 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
     if (!s)
         return qdqi_no_memory(err);
     s->runtime = runtime;
-    enum qdq_code code = create(s, model, options, err);
-    if (code)
+    struct qdq_error why = {0};
+    if (create(s, model, options, &why) && s->place)
+        (void)!qdqi_place_explain(s->place, &why);
+    if (why.code)
         qdqi_session_close(&s);
     else
         *ret = s;
-    return code;
+    return hand_on(&why, err);
 }
 
 enum qdq_code
@@ -335,6 +391,8 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseSession(s->session);
     if (s->domain)
         api->ReleaseCustomOpDomain(s->domain);
+    qdqi_observing_close(&s->observing);
+    qdqi_faking_close(&s->faking);
     for (size_t i = 0; s->output_names && i < s->n_outputs; i++)
         free(s->output_names[i]);
     free(s->output_names);
@@ -426,6 +484,44 @@ run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
                  "running the model failed", err);
 }
 
+/* An operator's own error says more than what the runtime made of it. */
+static void
+explain(struct qdqi_session *s, struct qdq_error *why)
+{
+    if (s->observing && s->observing->fault.code)
+        *why = s->observing->fault;
+    else if (s->faking && s->faking->fault.code)
+        *why = s->faking->fault;
+    else
+        (void)!qdqi_place_explain(s->place, why);
+}
+
+/* The same, and what has to be done on a device before and behind it. */
+static enum qdq_code
+run_there(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
+          const char **names, const OrtValue **values, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code = qdqi_place_enter(s->place, &why);
+    if (!code && run(s, inputs, n, names, values, &why))
+        explain(s, &why);
+    if (!why.code && s->observing)
+        (void)!qdqi_observing_take(s->observing, &why);
+    return hand_on(&why, err);
+}
+
+enum qdq_code
+qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
+{
+    return s->observing ? qdqi_observing_collect(s->observing, err) : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_session_restore(struct qdqi_session *s, struct qdq_error *err)
+{
+    return s->observing ? qdqi_observing_restore(s->observing, err) : QDQ_OK;
+}
+
 enum qdq_code
 qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
                  size_t n_inputs, const struct qdqi_output **ret, size_t *ret_n,
@@ -435,9 +531,11 @@ qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
     const char **names = calloc(n_inputs + 1, sizeof *names);
     const OrtValue **values = calloc(n_inputs + 1, sizeof *values);
     s->shapes = qdqi_arena_new();
-    enum qdq_code code = names && values && s->shapes
-                             ? run(s, inputs, n_inputs, names, values, err)
-                             : qdqi_no_memory(err);
+    enum qdq_code code = QDQ_OK;
+    if (!names || !values || !s->shapes)
+        code = qdqi_no_memory(err);
+    else
+        code = (s->place ? run_there : run)(s, inputs, n_inputs, names, values, err);
     for (size_t i = 0; !code && i < s->n_outputs; i++)
         code = check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
                      "reading an output", err);

@@ -12,6 +12,7 @@
 #include "range/observer.h"
 #include "run/compare.h"
 
+struct qdqi_place;
 struct qdqi_runtime;
 struct qdqi_session;
 
@@ -20,9 +21,13 @@ enum qdq_code qdqi_runtime_open(const char *library, struct qdqi_runtime **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_runtime_close(struct qdqi_runtime **runtime);
 const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
+/* Whether models can be run on a CUDA device; NO_DEVICE says why not. */
+enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int device,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
 struct qdqi_session_options {
     int threads;                          /* >= 1 */
+    const struct qdqi_place *place;       /* the device; NULL: the host */
     struct qdqi_observers *observers;     /* what Observe nodes feed; NULL: none */
     struct qdqi_fakes *fakes;             /* what FakeQuant nodes do; NULL: none */
     struct qdqi_comparisons *comparisons; /* of a twin's Compare nodes; NULL: none */
@@ -67,11 +72,20 @@ struct qdqi_output {
 
 /*
  * Runs the model once. *ret: results in the order of the graph's outputs, valid until
- * the next run or the closing. RUN_FAILED; or what an observer met.
+ * the next run or the closing. RUN_FAILED; or what an observer met. On a device: also
+ * DEVICE_LOST and DEVICE_MEMORY, and the observers then know extremes and averages, but
+ * not yet the histograms.
  */
 enum qdq_code qdqi_session_run(struct qdqi_session *session,
                                const struct qdqi_input *inputs, size_t n_inputs,
                                const struct qdqi_output **ret, size_t *ret_n,
                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Brings what a device has accumulated to the session's observers. */
+enum qdq_code qdqi_session_collect(struct qdqi_session *session,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+/* After the observers were made to hold something else: a device goes on from that. */
+enum qdq_code qdqi_session_restore(struct qdqi_session *session,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

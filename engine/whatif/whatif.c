@@ -99,8 +99,8 @@ open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
             struct qdq_error *err)
 {
     struct qdqi_job *job = w->job;
-    const struct qdqi_session_options options = {.threads = job->engine->threads,
-                                                 .fakes = &w->fakes};
+    const struct qdqi_session_options options = {
+        .threads = job->engine->threads, .place = job->place, .fakes = &w->fakes};
     struct qdqi_runtime *runtime;
     struct qdqi_fake_place *places;
     const Onnx__ModelProto *proto;

@@ -7,7 +7,12 @@ check_PROGRAMS += \
 	tests/cuda/test_fake \
 	tests/cuda/test_histogram \
 	tests/cuda/test_large \
+	tests/cuda/test_place \
 	tests/cuda/test_sums
+
+# Not on a device: what the runtime's CPU does, and the module of the emulator beside it.
+tests_cuda_test_place_CPPFLAGS = $(UNIT_CPPFLAGS) $(ORT_CFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
 
 # By hand: make bench/cuda && bench/cuda
 EXTRA_PROGRAMS = bench/cuda

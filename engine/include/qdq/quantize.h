@@ -15,6 +15,14 @@ struct qdq_engine_options {
     const char *runtime; /* path of libonnxruntime.so; NULL: no model can be run */
     int threads;         /* threads that ONNX Runtime may use for one model, >= 1 */
     const char *catalog; /* the operator's folder of cases and layer support, or NULL */
+    /*
+     * Path of the CUDA module, qdq_cuda.so; NULL: models run on the CPU alone. It is
+     * looked at when a job first wants a GPU.
+     */
+    const char *cuda_module;
+    int device;         /* the GPU that jobs run on, as CUDA counts, >= 0 */
+    bool device_chosen; /* someone chose it: where it cannot be used, a job whose spec
+                         * leaves the choice gets a warning */
 };
 
 enum qdq_stage {

@@ -138,7 +138,7 @@ struct qdq_report {
     const struct qdq_spec *spec; /* the effective spec */
     /* With every range that was given or found: it makes the same model without data. */
     const struct qdq_spec *frozen;
-    const char *device; /* "cpu" */
+    const char *device; /* "cpu", or "cuda:0 NAME" */
     const struct qdq_plan_view *plan;
     size_t qdq_pairs;
     uint64_t size_before, size_after; /* bytes of the model and of its external data */

@@ -14,7 +14,7 @@
 
 enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
 enum qdq_target { QDQ_TARGET_TENSORRT, QDQ_TARGET_ONNXRUNTIME };
-enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU };
+enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 

@@ -3,6 +3,10 @@
  * The fibers of cuda_runtime.h, and a CUDA module whose device is the host. Threads that
  * go on when they should wait, or wait for what never comes, are found; two that race
  * are not: a fiber runs until it waits.
+ *
+ * Mishaps, by the environment:
+ *   EMULATED_CUDA_LOST=N    with the Nth of the kernels' launchers the device is lost
+ *   EMULATED_CUDA_MOST=N    there is not the memory for tensors of more than N elements
  */
 #include <cuda_runtime.h>
 
@@ -120,13 +124,39 @@ run_block(unsigned threads)
 
 /* --- the module ------------------------------------------------------------- */
 
-enum { FINE, INVALID = cudaErrorInvalidValue, NO_MEMORY, NO_DEVICE };
+enum { FINE, INVALID = cudaErrorInvalidValue, NO_MEMORY, NO_DEVICE, LOST };
+
+long
+setting(const char *name)
+{
+    const char *value = getenv(name);
+    return value ? strtol(value, NULL, 10) : 0;
+}
+
+unsigned long launches;
+
+bool
+is_lost()
+{
+    long last = setting("EMULATED_CUDA_LOST");
+    return last > 0 && launches >= (unsigned long)last;
+}
+
+/* What becomes of a launcher's work on so many elements. */
+int
+luck(size_t n)
+{
+    long most = setting("EMULATED_CUDA_MOST");
+    launches++;
+    return is_lost() ? LOST : most > 0 && n > (size_t)most ? NO_MEMORY : FINE;
+}
 
 enum qdqi_cuda_fault
 fault(int status)
 {
     static const enum qdqi_cuda_fault faults[] = {
-        QDQI_CUDA_FINE, QDQI_CUDA_OTHER, QDQI_CUDA_MEMORY, QDQI_CUDA_NO_DEVICE};
+        QDQI_CUDA_FINE, QDQI_CUDA_OTHER, QDQI_CUDA_MEMORY, QDQI_CUDA_NO_DEVICE,
+        QDQI_CUDA_LOST};
     return faults[status];
 }
 
@@ -134,7 +164,7 @@ const char *
 text(int status)
 {
     static const char *const texts[] = {"fine", "invalid value", "out of memory",
-                                        "no device"};
+                                        "no device", "fell off the bus"};
     return texts[status];
 }
 
@@ -191,7 +221,30 @@ open_handle(void **ret)
 int
 wait(void *)
 {
-    return FINE;
+    return is_lost() ? LOST : FINE;
+}
+
+int
+extremes_update(int type, const void *data, size_t n, struct qdqi_extremes *e,
+                void *stream)
+{
+    int status = luck(n);
+    return status ? status : qdqi_cuda_extremes_update(type, data, n, e, stream);
+}
+
+int
+histogram_update(int type, const void *data, size_t n, struct qdqi_cuda_histogram *h,
+                 void *stream)
+{
+    int status = luck(n);
+    return status ? status : qdqi_cuda_histogram_update(type, data, n, h, stream);
+}
+
+int
+fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *stream)
+{
+    int status = luck(grid->outer * grid->channels * grid->inner);
+    return status ? status : qdqi_cuda_fake(type, grid, in, out, stream);
 }
 
 int
@@ -238,10 +291,10 @@ const struct qdqi_cuda_api api = {
     .event_await = mark,
     .event_seconds = seconds,
     .extremes_init = qdqi_cuda_extremes_init,
-    .extremes_update = qdqi_cuda_extremes_update,
+    .extremes_update = extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
-    .histogram_update = qdqi_cuda_histogram_update,
-    .fake = qdqi_cuda_fake,
+    .histogram_update = histogram_update,
+    .fake = fake,
     .sums_workspace = qdqi_cuda_sums_workspace,
     .sums_init = qdqi_cuda_sums_init,
     .sums_update = qdqi_cuda_sums_update,

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the models of a job run, before it does anything else. */
+#include "config.h"
+#include "stages.h"
+
+#include "run/place.h"
+
+#include <stdlib.h>
+
+/* Whether the job may run a model at all; `auto` leaves the device alone otherwise. */
+static bool
+has_samples(const struct qdq_work *work)
+{
+    return work->dataset >= 0 || work->spec->calibration.random_samples > 0;
+}
+
+/* *ret_there: a device was found, whether or not it can be used. */
+static enum qdq_code
+open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
+{
+    struct qdqi_runtime *runtime;
+    enum qdq_code code;
+    if (!engine->cuda_module)
+        return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
+                             "no GPU is configured");
+    if ((code = qdqi_cuda_open(engine->cuda_module, &engine->cuda, err)))
+        return code;
+    *ret_there = true;
+    if ((code = qdqi_cuda_use(engine->cuda, engine->device, err)) ||
+        (code = qdqi_engine_runtime(engine, &runtime, err)))
+        return code;
+    return engine->emulates ? QDQ_OK
+                            : qdqi_runtime_try_device(runtime, engine->device, err);
+}
+
+/* Tried once; a GPU that cannot be used now will not be used later by this engine. */
+static enum qdq_code
+find_place(struct qdq_engine *engine, struct qdq_error *err)
+{
+    struct qdq_error *why = &engine->no_device;
+    if (!engine->place && !why->code &&
+        !open_device(engine, &engine->has_device, why)) {
+        engine->place = calloc(1, sizeof *engine->place);
+        if (!engine->place)
+            return qdqi_no_memory(err);
+        *engine->place =
+            (struct qdqi_place){engine->cuda, engine->device, !engine->emulates};
+    }
+    return why->code
+               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
+               : QDQ_OK;
+}
+
+enum qdq_code
+qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_engine *engine = job->engine;
+    struct qdq_error why = {0};
+    bool asked = job->work->spec->device == QDQ_DEVICE_CUDA;
+    job->device = "cpu";
+    if (!asked &&
+        (job->work->spec->device == QDQ_DEVICE_CPU || !has_samples(job->work)))
+        return QDQ_OK;
+    enum qdq_code code = find_place(engine, &why);
+    if (!code) {
+        job->place = engine->place;
+        job->device =
+            qdqi_arena_printf(job->arena, "cuda:%d %s", engine->device,
+                              qdqi_cuda_device(engine->cuda, engine->device)->name);
+        return job->device ? QDQ_OK : qdqi_no_memory(err);
+    }
+    if (asked || code == QDQ_NO_MEMORY || code == QDQ_DEVICE_LOST)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    if (!engine->device_chosen && !engine->has_device)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "device_fallback", NULL,
+                     "the model was run on the CPU: %s", why.text);
+}
+
+/* --- less at once --------------------------------------------------------- */
+
+int64_t
+qdqi_job_batch(const struct qdqi_job *job)
+{
+    int64_t asked = job->work->spec->calibration.batch;
+    return job->batch && job->batch < asked ? job->batch : asked;
+}
+
+enum qdq_code
+qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed, enum qdq_code code,
+                     struct qdq_error *err)
+{
+    int64_t batch = qdqi_job_batch(job);
+    if (code != QDQ_DEVICE_MEMORY || batch <= 1 || !feed || !qdqi_feed_one(feed, 0))
+        return code;
+    job->batch = batch / 2;
+    if (err)
+        *err = (struct qdq_error){0};
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "batch_halved", NULL,
+        "the GPU has not enough memory for %lld samples at once; %lld were "
+        "run instead",
+        (long long)batch, (long long)job->batch);
+}

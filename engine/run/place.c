@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/place.h"
+
+#include <string.h>
+
+enum qdq_code
+qdqi_place_enter(const struct qdqi_place *place, struct qdq_error *err)
+{
+    return qdqi_cuda_use(place->cuda, place->device, err);
+}
+
+enum qdq_code
+qdqi_place_check(const struct qdqi_place *place, int status, struct qdq_error *err)
+{
+    return qdqi_cuda_check(place->cuda, status,
+                           qdqi_cuda_device(place->cuda, place->device)->name, err);
+}
+
+enum qdq_code
+qdqi_place_alloc(const struct qdqi_place *place, size_t bytes, void **ret,
+                 struct qdq_error *err)
+{
+    return qdqi_place_check(
+        place, qdqi_cuda_functions(place->cuda)->alloc(bytes + !bytes, ret), err);
+}
+
+void
+qdqi_place_release(const struct qdqi_place *place, void *memory)
+{
+    if (memory)
+        qdqi_cuda_functions(place->cuda)->release(memory);
+}
+
+/* The default stream: nothing else is under way there. */
+enum qdq_code
+qdqi_place_download(const struct qdqi_place *place, void *host, const void *device,
+                    size_t bytes, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(place->cuda);
+    int status = bytes ? gpu->download(host, device, bytes, NULL) : 0;
+    return qdqi_place_check(place, status ? status : gpu->stream_wait(NULL), err);
+}
+
+enum qdq_code
+qdqi_place_upload(const struct qdqi_place *place, void *device, const void *host,
+                  size_t bytes, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(place->cuda);
+    int status = bytes ? gpu->upload(device, host, bytes, NULL) : 0;
+    return qdqi_place_check(place, status ? status : gpu->stream_wait(NULL), err);
+}
+
+/* How the runtime words it: its own memory pool, CUDA, cuDNN and cuBLAS. */
+static bool
+speaks_of_memory(const char *text)
+{
+    static const char *const words[] = {"out of memory", "Failed to allocate memory",
+                                        "ALLOC_FAILED"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strstr(text, words[i]))
+            return true;
+    return false;
+}
+
+/* A device that is lost says so whatever it is asked. */
+enum qdq_code
+qdqi_place_explain(const struct qdqi_place *place, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    int status = qdqi_cuda_functions(place->cuda)->stream_wait(NULL);
+    if (qdqi_place_check(place, status, &why) == QDQ_DEVICE_LOST)
+        *err = why;
+    if (err->code == QDQ_RUN_FAILED && speaks_of_memory(err->text))
+        err->code = QDQ_DEVICE_MEMORY;
+    return err->code;
+}
+
+/* --- for operators -------------------------------------------------------- */
+
+const char *
+qdqi_place_provider(const struct qdqi_place *place)
+{
+    return place->runs_models ? "CUDAExecutionProvider" : NULL;
+}
+
+OrtStatusPtr
+qdqi_place_stream(const struct qdqi_place *place, const struct qdqi_kernel *kernel,
+                  const OrtKernelContext *context, void **ret)
+{
+    *ret = NULL;
+    return place->runs_models
+               ? kernel->op->api->KernelContext_GetGPUComputeStream(context, ret)
+               : NULL;
+}
+
+OrtStatusPtr
+qdqi_place_status(const struct qdqi_kernel *kernel, const struct qdq_error *fault)
+{
+    return fault->code ? kernel->op->api->CreateStatus(ORT_FAIL, fault->text) : NULL;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job whose operators work by the CUDA module ends as one on the CPU does: the same
+ * ranges, what-ifs and bytes. For the module of the emulator, whose memory is the host's:
+ * models run on the CPU there. What it takes to run them on a device is not shown here.
+ */
+#include "config.h"
+
+#include "stages.h"
+#include "run/place.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOST "EMULATED_CUDA_LOST"
+#define MOST "EMULATED_CUDA_MOST"
+
+static const char *module;
+
+/* --- jobs ----------------------------------------------------------------- */
+
+struct job {
+    struct qdq_spec spec;
+    const char *model;
+    bool keeps;   /* what is observed */
+    bool damaged; /* data of which a sample is not finite */
+};
+
+struct end {
+    enum qdq_code code;
+    struct qdq_error err;
+    struct qdq_report *report;
+    int output, observations;
+};
+
+static struct job
+job_of(const char *method, const char *model)
+{
+    struct job job = {.model = model};
+    qdq_spec_init(&job.spec);
+    job.spec.calibration.method = method;
+    job.spec.calibration.max_samples = 6;
+    job.spec.calibration.batch = 4;
+    job.spec.evaluate = QDQ_NO;
+    return job;
+}
+
+static int
+open_data(const char *name)
+{
+    char path[512];
+    const char *source = getenv("srcdir");
+    snprintf(path, sizeof path, "%s/tests/data/%s", source ? source : ".", name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_msg(fd >= 0, "%s is not here", path);
+    return fd;
+}
+
+/* Samples of the model's input, of which number 2 holds a NaN. */
+static int
+make_damaged(void)
+{
+    enum { SAMPLES = 6, SIZE = 32 * 32, HEAD = 128 };
+    char head[HEAD + 1];
+    int fd = memfd_create("damaged", MFD_CLOEXEC);
+    uint32_t state = 1;
+    snprintf(head, sizeof head, "%-127s\n",
+             "\x93NUMPY\x01"
+             "0v"
+             "0"
+             "{'descr': '<f4', 'fortran_order': False, "
+             "'shape': (6, 1, 32, 32), }");
+    memcpy(head + 7, "\0\x76\0", 3);
+    ck_assert_int_eq(write(fd, head, HEAD), HEAD);
+    for (int i = 0; i < SAMPLES * SIZE; i++) {
+        state = state * 1664525 + 1013904223;
+        float x = i == 2 * SIZE + 7 ? NAN : (float)(state >> 8) * 0x1p-24f;
+        ck_assert_int_eq(write(fd, &x, sizeof x), sizeof x);
+    }
+    return fd;
+}
+
+static struct end
+run(const struct job *job, bool there)
+{
+    struct qdq_spec spec = job->spec;
+    const struct qdq_engine_options options = {
+        .runtime = QDQ_ORT_LIBRARY, .threads = 1, .cuda_module = there ? module : NULL};
+    struct qdq_engine *engine = NULL;
+    struct end end = {.output = memfd_create("result", MFD_CLOEXEC),
+                      .observations = memfd_create("observed", MFD_CLOEXEC)};
+    spec.device = there ? QDQ_DEVICE_CUDA : QDQ_DEVICE_CPU;
+    const struct qdq_work work = {.model = open_data(job->model),
+                                  .model_id = "sha256:00",
+                                  .dataset = job->damaged ? make_damaged()
+                                                          : open_data("calib_256.npz"),
+                                  .dataset_id = "sha256:01",
+                                  .spec = &spec,
+                                  .output = end.output,
+                                  .output_data = -1,
+                                  .observations = job->keeps ? end.observations : -1};
+    ck_assert_int_eq(qdq_engine_open(&options, &engine, &end.err), QDQ_OK);
+    engine->emulates = there;
+    end.code = qdq_quantize(engine, &work, &end.report, &end.err);
+    qdq_engine_close(&engine);
+    close(work.model);
+    close(work.dataset);
+    return end;
+}
+
+static struct end
+run_well(const struct job *job, bool there)
+{
+    struct end end = run(job, there);
+    ck_assert_msg(end.code == QDQ_OK, "%s", end.err.text);
+    return end;
+}
+
+static void
+finish(struct end *end)
+{
+    qdq_report_free(&end->report);
+    close(end->output);
+    close(end->observations);
+}
+
+static size_t
+size_of_file(int fd)
+{
+    struct stat st;
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    return (size_t)st.st_size;
+}
+
+static void *
+map(int fd)
+{
+    void *bytes = mmap(NULL, size_of_file(fd), PROT_READ, MAP_PRIVATE, fd, 0);
+    ck_assert_ptr_ne(bytes, MAP_FAILED);
+    return bytes;
+}
+
+static void
+assert_same_file(int a, int b)
+{
+    ck_assert_uint_eq(size_of_file(a), size_of_file(b));
+    ck_assert_int_eq(memcmp(map(a), map(b), size_of_file(a)), 0);
+}
+
+static void
+assert_same_ranges(const struct qdq_report *a, const struct qdq_report *b)
+{
+    ck_assert_uint_gt(a->n_tensors, 0);
+    ck_assert_uint_eq(a->n_tensors, b->n_tensors);
+    for (size_t i = 0; i < a->n_tensors; i++) {
+        ck_assert_double_eq(a->tensors[i].min, b->tensors[i].min);
+        ck_assert_double_eq(a->tensors[i].max, b->tensors[i].max);
+    }
+}
+
+static size_t
+count_warnings(const struct qdq_report *report, const char *code)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_warnings; i++)
+        n += strcmp(report->warnings[i].code, code) == 0;
+    return n;
+}
+
+/* --- the same ------------------------------------------------------------- */
+
+static const char *const methods[] = {"minmax", "percentile",     "entropy",
+                                      "mse",    "moving_average", "output_mse"};
+enum { N_METHODS = sizeof methods / sizeof *methods };
+
+START_TEST(a_calibration_ends_alike)
+{
+    struct job job = job_of(methods[_i], "glyph_mobilenet.onnx");
+    struct end here = run_well(&job, false), there = run_well(&job, true);
+    ck_assert_str_eq(here.report->device, "cpu");
+    ck_assert_str_eq(there.report->device, "cuda:0 emulated on the host");
+    assert_same_ranges(here.report, there.report);
+    assert_same_file(here.output, there.output);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+/* Behind the identity, which tells the one from the other, lie all accumulators. */
+START_TEST(what_is_kept_is_alike)
+{
+    struct job job = job_of("entropy", "glyph_mobilenet.onnx");
+    job.keeps = true;
+    struct end here = run_well(&job, false), there = run_well(&job, true);
+    size_t n = size_of_file(here.observations), m = size_of_file(there.observations);
+    const char *a = map(here.observations), *b = map(there.observations);
+    const char *end_a = memmem(a, n, "ran on cpu\n", 11);
+    const char *end_b = memmem(b, m, "ran on cuda\n", 12);
+    ck_assert(end_a && end_b);
+    n -= (size_t)(end_a + 11 - a);
+    m -= (size_t)(end_b + 12 - b);
+    ck_assert_uint_gt(n, sizeof(struct qdqi_histogram) / 16);
+    size_t shorter = n < m ? n : m;
+    ck_assert_int_eq(
+        memcmp(end_a + 11 + (n - shorter), end_b + 12 + (m - shorter), shorter), 0);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+/* Both ways: the sample is named, or left out of what the device has accumulated. */
+START_TEST(what_is_not_finite_is_seen)
+{
+    struct job job = job_of("entropy", "glyph_mobilenet.onnx");
+    job.damaged = true;
+    struct end end = run(&job, true);
+    ck_assert_int_eq(end.code, QDQ_NONFINITE);
+    finish(&end);
+    job.spec.calibration.on_nonfinite = QDQ_NONFINITE_SKIP;
+    struct end here = run_well(&job, false), there = run_well(&job, true);
+    ck_assert_int_eq(there.report->calibration_samples, 5);
+    assert_same_ranges(here.report, there.report);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+START_TEST(what_ifs_end_alike)
+{
+    struct job job = job_of("minmax", "glyph_se.onnx");
+    job.spec.sensitivity_samples = 2;
+    job.spec.calibration.max_samples = 2;
+    struct end here = run_well(&job, false), there = run_well(&job, true);
+    ck_assert_uint_gt(here.report->n_sensitivity, 0);
+    ck_assert_uint_eq(here.report->n_sensitivity, there.report->n_sensitivity);
+    for (size_t i = 0; i < here.report->n_sensitivity; i++) {
+        ck_assert_str_eq(here.report->sensitivity[i].name,
+                         there.report->sensitivity[i].name);
+        ck_assert_double_eq(here.report->sensitivity[i].sqnr_db_alone,
+                            there.report->sensitivity[i].sqnr_db_alone);
+    }
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+/* --- what goes wrong ------------------------------------------------------ */
+
+START_TEST(a_lost_device_is_its_own_error)
+{
+    struct job job = job_of("entropy", "glyph_mobilenet.onnx");
+    setenv(LOST, "5", 1);
+    struct end end = run(&job, true);
+    unsetenv(LOST);
+    ck_assert_int_eq(end.code, QDQ_DEVICE_LOST);
+    ck_assert_str_eq(end.err.text, "emulated on the host: fell off the bus");
+    finish(&end);
+}
+END_TEST
+
+/* The largest tensor has as many elements as this leaves room for in 2 samples or 1. */
+START_TEST(a_batch_that_is_too_large_is_halved)
+{
+    struct job job = job_of("entropy", "glyph_mobilenet.onnx");
+    struct end here = run_well(&job, false);
+    char most[24];
+    snprintf(most, sizeof most, "%ld", _i ? 40000L : 70000L);
+    setenv(MOST, most, 1);
+    struct end there = run(&job, true);
+    unsetenv(MOST);
+    ck_assert_msg(there.code == QDQ_OK, "%s", there.err.text);
+    ck_assert_uint_eq(count_warnings(there.report, "batch_halved"), _i + 1);
+    assert_same_ranges(here.report, there.report);
+    ck_assert_uint_eq(here.report->calibration_samples,
+                      there.report->calibration_samples);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+START_TEST(one_sample_that_is_too_large_is_an_error)
+{
+    struct job job = job_of("entropy", "glyph_mobilenet.onnx");
+    setenv(MOST, "100", 1);
+    struct end end = run(&job, true);
+    unsetenv(MOST);
+    ck_assert_int_eq(end.code, QDQ_DEVICE_MEMORY);
+    finish(&end);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("place");
+    TCase *t = tcase_create("place");
+    tcase_set_timeout(t, 300);
+    tcase_add_loop_test(t, a_calibration_ends_alike, 0, N_METHODS);
+    tcase_add_test(t, what_is_kept_is_alike);
+    tcase_add_test(t, what_is_not_finite_is_seen);
+    tcase_add_test(t, what_ifs_end_alike);
+    tcase_add_test(t, a_lost_device_is_its_own_error);
+    tcase_add_loop_test(t, a_batch_that_is_too_large_is_halved, 0, 2);
+    tcase_add_test(t, one_sample_that_is_too_large_is_an_error);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int
+main(void)
+{
+    const char *text =
+        "the module of the emulator is not here (tests/check-kernels.sh)";
+    module = getenv("QDQ_CUDA_MODULE");
+    if (!module || !strstr(module, "emulated")) {
+        if (getenv("CK_TAP_LOG_FILE_NAME"))
+            printf("1..0 # SKIP %s\n", text);
+        else
+            printf("skipped: %s\n", text);
+        return getenv("CK_TAP_LOG_FILE_NAME") ? EXIT_SUCCESS : 77;
+    }
+    unit_begin();
+    return unit_run(suite(), CK_NOFORK);
+}
