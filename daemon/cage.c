@@ -99,9 +99,20 @@ rules_of(long version)
     return rules;
 }
 
+static bool
+allow_paths(int ruleset, enum cage_profile profile, const char *scratch, uint64_t known)
+{
+    bool ok = !scratch || allow_path(ruleset, scratch, READ_FILE | WRITE_FILE);
+    for (size_t i = 0;
+         ok && profile == CAGE_GPU && i < sizeof gpu_paths / sizeof *gpu_paths; i++)
+        ok = allow_path(ruleset, gpu_paths[i].path, gpu_paths[i].rights & known);
+    return ok;
+}
+
 /* *ret_there: the kernel has it. */
 static bool
-close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])
+close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
+            char lacking[CAGE_TEXT])
 {
     long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     *ret_there = version > 0;
@@ -114,10 +125,7 @@ close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])
     int ruleset = (int)syscall(CREATE_RULESET, &rules, size, 0);
     if (ruleset < 0)
         return fail(lacking, "landlock_create_ruleset");
-    bool ok = true;
-    for (size_t i = 0;
-         ok && profile == CAGE_GPU && i < sizeof gpu_paths / sizeof *gpu_paths; i++)
-        ok = allow_path(ruleset, gpu_paths[i].path, gpu_paths[i].rights & rules.files);
+    bool ok = allow_paths(ruleset, profile, scratch, rules.files);
     if (!ok)
         fail(lacking, "landlock_add_rule");
     else if (!(ok = syscall(RESTRICT_SELF, ruleset, 0) == 0))
@@ -285,7 +293,7 @@ is_sanitized(void)
 }
 
 bool
-cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT])
+cage_enter(enum cage_profile profile, const char *scratch, char lacking[CAGE_TEXT])
 {
     bool there;
     lacking[0] = '\0';
@@ -293,6 +301,6 @@ cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT])
         snprintf(lacking, CAGE_TEXT, "this is a build with a sanitizer");
         return false;
     }
-    return close_files(profile, &there, lacking) &&
+    return close_files(profile, scratch, &there, lacking) &&
            close_calls(profile, there, lacking);
 }

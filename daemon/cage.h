@@ -4,8 +4,9 @@
  * took the process over. Nothing is left but the descriptors that it was handed, memory,
  * time and its own threads.
  *
- *   Landlock   no path of the file system can be opened, made, renamed or removed, no
- *              TCP port be used; no signal reaches a process outside, no abstract socket
+ *   Landlock   no path of the file system can be opened, made, renamed or removed, but
+ *              for files without a name in one folder that is empty; no TCP port can be
+ *              used; no signal reaches a process outside, no abstract socket
  *   seccomp    of the kernel's calls those alone that a quantization needs: no socket, no
  *              program, no process, no tracing, no mount; no memory becomes code
  *
@@ -26,10 +27,13 @@ enum cage_profile { CAGE_CPU, CAGE_GPU };
 enum { CAGE_TEXT = 160 };
 
 /*
- * Locks the calling process in. It must have one thread, and PR_SET_NO_NEW_PRIVS. True:
+ * Locks the calling process in. `scratch` (NULL: none) is a folder of its own in which
+ * files may be opened that have no name (O_TMPFILE): for data that need not fit the
+ * memory. It must have one thread, and PR_SET_NO_NEW_PRIVS. True:
  * it is in, with all that this kernel offers; `lacking` then says what it does not offer
  * ("" where the cage is whole). False: it is not, or not wholly, and `lacking` says why.
  */
-bool cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT]);
+bool cage_enter(enum cage_profile profile, const char *scratch,
+                char lacking[CAGE_TEXT]);
 
 #endif

@@ -214,7 +214,7 @@ static bool
 is_too_slow(struct conn *conn, const struct settings *s, int64_t since, int64_t now)
 {
     int64_t ms = now - since;
-    switch (conn->phase) {
+    switch (atomic_load(&conn->phase)) {
     case CONN_NEW:
     case CONN_HEAD:
         return ms > s->http_header_timeout * 1000;

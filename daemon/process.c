@@ -8,6 +8,7 @@
 #include "worker.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +39,17 @@ worker_threads(const struct settings *s)
     return (int)(s->workers_threads ? s->workers_threads : share > 1 ? share : 1);
 }
 
+/* The folder in which workers may have files without a name; it is always empty. */
+static bool
+make_scratch(const struct settings *s, char ret[PATH_MAX])
+{
+    if (snprintf(ret, PATH_MAX, "%s/scratch", s->state_dir) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return mkdir(ret, 0700) == 0 || errno == EEXIST;
+}
+
 /*
  * Starts this very program again (not what stands at its path by now) with `socket` at
  * WORKER_SOCKET; every other descriptor of ours is O_CLOEXEC. Its own process group
@@ -46,6 +59,9 @@ static int
 spawn(const struct settings *s, int socket, pid_t *ret)
 {
     char parent[24], threads[24], memory[24], word[] = "--worker", name[] = "qdqd";
+    char scratch[PATH_MAX];
+    if (!make_scratch(s, scratch))
+        return errno;
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(threads, sizeof threads, "%d", worker_threads(s));
     snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
@@ -55,6 +71,7 @@ spawn(const struct settings *s, int socket, pid_t *ret)
                     threads,
                     memory,
                     s->workers_cage,
+                    scratch,
                     s->engine_runtime,
                     s->engine_cases,
                     NULL};

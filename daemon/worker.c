@@ -470,7 +470,7 @@ open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
 
 /* Whatever needs a path comes before: ONNX Runtime, and what is wrong with it. */
 static bool
-lock_in(struct qdq_engine *engine, const char *setting)
+lock_in(struct qdq_engine *engine, const char *setting, const char *scratch)
 {
     char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
     const char *version;
@@ -478,7 +478,7 @@ lock_in(struct qdq_engine *engine, const char *setting)
     if (strcmp(setting, "off") == 0)
         return true;
     (void)!qdq_engine_runtime_version(engine, &version, &ignored);
-    bool whole = cage_enter(CAGE_CPU, lacking) && !*lacking;
+    bool whole = cage_enter(CAGE_CPU, scratch, lacking) && !*lacking;
     if (!whole)
         log_error("cage_lacking", "detail=%s", log_quote(quoted, lacking));
     return whole || strcmp(setting, "auto") == 0;
@@ -487,18 +487,19 @@ lock_in(struct qdq_engine *engine, const char *setting)
 int
 worker_main(int argc, char **argv)
 {
-    if (argc != 6) {
+    if (argc != 7) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
     const struct qdq_engine_options options = {
         .threads = (int)strtol(argv[1], NULL, 10),
-        .runtime = *argv[4] ? argv[4] : NULL,
-        .catalog = *argv[5] ? argv[5] : NULL,
+        .runtime = *argv[5] ? argv[5] : NULL,
+        .catalog = *argv[6] ? argv[6] : NULL,
     };
     struct worker w = {.gone = false};
+    setenv("TMPDIR", argv[4], 1);
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
-        !open_engine(&options, &w.engine) || !lock_in(w.engine, argv[3]))
+        !open_engine(&options, &w.engine) || !lock_in(w.engine, argv[3], argv[4]))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

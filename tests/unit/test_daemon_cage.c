@@ -49,8 +49,8 @@ caged(enum cage_profile profile, int (*deed)(void))
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        bool in =
-            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && cage_enter(profile, lacking);
+        bool in = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                  cage_enter(profile, scratch_path("own"), lacking);
         _exit(!in ? NOT_CAGED : *lacking && !deed ? NO_LANDLOCK : deed ? deed() : 0);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -82,6 +82,19 @@ static int
 open_to_write(void)
 {
     return result_of(openat(folder, "new", O_WRONLY | O_CREAT, 0600));
+}
+
+/* In the folder of its own nothing can be named. */
+static int
+name_in_scratch(void)
+{
+    return result_of(openat(folder, "own/new", O_WRONLY | O_CREAT, 0600));
+}
+
+static int
+list_scratch(void)
+{
+    return result_of(openat(folder, "own", O_RDONLY | O_DIRECTORY));
 }
 
 static int
@@ -239,6 +252,8 @@ static const struct {
     {"open by a folder", open_by_folder, EACCES, false},
     {"open another process", open_proc, EACCES, true},
     {"open to write", open_to_write, EACCES, false},
+    {"name a file in its own folder", name_in_scratch, EACCES, false},
+    {"list its own folder", list_scratch, EACCES, false},
     {"list a folder", list_folder, EACCES, false},
     {"mkdir", make_folder, EPERM, false},
     {"unlink", remove_file, EPERM, false},
@@ -357,6 +372,15 @@ use_memory_file(void)
 }
 
 static int
+use_scratch(void)
+{
+    char text[3];
+    int fd = open(scratch_path("own"), O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    return fd < 0 || fallocate(fd, 0, 0, 1 << 20) || pwrite(fd, "abc", 3, 4096) != 3 ||
+           pread(fd, text, 3, 4096) != 3 || memcmp(text, "abc", 3) != 0;
+}
+
+static int
 use_socket(void)
 {
     char c = 'x', got = 0;
@@ -380,12 +404,13 @@ use_time(void)
 
 static const struct {
     int (*deed)(void);
-} needs[] = {{use_thread},      {use_memory}, {use_file},
-             {use_memory_file}, {use_socket}, {use_time}};
+} needs[] = {{use_thread},  {use_memory}, {use_file}, {use_memory_file},
+             {use_scratch}, {use_socket}, {use_time}};
 
 START_TEST(works)
 {
-    if (needs[_i].deed == use_memory_file && caged(CAGE_CPU, NULL) == NO_LANDLOCK)
+    if ((needs[_i].deed == use_memory_file || needs[_i].deed == use_scratch) &&
+        caged(CAGE_CPU, NULL) == NO_LANDLOCK)
         return; /* no path at all then */
     ck_assert_int_eq(caged(CAGE_CPU, needs[_i].deed), 0);
     ck_assert_int_eq(caged(CAGE_GPU, needs[_i].deed), 0);
@@ -414,6 +439,8 @@ set_up(void)
 {
     scratch_make();
     scratch_write("there", "");
+    ck_assert_int_eq(mkdir(scratch_path("own"), 0700), 0);
+    scratch_write("own/named", "");
     folder = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     file = openat(folder, "there", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(file, 0);
