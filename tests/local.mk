@@ -13,7 +13,7 @@ TEST_EXTENSIONS = .sh
 LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
 	$(top_srcdir)/build-aux/tap-driver.sh
 
-EXTRA_DIST += tests/unit/unit.h tests/data tests/e2e tests/golden tests/models bench docs tools
+EXTRA_DIST += tests/package.sh tests/unit tests/fuzz tests/fault tests/data tests/e2e tests/golden tests/models bench docs tools
 
 if HAVE_CHECK
 include tests/unit/engine.mk
