@@ -37,8 +37,27 @@ residual_block(struct builder *b)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
+/* The last: as float16, with a Constant and with nodes that stay float32. */
+static void
+lowered(struct builder *b)
+{
+    builder_init(b, 19);
+    builder_input(b, "x", QDQI_FLOAT32);
+    builder_weight(b, "w", 4, (const int64_t[]){4, 4, 1, 1});
+    builder_weight(b, "k", 1, (const int64_t[]){4});
+    builder_attribute(b, builder_node(b, "Constant", "two", "", "t"), "value_float")
+        ->f = 2;
+    builder_node(b, "Conv", "conv", "x,w", "c");
+    builder_node(b, "Pow", "pow", "c,t", "p");
+    builder_node(b, "Add", "add", "p,c", "a");
+    builder_node(b, "Mul", "mul", "a,k", "m");
+    builder_node(b, "Relu", "relu", "m", "y");
+    builder_output(b, "y", QDQI_FLOAT32);
+    builder_output(b, "m", QDQI_FLOAT32);
+}
+
 static void (*const models[])(struct builder *b) = {two_convs, computed_weight,
-                                                    residual_block};
+                                                    residual_block, lowered};
 
 enum { N_MODELS = sizeof models / sizeof *models };
 
@@ -55,6 +74,8 @@ START_TEST(every_allocation_may_fail)
     }
     if (_i >= 2 * N_MODELS)
         spec.weight_format = spec.activation_format = QDQ_FORMAT_UINT8;
+    if (models[_i % N_MODELS] == lowered)
+        spec.float_type = QDQ_FLOAT_FLOAT16;
     models[_i % N_MODELS](&b);
     int fd = builder_file(&b);
     enum qdq_code code = QDQ_NO_MEMORY;
