@@ -228,6 +228,12 @@ find_values(struct lowering *l)
         take_name(l, graph->initializer[i]->name);
         add_constant(l, graph->initializer[i]->name, graph->initializer[i]);
     }
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
+        const Onnx__TensorProto *t = graph->sparse_initializer[i]->values;
+        take_name(l, t ? t->name : NULL);
+        if (t && t->data_type == QDQI_FLOAT32)
+            add_value(l, t->name);
+    }
     for (size_t i = 0; i < graph->n_input; i++) {
         const char *name = graph->input[i]->name;
         const struct qdqi_tensor *t =

@@ -312,6 +312,19 @@ def test_float64_and_bfloat16_stay(tmp_path):
     assert types[nodes(model)["conv"].output[0]] == TensorProto.FLOAT16
 
 
+def test_sparse_constants_stay(tmp_path):
+    source = net(CONV + " [s] h = Add (c, sparse) y = Relu (h)")
+    values = numpy_helper.from_array(np.float32([1, 2]), "sparse")
+    source.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(
+        values, numpy_helper.from_array(np.int64([0, 9]), "i"), [8, 8]))
+    done, model = made(tmp_path, source)
+    (sparse,) = model.graph.sparse_initializer
+    assert sparse.values.data_type == TensorProto.FLOAT
+    (cast,) = [n for n in model.graph.node if list(n.input) == ["sparse"]]
+    assert cast.op_type == "Cast" and cast.output[0] == nodes(model)["s"].input[1]
+    near(source, done)
+
+
 # --- forms -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", TYPES)
