@@ -144,6 +144,8 @@ tensor_reason(const struct deciding *d, const struct qdqi_tensor *t)
         return "";
     if (qdqi_map_get(d->beyond, t->name))
         return "a range is beyond the type's";
+    if (!t->constant && t->producer < 0 && !t->is_input) /* a sparse one */
+        return found[NOT_READ];
     return t->constant ? constant_reason(d, t) : "";
 }
 
