@@ -78,18 +78,23 @@ compare_plans(const struct qdqi_job *job, const struct qdq_plan_view *before,
     return QDQ_OK;
 }
 
-/* Ranges go by the plan's activations: those of the new one are among the old. */
+/* Ranges go by the plan's activations: those of the new one are among the old. What had
+   another's numbers may have its own now: they are a range for it still. */
 static enum qdq_code
-carry_ranges(struct qdqi_job *job, const struct qdq_plan_view *before,
+carry_ranges(struct qdqi_job *job, const struct qdq_plan *old_plan,
              const struct qdq_plan_view *after, struct qdq_error *err)
 {
+    const struct qdq_plan_view *before = &old_plan->view;
+    const struct qdqi_planned_tensor *rows = old_plan->activations;
     struct qdqi_map *old = qdqi_map_new(job->scratch);
     size_t n = after->n_tensors;
     struct qdqi_range *ranges = qdqi_arena_array(job->arena, n, sizeof *ranges);
     const char **methods = qdqi_arena_array(job->arena, n, sizeof *methods);
     bool ok = old && ranges && methods;
     for (size_t i = 0; ok && i < before->n_tensors; i++)
-        ok = qdqi_map_put(old, before->tensors[i], &job->ranges[i]);
+        ok = qdqi_map_put(
+            old, before->tensors[i],
+            &job->ranges[rows[i].leader ? (size_t)(rows[i].leader - rows) : i]);
     if (!ok)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
@@ -120,7 +125,7 @@ qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
         return code;
     if (!(code =
               compare_plans(job, &before->view, &after->view, is_float, reason, err)))
-        code = carry_ranges(job, &before->view, &after->view, err);
+        code = carry_ranges(job, before, &after->view, err);
     if (code) {
         qdq_plan_free(&after);
         return code;

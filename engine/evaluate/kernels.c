@@ -93,6 +93,9 @@ struct counting {
     struct qdqi_job *job;
     const struct qdq_model *optimized;
     struct qdqi_map *floats; /* names of nodes that compute in floating point */
+    struct qdqi_map *paired; /* tensors that have a pair */
+    struct qdqi_map *raw;    /* layers that read tensors as they are */
+    bool halves;             /* there are tensors of float16 */
     struct qdq_kernels *ret;
 };
 
@@ -155,12 +158,63 @@ note_floats(struct counting *c, struct qdq_error *err)
 }
 
 static const char *
-why_float(const struct qdq_layer *layer)
+format_of(const struct qdqi_job *job)
 {
+    enum qdqi_format format = (enum qdqi_format)job->work->spec->activation_format;
+    return format == QDQI_TO_INT8 || format == QDQI_TO_UINT8
+               ? NULL
+               : "there are integer kernels of int8 and uint8 alone";
+}
+
+static bool
+is_one(const struct qdqi_node *node, const char *attribute)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, attribute);
+    return !a || !a->has_f || a->f == 1;
+}
+
+/* Whether the layer's outputs have pairs, of its own or of the Relu behind it: all who
+   read them read those. */
+static bool
+makes_integers(const struct counting *c, const struct qdqi_node *node)
+{
+    const struct qdqi_tensor *t = node->outputs[0];
+    if (qdqi_map_get(c->paired, t->name))
+        return true;
+    const struct qdqi_node *next = t->uses && !t->uses->next && !t->is_output
+                                       ? &c->job->model->graph.nodes[t->uses->node]
+                                       : NULL;
+    return next && qdqi_kernel_role(next->proto->op_type) == QDQI_CLIPS &&
+           next->outputs[0] && qdqi_map_get(c->paired, next->outputs[0]->name);
+}
+
+static bool
+is_read_raw(const struct counting *c, const struct qdqi_tensor *t)
+{
+    for (const struct qdqi_use *use = t->uses; use; use = use->next)
+        if (qdqi_map_get(c->raw, c->job->model->graph.nodes[use->node].name))
+            return true;
+    return false;
+}
+
+static const char *
+why_float(const struct counting *c, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
+    const char *format = format_of(c->job);
     if (layer->n_inputs == 0)
         return layer->reason;
-    if (layer->n_outputs == 0)
-        return "what it makes has no pair of its own";
+    if (format)
+        return format;
+    if (!makes_integers(c, node))
+        return "what it makes has no pair";
+    if (is_read_raw(c, node->outputs[0]))
+        return "what it makes is read by a layer that is left in floating point";
+    if (c->halves)
+        return "there are integer kernels of float32 models alone";
+    if (qdqi_node_is(node->proto, "Gemm") &&
+        !(is_one(node, "alpha") && is_one(node, "beta")))
+        return "alpha or beta is not 1";
     return "onnxruntime has no integer kernel for it as it is";
 }
 
@@ -178,10 +232,24 @@ list_floats(struct counting *c, struct qdq_error *err)
         if ((role == QDQI_COMPUTES || role == QDQI_UNIT) &&
             qdqi_map_get(c->floats, layer->name))
             rows[c->ret->n_floats++] =
-                (struct qdq_float_kernel){layer->name, why_float(layer)};
+                (struct qdq_float_kernel){layer->name, why_float(c, layer)};
     }
     c->ret->floats = rows;
     return QDQ_OK;
+}
+
+static enum qdq_code
+note_plan(struct counting *c, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = c->job->plan;
+    bool ok = true;
+    for (size_t i = 0; ok && i < plan->view.n_tensors; i++) {
+        ok = qdqi_map_put(c->paired, plan->view.tensors[i], c);
+        c->halves = c->halves || plan->activations[i].dtype == QDQI_FLOAT16;
+    }
+    for (size_t i = 0; ok && plan->reads_raw && i < plan->view.n_layers; i++)
+        ok = !plan->reads_raw[i] || qdqi_map_put(c->raw, plan->view.layers[i].name, c);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -190,11 +258,14 @@ count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error 
     struct counting c = {.job = job,
                          .optimized = optimized,
                          .floats = qdqi_map_new(job->scratch),
+                         .paired = qdqi_map_new(job->scratch),
+                         .raw = qdqi_map_new(job->scratch),
                          .ret = qdqi_arena_alloc(job->arena, sizeof *c.ret)};
-    if (!c.floats || !c.ret)
+    if (!c.floats || !c.paired || !c.raw || !c.ret)
         return qdqi_no_memory(err);
-    enum qdq_code code = count_ops(&c, err);
-    if (code || (code = note_floats(&c, err)) || (code = list_floats(&c, err)))
+    enum qdq_code code = note_plan(&c, err);
+    if (code || (code = count_ops(&c, err)) || (code = note_floats(&c, err)) ||
+        (code = list_floats(&c, err)))
         return code;
     job->report->view.kernels = c.ret;
     return QDQ_OK;

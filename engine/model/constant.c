@@ -214,3 +214,12 @@ qdqi_constant_value(struct qdqi_arena *arena, const Onnx__NodeProto *node)
         return of_ints(arena, 1, a->ints, a->n_ints);
     return NULL;
 }
+
+bool
+qdqi_constant_is_overridable(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    const Onnx__TensorProto *stored = t->view.stored;
+    if (t->constant != stored && stored->name)
+        t = qdqi_map_get(model->graph.tensors, stored->name);
+    return t && t->constant == stored && t->is_overridable;
+}

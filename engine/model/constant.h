@@ -59,4 +59,8 @@ Onnx__TensorProto *qdqi_constant_new(struct qdqi_arena *arena, enum qdqi_dtype d
 const Onnx__TensorProto *qdqi_constant_value(struct qdqi_arena *arena,
                                              const Onnx__NodeProto *node);
 
+/* Whether a caller of the model may send other elements than the file holds. */
+bool qdqi_constant_is_overridable(const struct qdq_model *model,
+                                  const struct qdqi_tensor *tensor);
+
 #endif

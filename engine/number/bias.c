@@ -11,6 +11,10 @@
 /* Below INT32_MAX by so much that no rounding of a product of scales reaches it. */
 static const double most = 2147483000;
 
+/* Biases that repeat one element, or that many layers share, are of few bytes in the file:
+   so many elements may become integers beyond those that a file of its size can hold. */
+enum { SPARE = 1 << 16 };
+
 static const struct qdqi_planned_bias *
 planned(const struct qdqi_job *job, size_t i)
 {
@@ -29,12 +33,16 @@ element(const struct qdqi_constant *c, size_t i)
 /* The bias's elements, if it can become integers; else why not. */
 static const char *
 read_bias(const struct qdqi_job *job, size_t i, const struct qdqi_params *weight,
-          struct qdqi_constant *ret)
+          const uint64_t *left, struct qdqi_constant *ret)
 {
     const struct qdqi_planned_bias *b = planned(job, i);
+    if (qdqi_constant_is_overridable(job->model, b->tensor))
+        return "it is an input of the graph, for which callers may send other values";
     if (qdqi_constant_read(job->model, b->tensor, ret, NULL) ||
         ret->dtype != QDQI_FLOAT32 || ret->rank != 1)
         return "it is kept in a form that is not read";
+    if (ret->n > *left)
+        return "the integers of all biases would take more bytes than the model";
     if (weight->axis >= 0 && weight->n != ret->n)
         return "it has not one number for each channel of the weight";
     if (weight->block || !weight->scales)
@@ -101,18 +109,20 @@ warn_raised(struct qdqi_job *job, size_t i, const struct raised *raised,
 
 /* Notes by n = 0 that the bias stays as it is. */
 static enum qdq_code
-fit(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_error *err)
+fit(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
+    struct qdq_error *err)
 {
     const struct qdqi_planned_bias *b = planned(job, i);
     struct qdqi_params *weight = &s->weights[b->weight];
     struct qdqi_constant bias;
     struct raised raised = {0, 1};
-    const char *why = read_bias(job, i, weight, &bias);
+    const char *why = read_bias(job, i, weight, left, &bias);
     if (!why)
         why =
             make_room(&bias, s->activations[b->activation].scales[0], weight, &raised);
     if (!why) {
         s->biases[i].n = bias.n;
+        *left -= bias.n;
         return warn_raised(job, i, &raised, err);
     }
     return qdqi_warn(&job->warnings, job->arena, err, "bias_stays_float",
@@ -155,12 +165,13 @@ enum qdq_code
 qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {
     size_t n = job->plan->n_biases;
+    uint64_t left = SPARE + qdqi_model_bytes(job->model) / sizeof(float);
     enum qdq_code code = QDQ_OK;
     s->biases = qdqi_arena_array(job->scratch, n, sizeof *s->biases);
     if (!s->biases)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n && !code; i++)
-        code = fit(job, s, i, err);
+        code = fit(job, s, i, &left, err);
     for (size_t i = 0; i < n && !code; i++)
         code = round_bias(job, s, i, err);
     return code;

@@ -4,10 +4,13 @@
 #include "stages.h"
 
 #include "number/bias.h"
+#include "number/half.h"
 #include "number/integers.h"
 #include "number/quantize.h"
 #include "number/walk.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static bool
@@ -111,16 +114,6 @@ struct budget {
     uint64_t integers; /* bytes */
 };
 
-/* Whether a caller of the model may send other elements than the file holds. */
-static bool
-is_overridable(const struct qdqi_job *job, const struct qdqi_tensor *t)
-{
-    const Onnx__TensorProto *stored = t->view.stored;
-    if (t->constant != stored && stored->name)
-        t = qdqi_map_get(job->model->graph.tensors, stored->name);
-    return t && t->constant == stored && t->is_overridable;
-}
-
 /* Why a weight is not stored as integers, or NULL. */
 static const char *
 stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
@@ -128,8 +121,10 @@ stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
 {
     if (qdqi_constant_is_fill(c))
         return "it repeats one element, which is all that the file holds";
-    if (is_overridable(job, w->tensor))
+    if (qdqi_constant_is_overridable(job->model, w->tensor))
         return "it is an input of the graph, for which callers may send other values";
+    if (qdqi_format_row((int)w->format)->bits > 8)
+        return "integers of 16 bits are left to whoever loads the model";
     if (qdqi_integers_size(w->format, c->n) > budget->integers)
         return "the integers of all weights would take more bytes than the model";
     return NULL;
@@ -157,6 +152,19 @@ choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
 }
 
+/* The whole range in the integers from -64 to 64 in the place of those from -127 to 127. */
+static void
+reduce(const struct qdqi_planned_weight *w, struct qdqi_params *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        double wider = (double)p->scales[i] * 127 / 64;
+        if (w->tensor->dtype == QDQI_FLOAT16)
+            p->scales[i] = qdqi_normal_half(fmin(wider, 65504));
+        else
+            p->scales[i] = (float)fmin(wider, (double)FLT_MAX);
+    }
+}
+
 static enum qdq_code
 scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
              struct budget *budget, struct qdq_error *err)
@@ -175,6 +183,8 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     if (job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
         (code = qdqi_weight_narrow(&c, p, err)))
         return code;
+    if (w->is_reduced)
+        reduce(w, p);
     return choose_storage(job, s, i, &c, budget, err);
 }
 

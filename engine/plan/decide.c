@@ -73,13 +73,19 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     return NULL;
 }
 
-/* Whether a layer's weight has a scale for each channel where it has channels. */
+/* Whether a layer's weight has a scale for each channel where it has channels. The
+   integer MatMul of onnxruntime takes scales of the columns of a matrix on the right. */
 static bool
-is_per_channel(const struct planner *p, const struct qdqi_class *cls)
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
 {
-    bool transposed = strcmp(cls->support.op, "ConvTranspose") == 0 &&
-                      strcmp(cls->support.source, "library") == 0;
-    return p->per_channel && (!transposed || qdqi_rule_is_on(p->spec, QDQI_RULE_T3));
+    const char *op = cls->support.op;
+    if (!p->per_channel || strcmp(cls->support.source, "library") != 0)
+        return p->per_channel;
+    if (p->spec->target == QDQ_TARGET_ONNXRUNTIME)
+        return strcmp(op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
+               p->spec->weight_only;
+    return strcmp(op, "ConvTranspose") != 0 || qdqi_rule_is_on(p->spec, QDQI_RULE_T3);
 }
 
 /* Gives the layer its weight. Returns why it cannot have one, or NULL. */
@@ -96,7 +102,7 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
     if (why)
         return why;
     qdqi_tensor_dims(node->inputs[w], &dims, &rank);
-    int axis = is_per_channel(p, cls) ? cls->axis(cls, node, w, rank) : -1;
+    int axis = is_per_channel(p, cls, w, rank) ? cls->axis(cls, node, w, rank) : -1;
     if (axis == QDQI_BAD_AXIS)
         return "weight lacks the channel axis of its layer support";
     layer->weight_input = w;
@@ -161,8 +167,10 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
         why = take_weight(p, cls, node, layer);
     if (why && qdqi_rule_is_on(p->spec, QDQI_RULE_T26))
         layer->rules = qdqi_rule_bit(QDQI_RULE_T26);
-    else if (why && wish->input)
+    else if (why && wish->input && p->spec->target == QDQ_TARGET_TENSORRT)
         why = NULL;
+    if (!why && wish->input && p->spec->target == QDQ_TARGET_ONNXRUNTIME)
+        why = qdqi_kernel_hindrance(node);
     if (!why)
         why = take_inputs(p, cls, node, wish, inputs, layer);
     if (why) {

@@ -137,11 +137,27 @@ warn_refused(struct planner *p, const char *takes, const char *prefix,
     return code;
 }
 
+/* Whose rule C7 is on wants int8 weights of their whole range. */
+static enum qdq_code
+check_reduced(const struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    if (!qdqi_rule_is_on(spec, QDQI_RULE_C7) ||
+        (spec->weight_format == QDQ_FORMAT_INT8 &&
+         spec->weight_method == QDQ_WEIGHT_MAX))
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
+                         "rule C7 is of weights whose dtype is int8 and whose method "
+                         "is max");
+}
+
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdq_plan *plan = p->plan;
     enum qdq_code code = check_opset(p, err);
+    if (!code)
+        code = check_reduced(p, err);
     if (code || p->spec->target != QDQ_TARGET_TENSORRT)
         return code;
     if (plan->view.n_tensors && !tensorrt_takes_activations(plan->activations) &&

@@ -22,3 +22,13 @@ qdqi_kernel_role(const char *op)
             return kernels[i].role;
     return QDQI_NO_KERNEL;
 }
+
+/* QLinearAveragePool knows no dilations, not even those that are 1. */
+const char *
+qdqi_kernel_hindrance(const struct qdqi_node *node)
+{
+    if (qdqi_node_is(node->proto, "AveragePool") &&
+        qdqi_node_attribute(node->proto, "dilations"))
+        return "the integer kernel of AveragePool has no dilations";
+    return NULL;
+}

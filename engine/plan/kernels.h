@@ -3,6 +3,8 @@
 #ifndef QDQI_KERNELS_H
 #define QDQI_KERNELS_H
 
+#include "model/model.h"
+
 enum qdqi_role {
     QDQI_NO_KERNEL,
     QDQI_COMPUTES,
@@ -13,5 +15,9 @@ enum qdqi_role {
 
 /* By the row of tbl/kernels.h, of ONNX's own operator. */
 enum qdqi_role qdqi_kernel_role(const char *op);
+
+/* Why onnxruntime would make of the node, between pairs, an integer kernel that does not
+   run; or NULL. */
+const char *qdqi_kernel_hindrance(const struct qdqi_node *node);
 
 #endif

@@ -59,7 +59,7 @@ clipping(const struct outputs *o, const struct qdqi_node *node)
     const struct qdqi_tensor *t = node->outputs[0];
     const struct qdqi_use *use = t->uses;
     if (o->p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
-        use->next || use->input != 0)
+        !qdqi_rule_is_on(o->p->spec, QDQI_RULE_C6) || use->next || use->input != 0)
         return NULL;
     const struct qdqi_node *next = &o->p->model->graph.nodes[use->node];
     struct qdq_layer *layer = o->p->by_node[use->node];
@@ -139,16 +139,32 @@ has_text(const Onnx__NodeProto *node, const char *name, const char *otherwise,
     return len == strlen(wanted) && memcmp(text, wanted, len) == 0;
 }
 
+/* Whether it is one constant 0 of the file. */
+static bool
+is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
+{
+    struct qdqi_constant c;
+    float value;
+    if (!t->is_fixed || qdqi_constant_is_overridable(model, t) ||
+        qdqi_constant_read(model, t, &c, NULL) || c.dtype != QDQI_FLOAT32 || c.n != 1)
+        return false;
+    memcpy(&value, c.bytes, sizeof value);
+    return value == 0;
+}
+
 /* Whether what comes out lies in the range of what goes in: a cubic Resize may go
    beyond, and a Pad brings a number of its own, which only 0 is sure to fit. */
 static bool
-stays_in_range(const struct qdqi_node *node)
+stays_in_range(const struct qdq_model *model, const struct qdqi_node *node)
 {
     if (qdqi_node_is(node->proto, "Resize"))
         return !has_text(node->proto, "mode", "nearest", "cubic");
+    if (qdqi_node_is(node->proto, "Dropout")) /* not while a model is trained */
+        return node->proto->n_input < 3 || !node->inputs[2];
     if (qdqi_node_is(node->proto, "Pad"))
         return !has_text(node->proto, "mode", "constant", "constant") ||
-               node->proto->n_input < 3 || !node->inputs[2];
+               node->proto->n_input < 3 || !node->inputs[2] ||
+               is_zero(model, node->inputs[2]);
     return true;
 }
 
@@ -156,11 +172,14 @@ static bool
 follow_outputs(struct outputs *o, struct qdq_layer *layer)
 {
     const struct qdqi_node *node = node_of(o->p, layer);
+    struct qdqi_tensor *leader = qdqi_map_get(o->ret->leaders, node->inputs[0]->name);
+    if (!leader)
+        leader = node->inputs[0];
     for (size_t i = 0; i < node->proto->n_output; i++) {
-        if (!can_have_pair(o, node, i, QDQI_FLOAT32))
+        if (!can_have_pair(o, node, i, QDQI_FLOAT32) || node->outputs[i] == leader)
             continue;
         if (!add_output(o, layer, (int)i) ||
-            !qdqi_map_put(o->ret->leaders, node->outputs[i]->name, node->inputs[0]))
+            !qdqi_map_put(o->ret->leaders, node->outputs[i]->name, leader))
             return false;
     }
     return true;
@@ -176,7 +195,8 @@ decide_moving(struct outputs *o, struct qdq_layer *layer)
     const struct qdqi_choice *choice = &p->selection.choices[layer->node];
     if (qdqi_kernel_role(layer->op) != QDQI_MOVES || node->proto->n_input == 0 ||
         !node->inputs[0] || !qdqi_map_get(o->paired, node->inputs[0]->name) ||
-        (choice->entry && !choice->entry->quantize_input) || !stays_in_range(node))
+        (choice->entry && !choice->entry->quantize_input) ||
+        !stays_in_range(p->model, node))
         return true;
     if (layer->n_inputs == 0) {
         layer->quantized_inputs = first;
@@ -230,18 +250,18 @@ index_rows(struct planner *p)
     return rows;
 }
 
-/* The first of those whose numbers are handed on; who hands them round in a circle, as
-   only a broken model does, has none. */
 static const struct qdqi_planned_tensor *
 find_leader(const struct qdqi_outputs *o, const struct qdqi_map *rows, const char *name)
 {
-    const struct qdqi_tensor *t, *first = NULL;
-    for (size_t steps = 0; (t = qdqi_map_get(o->leaders, name)); name = t->name) {
-        if (++steps > 100000)
-            return NULL;
-        first = t;
-    }
-    return first ? qdqi_map_get(rows, first->name) : NULL;
+    const struct qdqi_tensor *leader = qdqi_map_get(o->leaders, name);
+    return leader ? qdqi_map_get(rows, leader->name) : NULL;
+}
+
+static bool
+is_one(const struct qdqi_node *node, const char *name)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, name);
+    return !a || !a->has_f || a->f == 1;
 }
 
 /* The bias of a layer whose product is of integers: one number for each channel. */
@@ -257,45 +277,101 @@ bias_input(const struct planner *p, const struct qdq_layer *layer)
         !qdqi_input_is_constant(node, 2) || node->inputs[2]->dtype != QDQI_FLOAT32 ||
         !qdqi_tensor_dims(node->inputs[2], &dims, &rank) || rank != 1 || dims[0] < 1)
         return -1;
-    const Onnx__AttributeProto *beta = qdqi_node_attribute(node->proto, "beta");
-    return gemm && beta && beta->has_f && beta->f != 1 ? -1 : 2;
+    return gemm && !(is_one(node, "alpha") && is_one(node, "beta")) ? -1 : 2;
 }
 
-static size_t
-weight_row(const struct qdq_plan *plan, const struct qdq_layer *layer)
+static const char *
+weight_key(struct planner *p, const char *name, int axis)
 {
-    size_t i = 0;
-    while (i < plan->view.n_weights &&
-           (strcmp(plan->weights[i].tensor->name, layer->weight) != 0 ||
-            plan->weights[i].axis != layer->weight_axis))
-        i++;
-    return i;
+    return qdqi_arena_printf(p->plan->arena, "%s/%d", name, axis);
+}
+
+/* The row of a weight, by its name and axis; NULL when out of memory. */
+static struct qdqi_map *
+index_weights(struct planner *p)
+{
+    struct qdqi_map *rows = qdqi_map_new(p->plan->arena);
+    for (size_t i = 0; rows && i < p->plan->view.n_weights; i++) {
+        struct qdqi_planned_weight *w = &p->plan->weights[i];
+        const char *key = weight_key(p, w->tensor->name, w->axis);
+        if (!key || !qdqi_map_put(rows, key, w))
+            rows = NULL;
+    }
+    return rows;
+}
+
+/* The row of the layer's weight in *ret, NULL where it has none. NO_MEMORY. */
+static enum qdq_code
+find_weight(struct planner *p, const struct qdqi_map *weights,
+            const struct qdq_layer *layer, struct qdqi_planned_weight **ret,
+            struct qdq_error *err)
+{
+    *ret = NULL;
+    if (layer->weight_input < 0)
+        return QDQ_OK;
+    const char *key = weight_key(p, layer->weight, layer->weight_axis);
+    if (!key)
+        return qdqi_no_memory(err);
+    *ret = qdqi_map_get(weights, key);
+    return QDQ_OK;
+}
+
+static bool
+is_product(const struct qdq_layer *layer)
+{
+    return strcmp(layer->op, "Conv") == 0 || strcmp(layer->op, "Gemm") == 0 ||
+           strcmp(layer->op, "MatMul") == 0;
 }
 
 static enum qdq_code
-plan_biases(struct planner *p, const struct qdqi_map *rows, struct qdq_error *err)
+plan_reduced(struct planner *p, const struct qdqi_map *weights, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    if (!qdqi_rule_is_on(p->spec, QDQI_RULE_C7))
+        return QDQ_OK;
+    for (size_t i = 0; i < p->n_layers && !code; i++) {
+        struct qdqi_planned_weight *weight = NULL;
+        struct qdq_layer *layer = &p->layers[i];
+        if (!is_product(layer) || layer->weight_input < 0)
+            continue;
+        if (!(code = find_weight(p, weights, layer, &weight, err)) && weight) {
+            weight->is_reduced = true;
+            layer->rules |= qdqi_rule_bit(QDQI_RULE_C7);
+        }
+    }
+    return code;
+}
+
+static enum qdq_code
+plan_biases(struct planner *p, const struct qdqi_map *rows,
+            const struct qdqi_map *weights, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
     plan->biases = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->biases);
     if (!plan->biases)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
-        const struct qdq_layer *layer = &p->layers[i];
+        struct qdq_layer *layer = &p->layers[i];
+        struct qdqi_planned_weight *weight;
         int input = bias_input(p, layer);
-        if (input < 0 || qdqi_kernel_role(layer->op) != QDQI_COMPUTES)
+        if (input < 0 || !qdqi_rule_is_on(p->spec, QDQI_RULE_C4))
             continue;
+        enum qdq_code code = find_weight(p, weights, layer, &weight, err);
+        if (code)
+            return code;
         const struct qdqi_node *node = node_of(p, layer);
         const struct qdqi_planned_tensor *data =
             qdqi_map_get(rows, node->inputs[layer->quantized_inputs[0]]->name);
-        size_t weight = weight_row(plan, layer);
-        if (data && data->dtype == QDQI_FLOAT32 && weight < plan->view.n_weights)
-            plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
-                .tensor = node->inputs[input],
-                .layer = i,
-                .input = input,
-                .activation = (size_t)(data - plan->activations),
-                .weight = weight,
-            };
+        if (!data || data->dtype != QDQI_FLOAT32 || !weight)
+            continue;
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C4);
+        plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
+            .tensor = node->inputs[input],
+            .layer = i,
+            .input = input,
+            .activation = (size_t)(data - plan->activations),
+            .weight = (size_t)(weight - plan->weights),
+        };
     }
     return QDQ_OK;
 }
@@ -312,6 +388,28 @@ plan_raw(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* --- what a decision follows ---------------------------------------------- */
+
+static void
+cite(const struct qdqi_outputs *o, const struct planner *p, struct qdq_layer *layer)
+{
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    const struct qdqi_node *node = node_of(p, layer);
+    if (computes(role) && layer->n_inputs > 0)
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C1);
+    if (computes(role) && layer->n_outputs > 0)
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C2);
+    if (role == QDQI_CLIPS && layer->n_inputs == 0 && layer->n_outputs > 0)
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C6);
+    if (is_product(layer) && layer->weight_axis >= 0)
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C9);
+    if (role == QDQI_UNIT && layer->n_outputs > 0)
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C13);
+    if (role == QDQI_MOVES && layer->n_outputs > 0 &&
+        qdqi_map_get(o->leaders, node->outputs[layer->quantized_outputs[0]]->name))
+        layer->rules |= qdqi_rule_bit(QDQI_RULE_C14);
+}
+
 enum qdq_code
 qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
                   struct qdq_error *err)
@@ -319,8 +417,8 @@ qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
     struct qdq_plan *plan = p->plan;
     if (p->spec->target != QDQ_TARGET_ONNXRUNTIME)
         return QDQ_OK;
-    struct qdqi_map *rows = index_rows(p);
-    if (!rows)
+    struct qdqi_map *rows = index_rows(p), *weights = index_weights(p);
+    if (!rows || !weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         struct qdqi_planned_tensor *t = &plan->activations[i];
@@ -328,6 +426,10 @@ qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
         t->leader = find_leader(o, rows, t->tensor->name);
         t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
     }
+    for (size_t i = 0; i < p->n_layers; i++)
+        cite(o, p, &p->layers[i]);
     enum qdq_code code = plan_raw(p, err);
-    return code ? code : plan_biases(p, rows, err);
+    if (!code)
+        code = plan_reduced(p, weights, err);
+    return code ? code : plan_biases(p, rows, weights, err);
 }

@@ -15,7 +15,7 @@
  * other than onnxruntime.
  */
 struct qdqi_outputs {
-    struct qdqi_map *leaders; /* tensor -> the one whose numbers it has, by name */
+    struct qdqi_map *leaders; /* tensor -> the first of those whose numbers it has */
     struct qdqi_map *units;   /* tensors that lie in [0, 1] */
 };
 

@@ -184,7 +184,10 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
     struct qdqi_tensor *t = node->inputs[layer->weight_input];
     if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
-    bool operand = qdqi_class_is_operand(p->graph->classes[layer->node]);
+    bool operand =
+        qdqi_class_is_operand(p->graph->classes[layer->node]) ||
+        (p->spec->target == QDQ_TARGET_ONNXRUNTIME && !p->spec->weight_only &&
+         layer->weight_input == 0 && qdqi_node_is(node->proto, "MatMul"));
     plan->weights[plan->view.n_weights++] = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,

@@ -34,6 +34,7 @@ struct qdqi_planned_weight {
     int64_t block;     /* elements along it that share one; 0: it has channels */
     const char *layer; /* the first that uses it */
     enum qdqi_format format;
+    bool is_reduced; /* its integers are from -64 to 64 */
 };
 
 struct qdq_plan {

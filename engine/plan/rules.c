@@ -339,6 +339,8 @@ static uint64_t
 rules_of(const struct planner *p, const struct qdq_layer *layer)
 {
     uint64_t set = layer->rules;
+    if (p->spec->target != QDQ_TARGET_TENSORRT)
+        return set; /* those of onnxruntime: plan/outputs.c */
     if (!qdqi_layer_is_quantized(layer))
         return set || strcmp(layer->reason, QDQI_OFF_BY_DEFAULT) != 0
                    ? set

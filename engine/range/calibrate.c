@@ -281,7 +281,7 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
     return QDQ_OK;
 }
 
-/* Whether the layer reads an activation that has no range. */
+/* Whether the layer has a pair on an activation that has no range. */
 static bool
 is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
              const struct qdq_layer *layer)
@@ -290,7 +290,18 @@ is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
     for (size_t i = 0; i < layer->n_inputs; i++)
         if (qdqi_map_get(unreached, node->inputs[layer->quantized_inputs[i]]->name))
             return true;
+    for (size_t i = 0; i < layer->n_outputs; i++)
+        if (qdqi_map_get(unreached, node->outputs[layer->quantized_outputs[i]]->name))
+            return true;
     return false;
+}
+
+/* Whether activation i has a range, or is to have that of one that has. */
+static bool
+is_reached(const struct qdqi_job *job, size_t i)
+{
+    const struct qdqi_planned_tensor *leader = job->plan->activations[i].leader;
+    return job->methods[leader ? (size_t)(leader - job->plan->activations) : i];
 }
 
 static enum qdq_code
@@ -311,7 +322,7 @@ leave_unreached(struct qdqi_job *job, struct qdq_error *err)
     bool ok = unreached && names;
     size_t n = 0;
     for (size_t i = 0; ok && i < plan->n_tensors; i++)
-        ok = job->methods[i] ||
+        ok = is_reached(job, i) ||
              qdqi_map_put(unreached, plan->tensors[i], (void *)(uintptr_t)plan);
     for (size_t i = 0; ok && i < plan->n_layers; i++) {
         if (!is_unreached(job, unreached, &plan->layers[i]))

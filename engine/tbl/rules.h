@@ -9,7 +9,8 @@
  * The planner asks for a rule by QDQI_RULE_ID; what a rule looks for stands in
  * plan/rules.c and plan/parts.c. A set of rules is a word of 64 bits, so there are at
  * most 64 rows. The defaults of TensorRT are those with which a plan is the one that
- * NVIDIA's TensorFlow quantization toolkit makes.
+ * NVIDIA's TensorFlow quantization toolkit makes; those of onnxruntime are what its CPU
+ * provider fuses into integer kernels.
  */
 RULE(T1, TENSORRT, FIXED, "Quantization is symmetric: every zero point is 0.")
 RULE(T2, TENSORRT, FIXED,
@@ -60,3 +61,27 @@ RULE(T27, TENSORRT, FIXED,
      "A Mul of a swish has no pair; one by the gate of squeeze and excitation has a "
      "pair on both inputs, which the case `efficientnet` asks for.")
 RULE(T28, TENSORRT, FIXED, "Nothing is promised of a swish between a Conv and an Add.")
+RULE(C1, ONNXRUNTIME, FIXED,
+     "A layer that has an integer kernel has a pair on all that it reads.")
+RULE(C2, ONNXRUNTIME, FIXED,
+     "It has one on what it makes, too, and all who read that read it from the pair.")
+RULE(C4, ONNXRUNTIME, ON,
+     "The bias of a Conv or Gemm is int32, with the scale of the input times that of "
+     "the weight. Off: it stays floating point, and onnxruntime makes it int32 when it "
+     "loads the model, whether it fits or not.")
+RULE(C6, ONNXRUNTIME, ON,
+     "No pair stands between a layer and the Relu or Clip that alone reads it, where "
+     "the "
+     "QuantizeLinear behind clips. Off: it stands between the two.")
+RULE(C7, ONNXRUNTIME, OFF,
+     "The integers of the int8 weights of Conv, Gemm and MatMul are from -64 to 64: "
+     "sums "
+     "of 16 bits, of which processors without VNNI add, do not overflow then.")
+RULE(
+    C9, ONNXRUNTIME, FIXED,
+    "A weight has a scale for each output channel, that of a MatMul only where it is a "
+    "matrix on the right.")
+RULE(C13, ONNXRUNTIME, FIXED,
+     "What Sigmoid and Softmax make has the range from 0 to 1.")
+RULE(C14, ONNXRUNTIME, FIXED,
+     "What only moves data has the scale and the zero point of its input.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/spec.md: its examples do what it says, its table is that of the daemon."""
 
+import collections
 import json
 import re
 import subprocess
@@ -102,10 +103,14 @@ def rows_of_source(name, row):
 
 def test_table_of_rules():
     states = {"FIXED": "always", "ON": "on", "OFF": "off"}
-    rules = [[f"`{name}`", states[state], text]
-             for name, _, state, text in rows_of_source("rules.h", "RULE")]
-    assert len(rules) > 10
-    assert rows_of_table(TEXT, "rule") == rules
+    rules = collections.defaultdict(list)
+    for name, target, state, text in rows_of_source("rules.h", "RULE"):
+        rules[target].append([f"`{name}`", states[state], text])
+    assert len(rules["TENSORRT"]) > 10 and len(rules["ONNXRUNTIME"]) > 5
+    section = TEXT.split("\n## `rules`\n")[1]
+    first, second = section.split("\nThose of the target `onnxruntime`")
+    assert rows_of_table(first, "rule") == rules["TENSORRT"]
+    assert rows_of_table(second, "rule") == rules["ONNXRUNTIME"]
 
 
 def test_table_of_lints():

@@ -2,8 +2,9 @@
 """The operator tests of the onnx package, and its small models, through `qdq quantize`.
 
 Each becomes a job twice: as it is, and with all inputs but the first made constants, so
-that there are weights. Both are quantized as they are by default and with every class of
-the layer support asked for. What comes of it has to be
+that there are weights. Both are quantized as they are by default, with every class of
+the layer support asked for, and for onnxruntime, whose integer kernels then run, too. What
+comes of it has to be
 
   ok       a valid model whose outputs are those of the float one, within a tolerance
   refused  with a code that says why
@@ -60,6 +61,7 @@ def classes():
 
 SPECS = {
     "default": {},
+    "onnxruntime": {"target": "onnxruntime"},
     "all": {"layers": [{"class": name} for name in classes()], "on_unmatched": "warn"},
 }
 
@@ -156,14 +158,21 @@ def far_off(f, q):
     return None
 
 
-def judge(source, out, arrays):
+def judge(source, out, arrays, spec):
     if is_valid(source) and not is_valid(out):
         return "invalid"
     before = runs(source, arrays) if arrays is not None else None
     if before is None:
         return None
     after = runs(out, arrays)
-    return "runs no more" if after is None else far_off(before, after)
+    why = "runs no more" if after is None else far_off(before, after)
+    if why or spec.get("target") != "onnxruntime":
+        return why
+    if runs(source, arrays, optimized=True) is None:
+        return None
+    after = runs(out, arrays, optimized=True)
+    why = "runs no more" if after is None else far_off(before, after)
+    return f"with integer kernels {why}" if why else None
 
 
 def run(job):
@@ -189,7 +198,7 @@ def run(job):
         except subprocess.TimeoutExpired:
             return name, "BAD", "no end after 120 s"
         if done.returncode == 0:
-            why = judge(source, out, arrays)
+            why = judge(source, out, arrays, spec)
             if why and why.endswith(" dB") and name.partition("/")[0] in TOO_WIDE:
                 return name, "too wide", why
             return (name, "BAD", why) if why else (name, "ok", "")
