@@ -36,6 +36,7 @@ struct spool {
     struct digest *digest;
     uint64_t size;        /* counted in blobs->spooled */
     char id[DIGEST_SIZE]; /* "" until finished */
+    bool replaces;        /* a blob of its name, if there is one */
 };
 
 static bool
@@ -554,7 +555,7 @@ name_blob(struct spool *s)
     blob_name(s->id, name);
     pthread_mutex_lock(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
-    if (!before || before != s->size) {
+    if (!before || before != s->size || s->replaces) {
         ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
             s->name[0] = '\0';
@@ -578,6 +579,12 @@ spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
     for (size_t i = 0; i < n; i++)
         spool_drop(spools[i]);
     return true;
+}
+
+void
+spool_replaces(struct spool *spool)
+{
+    spool->replaces = true;
 }
 
 bool

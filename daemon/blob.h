@@ -85,10 +85,11 @@ bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);
 /*
  * Make finished and synced spools of one folder blobs that survive a power loss: all get
  * their names, then the names are made durable at once. Where a blob is there already it
- * stays as it is, unless its size says that it is damaged. Free the spools on success;
+ * stays as it is, unless its size or spool_replaces() says that it is damaged. Free the spools on success;
  * where that fails some may have their names.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
+void spool_replaces(struct spool *spool);
 bool spools_commit(struct spool **const *spools, size_t n, struct api_problem *p);
 void spool_drop(struct spool **spool);
 

@@ -404,6 +404,8 @@ keep_observations(struct lane *lane, struct work *work)
         return;
     memcpy(row.key, work->key, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
+    /* What could not be used, for it was damaged, may have the very name. */
+    spool_replaces(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
         ok = library_observations_keep(lane->service->library, &row, &work->observed,
                                        most, &problem);
