@@ -190,7 +190,7 @@ static const struct member members[] = {
     {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial", NULL), 0},
     {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", "onnxruntime", NULL),
      0},
-    {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", NULL, "cuda"), 0},
+    {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda", NULL), 0},
     {"/layers", ARRAY, api_read_layers, api_write_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_read_cases, api_write_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_read_support, api_write_support, NO_FIELD, NULL, 0},

@@ -26,6 +26,7 @@ open_engine(const struct options *options, struct qdq_engine **ret,
     const struct qdq_engine_options engine_options = {
         .runtime = setting(NULL, "QDQD_ENGINE_RUNTIME", QDQ_ORT_LIBRARY),
         .threads = options->threads,
+        .cuda_module = setting(NULL, "QDQD_GPU_MODULE", QDQ_CUDA_MODULE),
         .catalog = setting(options->cases, "QDQD_ENGINE_CASES", QDQ_CASES),
     };
     struct qdq_engine *engine = NULL;

@@ -1,7 +1,8 @@
 # qdq: sees the public headers of engine and api.
 bin_PROGRAMS += cli/qdq
 cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/cli $(CRYPTO_CFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"'
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"' \
+	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
 cli_qdq_LDADD = api/libapi.la engine/libqdq.la $(CRYPTO_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/commands.h \

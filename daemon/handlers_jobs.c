@@ -235,7 +235,7 @@ show_job(const struct job_view *view)
                             .total = view->total,
                             .eta_s = view->eta_s,
                             .position = view->position,
-                            .waiting_for = row->waits_for,
+                            .waiting_for = view->waits_for_gpu ? "gpu" : row->waits_for,
                             .cached_from = row->cached_from,
                             .created_at = row->created_at,
                             .started_at = row->started_at,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "job.h"
+#include "api/spec.h"
 #include "clock.h"
 #include "errno_code.h"
 #include "log.h"
@@ -58,8 +59,9 @@ struct jobs {
 /* --- the bell ------------------------------------------------------------- */
 
 void
-job_bell_init(struct job_bell *bell)
+job_bell_init(struct job_bell *bell, const char *devices)
 {
+    gpus_init(&bell->gpus, devices);
     pthread_mutex_init(&bell->lock, NULL);
     pthread_cond_init(&bell->cond, NULL);
     bell->rung = 0;
@@ -68,6 +70,7 @@ job_bell_init(struct job_bell *bell)
 void
 job_bell_fini(struct job_bell *bell)
 {
+    gpus_fini(&bell->gpus);
     pthread_cond_destroy(&bell->cond);
     pthread_mutex_destroy(&bell->lock);
 }
@@ -349,6 +352,24 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
     pthread_mutex_unlock(&jobs->lock);
 }
 
+/* As JOB_CLAIM in store_sql.h says it: asked for, or left open and there is data to run
+   the model with. */
+static bool
+wants_gpu(const struct store_job *job)
+{
+    struct api_problem ignored = {0};
+    struct api_spec *spec = NULL;
+    const char *text = job->spec;
+    if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, &ignored))
+        return false;
+    const struct qdq_spec *s = api_spec_get(spec);
+    bool wants = s->device == QDQ_DEVICE_CUDA ||
+                 (s->device == QDQ_DEVICE_AUTO &&
+                  (job->calibration || s->calibration.random_samples > 0));
+    api_spec_free(&spec);
+    return wants;
+}
+
 bool
 jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
           struct api_problem *p)
@@ -357,6 +378,8 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
     if (row->state == API_JOB_QUEUED &&
         !store_job_position(jobs->store, row->id, &view.position, p))
         return false;
+    view.waits_for_gpu = row->state == API_JOB_QUEUED && !row->waits_for &&
+                         gpus_are_taken(&jobs->bell->gpus) && wants_gpu(row);
     if (row->state == API_JOB_RUNNING)
         jobs_view_progress(jobs, row->id, &view);
     memset(row, 0, sizeof *row);
@@ -560,10 +583,18 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
            bool *ret_any, struct api_problem *p)
 {
     bool ok = true;
+    struct gpus *gpus = &jobs->bell->gpus;
+    int device = gpus_take(gpus);
     *ret_any = false;
     pthread_mutex_lock(&jobs->lock);
     if (!jobs->draining)
-        ok = store_job_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
+        ok = store_job_claim(jobs->store, clock_wall_ms(),
+                             gpus->n == 0 || device != GPUS_NONE, ret, ret_any, p);
+    slot->device = GPUS_NONE;
+    if (ok && *ret_any && wants_gpu(ret))
+        slot->device = device;
+    else
+        gpus_give_back(gpus, device);
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
         slot->next = jobs->slots;
@@ -613,6 +644,11 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     pthread_mutex_lock(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
     remember_pace(jobs, slot);
+    if (slot->device != GPUS_NONE) {
+        gpus_give_back(&jobs->bell->gpus, slot->device);
+        job_bell_ring(jobs->bell);
+    }
+    slot->device = GPUS_NONE;
     slot->id[0] = '\0';
     slot->unwanted = false;
     slot->stage = NULL;

@@ -31,6 +31,7 @@
 #ifndef QDQD_JOB_H
 #define QDQD_JOB_H
 
+#include "gpus.h"
 #include "library.h"
 #include "api/eta.h"
 
@@ -49,9 +50,11 @@ struct job_bell {
     pthread_mutex_t lock;
     pthread_cond_t cond;
     uint64_t rung; /* guarded by lock */
+    struct gpus gpus;
 };
 
-void job_bell_init(struct job_bell *bell);
+/* `devices`: as gpu.devices says. */
+void job_bell_init(struct job_bell *bell, const char *devices);
 void job_bell_fini(struct job_bell *bell);
 void job_bell_ring(struct job_bell *bell);
 /* How often it has rung: to be asked before looking for a job. */
@@ -64,8 +67,9 @@ struct job_view {
     struct store_job row;
     const char *stage; /* NULL when it is not running or has not said anything */
     uint64_t done, total;
-    int64_t eta_s;    /* seconds that are left; -1: not known */
-    int64_t position; /* in the queue; 0: not queued */
+    int64_t eta_s;      /* seconds that are left; -1: not known */
+    int64_t position;   /* in the queue; 0: not queued */
+    bool waits_for_gpu; /* it is queued, and no GPU is free that it wants */
 };
 
 /* A lane's place in the list of running jobs, while it has one. Guarded by the lock of
@@ -73,6 +77,7 @@ struct job_view {
 struct job_slot {
     struct process *process; /* what runs the job; set by the lane before its start */
     char id[JOB_ID_SIZE];    /* "" when idle */
+    int device;              /* the GPU that is the job's while it runs; GPUS_NONE */
     bool unwanted;           /* the job was cancelled, or the daemon stops */
     const char *stage;
     uint64_t done, total;
@@ -145,7 +150,9 @@ void jobs_unwatch(struct jobs *jobs, struct job_watch **watch);
 
 /* --- for the lanes that run jobs ------------------------------------------ */
 
-/* Takes the next job into an idle slot. *ret_any is false when there is none to take. */
+/* Takes the next job that can run into an idle slot, with a GPU when it wants one.
+   *ret_any is false when there is none to take. One thread at a time of those that share
+   a bell. */
 bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
                 bool *ret_any, struct api_problem *p);
 void jobs_progress(struct jobs *jobs, struct job_slot *slot,

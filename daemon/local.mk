@@ -6,6 +6,7 @@ DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
 	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"' \
+	-DQDQD_DEFAULT_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"' \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 
 # All but main(), for the unit tests too.
@@ -23,6 +24,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/clock.h \
 	daemon/descriptors.c daemon/descriptors.h \
 	daemon/digest.c daemon/digest.h \
+	daemon/gpus.c daemon/gpus.h \
 	daemon/errno_code.h \
 	daemon/handlers.c daemon/handlers.h \
 	daemon/handlers_events.c daemon/handlers_metrics.c daemon/handlers_files.c daemon/handlers_jobs.c \

@@ -371,7 +371,7 @@ static enum outcome
 run_worker(struct lane *lane, const struct message *request, char **ret,
            struct api_problem *p)
 {
-    if (!process_start(&lane->process, p))
+    if (!process_start(&lane->process, lane->slot.device, p))
         return FAILED;
     if (jobs_is_unwanted(lane->service->jobs, &lane->slot))
         return DIED;
@@ -451,6 +451,25 @@ blame_disk(struct lane *lane, struct api_problem *p)
         *p = problem;
 }
 
+/* Its worker ends by itself; another one may find the device in order, once. */
+static enum outcome
+lose_device(struct lane *lane, const struct store_job *job, char how[64])
+{
+    process_end(&lane->process, false, NULL);
+    if (job->attempts > 0 || lane->pool->settings->workers_attempts < 2)
+        return FAILED;
+    snprintf(how, 64, "lost its GPU");
+    return DIED;
+}
+
+/* Another lane's process may have it next, and all of its memory. */
+static void
+leave_device(struct lane *lane)
+{
+    if (lane->slot.device != GPUS_NONE && lane->pool->n_lanes > 1)
+        process_end(&lane->process, false, NULL);
+}
+
 static void
 run_job(struct lane *lane, const struct store_job *job)
 {
@@ -465,6 +484,9 @@ run_job(struct lane *lane, const struct store_job *job)
     count_run(lane, began);
     if (outcome == DIED)
         outcome = end_dead(lane, how, &problem);
+    else if (outcome == FAILED && problem.code == API_DEVICE_LOST)
+        outcome = lose_device(lane, job, how);
+    leave_device(lane);
     if (outcome != DIED)
         keep_observations(lane, &work);
     if (outcome == DONE || outcome == REJECTED)
@@ -519,7 +541,7 @@ run_task(struct lane *lane, struct task *task)
     set_service(lane, task->service);
     for (int64_t attempt = 1; attempt <= settings->workers_attempts; attempt++) {
         rest(lane);
-        if (!process_start(&lane->process, &task->problem))
+        if (!process_start(&lane->process, GPUS_NONE, &task->problem))
             return false;
         enum outcome outcome =
             follow(lane, task->request, ignore, &task->text, &task->problem);

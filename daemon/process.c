@@ -56,8 +56,9 @@ make_scratch(const struct settings *s, char ret[PATH_MAX])
  * keeps a terminal's Ctrl-C from ending jobs before the daemon has drained.
  */
 static int
-spawn(const struct settings *s, int socket, pid_t *ret)
+spawn(const struct settings *s, int device, int socket, pid_t *ret)
 {
+    char number[16];
     char parent[24], threads[24], memory[24], word[] = "--worker", name[] = "qdqd";
     char scratch[PATH_MAX];
     if (!make_scratch(s, scratch))
@@ -65,6 +66,7 @@ spawn(const struct settings *s, int socket, pid_t *ret)
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(threads, sizeof threads, "%d", worker_threads(s));
     snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
+    snprintf(number, sizeof number, "%d", device);
     char *argv[] = {name,
                     word,
                     parent,
@@ -74,6 +76,8 @@ spawn(const struct settings *s, int socket, pid_t *ret)
                     scratch,
                     s->engine_runtime,
                     s->engine_cases,
+                    s->gpu_module,
+                    number,
                     NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -105,18 +109,18 @@ is_usable(struct process *process)
 }
 
 bool
-process_start(struct process *process, struct api_problem *p)
+process_start(struct process *process, int device, struct api_problem *p)
 {
     int sockets[2];
     pid_t pid = 0;
-    if (process->socket >= 0 && !is_usable(process))
+    if (process->socket >= 0 && (process->device != device || !is_usable(process)))
         process_end(process, false, NULL);
     if (process->socket >= 0)
         return true;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
         return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL,
                                "starting a worker process: %s", strerror(errno));
-    int rc = spawn(process->settings, sockets[1], &pid);
+    int rc = spawn(process->settings, device, sockets[1], &pid);
     close(sockets[1]);
     if (rc) {
         close(sockets[0]);
@@ -129,6 +133,7 @@ process_start(struct process *process, struct api_problem *p)
     pthread_mutex_unlock(&process->lock);
     process->socket = sockets[0];
     process->jobs = 0;
+    process->device = device;
     metrics_add(process->metrics, METRIC_WORKERS_STARTED, 0, 1);
     log_info("worker_started", "pid=%ld", (long)pid);
     return true;

@@ -23,6 +23,7 @@ struct process {
     struct metrics *metrics;
     int socket; /* -1 when there is no process */
     int jobs;   /* work that it has been given */
+    int device; /* the GPU that it was started for; GPUS_NONE */
     pthread_mutex_t lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; by process_kill() */
@@ -32,8 +33,9 @@ struct process {
 void process_init(struct process *process, const struct settings *settings,
                   struct metrics *metrics);
 
-/* Makes sure that there is a living process: starts one if need be. */
-bool process_start(struct process *process, struct api_problem *p);
+/* Makes sure that there is a living process for that GPU, or for none: starts one if need
+   be. */
+bool process_start(struct process *process, int device, struct api_problem *p);
 /* From now on it may take workers.cpu_time, for one piece of work. */
 void process_allow(const struct process *process);
 /*

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "settings.h"
 #include "settings_rows.h"
+#include "gpus.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -101,6 +102,11 @@ set_value(struct settings *s, const struct setting_row *row, const char *value,
         snprintf(what, sizeof what, "not one of: %s", row->choices);
         return fail(error, where, row, what);
     }
+    int devices[GPUS_MOST];
+    size_t n_devices;
+    if (row == &setting_rows[SETTING_gpu_devices] &&
+        !gpus_parse(value, devices, &n_devices))
+        return fail(error, where, row, "not numbers of devices with commas between");
     if (row->unit == TEXT) {
         char *copy = strdup(value);
         if (!copy)

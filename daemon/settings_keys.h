@@ -113,6 +113,12 @@ SETTING_CHOICE(
     "no work without all of it; off: never.")
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME, START,
              "Path of ONNX Runtime's library; empty: models are never run.")
+SETTING_TEXT(gpu, devices, "", START,
+             "GPUs that jobs may run on, as CUDA counts them, with commas between "
+             "(\"0,1\"); each is one job's at a time. Empty: none. It takes an ONNX "
+             "Runtime that is built for CUDA, too.")
+SETTING_TEXT(gpu, module, QDQD_DEFAULT_CUDA_MODULE, START,
+             "Path of the CUDA module, which is looked at where there are gpu.devices.")
 SETTING_TEXT(engine, cases, QDQD_DEFAULT_CASES, START,
              "Folder of insertion cases and layer support of your own (*.lua), for "
              "every job that names them; empty: the library's alone. Files are read "

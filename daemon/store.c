@@ -323,11 +323,12 @@ store_job_get(struct store *store, const char *id, struct store_job *ret,
 }
 
 bool
-store_job_claim(struct store *store, int64_t now, struct store_job *ret, bool *ret_any,
-                struct api_problem *p)
+store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
+                bool *ret_any, struct api_problem *p)
 {
     pthread_mutex_lock(&store->lock);
     sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
+    sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
     bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
     pthread_mutex_unlock(&store->lock);
     return ok;

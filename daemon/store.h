@@ -195,7 +195,7 @@ bool store_job_get(struct store *store, const char *id, struct store_job *ret,
  * The queued job that is next (highest priority, then oldest) becomes running.
  * *ret_any is false when none is queued.
  */
-bool store_job_claim(struct store *store, int64_t now, struct store_job *ret,
+bool store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
                      bool *ret_any, struct api_problem *p);
 /* running -> queued, attempts + `charge`. *ret_was: was it running? */
 bool store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,

@@ -93,10 +93,17 @@ STATEMENT(JOINED_RELEASE,
           " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
+/* A job that is to have a GPU where there are any. */
+#define WANTS_GPU                                                              \
+    "CASE COALESCE(json_extract(spec, '$.device'), 'auto') WHEN 'cuda' THEN 1" \
+    " WHEN 'auto' THEN calibration IS NOT NULL"                                \
+    " OR COALESCE(json_extract(spec, '$.calibration.random_samples'), 0) > 0"  \
+    " ELSE 0 END"
 STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1,"
                      " changes = changes + 1"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"
-                     " AND waits_for IS NULL ORDER BY priority DESC, seq LIMIT 1)"
+                     " AND waits_for IS NULL AND (?2 OR NOT " WANTS_GPU ")"
+                     " ORDER BY priority DESC, seq LIMIT 1)"
                      " RETURNING " JOB_COLUMNS)
 STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "

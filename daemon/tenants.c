@@ -179,7 +179,7 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     tenants->last = &tenants->first;
     pthread_mutex_init(&tenants->turns, NULL);
     pthread_mutex_init(&tenants->lock, NULL);
-    job_bell_init(&tenants->bell);
+    job_bell_init(&tenants->bell, settings->gpu_devices);
     runtime_identity(settings->engine_runtime, tenants->runtime);
     tenants->metrics = metrics_new();
     metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);

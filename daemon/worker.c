@@ -9,6 +9,7 @@
 #include "api/spec.h"
 #include "qdq.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,6 +32,7 @@
 struct worker {
     struct qdq_engine *engine;
     long pause_ms;
+    bool lost; /* the GPU: no later work of this process can succeed */
     bool gone; /* the daemon does not take messages any more */
     /* Of the job that runs: */
     int64_t told_at; /* when progress was last told, in ms */
@@ -383,6 +385,7 @@ quantize(struct worker *w, const struct message *request)
                              "out of memory");
     ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem) &&
          write_all(request->fds[MESSAGE_FD_FROZEN], frozen.text, &problem);
+    w->lost = !ok && problem.code == API_DEVICE_LOST;
     if (!ok)
         answer_failed(w, &problem);
     else if (api_report_accepted(report, &problem))
@@ -423,6 +426,8 @@ serve(struct worker *w)
         if (handler)
             handler(w, &request);
         message_fini(&request);
+        if (w->lost)
+            return EXIT_SUCCESS;
         if (!handler)
             return EXIT_FAILURE;
     }
@@ -470,7 +475,8 @@ open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
 
 /* Whatever needs a path comes before: ONNX Runtime, and what is wrong with it. */
 static bool
-lock_in(struct qdq_engine *engine, const char *setting, const char *scratch)
+lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
+        const char *setting, const char *scratch)
 {
     char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
     const char *version;
@@ -478,7 +484,11 @@ lock_in(struct qdq_engine *engine, const char *setting, const char *scratch)
     if (strcmp(setting, "off") == 0)
         return true;
     (void)!qdq_engine_runtime_version(engine, &version, &ignored);
-    bool whole = cage_enter(CAGE_CPU, scratch, lacking) && !*lacking;
+    /* Stays loaded; CUDA itself begins in the cage, for it makes threads. */
+    if (options->cuda_module)
+        (void)!dlopen(options->cuda_module, RTLD_NOW | RTLD_LOCAL);
+    enum cage_profile profile = options->cuda_module ? CAGE_GPU : CAGE_CPU;
+    bool whole = cage_enter(profile, scratch, lacking) && !*lacking;
     if (!whole)
         log_error("cage_lacking", "detail=%s", log_quote(quoted, lacking));
     return whole || strcmp(setting, "auto") == 0;
@@ -487,7 +497,7 @@ lock_in(struct qdq_engine *engine, const char *setting, const char *scratch)
 int
 worker_main(int argc, char **argv)
 {
-    if (argc != 7) {
+    if (argc != 9) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
@@ -495,11 +505,15 @@ worker_main(int argc, char **argv)
         .threads = (int)strtol(argv[1], NULL, 10),
         .runtime = *argv[5] ? argv[5] : NULL,
         .catalog = *argv[6] ? argv[6] : NULL,
+        .cuda_module = strtol(argv[8], NULL, 10) >= 0 ? argv[7] : NULL,
+        .device = (int)strtol(argv[8], NULL, 10),
+        .device_chosen = true,
     };
     struct worker w = {.gone = false};
     setenv("TMPDIR", argv[4], 1);
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
-        !open_engine(&options, &w.engine) || !lock_in(w.engine, argv[3], argv[4]))
+        !open_engine(&options, &w.engine) ||
+        !lock_in(&options, w.engine, argv[3], argv[4]))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's side: `qdqd --worker PARENT THREADS MEMORY CAGE SCRATCH RUNTIME CASES`, started by
+ * The worker's side: `qdqd --worker PARENT THREADS MEMORY CAGE SCRATCH RUNTIME CASES MODULE
+ * DEVICE`, started by
  * process.c with the socket at WORKER_SOCKET. It is handed open descriptors and never a
  * path of the state folder, answers one request after the other and leaves at the end
  * of file.

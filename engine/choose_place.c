@@ -71,7 +71,7 @@ qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
     }
     if (asked || code == QDQ_NO_MEMORY || code == QDQ_DEVICE_LOST)
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    if (!engine->device_chosen && !engine->has_device)
+    if (!engine->cuda_module || (!engine->device_chosen && !engine->has_device))
         return QDQ_OK;
     return qdqi_warn(&job->warnings, job->arena, err, "device_fallback", NULL,
                      "the model was run on the CPU: %s", why.text);

@@ -16,6 +16,7 @@ static struct process process;
 static struct job_slot slot;
 static struct api_problem problem;
 static char id[JOB_ID_SIZE];
+static const char *devices = "";
 
 static void
 open_jobs(void)
@@ -35,7 +36,7 @@ set_up(void)
     problem = (struct api_problem){0};
     ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
     process_init(&process, &settings, NULL);
-    job_bell_init(&bell);
+    job_bell_init(&bell, devices);
     open_jobs();
 }
 
@@ -490,12 +491,111 @@ START_TEST(state_folder)
 }
 END_TEST
 
+static void
+set_up_gpu(void)
+{
+    devices = "3";
+    set_up();
+}
+
+static void
+tear_down_gpu(void)
+{
+    tear_down();
+    devices = "";
+}
+
+static void
+submit_spec(const char *spec)
+{
+    char model[] = "sha256:m", copy[200];
+    snprintf(copy, sizeof copy, "%s", spec);
+    const struct store_job request = {.model = model, .spec = copy};
+    const struct store_file file = {.id = "sha256:m"};
+    const struct store_asking asking = {0};
+    bool is_new;
+    ck_assert(
+        store_file_add(library_store(library), STORE_MODEL, &file, &is_new, &problem));
+    ck_assert_msg(jobs_submit(jobs, &request, &asking, id, &problem), "%s",
+                  problem.detail);
+}
+
+static bool
+waits_for_gpu(void)
+{
+    struct job_view view;
+    ck_assert(jobs_get(jobs, id, &view, &problem));
+    job_view_fini(&view);
+    return view.waits_for_gpu;
+}
+
+/* The one that waits for a GPU lets the next one by, which needs none. */
+START_TEST(gpu)
+{
+    struct job_slot other = {.process = &process}, third = {.process = &process};
+    struct store_job first, cpu, second;
+    bool any;
+    submit_spec("{\"device\":\"cuda\"}");
+    ck_assert(!waits_for_gpu());
+    first = claim();
+    ck_assert_int_eq(slot.device, 3);
+    submit_spec("{\"device\":\"auto\",\"calibration\":{\"random_samples\":1}}");
+    ck_assert(waits_for_gpu());
+    ck_assert(jobs_claim(jobs, &other, &cpu, &any, &problem) && !any);
+    char waiting[JOB_ID_SIZE];
+    memcpy(waiting, id, sizeof waiting);
+    submit_spec("{\"device\":\"cpu\"}");
+    ck_assert(!waits_for_gpu());
+    ck_assert(jobs_claim(jobs, &other, &cpu, &any, &problem) && any);
+    ck_assert_str_eq(cpu.id, id);
+    ck_assert_int_eq(other.device, GPUS_NONE);
+    uint64_t heard = job_bell_heard(&bell);
+    succeed();
+    ck_assert_uint_gt(job_bell_heard(&bell), heard);
+    ck_assert(jobs_claim(jobs, &third, &second, &any, &problem) && any);
+    ck_assert_str_eq(second.id, waiting);
+    ck_assert_int_eq(third.device, 3);
+    store_job_fini(&first);
+    store_job_fini(&cpu);
+    store_job_fini(&second);
+    struct api_problem why = {0};
+    api_problem_set(&why, API_IO, QDQ_AT_NOTHING, NULL, "over");
+    jobs_fail(jobs, &other, &why);
+    jobs_fail(jobs, &third, &why);
+    ck_assert(!gpus_are_taken(&bell.gpus));
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    bool ok;
+    size_t n;
+} lists[] = {
+    {"", true, 0},      {"0", true, 1},   {"0,1", true, 2}, {"63,5", true, 2},
+    {"64", false, 0},   {"0,", false, 0}, {",", false, 0},  {"0,0", false, 0},
+    {"0, 1", false, 0}, {"-1", false, 0}, {"a", false, 0},  {"007", false, 0},
+};
+
+START_TEST(gpu_lists)
+{
+    int ret[GPUS_MOST];
+    size_t n;
+    ck_assert_int_eq(gpus_parse(lists[_i].text, ret, &n), lists[_i].ok);
+    ck_assert_uint_eq(n, lists[_i].n);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
     Suite *s = suite_create("daemon/job");
     TCase *t = tcase_create("job");
     tcase_add_checked_fixture(t, set_up, tear_down);
+    TCase *g = tcase_create("gpu");
+    tcase_add_checked_fixture(g, set_up_gpu, tear_down_gpu);
+    tcase_add_test(g, gpu);
+    suite_add_tcase(s, g);
+    tcase_add_loop_test(t, gpu_lists, 0, sizeof lists / sizeof *lists);
     tcase_add_test(t, succeeds);
     tcase_add_test(t, time_left);
     tcase_add_test(t, rejected);

@@ -225,7 +225,7 @@ start_job(void)
     bool any;
     struct store *store = library_store(library);
     ck_assert(store_job_add(store, &job, &(struct store_asking){0}, &added, &problem) &&
-              store_job_claim(store, 1, &claimed, &any, &problem) && any);
+              store_job_claim(store, 1, true, &claimed, &any, &problem) && any);
     store_job_fini(&claimed);
 }
 

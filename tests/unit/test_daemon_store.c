@@ -83,7 +83,7 @@ claim(const char *id)
 {
     struct store_job job;
     bool any;
-    ck_assert(store_job_claim(store, 2000, &job, &any, &problem));
+    ck_assert(store_job_claim(store, 2000, true, &job, &any, &problem));
     ck_assert_int_eq(any, id != NULL);
     if (!any)
         return;

@@ -109,7 +109,7 @@ START_TEST(no_more_than_needed)
     ck_assert(store_sync(store, &problem) && store_sync(store, &problem));
     ck_assert_int_eq(syncs, 1);
     /* Nobody is told of this one. */
-    ck_assert(store_job_claim(store, 1, &job, &any, &problem) && any);
+    ck_assert(store_job_claim(store, 1, true, &job, &any, &problem) && any);
     store_job_fini(&job);
     ck_assert_int_eq(syncs, 1);
     /* These have done it when they return. */
