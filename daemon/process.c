@@ -6,6 +6,7 @@
 #include "metrics.h"
 #include "settings.h"
 #include "worker.h"
+#include "qdq.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -50,6 +51,22 @@ make_scratch(const struct settings *s, char ret[PATH_MAX])
     return mkdir(ret, 0700) == 0 || errno == EEXIST;
 }
 
+enum { PROCESS_LIMITS = 256 };
+
+/* In the order of qdq/limits.h, as worker.c reads them. */
+static void
+write_limits(const struct settings *s, char ret[PROCESS_LIMITS])
+{
+    const long long numbers[] = {
+#define NUMBER(name) (long long)s->limits_##name,
+        QDQ_LIMITS(NUMBER)
+#undef NUMBER
+    };
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        len += (size_t)snprintf(ret + len, PROCESS_LIMITS - len, "%lld ", numbers[i]);
+}
+
 /*
  * Starts this very program again (not what stands at its path by now) with `socket` at
  * WORKER_SOCKET; every other descriptor of ours is O_CLOEXEC. Its own process group
@@ -63,10 +80,12 @@ spawn(const struct settings *s, int device, int socket, pid_t *ret)
     char scratch[PATH_MAX];
     if (!make_scratch(s, scratch))
         return errno;
+    char limits[PROCESS_LIMITS];
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(threads, sizeof threads, "%d", worker_threads(s));
     snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
     snprintf(number, sizeof number, "%d", device);
+    write_limits(s, limits);
     char *argv[] = {name,
                     word,
                     parent,
@@ -78,6 +97,7 @@ spawn(const struct settings *s, int device, int socket, pid_t *ret)
                     s->engine_cases,
                     s->gpu_module,
                     number,
+                    limits,
                     NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;

@@ -138,22 +138,25 @@ list_externals(const struct message *request,
 }
 
 static bool
-open_externals(const struct message *request, const struct qdq_external *files,
-               struct qdq_model **ret, struct api_problem *problem)
+open_externals(const struct worker *w, const struct message *request,
+               const struct qdq_external *files, struct qdq_model **ret,
+               struct api_problem *problem)
 {
     struct qdq_error err = {0};
-    return qdq_model_open_files(request->fds[0], files, request->n_files, ret, &err) ==
-               QDQ_OK ||
-           api_problem_set_engine(problem, &err);
+    enum qdq_code code =
+        qdq_model_open_files(request->fds[0], files, request->n_files, ret, &err);
+    if (!code)
+        code = qdq_limits_check(qdq_engine_limits(w->engine), *ret, &err);
+    return !code || api_problem_set_engine(problem, &err);
 }
 
 static bool
-open_model(const struct message *request, struct qdq_model **ret,
-           struct api_problem *problem)
+open_model(const struct worker *w, const struct message *request,
+           struct qdq_model **ret, struct api_problem *problem)
 {
     struct qdq_external files[MESSAGE_MAX_FILES];
     list_externals(request, files);
-    return open_externals(request, files, ret, problem);
+    return open_externals(w, request, files, ret, problem);
 }
 
 /*
@@ -209,7 +212,7 @@ check_model(struct worker *w, const struct message *request)
     const char *found[MESSAGE_MAX_FILES];
     list_externals(request, files);
     if (name_nameless(request, files, &locations, &problem) &&
-        open_externals(request, files, &model, &problem) &&
+        open_externals(w, request, files, &model, &problem) &&
         find_locations(request, files, model, found, &problem))
         answer_result(w, api_paths_encode(found, request->n_files));
     else
@@ -223,7 +226,8 @@ check_dataset(struct worker *w, const struct message *request)
 {
     struct qdq_error err = {0};
     struct qdq_dataset *dataset = NULL;
-    if (qdq_dataset_open(request->fds[0], &dataset, &err) == QDQ_OK)
+    if (qdq_dataset_open_within(request->fds[0], qdq_engine_limits(w->engine), &dataset,
+                                &err) == QDQ_OK)
         answer_result(w, api_dataset_info_encode(qdq_dataset_info(dataset)));
     else
         answer_error(w, &err);
@@ -267,9 +271,11 @@ plan(struct worker *w, const struct message *request)
     struct qdq_plan *made = NULL;
     if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
         answer_failed(w, &problem);
-    else if (!open_model(request, &model, &problem))
+    else if (!open_model(w, request, &model, &problem))
         answer_failed(w, &problem);
     else if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) == QDQ_OK &&
+             qdq_limits_check(qdq_engine_limits(w->engine), prepared ? prepared : model,
+                              &err) == QDQ_OK &&
              qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model,
                            api_spec_get(spec), &made, &err) == QDQ_OK)
         answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
@@ -290,8 +296,9 @@ info(struct worker *w, const struct message *request)
     struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *made = NULL;
     qdq_spec_init(&spec);
-    if (!open_model(request, &model, &problem)) {
+    if (!open_model(w, request, &model, &problem)) {
         answer_failed(w, &problem);
+        qdq_model_free(&model);
         return;
     }
     bool planned =
@@ -494,14 +501,23 @@ lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
     return whole || strcmp(setting, "auto") == 0;
 }
 
+/* As process.c writes them. */
+static void
+read_limits(char *text, struct qdq_limits *ret)
+{
+#define READ(name) ret->name = strtoull(text, &text, 10);
+    QDQ_LIMITS(READ)
+#undef READ
+}
+
 int
 worker_main(int argc, char **argv)
 {
-    if (argc != 9) {
+    if (argc != 10) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
-    const struct qdq_engine_options options = {
+    struct qdq_engine_options options = {
         .threads = (int)strtol(argv[1], NULL, 10),
         .runtime = *argv[5] ? argv[5] : NULL,
         .catalog = *argv[6] ? argv[6] : NULL,
@@ -509,6 +525,7 @@ worker_main(int argc, char **argv)
         .device = (int)strtol(argv[8], NULL, 10),
         .device_chosen = true,
     };
+    read_limits(argv[9], &options.limits);
     struct worker w = {.gone = false};
     setenv("TMPDIR", argv[4], 1);
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||

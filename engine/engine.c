@@ -21,6 +21,7 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
     if (!engine)
         return qdqi_no_memory(err);
     engine->threads = options->threads > 1 ? options->threads : 1;
+    engine->limits = options->limits;
     engine->device = options->device;
     engine->device_chosen = options->device_chosen;
     if ((options->runtime && !(engine->library = strdup(options->runtime))) ||
@@ -42,6 +43,12 @@ const struct qdq_catalog *
 qdq_engine_catalog(const struct qdq_engine *engine)
 {
     return engine->catalog;
+}
+
+const struct qdq_limits *
+qdq_engine_limits(const struct qdq_engine *engine)
+{
+    return &engine->limits;
 }
 
 void

@@ -9,6 +9,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
 	engine/include/qdq/formats.h \
+	engine/include/qdq/limits.h \
 	engine/include/qdq/model.h \
 	engine/include/qdq/plan.h \
 	engine/include/qdq/prepare.h \
@@ -68,6 +69,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/fixed.c \
 	engine/model/graph.c \
 	engine/model/info.c \
+	engine/model/limits.c \
 	engine/model/mapped.c engine/model/mapped.h \
 	engine/model/model.c engine/model/model.h \
 	engine/model/open.c \

@@ -56,6 +56,8 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
     enum qdq_code code = qdq_model_open_files(
         work->model, work->external, work->n_external, &job->report->model, err);
     job->original = job->model = job->report->model;
+    if (!code)
+        code = qdq_limits_check(&job->engine->limits, job->model, err);
     if (!code && job->work->dataset >= 0 &&
         job->work->spec->calibration.random_samples > 0)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
@@ -63,13 +65,15 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
                              "random samples are asked for, and calibration data was "
                              "sent");
     if (!code && job->work->dataset >= 0)
-        code = qdq_dataset_open(job->work->dataset, &job->dataset, err);
+        code = qdq_dataset_open_within(job->work->dataset, &job->engine->limits,
+                                       &job->dataset, err);
     if (!code)
         code = qdq_model_prepare(job->original, job->work->spec, &job->report->prepared,
                                  err);
-    if (job->report->prepared)
-        job->model = job->report->prepared;
-    return code;
+    if (!job->report->prepared || code)
+        return code;
+    job->model = job->report->prepared;
+    return qdq_limits_check(&job->engine->limits, job->model, err);
 }
 
 /* A gate needs an evaluation. */

@@ -21,6 +21,7 @@ struct qdq_engine {
     struct qdqi_runtime *runtime; /* NULL until a model has to be run */
     struct qdq_error no_runtime; /* why it could not be loaded; it is not tried again */
     int threads;
+    struct qdq_limits limits;
     struct qdq_catalog *catalog;
     char *cuda_module; /* NULL: not configured */
     int device;

@@ -45,13 +45,15 @@ adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
 
 enum { TAR_MAGIC_AT = 257 };
 
-/* Bytes that a packed tar may unpack to, in a file: it is read in any order. */
+/* Bytes that a packed tar may unpack to, in a file, where nothing else is said: it is read
+   in any order. */
 static const uint64_t UNPACKED_MAX = 8ull << 30;
 
 static enum qdq_code
 open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
 {
-    const struct qdqi_tar_options options = {gzip, UNPACKED_MAX, qdqi_sets_is_input};
+    const struct qdqi_tar_options options = {gzip, ds->most_unpacked,
+                                             qdqi_sets_is_input};
     enum qdq_code code =
         qdqi_tar_open(ds->fd, ds->info.size, &options, ds->arena, &ds->tar, err);
     if (code == QDQ_OK && qdqi_tar_count(ds->tar) == 0)
@@ -217,10 +219,18 @@ read_arrays(struct qdq_dataset *ds, struct qdq_error *err)
 enum qdq_code
 qdq_dataset_open(int fd, struct qdq_dataset **ret, struct qdq_error *err)
 {
+    return qdq_dataset_open_within(fd, &(struct qdq_limits){0}, ret, err);
+}
+
+enum qdq_code
+qdq_dataset_open_within(int fd, const struct qdq_limits *limits,
+                        struct qdq_dataset **ret, struct qdq_error *err)
+{
     struct qdq_dataset *ds = calloc(1, sizeof *ds);
     if (!ds)
         return qdqi_no_memory(err);
     ds->fd = -1;
+    ds->most_unpacked = limits->archive_bytes ? limits->archive_bytes : UNPACKED_MAX;
     ds->arena = qdqi_arena_new();
     enum qdq_code code = ds->arena ? adopt_file(ds, fd, err) : qdqi_no_memory(err);
     if (code == QDQ_OK)

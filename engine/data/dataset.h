@@ -46,6 +46,7 @@ struct qdq_dataset {
     struct qdq_array *arrays; /* those of info */
     struct qdqi_item *items;  /* one for each array */
     struct qdqi_draw *draws;  /* likewise, of random samples; else NULL */
+    uint64_t most_unpacked;   /* bytes of a packed archive */
     struct qdqi_part *parts;  /* of ONNX's test data: [sample * n_arrays + array] */
 };
 

@@ -28,7 +28,8 @@ qdqi_gunzip_limit(uint64_t most, struct qdq_error *err)
 {
     return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                          "the dataset unpacks to more than %" PRIu64
-                         " bytes; a plain tar or a zip archive may",
+                         " bytes (limits.archive_bytes); a plain tar or a zip archive "
+                         "may",
                          most);
 }
 

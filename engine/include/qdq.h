@@ -5,6 +5,7 @@
 
 #include "qdq/error.h"
 #include "qdq/model.h"
+#include "qdq/limits.h"
 #include "qdq/dataset.h"
 #include "qdq/spec.h"
 #include "qdq/prepare.h"

@@ -7,8 +7,8 @@
  * never held as a whole. Pickled arrays are refused.
  *
  * A tar may be packed with gzip. Then its samples are unpacked, once, into a file without
- * a name in TMPDIR or /var/tmp that is gone with the dataset; more than 8 GiB are
- * LIMIT_EXCEEDED.
+ * a name in TMPDIR or /var/tmp that is gone with the dataset; more than 8 GiB, or than
+ * limits.archive_bytes, are LIMIT_EXCEEDED.
  *
  * A sample of 256 MiB or more is handed to the model in such a file, too, so that the
  * system can move it out of memory; where there is no room for one, in memory.
@@ -16,7 +16,7 @@
 #ifndef QDQ_DATASET_H
 #define QDQ_DATASET_H
 
-#include "qdq/error.h"
+#include "qdq/limits.h"
 
 struct qdq_dataset;
 
@@ -44,6 +44,10 @@ struct qdq_dataset_info {
  */
 QDQ_API enum qdq_code qdq_dataset_open(int fd, struct qdq_dataset **ret,
                                        struct qdq_error *err) QDQ_MUST_CHECK;
+/* The same with limits. */
+QDQ_API enum qdq_code qdq_dataset_open_within(int fd, const struct qdq_limits *limits,
+                                              struct qdq_dataset **ret,
+                                              struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_dataset_free(struct qdq_dataset **dataset);
 
 QDQ_API const struct qdq_dataset_info *

@@ -23,6 +23,7 @@ struct qdq_engine_options {
     int device;         /* the GPU that jobs run on, as CUDA counts, >= 0 */
     bool device_chosen; /* someone chose it: where it cannot be used, a job whose spec
                          * leaves the choice gets a warning */
+    struct qdq_limits limits; /* of what is quantized */
 };
 
 enum qdq_stage {
@@ -95,6 +96,9 @@ QDQ_API void qdq_engine_close(struct qdq_engine **engine);
 
 /* The cases and classes that the engine plans with; lives as long as the engine. */
 QDQ_API const struct qdq_catalog *qdq_engine_catalog(const struct qdq_engine *engine);
+
+/* Those that it was opened with; lives as long as the engine. */
+QDQ_API const struct qdq_limits *qdq_engine_limits(const struct qdq_engine *engine);
 
 /*
  * Loads ONNX Runtime, if that has not been done, and tells its version; borrowed.
