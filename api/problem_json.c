@@ -62,18 +62,6 @@ api_problem_encode(const struct api_problem *p)
     return api_json_dump(api_problem_json(p), 0);
 }
 
-char *
-api_problem_encode_of(const struct api_problem *p, const char *request_id)
-{
-    json_t *json = api_problem_json(p);
-    if (json && *request_id &&
-        json_object_set_new(json, "request_id", api_json_text(request_id)) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    return api_json_dump(json, 0);
-}
-
 static json_t *
 encode_row(const void *unused, size_t i)
 {

@@ -128,8 +128,7 @@ reply_problem(struct request *request, const struct api_problem *problem)
     if (status == 500 && problem->code != API_WORKER_DIED)
         log_error("request_failed", "request=%s code=%s detail=%s", request->trace.id,
                   api_problem_slug(problem->code), log_quote(quoted, problem->detail));
-    set_reply(request, status, "application/problem+json",
-              api_problem_encode_of(problem, request->trace.id));
+    set_reply(request, status, "application/problem+json", api_problem_encode(problem));
     if (problem->code == API_METHOD_NOT_ALLOWED)
         reply_header(request, "Allow", "%s", request->allow);
     if (status == 401)

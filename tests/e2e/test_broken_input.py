@@ -193,7 +193,7 @@ SPECS = [
     ({"weights": {"dtype": "int3"}}, 422, "invalid_spec", "/weights/dtype"),
     ({"weights": {"granularity": {"block": 1}}}, 422, "invalid_spec",
      "/weights/granularity/block"),
-    ({"float": "float16"}, 422, "unsupported", "/float"),
+    ({"rules": {"T1": False}}, 422, "unsupported", "/rules/T1"),
     ({"equalize": 1}, 422, "invalid_spec", "/equalize"),
 ]
 

@@ -12,7 +12,7 @@
 #define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 static atomic_int at_once, most_at_once, waited_for, failing;
-static void (*meanwhile)(void);
+static void (*_Atomic meanwhile)(void);
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
@@ -46,8 +46,7 @@ int
 __wrap_fsync(int fd)
 {
     int result = begin_sync() ? __real_fsync(fd) : -1;
-    void (*call)(void) = meanwhile;
-    meanwhile = NULL;
+    void (*call)(void) = atomic_exchange(&meanwhile, NULL);
     if (call)
         call();
     if (result)

@@ -43,8 +43,6 @@ enum api_code api_problem_code(const char *slug);
 
 /* The JSON document; the caller frees it. NULL when out of memory. */
 char *api_problem_encode(const struct api_problem *p);
-/* The same as the answer to a request, which it names; "": it does not. */
-char *api_problem_encode_of(const struct api_problem *p, const char *request_id);
 /* The body of GET /v1/errors. */
 char *api_problems_encode(void);
 
