@@ -8,6 +8,7 @@ def test_without_a_gpu(daemon):
     job = daemon.ended(daemon.submit_glyphs(spec={**SHORT, "device": "cuda"}))
     assert job["state"] == "failed"
     assert job["error"]["code"] == "no_device"
+    assert (job["error"]["status"], job["error"]["retryable"]) == (422, False)
     job = daemon.submit_glyphs(spec={**SHORT, "device": "auto"})
     daemon.succeeded(job)
     report = daemon.report(job)
