@@ -119,7 +119,7 @@ reduce_axes(const struct qdq_model *model, const struct qdqi_node *node, int64_t
             size_t max, size_t *ret_n)
 {
     const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "axes");
-    if (a && a->n_ints <= max) {
+    if (a && a->n_ints > 0 && a->n_ints <= max) {
         memcpy(axes, a->ints, a->n_ints * sizeof *axes);
         *ret_n = a->n_ints;
         return true;
