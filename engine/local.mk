@@ -115,6 +115,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/functions.c engine/prepare/functions.h \
 	engine/prepare/inline.c \
 	engine/prepare/known.c engine/prepare/known.h \
+	engine/prepare/nodes.c engine/prepare/nodes.h \
 	engine/prepare/opset.c engine/prepare/opset.h \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
 	engine/prepare/raise.c engine/prepare/raise.h \

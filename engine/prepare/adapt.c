@@ -20,22 +20,6 @@ copy_text(struct qdqi_adapting *a, const char *text)
     return text ? qdqi_arena_strdup(a->r->arena, text) : NULL;
 }
 
-static void
-append(struct qdqi_adapting *a, struct qdqi_nodes *to, Onnx__NodeProto *node)
-{
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 16;
-        Onnx__NodeProto **rows = grab(a, cap, sizeof *rows);
-        if (!rows)
-            return;
-        if (to->n)
-            memcpy(rows, to->rows, to->n * sizeof *rows);
-        to->rows = rows;
-        to->cap = cap;
-    }
-    to->rows[to->n++] = node;
-}
-
 /* --- asking --------------------------------------------------------------- */
 
 bool
@@ -232,7 +216,7 @@ qdqi_adapt_before(struct qdqi_adapting *a, const char *op, const char *suffix,
         return NULL;
     if (attribute)
         set_int(a, node, attribute, value);
-    append(a, &a->r->nodes, node);
+    qdqi_nodes_add(&a->r->nodes, a->r->arena, node);
     return output;
 }
 
@@ -242,7 +226,7 @@ qdqi_adapt_after(struct qdqi_adapting *a, const char *op, const char *const *inp
 {
     Onnx__NodeProto *node = new_node(a, op, inputs, output);
     if (is_whole(node))
-        append(a, &a->after, node);
+        qdqi_nodes_add(&a->after, a->r->arena, node);
 }
 
 /* A Constant of raw bytes, which lie in the arena. Returns its tensor. */
@@ -270,7 +254,7 @@ add_constant(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
     t->raw_data.len = n * qdqi_dtype_size((int)dtype);
     value->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
     value->t = t;
-    append(a, &a->r->nodes, node);
+    qdqi_nodes_add(&a->r->nodes, a->r->arena, node);
     return output;
 }
 

@@ -5,13 +5,8 @@
 #define QDQI_ADAPT_H
 
 #include "prepare/known.h"
+#include "prepare/nodes.h"
 #include "prepare/raise.h"
-
-/* Nodes in their order. */
-struct qdqi_nodes {
-    Onnx__NodeProto **rows;
-    size_t n, cap;
-};
 
 struct qdqi_raising {
     const struct qdq_model *source;

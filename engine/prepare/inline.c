@@ -6,6 +6,7 @@
  */
 #include "config.h"
 #include "prepare/functions.h"
+#include "prepare/nodes.h"
 #include "prepare/prepare.h"
 
 #include <string.h>
@@ -31,15 +32,9 @@ struct call {
     struct qdqi_map *names; /* inside -> outside */
 };
 
-/* A list of nodes that grows. */
-struct nodes {
-    Onnx__NodeProto **rows;
-    size_t n, cap;
-};
-
 static enum qdq_code expand_nodes(struct inlining *in, const struct call *call,
                                   Onnx__NodeProto *const *from, size_t n,
-                                  struct nodes *to, struct qdq_error *err);
+                                  struct qdqi_nodes *to, struct qdq_error *err);
 
 static void *
 copy_of(struct inlining *in, const void *message, size_t size)
@@ -48,23 +43,6 @@ copy_of(struct inlining *in, const void *message, size_t size)
     if (copy)
         memcpy(copy, message, size);
     return copy;
-}
-
-static bool
-append(struct inlining *in, struct nodes *to, Onnx__NodeProto *node)
-{
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? 2 * to->cap : 16;
-        Onnx__NodeProto **rows = qdqi_arena_array(in->arena, cap, sizeof *rows);
-        if (!rows)
-            return false;
-        if (to->n)
-            memcpy(rows, to->rows, to->n * sizeof *rows);
-        to->rows = rows;
-        to->cap = cap;
-    }
-    to->rows[to->n++] = node;
-    return node;
 }
 
 /* Why something could not be copied; a failure inside of it has said so. */
@@ -199,7 +177,7 @@ static Onnx__GraphProto *
 expand_graph(struct inlining *in, const struct call *call, const Onnx__GraphProto *from,
              struct qdq_error *err)
 {
-    struct nodes nodes = {.n = 0};
+    struct qdqi_nodes nodes = {.n = 0};
     Onnx__GraphProto *g = copy_names(in, call, from);
     if (!g || expand_nodes(in, call, g->node, g->n_node, &nodes, err))
         return NULL;
@@ -280,7 +258,7 @@ copy_node(struct inlining *in, const struct call *call, const Onnx__NodeProto *f
 /* --- calls ---------------------------------------------------------------- */
 
 static bool
-add_identity(struct inlining *in, char *from, char *to, struct nodes *nodes)
+add_identity(struct inlining *in, char *from, char *to, struct qdqi_nodes *nodes)
 {
     Onnx__NodeProto *node = qdqi_arena_alloc(in->arena, sizeof *node);
     char **names = qdqi_arena_array(in->arena, 2, sizeof *names);
@@ -293,13 +271,13 @@ add_identity(struct inlining *in, char *from, char *to, struct nodes *nodes)
     node->input = names;
     node->output = names + 1;
     node->n_input = node->n_output = 1;
-    return append(in, nodes, node);
+    return qdqi_nodes_add(nodes, in->arena, node);
 }
 
 /* What goes in and comes out has its names outside; an output that is an input, or one
    once more, is copied behind the call. */
 static bool
-bind(struct inlining *in, struct call *call, struct nodes *copies)
+bind(struct inlining *in, struct call *call, struct qdqi_nodes *copies)
 {
     static char none[] = "";
     const Onnx__FunctionProto *f = call->function->proto;
@@ -322,9 +300,9 @@ bind(struct inlining *in, struct call *call, struct nodes *copies)
 
 static enum qdq_code
 expand_call(struct inlining *in, const struct qdqi_function *function,
-            const Onnx__NodeProto *node, struct nodes *to, struct qdq_error *err)
+            const Onnx__NodeProto *node, struct qdqi_nodes *to, struct qdq_error *err)
 {
-    struct nodes copies = {.n = 0};
+    struct qdqi_nodes copies = {.n = 0};
     struct call call = {.function = function,
                         .node = node,
                         .name = node->name && *node->name ? node->name
@@ -336,7 +314,7 @@ expand_call(struct inlining *in, const struct qdqi_function *function,
     enum qdq_code code = expand_nodes(in, &call, function->proto->node,
                                       function->proto->n_node, to, err);
     for (size_t i = 0; i < copies.n && !code; i++)
-        if (!append(in, to, copies.rows[i]))
+        if (!qdqi_nodes_add(to, in->arena, copies.rows[i]))
             code = qdqi_no_memory(err);
     return code;
 }
@@ -344,7 +322,7 @@ expand_call(struct inlining *in, const struct qdqi_function *function,
 /* Nodes of a graph, or of the function that is called, as they stand outside. */
 static enum qdq_code
 expand_nodes(struct inlining *in, const struct call *call, Onnx__NodeProto *const *from,
-             size_t n, struct nodes *to, struct qdq_error *err)
+             size_t n, struct qdqi_nodes *to, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < n && !code; i++) {
@@ -358,7 +336,7 @@ expand_nodes(struct inlining *in, const struct call *call, Onnx__NodeProto *cons
             code = failed(in, err);
         else if (called && called->is_inlined)
             code = expand_call(in, called, node, to, err);
-        else if (!append(in, to, node))
+        else if (!qdqi_nodes_add(to, in->arena, node))
             code = qdqi_no_memory(err);
     }
     return code;

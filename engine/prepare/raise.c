@@ -28,23 +28,6 @@ copy_of(struct raising *w, const void *from, size_t n, size_t size)
     return copy;
 }
 
-static void
-append(struct raising *w, Onnx__NodeProto *node)
-{
-    struct qdqi_nodes *to = &w->r.nodes;
-    if (to->n == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 64;
-        Onnx__NodeProto **rows = grab(w, cap, sizeof *rows);
-        if (!rows)
-            return;
-        if (to->n)
-            memcpy(rows, to->rows, to->n * sizeof *rows);
-        to->rows = rows;
-        to->cap = cap;
-    }
-    to->rows[to->n++] = node;
-}
-
 /* --- one node ------------------------------------------------------------- */
 
 static const char *
@@ -121,9 +104,9 @@ raise_node(struct raising *w, const Onnx__NodeProto *source,
         code = raise_nested(w, a.node, indexed);
     if (code || w->obstacle->opset)
         return code;
-    append(w, a.node);
+    qdqi_nodes_add(&w->r.nodes, w->r.arena, a.node);
     for (size_t i = 0; i < a.after.n; i++)
-        append(w, a.after.rows[i]);
+        qdqi_nodes_add(&w->r.nodes, w->r.arena, a.after.rows[i]);
     qdqi_known_follow(w->r.known, w->r.arena, source);
     return QDQ_OK;
 }
