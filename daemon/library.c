@@ -18,6 +18,7 @@
 
 struct library {
     int dir, lock_file;
+    const char *tenant; /* as the log has it; NULL: not said */
     struct blobs *blobs;
     struct store *store;
     pthread_mutex_t lock;      /* held while rows and blobs change together */
@@ -183,6 +184,18 @@ library_close(struct library **library)
     pthread_mutex_destroy(&(*library)->lock);
     free(*library);
     *library = NULL;
+}
+
+void
+library_name(struct library *library, const char *tenant)
+{
+    library->tenant = tenant;
+}
+
+const char *
+library_tenant(const struct library *library)
+{
+    return library->tenant && *library->tenant ? library->tenant : "-";
 }
 
 struct store *

@@ -19,6 +19,10 @@ struct library;
 bool library_open(const char *path, struct library **ret, struct api_problem *p);
 void library_close(struct library **library);
 
+/* Whose it is, for the log: "" is nobody's, who is "-" there. Borrowed; to be said before
+   other threads call. */
+void library_name(struct library *library, const char *tenant);
+const char *library_tenant(const struct library *library);
 /* Both borrowed. */
 struct store *library_store(struct library *library);
 struct blobs *library_blobs(struct library *library);

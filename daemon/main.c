@@ -60,7 +60,7 @@ static void
 print_help(void)
 {
     printf("Usage: qdqd [OPTION]...\n"
-           "       qdqd token add|list|revoke ...\n"
+           "       qdqd token add|limit|list|revoke ...\n"
            "Quantizes ONNX models over HTTP.\n\n"
            "  --config FILE       read settings from FILE (%s, when it is there)\n"
            "  --check-config      check the settings and exit\n"
@@ -160,6 +160,7 @@ start(struct daemon *d, struct api_problem *p)
     if (!descriptors_share(&d->settings, p) || !tokens_path(&d->settings, path, p) ||
         !tokens_open(path, &d->tokens, p) ||
         !tenants_open(&d->settings, &d->tenants, p) ||
+        !tokens_bind(d->tokens, d->tenants, p) ||
         !listen_open(d->settings.http_listen, tokens_count(d->tokens) > 0, &d->listener,
                      p))
         return false;
@@ -261,7 +262,7 @@ reload(struct daemon *d, const struct arguments *arguments)
         tell_not_reloaded(error);
         return;
     }
-    if (http_reload(d->http, &problem)) {
+    if (tokens_reload(d->tokens, &problem) && http_reload(d->http, &problem)) {
         tenants_reload(d->tenants, &d->settings, &fresh, tell_setting);
         log_info("reloaded", "signal=%d", SIGHUP);
     } else {

@@ -128,10 +128,15 @@ struct limit {
  * is short work in a job, too: a model or a script that hangs there is found out early.
  */
 static struct limit
-limit_at(const struct settings *s, enum message_type type, int stage)
+limit_at(const struct lane *lane, enum message_type type, int stage)
 {
+    const struct settings *s = lane->service->settings;
+    int64_t each = lane->pool->settings->workers_job_timeout;
     const struct limit brief = {"workers.short_timeout", s->workers_short_timeout};
-    const struct limit whole = {"workers.job_timeout", s->workers_job_timeout};
+    const struct limit whole = {s->workers_job_timeout == each
+                                    ? "workers.job_timeout"
+                                    : "the tenant's job_timeout",
+                                s->workers_job_timeout};
     if (type != MESSAGE_QUANTIZE)
         return brief;
     if (stage >= QDQ_STAGE_CALIBRATE ||
@@ -189,7 +194,7 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
         return DIED;
     for (;;) {
         struct message answer;
-        struct limit limit = limit_at(lane->service->settings, request->type, stage);
+        struct limit limit = limit_at(lane, request->type, stage);
         enum message_got got =
             message_receive(lane->process.socket, time_left(limit, began), &answer);
         if (got == MESSAGE_TIMEOUT)

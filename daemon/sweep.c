@@ -19,6 +19,14 @@
 static const char *const kinds[] = {
     [STORE_MODEL] = "model", [STORE_DATASET] = "dataset", [STORE_BLOB] = "blob"};
 
+static void
+tell_failed(struct library *library, const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    log_error("sweep_failed", "tenant=%s detail=%s", library_tenant(library),
+              log_quote(quoted, problem->detail));
+}
+
 /* Somebody else was faster, or has found a use for it meanwhile. */
 static bool
 is_settled(const struct api_problem *p)
@@ -38,7 +46,8 @@ remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (!*ret_any)
         return true;
     if (library_job_remove(library, id, &problem))
-        log_info("job_swept", "job=%s reason=%s", id, age ? "age" : "room");
+        log_info("job_swept", "job=%s tenant=%s reason=%s", id, library_tenant(library),
+                 age ? "age" : "room");
     else if (!is_settled(&problem))
         *p = problem;
     return !p->set;
@@ -57,8 +66,8 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (!*ret_any)
         return true;
     if (library_remove(library, kind, id, &problem))
-        log_info("file_swept", "kind=%s id=%s reason=%s", kinds[kind], id,
-                 age ? "age" : "room");
+        log_info("file_swept", "kind=%s id=%s tenant=%s reason=%s", kinds[kind], id,
+                 library_tenant(library), age ? "age" : "room");
     else if (!is_settled(&problem))
         *p = problem;
     return !p->set;
@@ -75,8 +84,8 @@ remove_observations(struct library *library, bool *ret_any, struct api_problem *
     uint64_t after = blobs_used(library_blobs(library));
     *ret_any = after < before;
     if (*ret_any)
-        log_info("observations_swept", "bytes=%llu reason=room",
-                 (unsigned long long)(before - after));
+        log_info("observations_swept", "bytes=%llu tenant=%s reason=room",
+                 (unsigned long long)(before - after), library_tenant(library));
     return ok;
 }
 
@@ -85,14 +94,13 @@ evict(void *arg)
 {
     struct library *library = arg;
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     bool any = false;
     int64_t now = clock_wall_ms();
     bool ok = remove_observations(library, &any, &problem) &&
               (any || remove_job(library, now, 0, &any, &problem)) &&
               (any || remove_file(library, now, 0, &any, &problem));
     if (!ok)
-        log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
+        tell_failed(library, &problem);
     return ok && any;
 }
 
@@ -146,10 +154,9 @@ sweep(void *arg, const struct service *service)
 {
     bool *more = arg, left = false;
     struct api_problem problem = {0};
-    char quoted[LOG_QUOTED];
     if (!sweep_round(service->library, service->settings, clock_wall_ms(), &left,
                      &problem))
-        log_error("sweep_failed", "detail=%s", log_quote(quoted, problem.detail));
+        tell_failed(service->library, &problem);
     *more = *more || left;
 }
 

@@ -44,6 +44,8 @@ struct tenants {
     struct tenant *first, **last;
     struct pool *pool;
     bool draining;
+    struct tenant_own *own; /* limits */
+    size_t n_own;
 };
 
 bool
@@ -65,17 +67,42 @@ close_tenant(struct tenant *tenant)
     free(tenant);
 }
 
+/* What is set for this tenant, or else for each. */
+static int64_t
+of_its_own(int64_t own, int64_t each)
+{
+    return own ? own : each;
+}
+
 /* What holds for who has a name, where it was set. */
 static void
-set_limits(struct settings *s)
+set_limits(struct settings *s, const struct tenant_limits *own)
 {
-    if (s->tenants_queue)
-        s->queue_max = s->tenants_queue;
-    if (s->tenants_max_bytes)
-        s->storage_max_bytes = s->tenants_max_bytes;
-    if (s->tenants_job_timeout &&
-        (!s->workers_job_timeout || s->tenants_job_timeout < s->workers_job_timeout))
-        s->workers_job_timeout = s->tenants_job_timeout;
+    int64_t queue = of_its_own(own->queue, s->tenants_queue);
+    int64_t bytes = of_its_own(own->max_bytes, s->tenants_max_bytes);
+    int64_t time = of_its_own(own->job_timeout, s->tenants_job_timeout);
+    if (queue)
+        s->queue_max = queue;
+    if (bytes)
+        s->storage_max_bytes = bytes;
+    if (time && (!s->workers_job_timeout || time < s->workers_job_timeout))
+        s->workers_job_timeout = time;
+}
+
+/* Those of all, with the limits of a tenant; the texts are borrowed. With the lock held. */
+static struct settings
+settings_of(const struct tenants *tenants, const char *name,
+            const struct settings *settings)
+{
+    static const struct tenant_limits none = {0};
+    const struct tenant_limits *limits = &none;
+    struct settings ret = *settings;
+    for (size_t i = 0; i < tenants->n_own; i++)
+        if (!strcmp(tenants->own[i].name, name))
+            limits = &tenants->own[i].limits;
+    if (*name)
+        set_limits(&ret, limits);
+    return ret;
 }
 
 static bool
@@ -112,11 +139,10 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     if (!tenant)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     snprintf(tenant->name, sizeof tenant->name, "%s", name);
-    tenant->settings = *tenants->settings;
-    if (*name)
-        set_limits(&tenant->settings);
+    tenant->settings = settings_of(tenants, name, tenants->settings);
     bool ok = open_library(tenants, tenant, p);
     if (ok) {
+        library_name(tenant->library, tenant->name);
         sweep_set_up(tenant->library, &tenant->settings);
         ok = library_observations_trim(tenant->library,
                                        tenant->settings.cache_observations, p) &&
@@ -229,6 +255,7 @@ tenants_close(struct tenants **tenants)
         old->first = tenant->next;
         close_tenant(tenant);
     }
+    free(old->own);
     metrics_free(&old->metrics);
     job_bell_fini(&old->bell);
     pthread_mutex_destroy(&old->lock);
@@ -273,19 +300,36 @@ tenants_each(struct tenants *tenants,
         fn(arg, &t->service);
 }
 
+/* With the lock held. */
+static void
+refit(struct tenants *tenants, const struct settings *settings)
+{
+    for (struct tenant *t = tenants->first; t; t = t->next) {
+        const struct settings fresh = settings_of(tenants, t->name, settings);
+        settings_apply(&t->settings, &fresh, NULL);
+        sweep_set_up(t->library, &t->settings);
+    }
+}
+
 /* With the lock held, so that who is made meanwhile has the old or the new ones. */
 void
 tenants_reload(struct tenants *tenants, struct settings *settings,
                const struct settings *fresh, settings_tell_fn tell)
 {
-    struct settings named = *fresh;
-    set_limits(&named);
     pthread_mutex_lock(&tenants->lock);
     settings_apply(settings, fresh, tell);
-    for (struct tenant *t = tenants->first; t; t = t->next) {
-        settings_apply(&t->settings, *t->name ? &named : fresh, NULL);
-        sweep_set_up(t->library, &t->settings);
-    }
+    refit(tenants, fresh);
+    pthread_mutex_unlock(&tenants->lock);
+}
+
+void
+tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
+{
+    pthread_mutex_lock(&tenants->lock);
+    free(tenants->own);
+    tenants->own = list;
+    tenants->n_own = n;
+    refit(tenants, tenants->settings);
     pthread_mutex_unlock(&tenants->lock);
 }
 

@@ -22,6 +22,21 @@
 
 struct tenants;
 
+/*
+ * The limits that a tenant may have of its own, in the place of the settings of the same
+ * names in the section `tenants`: LIMIT(member).
+ */
+#define TENANT_LIMITS(LIMIT) LIMIT(queue) LIMIT(max_bytes) LIMIT(job_timeout)
+
+struct tenant_limits {
+    int64_t queue, max_bytes, job_timeout; /* 0: none of its own */
+};
+
+struct tenant_own {
+    char name[TENANT_SIZE];
+    struct tenant_limits limits;
+};
+
 /* Is this a tenant's name? "" is none. Lower case, digits, '-', '_', '.', and it begins
    with a letter or digit. */
 bool tenant_is_name(const char *name);
@@ -42,6 +57,8 @@ struct metrics *tenants_metrics(struct tenants *tenants);
    NOT_FOUND when there is none and it is not to be made. */
 bool tenants_get(struct tenants *tenants, const char *name, bool make,
                  const struct service **ret, struct api_problem *p);
+/* From now on these hold, and no others; takes the list, which free() frees. */
+void tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n);
 /* Calls `fn` with each service. */
 void tenants_each(struct tenants *tenants,
                   void (*fn)(void *arg, const struct service *service), void *arg);

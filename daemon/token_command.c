@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `qdqd token add|list|revoke`. */
+/* `qdqd token add|limit|list|revoke`. */
 #include "config.h"
 #include "settings.h"
 #include "tokens.h"
@@ -13,11 +13,23 @@
 #define USAGE 2
 #define SCOPE_TEXT 128
 
+/* Limits of the token's tenant, each read as the setting that holds for every tenant. */
+static const struct {
+    const char *option, *setting;
+    size_t offset;
+} limit_options[] = {
+    {"queue", "tenants.queue", offsetof(struct tenant_limits, queue)},
+    {"max-bytes", "tenants.max_bytes", offsetof(struct tenant_limits, max_bytes)},
+    {"job-timeout", "tenants.job_timeout", offsetof(struct tenant_limits, job_timeout)},
+};
+
+#define N_LIMITS (sizeof limit_options / sizeof *limit_options)
+
 struct arguments {
     const char *config, *tenant;
     char scopes[SCOPE_TEXT];
-    struct setting_flag flags[1];
-    size_t n_flags;
+    struct setting_flag flags[1 + N_LIMITS]; /* state.dir, then the limits */
+    size_t n_limits;
     char **words;
     int n_words;
 };
@@ -27,12 +39,18 @@ print_usage(FILE *to)
 {
     fprintf(
         to,
-        "Usage: qdqd token add NAME [--scope read|submit|admin|metrics]... [--tenant "
-        "T]\n"
+        "Usage: qdqd token add NAME [--scope read|submit|admin|metrics]... [--tenant T "
+        "[LIMIT]...]\n"
+        "       qdqd token limit NAME LIMIT...\n"
         "       qdqd token list\n"
         "       qdqd token revoke NAME\n"
         "with --config FILE and --state-dir DIR as the daemon has them. A token is\n"
         "printed once, when it is added; without --scope it is for read and submit.\n"
+        "LIMIT is --queue N, --max-bytes SIZE or --job-timeout SECONDS, of all that "
+        "its\n"
+        "tenant does; 0 takes it away. Of those that a tenant's tokens state the "
+        "smallest\n"
+        "holds, in the place of the setting tenants.*.\n"
         "A running daemon goes by what was changed at once.\n");
     return to == stdout ? EXIT_SUCCESS : USAGE;
 }
@@ -46,51 +64,86 @@ add_scope(struct arguments *a, const char *scope)
     return (size_t)n < sizeof a->scopes - len && token_scopes_parse(scope) != 0;
 }
 
-/* False: it is said what is wrong, or the help was asked for. */
+enum { OPTION_LIMIT = 256 }; /* and those behind it: a row of limit_options each */
+
+/* Writes down an option; false: it is said what is wrong, or the help was asked for. */
+static bool
+take_option(int option, char *value, struct arguments *ret, int *ret_status)
+{
+    size_t limit = (size_t)option - OPTION_LIMIT;
+    switch (option) {
+    case 'h':
+        *ret_status = print_usage(stdout);
+        return false;
+    case '?':
+        return false;
+    case 'c':
+        ret->config = value;
+        return true;
+    case 's':
+        ret->flags[0] = (struct setting_flag){"state.dir", value};
+        return true;
+    case 't':
+        ret->tenant = value;
+        return true;
+    case 'o':
+        if (add_scope(ret, value))
+            return true;
+        fprintf(stderr, "qdqd: --scope %s: not read, submit, admin or metrics\n",
+                value);
+        return false;
+    default:
+        ret->flags[1 + limit] =
+            (struct setting_flag){limit_options[limit].setting, value};
+        ret->n_limits++;
+        return true;
+    }
+}
+
 static bool
 parse(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
-    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
-                                            {"state-dir", required_argument, NULL, 's'},
-                                            {"scope", required_argument, NULL, 'o'},
-                                            {"tenant", required_argument, NULL, 't'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    struct option options[N_LIMITS + 6] = {{"config", required_argument, NULL, 'c'},
+                                           {"state-dir", required_argument, NULL, 's'},
+                                           {"scope", required_argument, NULL, 'o'},
+                                           {"tenant", required_argument, NULL, 't'},
+                                           {"help", no_argument, NULL, 'h'}};
     int option;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        options[5 + i] = (struct option){limit_options[i].option, required_argument,
+                                         NULL, OPTION_LIMIT + (int)i};
     *ret_status = USAGE;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'h') {
-            *ret_status = print_usage(stdout);
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+        if (!take_option(option, optarg, ret, ret_status))
             return false;
-        }
-        if (option == '?')
-            return false;
-        if (option == 'c')
-            ret->config = optarg;
-        if (option == 's')
-            ret->flags[0] = (struct setting_flag){"state.dir", optarg};
-        if (option == 's')
-            ret->n_flags = 1;
-        if (option == 't')
-            ret->tenant = optarg;
-        if (option == 'o' && !add_scope(ret, optarg)) {
-            fprintf(stderr, "qdqd: --scope %s: not read, submit, admin or metrics\n",
-                    optarg);
-            return false;
-        }
-    }
     ret->words = argv + optind;
     ret->n_words = argc - optind;
     return true;
 }
 
+/* The limits that were asked for, as they were read; `absent` for the others. */
+static struct tenant_limits
+limits_of(const struct arguments *a, const struct settings *settings, int64_t absent)
+{
+    const int64_t values[N_LIMITS] = {settings->tenants_queue,
+                                      settings->tenants_max_bytes,
+                                      settings->tenants_job_timeout};
+    struct tenant_limits ret;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        *(int64_t *)((char *)&ret + limit_options[i].offset) =
+            a->flags[1 + i].name ? values[i] : absent;
+    return ret;
+}
+
 static bool
-add(const char *path, const struct arguments *a, struct api_problem *p)
+add(const char *path, const struct arguments *a, const struct settings *settings,
+    struct api_problem *p)
 {
     char secret[TOKEN_SIZE];
     const char *name = a->words[1], *tenant = a->tenant ? a->tenant : "";
     struct token token = {.scopes = *a->scopes ? token_scopes_parse(a->scopes)
-                                               : TOKEN_READ | TOKEN_SUBMIT};
+                                               : TOKEN_READ | TOKEN_SUBMIT,
+                          .limits = limits_of(a, settings, 0)};
     if (!tenant_is_name(name) || (*tenant && !tenant_is_name(tenant)))
         return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                "%s: a name has up to %d lower case letters, digits, -, "
@@ -105,18 +158,28 @@ add(const char *path, const struct arguments *a, struct api_problem *p)
 }
 
 static bool
+limit(const char *path, const struct arguments *a, const struct settings *settings,
+      struct api_problem *p)
+{
+    const struct tenant_limits limits = limits_of(a, settings, TOKEN_AS_IT_WAS);
+    return token_file_limit(path, a->words[1], &limits, p);
+}
+
+static bool
 list(const char *path, struct api_problem *p)
 {
     struct token *tokens;
     size_t n;
     bool there;
-    char scopes[TOKEN_SCOPES];
+    char scopes[TOKEN_SCOPES], limits[TOKEN_LIMITS];
     if (!token_file_read(path, &tokens, &n, &there, p))
         return false;
     for (size_t i = 0; i < n; i++) {
         token_scopes_print(tokens[i].scopes, scopes);
-        printf("%s %s %s %s\n", tokens[i].name, scopes,
-               *tokens[i].tenant ? tokens[i].tenant : "-", tokens[i].made);
+        token_limits_print(&tokens[i].limits, limits);
+        printf("%s %s %s %s%s%s\n", tokens[i].name, scopes,
+               *tokens[i].tenant ? tokens[i].tenant : "-", tokens[i].made,
+               *limits ? " " : "", limits);
     }
     free(tokens);
     return true;
@@ -130,10 +193,12 @@ run(const struct arguments *a, const struct settings *settings)
     const char *word = a->n_words ? a->words[0] : "";
     bool named = a->n_words == 2, ok = tokens_path(settings, path, &problem);
     if (!strcmp(word, "add") && named)
-        ok = ok && add(path, a, &problem);
-    else if (!strcmp(word, "revoke") && named)
+        ok = ok && add(path, a, settings, &problem);
+    else if (!strcmp(word, "limit") && named && a->n_limits)
+        ok = ok && limit(path, a, settings, &problem);
+    else if (!strcmp(word, "revoke") && named && !a->n_limits)
         ok = ok && token_file_remove(path, a->words[1], &problem);
-    else if (!strcmp(word, "list") && a->n_words == 1)
+    else if (!strcmp(word, "list") && a->n_words == 1 && !a->n_limits)
         ok = ok && list(path, &problem);
     else
         return print_usage(stderr);
@@ -153,8 +218,12 @@ token_main(int argc, char **argv)
         return status;
     if (!arguments.config && !access(QDQD_DEFAULT_CONFIG, F_OK))
         arguments.config = QDQD_DEFAULT_CONFIG;
-    if (!settings_load(arguments.config, arguments.flags, arguments.n_flags, &settings,
-                       error)) {
+    struct setting_flag flags[1 + N_LIMITS];
+    size_t n = 0;
+    for (size_t i = 0; i <= N_LIMITS; i++)
+        if (arguments.flags[i].name)
+            flags[n++] = arguments.flags[i];
+    if (!settings_load(arguments.config, flags, n, &settings, error)) {
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }

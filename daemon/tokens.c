@@ -86,39 +86,137 @@ token_scopes_print(unsigned all, char ret[TOKEN_SCOPES])
                                    scopes[i].name);
 }
 
+/* --- limits --------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} limit_rows[] = {
+#define LIMIT(member) {#member, offsetof(struct tenant_limits, member)},
+    TENANT_LIMITS(LIMIT)
+#undef LIMIT
+};
+
+#define N_LIMITS (sizeof limit_rows / sizeof *limit_rows)
+
+static int64_t *
+limit_at(struct tenant_limits *limits, size_t i)
+{
+    return (int64_t *)((char *)limits + limit_rows[i].offset);
+}
+
+static int64_t
+limit_of(const struct tenant_limits *limits, size_t i)
+{
+    return *(const int64_t *)((const char *)limits + limit_rows[i].offset);
+}
+
+static bool
+has_limits(const struct tenant_limits *limits)
+{
+    bool any = false;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        any = any || limit_of(limits, i);
+    return any;
+}
+
+/* One "NAME=DIGITS"; moves *text behind it. */
+static bool
+parse_limit(const char **text, struct tenant_limits *ret)
+{
+    char *end;
+    const char *digits = *text + strcspn(*text, "=,");
+    size_t len = (size_t)(digits - *text), i = 0;
+    if (*digits++ != '=' || *digits < '1' || *digits > '9')
+        return false;
+    while (i < N_LIMITS && (strlen(limit_rows[i].name) != len ||
+                            strncmp(limit_rows[i].name, *text, len) != 0))
+        i++;
+    errno = 0;
+    long long n = strtoll(digits, &end, 10);
+    *text = end;
+    if (i == N_LIMITS || errno || *limit_at(ret, i))
+        return false;
+    *limit_at(ret, i) = n;
+    return true;
+}
+
+bool
+token_limits_parse(const char *text, struct tenant_limits *ret)
+{
+    *ret = (struct tenant_limits){0};
+    while (*text)
+        if (!parse_limit(&text, ret) || (*text && (*text++ != ',' || !*text)))
+            return false;
+    return true;
+}
+
+void
+token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS])
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (size_t i = 0; i < N_LIMITS; i++)
+        if (limit_of(limits, i))
+            at += (size_t)snprintf(ret + at, TOKEN_LIMITS - at, "%s%s=%lld",
+                                   at ? "," : "", limit_rows[i].name,
+                                   (long long)limit_of(limits, i));
+}
+
+/* Of two that are said of one tenant the smaller holds. */
+static void
+tighten(struct tenant_limits *limits, const struct tenant_limits *also)
+{
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        int64_t *one = limit_at(limits, i), other = limit_of(also, i);
+        if (other && (!*one || other < *one))
+            *one = other;
+    }
+}
+
 /* --- reading -------------------------------------------------------------- */
 
-/* Cuts a line at single spaces; false unless there are just `n` words. */
+enum { NAME, HASH, SCOPES, TENANT, MADE, LIMITS, N_WORDS };
+
+/* Cuts a line at single spaces; all but the last word have to be there. */
 static bool
-cut(char *line, char **words, size_t n)
+cut(char *line, char *words[N_WORDS])
 {
-    for (size_t i = 0; i < n; i++) {
-        words[i] = line;
+    size_t n = 0;
+    bool more = true;
+    while (more && n < N_WORDS) {
+        words[n] = line;
         line += strcspn(line, " ");
-        if (line == words[i] || (*line == ' ') != (i + 1 < n))
+        if (line == words[n++])
             return false;
-        if (*line)
+        more = *line == ' ';
+        if (more)
             *line++ = '\0';
     }
-    return true;
+    for (size_t i = n; i < N_WORDS; i++)
+        words[i] = line;
+    return !more && n >= LIMITS;
 }
 
 static bool
 parse_line(char *line, struct token *ret)
 {
-    char *words[5];
-    if (!cut(line, words, 5))
+    char *words[N_WORDS];
+    struct tenant_limits limits;
+    if (!cut(line, words))
         return false;
-    bool tenant = strcmp(words[3], "-") != 0;
-    unsigned parsed = token_scopes_parse(words[2]);
-    if (!tenant_is_name(words[0]) || !digest_is_id(words[1]) || !parsed ||
-        (tenant && !tenant_is_name(words[3])) || strlen(words[4]) >= sizeof ret->made)
+    bool tenant = strcmp(words[TENANT], "-") != 0;
+    unsigned parsed = token_scopes_parse(words[SCOPES]);
+    if (!tenant_is_name(words[NAME]) || !digest_is_id(words[HASH]) || !parsed ||
+        (tenant ? !tenant_is_name(words[TENANT]) : *words[LIMITS] != '\0') ||
+        strlen(words[MADE]) >= sizeof ret->made ||
+        !token_limits_parse(words[LIMITS], &limits))
         return false;
-    *ret = (struct token){.scopes = parsed};
-    snprintf(ret->name, sizeof ret->name, "%s", words[0]);
-    snprintf(ret->hash, sizeof ret->hash, "%s", words[1]);
-    snprintf(ret->tenant, sizeof ret->tenant, "%s", tenant ? words[3] : "");
-    snprintf(ret->made, sizeof ret->made, "%s", words[4]);
+    *ret = (struct token){.scopes = parsed, .limits = limits};
+    snprintf(ret->name, sizeof ret->name, "%s", words[NAME]);
+    snprintf(ret->hash, sizeof ret->hash, "%s", words[HASH]);
+    snprintf(ret->tenant, sizeof ret->tenant, "%s", tenant ? words[TENANT] : "");
+    snprintf(ret->made, sizeof ret->made, "%s", words[MADE]);
     return true;
 }
 
@@ -179,18 +277,21 @@ token_file_read(const char *path, struct token **ret, size_t *ret_n, bool *ret_t
 static bool
 write_lines(int fd, const struct token *list, size_t n)
 {
-    char words[TOKEN_SCOPES];
+    char words[TOKEN_SCOPES], limits[TOKEN_LIMITS];
     FILE *file = fdopen(fd, "w");
     if (!file) {
         close(fd);
         return false;
     }
-    fprintf(file, "# Tokens of qdqd: name, hash, scopes, tenant, when it was made.\n"
+    fprintf(file, "# Tokens of qdqd: name, hash, scopes, tenant, when it was made,\n"
+                  "# limits of the tenant.\n"
                   "# Written by `qdqd token`; a running daemon sees every change.\n");
     for (size_t i = 0; i < n; i++) {
         token_scopes_print(list[i].scopes, words);
-        fprintf(file, "%s %s %s %s %s\n", list[i].name, list[i].hash, words,
-                *list[i].tenant ? list[i].tenant : "-", list[i].made);
+        token_limits_print(&list[i].limits, limits);
+        fprintf(file, "%s %s %s %s %s%s%s\n", list[i].name, list[i].hash, words,
+                *list[i].tenant ? list[i].tenant : "-", list[i].made,
+                *limits ? " " : "", limits);
     }
     bool ok = !fflush(file) && !fsync(fileno(file));
     return !fclose(file) && ok;
@@ -265,54 +366,97 @@ make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
     return digest_of(ret, strlen(ret), token->hash) || fail_memory(p);
 }
 
+/* The file while it is changed. */
+struct edit {
+    const char *path;
+    int folder; /* -1: not locked */
+    struct token *list;
+    size_t n;
+};
+
+static bool
+edit_begin(struct edit *edit, const char *path, struct api_problem *p)
+{
+    bool there;
+    *edit = (struct edit){.path = path, .folder = -1};
+    return take_folder(path, &edit->folder, p) &&
+           token_file_read(path, &edit->list, &edit->n, &there, p);
+}
+
+/* `ok`: what was changed is to hold. */
+static bool
+edit_end(struct edit *edit, bool ok, struct api_problem *p)
+{
+    ok = ok && replace(edit->path, edit->folder, edit->list, edit->n, p);
+    free(edit->list);
+    if (edit->folder >= 0)
+        close(edit->folder);
+    return ok;
+}
+
+static bool
+edit_find(const struct edit *edit, const char *name, struct token **ret,
+          struct api_problem *p)
+{
+    *ret = find(edit->list, edit->n, name);
+    return *ret || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                   "%s: there is no token of this name", name);
+}
+
+static bool
+append(struct edit *edit, const struct token *token, struct api_problem *p)
+{
+    if (find(edit->list, edit->n, token->name))
+        return fail(p, token->name, "there is a token of this name");
+    struct token *grown = realloc(edit->list, (edit->n + 1) * sizeof *grown);
+    if (!grown)
+        return fail_memory(p);
+    edit->list = grown;
+    edit->list[edit->n++] = *token;
+    return true;
+}
+
+static bool
+check_limited(const struct token *token, struct api_problem *p)
+{
+    return *token->tenant || !has_limits(&token->limits) ||
+           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "%s: limits are a tenant's, and it has none", token->name);
+}
+
 bool
 token_file_add(const char *path, struct token *token, char ret[TOKEN_SIZE],
                struct api_problem *p)
 {
-    struct token *list = NULL;
-    size_t n;
-    bool there;
-    int folder;
-    if (!make_secret(token, ret, p) || !take_folder(path, &folder, p))
+    struct edit edit;
+    if (!check_limited(token, p) || !make_secret(token, ret, p))
         return false;
-    bool ok = token_file_read(path, &list, &n, &there, p);
-    if (ok && find(list, n, token->name))
-        ok = fail(p, token->name, "there is a token of this name");
-    if (ok) {
-        struct token *grown = realloc(list, (n + 1) * sizeof *list);
-        ok = grown || fail_memory(p);
-        if (grown) {
-            list = grown;
-            list[n] = *token;
-        }
-    }
-    ok = ok && replace(path, folder, list, n + 1, p);
-    free(list);
-    close(folder);
-    return ok;
+    bool ok = edit_begin(&edit, path, p) && append(&edit, token, p);
+    return edit_end(&edit, ok, p);
+}
+
+bool
+token_file_limit(const char *path, const char *name, const struct tenant_limits *limits,
+                 struct api_problem *p)
+{
+    struct edit edit;
+    struct token *token = NULL;
+    bool ok = edit_begin(&edit, path, p) && edit_find(&edit, name, &token, p);
+    for (size_t i = 0; ok && i < N_LIMITS; i++)
+        if (limit_of(limits, i) != TOKEN_AS_IT_WAS)
+            *limit_at(&token->limits, i) = limit_of(limits, i);
+    return edit_end(&edit, ok && check_limited(token, p), p);
 }
 
 bool
 token_file_remove(const char *path, const char *name, struct api_problem *p)
 {
-    struct token *list = NULL;
-    size_t n;
-    bool there;
-    int folder;
-    if (!take_folder(path, &folder, p))
-        return false;
-    bool ok = token_file_read(path, &list, &n, &there, p);
-    struct token *found = ok ? find(list, n, name) : NULL;
-    if (ok && !found)
-        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                             "%s: there is no token of this name", name);
-    if (ok) {
-        *found = list[n - 1];
-        ok = replace(path, folder, list, n - 1, p);
-    }
-    free(list);
-    close(folder);
-    return ok;
+    struct edit edit;
+    struct token *token = NULL;
+    bool ok = edit_begin(&edit, path, p) && edit_find(&edit, name, &token, p);
+    if (ok)
+        *token = edit.list[--edit.n];
+    return edit_end(&edit, ok, p);
 }
 
 /* --- those who ask -------------------------------------------------------- */
@@ -326,7 +470,32 @@ struct tokens {
     bool needed, broken;
     struct token *list;
     size_t n;
+    struct tenants *tenants; /* who have its limits; NULL: nobody yet */
 };
+
+/* With the lock held. */
+static bool
+tell_limits(struct tokens *tokens, struct api_problem *p)
+{
+    struct tenant_own *own =
+        tokens->tenants ? calloc(tokens->n + 1, sizeof *own) : NULL;
+    size_t n = 0;
+    if (!own)
+        return !tokens->tenants || fail_memory(p);
+    for (size_t i = 0; i < tokens->n; i++) {
+        const struct token *token = &tokens->list[i];
+        size_t at = 0;
+        if (!has_limits(&token->limits))
+            continue;
+        while (at < n && strcmp(own[at].name, token->tenant) != 0)
+            at++;
+        if (at == n)
+            snprintf(own[n++].name, TENANT_SIZE, "%s", token->tenant);
+        tighten(&own[at].limits, &token->limits);
+    }
+    tenants_limit(tokens->tenants, own, n);
+    return true;
+}
 
 static bool
 same_file(const struct stat *a, const struct stat *b)
@@ -365,6 +534,7 @@ refresh(struct tokens *tokens, struct api_problem *p)
     free(tokens->list);
     tokens->list = ok ? list : NULL;
     tokens->n = ok ? n : 0;
+    ok = ok && tell_limits(tokens, p); /* which stay while the file cannot be read */
     tokens->needed = tokens->needed || there;
     tokens->broken = !ok;
     tokens->seen = st;
@@ -386,6 +556,25 @@ tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
     }
     *ret = tokens;
     return true;
+}
+
+bool
+tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *p)
+{
+    pthread_mutex_lock(&tokens->lock);
+    tokens->tenants = tenants;
+    bool ok = tell_limits(tokens, p);
+    pthread_mutex_unlock(&tokens->lock);
+    return ok;
+}
+
+bool
+tokens_reload(struct tokens *tokens, struct api_problem *p)
+{
+    pthread_mutex_lock(&tokens->lock);
+    bool ok = refresh(tokens, p);
+    pthread_mutex_unlock(&tokens->lock);
+    return ok;
 }
 
 void

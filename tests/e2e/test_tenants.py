@@ -3,12 +3,14 @@
 or waits for cannot be seen, counted, or deduced by another."""
 
 import hashlib
+import re
+import signal
 
 import pytest
 
 import access
 import nets
-from service import problem
+from service import eventually, problem
 from test_backup import backup, restore
 
 MODEL = nets.block_net()
@@ -197,6 +199,151 @@ def test_as_long_as_a_tenants_job_may_run(held, service):
     a = access.tenant(daemon, "a")
     job = a.ended(job_of(a))
     assert job["state"] == "failed" and job["error"]["code"] == "limit_exceeded"
+
+
+def test_what_is_swept_is_logged_with_its_tenant(service):
+    """By age, and for want of room."""
+    daemon = service(retention_jobs=1, retention_files=2)
+    a = access.tenant(daemon, "a")
+    job = job_of(a)
+    a.succeeded(job)
+    eventually(lambda: f"event=job_swept job={job} tenant=a reason=age" in daemon.log.read_text())
+    eventually(lambda: re.search(r"event=file_swept kind=model id=\S+ tenant=a reason=age",
+                                 daemon.log.read_text()))
+    daemon = service(tenants_max_bytes="100K")
+    a, root = access.tenant(daemon, "a"), access.client(daemon, access.add(daemon.state, "root"))
+    job, others = job_of(a), job_of(root)
+    a.succeeded(job)
+    root.succeeded(others)
+    answer = a.post("/v1/models", data=bytes(99_000))
+    problem(answer, 400, "invalid_model")
+    log = daemon.log.read_text()
+    assert f"event=job_swept job={job} tenant=a reason=room" in log
+    assert re.search(r"event=observations_swept bytes=\d+ tenant=a reason=room", log)
+    assert f"job_swept job={others}" not in log
+
+
+# --- limits of one tenant, which its tokens state -------------------------------------------
+
+
+def waiting(one, n):
+    return [job_of(one, fresh=True) for _ in range(n)]
+
+
+def refused(one):
+    answer = one.post("/v1/jobs", json={"model": one.upload("models", MODEL), "fresh": True})
+    problem(answer, 429, "queue_full")
+
+
+def limit(daemon, name, *options):
+    done = access.command(daemon.state, "limit", name, *options)
+    assert done.returncode == 0, done.stderr
+
+
+def cancel(one, jobs):
+    for job in jobs:
+        one.post(f"/v1/jobs/{job}/cancel")
+
+
+def works(daemon, one):
+    """After a limit was met: the daemon is well, and a job that keeps to it succeeds."""
+    assert daemon.get("/healthz").status_code == 200
+    one.succeeded(job_of(one, fresh=True))
+
+
+def test_a_queue_of_its_own(held, service):
+    """In the place of what is set for all, changed while the daemon runs, and one's alone."""
+    daemon = service(**held, tenants_queue=3)
+    a, b = access.tenant(daemon, "a", "--queue", "1"), access.tenant(daemon, "b")
+    jobs = [job_of(a)]
+    a.running(jobs[0])
+    jobs += waiting(a, 1)
+    refused(a)
+    limit(daemon, "token-a", "--queue", "2")
+    jobs += waiting(a, 1)
+    refused(a)
+    others = waiting(b, 3)
+    refused(b)
+    limit(daemon, "token-a", "--queue", "0")  # as for all
+    jobs += waiting(a, 1)
+    refused(a)
+    cancel(a, jobs)
+    cancel(b, others)
+    assert daemon.get("/healthz").status_code == 200
+
+
+def test_the_smallest_of_a_tenants_limits_holds(held, service):
+    daemon = service(**held)
+    a = access.tenant(daemon, "a", "--queue", "5")
+    access.add(daemon.state, "second", "--tenant", "a", "--queue", "1")
+    access.add(daemon.state, "third", "--tenant", "a")
+    jobs = [job_of(a)]
+    a.running(jobs[0])
+    jobs += waiting(a, 1)
+    refused(a)
+    assert access.command(daemon.state, "revoke", "second").returncode == 0
+    jobs += waiting(a, 4)
+    refused(a)
+    cancel(a, jobs)
+
+
+def test_bytes_of_its_own(service):
+    daemon = service()
+    a, b = access.tenant(daemon, "a", "--max-bytes", "60K"), access.tenant(daemon, "b")
+    for one, status in ((a, 507), (b, 400)):
+        answer = one.post("/v1/models", data=bytes(100_000))
+        problem(answer, status, "disk_full" if status == 507 else "invalid_model")
+    works(daemon, a)
+    limit(daemon, "token-a", "--max-bytes", "1M")
+    problem(a.post("/v1/models", data=bytes(100_000)), 400, "invalid_model")
+
+
+def test_run_time_of_its_own(service):
+    """The worker is ended, also when the limit came while the job ran."""
+    daemon = service(test_worker_pause_ms=500)
+    a, b = access.tenant(daemon, "a", "--job-timeout", "1"), access.tenant(daemon, "b")
+    other = job_of(b)
+    job = job_of(a)
+    (worker,) = a.running(job)
+    job = a.ended(job)
+    assert job["state"] == "failed" and job["error"]["code"] == "limit_exceeded"
+    assert job["error"]["status"] == 422 and "tenant's job_timeout" in job["error"]["detail"]
+    eventually(lambda: worker not in daemon.workers())
+    b.succeeded(other)
+    limit(daemon, "token-a", "--job-timeout", "60")
+    works(daemon, a)
+    late = job_of(a, fresh=True)
+    a.running(late)
+    limit(daemon, "token-a", "--job-timeout", "1")
+    daemon.process.send_signal(signal.SIGHUP)
+    late = a.ended(late)
+    assert late["state"] == "failed" and late["error"]["code"] == "limit_exceeded"
+
+
+def test_limits_hold_from_the_start_on(held, service):
+    """Of a daemon that was started again, before any token was looked at."""
+    daemon = service(**held)
+    a = access.tenant(daemon, "a", "--job-timeout", "1")
+    daemon.stop()
+    daemon.start()
+    a.url, a.process = daemon.url, daemon.process
+    job = a.ended(job_of(a))
+    assert job["error"]["code"] == "limit_exceeded"
+
+
+def test_tokens_of_older_versions_are_read(daemon):
+    """They have no limits, and what has none is written as they read it."""
+    a = access.tenant(daemon, "a")
+    path = daemon.state / "tokens"
+    line = path.read_text().splitlines()[-1]
+    assert len(line.split(" ")) == 5
+    limit(daemon, "token-a", "--queue", "7", "--max-bytes", "2K")
+    assert path.read_text().splitlines()[-1] == line + " queue=7,max_bytes=2048"
+    listed = access.command(daemon.state, "list").stdout
+    assert re.fullmatch(r"token-a read,submit a \S+Z queue=7,max_bytes=2048\n", listed)
+    limit(daemon, "token-a", "--queue", "0", "--max-bytes", "0")
+    assert path.read_text().splitlines()[-1] == line
+    assert a.get("/v1/jobs").status_code == 200
 
 
 # --- administrators, and what survives ----------------------------------------------------

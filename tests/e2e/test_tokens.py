@@ -123,6 +123,13 @@ def test_a_file_that_others_write_or_nobody_can_read_lets_nobody_in(daemon):
 @pytest.mark.parametrize("words, said", [
     (["add"], "Usage"), (["add", "Upper"], "lower case"), (["add", "a", "--tenant", "../x"], "lower"),
     (["add", "a", "--scope", "root"], "--scope"), (["add", "first"], "there is a token"),
+    (["add", "a", "--tenant", "t", "--queue", "x"], "tenants.queue: not a whole number"),
+    (["add", "a", "--tenant", "t", "--queue", "1000001"], "not between"),
+    (["add", "a", "--tenant", "t", "--max-bytes", "1T"], "tenants.max_bytes"),
+    (["add", "a", "--job-timeout", "5"], "limits are a tenant's"),
+    (["limit", "first", "--queue", "5"], "limits are a tenant's"),
+    (["limit", "none", "--queue", "5"], "no token"), (["limit", "first"], "Usage"),
+    (["list", "--queue", "5"], "Usage"), (["revoke", "first", "--queue", "5"], "Usage"),
     (["revoke", "none"], "no token"), (["revoke"], "Usage"), (["list", "x"], "Usage"), ([], "Usage"),
 ])
 def test_the_command_says_what_is_wrong(tmp_path, words, said):

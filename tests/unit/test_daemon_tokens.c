@@ -41,6 +41,12 @@ static const struct {
     {"a " HASH " read ../x " MADE "\n", -1},
     {"A " HASH " read - " MADE "\n", -1},
     {"a " HASH " read - 2026-01-01T00:00:00.123456789Z\n", -1},
+    {"a " HASH " read t " MADE " queue=2\n", 1},
+    {"a " HASH " read t " MADE " job_timeout=1,queue=2,max_bytes=3", 1},
+    {"a " HASH " read - " MADE " queue=2\n", -1}, /* no tenant to be limited */
+    {"a " HASH " read t " MADE " queue=2 \n", -1},
+    {"a " HASH " read t " MADE " queue=0\n", -1},
+    {"a " HASH " read t " MADE " \n", -1},
 };
 
 START_TEST(reads)
@@ -98,6 +104,44 @@ START_TEST(parses_scopes)
     ck_assert_uint_eq(token_scopes_parse(scopes[_i].text), scopes[_i].scopes);
     token_scopes_print(scopes[_i].scopes, printed);
     ck_assert_uint_eq(token_scopes_parse(printed), scopes[_i].scopes);
+}
+END_TEST
+
+static const struct {
+    const char *text, *printed; /* NULL: refused */
+} limits[] = {
+    {"", ""},
+    {"queue=1", "queue=1"},
+    {"job_timeout=7,max_bytes=9223372036854775807,queue=1",
+     "queue=1,max_bytes=9223372036854775807,job_timeout=7"},
+    {"max_bytes=9223372036854775808", NULL},
+    {"queue=1,queue=2", NULL},
+    {"queue=1,", NULL},
+    {",queue=1", NULL},
+    {"queue=1,,job_timeout=2", NULL},
+    {"queue", NULL},
+    {"queue=", NULL},
+    {"queue=+1", NULL},
+    {"queue=-1", NULL},
+    {"queue=0", NULL},
+    {"queue=1K", NULL},
+    {"queue=01", NULL},
+    {"queu=1", NULL},
+    {"queues=1", NULL},
+    {"queue,=1", NULL},
+    {"=1", NULL},
+};
+
+START_TEST(parses_limits)
+{
+    struct tenant_limits parsed;
+    char printed[TOKEN_LIMITS];
+    ck_assert_int_eq(token_limits_parse(limits[_i].text, &parsed),
+                     limits[_i].printed != NULL);
+    if (!limits[_i].printed)
+        return;
+    token_limits_print(&parsed, printed);
+    ck_assert_str_eq(printed, limits[_i].printed);
 }
 END_TEST
 
@@ -163,6 +207,51 @@ START_TEST(names_are_one_tokens)
 }
 END_TEST
 
+static void
+expect_limits(const char *name, int64_t queue, int64_t max_bytes, int64_t job_timeout)
+{
+    struct token *list;
+    size_t n;
+    bool there;
+    ck_assert(token_file_read(path, &list, &n, &there, &problem));
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name)) {
+            ck_assert_int_eq(list[i].limits.queue, queue);
+            ck_assert_int_eq(list[i].limits.max_bytes, max_bytes);
+            ck_assert_int_eq(list[i].limits.job_timeout, job_timeout);
+            name = "";
+        }
+    ck_assert_str_eq(name, "");
+    free(list);
+}
+
+START_TEST(limits_are_changed_one_by_one)
+{
+    enum { KEEP = TOKEN_AS_IT_WAS };
+    char secret[TOKEN_SIZE];
+    struct token nobodys = {.name = "n", .scopes = TOKEN_READ, .limits = {.queue = 1}};
+    add("a", TOKEN_READ, secret);
+    add("b", TOKEN_READ, secret);
+    ck_assert(
+        token_file_limit(path, "a", &(struct tenant_limits){2, KEEP, 60}, &problem));
+    expect_limits("a", 2, 0, 60);
+    ck_assert(
+        token_file_limit(path, "a", &(struct tenant_limits){KEEP, 9, 0}, &problem));
+    expect_limits("a", 2, 9, 0);
+    expect_limits("b", 0, 0, 0);
+    ck_assert(!token_file_limit(path, "c", &(struct tenant_limits){1, 1, 1}, &problem));
+    ck_assert_int_eq(problem.code, API_NOT_FOUND);
+    problem = (struct api_problem){0};
+    ck_assert(!token_file_add(path, &nobodys, secret, &problem));
+    ck_assert_int_eq(problem.code, API_BAD_REQUEST);
+    problem = (struct api_problem){0};
+    nobodys.limits.queue = 0;
+    ck_assert(token_file_add(path, &nobodys, secret, &problem));
+    ck_assert(!token_file_limit(path, "n", &(struct tenant_limits){1, 0, 0}, &problem));
+    expect_limits("n", 0, 0, 0);
+}
+END_TEST
+
 static const struct {
     const char *name;
     bool good;
@@ -185,6 +274,8 @@ suite(void)
     tcase_add_loop_test(t, reads, 0, (int)(sizeof files / sizeof *files));
     tcase_add_test(t, long_line);
     tcase_add_loop_test(t, parses_scopes, 0, (int)(sizeof scopes / sizeof *scopes));
+    tcase_add_loop_test(t, parses_limits, 0, (int)(sizeof limits / sizeof *limits));
+    tcase_add_test(t, limits_are_changed_one_by_one);
     tcase_add_test(t, sees_every_change);
     tcase_add_test(t, names_are_one_tokens);
     tcase_add_loop_test(t, tenant_names, 0, (int)(sizeof names / sizeof *names));
