@@ -29,8 +29,9 @@ open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
     if ((code = qdqi_cuda_use(engine->cuda, engine->device, err)) ||
         (code = qdqi_engine_runtime(engine, &runtime, err)))
         return code;
-    return engine->emulates ? QDQ_OK
-                            : qdqi_runtime_try_device(runtime, engine->device, err);
+    return qdqi_cuda_functions(engine->cuda)->is_host
+               ? QDQ_OK
+               : qdqi_runtime_try_device(runtime, engine->device, err);
 }
 
 /* Tried once; a GPU that cannot be used now will not be used later by this engine. */
@@ -43,8 +44,8 @@ find_place(struct qdq_engine *engine, struct qdq_error *err)
         engine->place = calloc(1, sizeof *engine->place);
         if (!engine->place)
             return qdqi_no_memory(err);
-        *engine->place =
-            (struct qdqi_place){engine->cuda, engine->device, !engine->emulates};
+        *engine->place = (struct qdqi_place){
+            engine->cuda, engine->device, !qdqi_cuda_functions(engine->cuda)->is_host};
     }
     return why->code
                ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
@@ -101,4 +102,22 @@ qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed, enum qdq_code
         "the GPU has not enough memory for %lld samples at once; %lld were "
         "run instead",
         (long long)batch, (long long)job->batch);
+}
+
+/* A feed tells whether a run can take fewer samples. */
+enum qdq_code
+qdqi_job_halve(struct qdqi_job *job, enum qdq_code code, struct qdq_error *err)
+{
+    const struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
+    const struct qdqi_input *inputs;
+    int64_t samples;
+    struct qdqi_feed *feed = NULL;
+    struct qdq_error why = {0};
+    if (code != QDQ_DEVICE_MEMORY)
+        return code;
+    if (!qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, &why) &&
+        !qdqi_feed_next(feed, &inputs, &samples, &why))
+        code = qdqi_job_halve_batch(job, feed, code, err);
+    qdqi_feed_close(&feed);
+    return code;
 }

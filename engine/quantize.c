@@ -285,6 +285,35 @@ now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+typedef enum qdq_code what_ifs_fn(struct qdqi_job *job, struct qdqi_scales *scales,
+                                  struct qdq_error *err);
+
+static enum qdq_code
+sensitivity(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
+{
+    return qdqi_sensitivity(job, scales, err);
+}
+
+/*
+ * What does not fit into a device is done again from the beginning, and not from where it
+ * ended: all figures are then those of one batch. Of what was said on the way only that
+ * the batch is smaller still holds.
+ */
+static enum qdq_code
+fit_what_ifs(struct qdqi_job *job, struct qdqi_scales *scales, what_ifs_fn *stage,
+             struct qdq_error *err)
+{
+    size_t n = job->warnings.n;
+    enum qdq_code code;
+    while ((code = stage(job, scales, err)) == QDQ_DEVICE_MEMORY) {
+        job->warnings.n = n;
+        if ((code = qdqi_whatif_halve(job, code, err)))
+            break;
+        n = job->warnings.n;
+    }
+    return code;
+}
+
 static enum qdq_code
 run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales,
           struct qdq_error *err)
@@ -302,11 +331,11 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_QUANTIZE:
         return qdqi_choose_scales(job, scales, err);
     case QDQ_STAGE_REFINE:
-        return qdqi_refine(job, scales, err);
+        return fit_what_ifs(job, scales, qdqi_refine, err);
     case QDQ_STAGE_SENSITIVITY:
-        return qdqi_sensitivity(job, scales, err);
+        return fit_what_ifs(job, scales, sensitivity, err);
     case QDQ_STAGE_SEARCH:
-        return qdqi_search(job, scales, err);
+        return fit_what_ifs(job, scales, qdqi_search, err);
     case QDQ_STAGE_WRITE:
         qdqi_whatif_close(job);
         return stage_write(job, scales, err);

@@ -30,11 +30,6 @@ struct qdq_engine {
     struct qdqi_cuda *cuda;     /* NULL until a job wants a device */
     struct qdqi_place *place;   /* NULL: likewise, or it cannot be used */
     struct qdq_error no_device; /* why; it is not tried again */
-    /*
-     * For tests: the module's memory is the host's, models run on the CPU, and our
-     * operators do their work by the module.
-     */
-    bool emulates;
 };
 
 /* The report as its caller sees it, and what it keeps alive. */
@@ -98,6 +93,9 @@ int64_t qdqi_job_batch(const struct qdqi_job *job);
 enum qdq_code qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed,
                                    enum qdq_code code,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
+/* The same, of runs of the job's data by whoever has no feed any more. */
+enum qdq_code qdqi_job_halve(struct qdqi_job *job, enum qdq_code code,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* report.c: an empty report; what it says about the job as a whole. */
 struct qdqi_report *qdqi_report_new(void);

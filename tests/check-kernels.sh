@@ -13,14 +13,7 @@ if ! command -v "$compiler" >/dev/null; then
     echo "$compiler is not here"
     exit 77
 fi
-for file in extremes fake histogram sums; do
-    kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
-done
-# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/nvcc.flags).
-# shellcheck disable=SC2086 # lists
-"$compiler" -std=c++20 -O2 -ffp-contract=off -shared -fPIC -w $ENGINE_FLAGS \
-    -I"$src/tests/cuda/emulator" $kernels "$src/tests/cuda/emulator/emulator.cc" \
-    -o "$work/emulated.so" || exit 1
+"$src/tests/cuda/emulator/build.sh" "$work/emulated.so" || exit 1
 
 unset CK_TAP_LOG_FILE_NAME
 export QDQ_CUDA_MODULE="$work/emulated.so" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes

@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Goes up with every change of the table or of what it points to. */
-enum { QDQI_CUDA_VERSION = 1 };
+enum { QDQI_CUDA_VERSION = 2 };
 
 /* What the caller can do about a status. */
 enum qdqi_cuda_fault {
@@ -40,6 +40,11 @@ enum { QDQI_CUDA_MIN_MAJOR = 7, QDQI_CUDA_MIN_MINOR = 5 };
 
 struct qdqi_cuda_api {
     uint32_t version;
+    /*
+     * The device's memory is the host's, and models run on the CPU beside it: for tests,
+     * of all that a device takes but the device.
+     */
+    bool is_host;
 
     enum qdqi_cuda_fault (*fault)(int status);
     const char *(*text)(int status);
@@ -73,6 +78,7 @@ struct qdqi_cuda_api {
     int (*event_close)(void *event);
     int (*event_record)(void *event, void *stream);
     int (*event_await)(void *event, void *stream);
+    int (*event_wait)(void *event); /* the calling thread does */
     int (*event_seconds)(void *from, void *to, double *ret);
 
     /* kernels.h */

@@ -18,8 +18,8 @@ struct qdqi_cuda {
 /* Which error each fault is. */
 static const enum qdq_code codes[] = {
     [QDQI_CUDA_FINE] = QDQ_OK,
-    [QDQI_CUDA_NO_DRIVER] = QDQ_NO_DEVICE,
-    [QDQI_CUDA_OLD_DRIVER] = QDQ_NO_DEVICE,
+    [QDQI_CUDA_NO_DRIVER] = QDQ_NO_DRIVER,
+    [QDQI_CUDA_OLD_DRIVER] = QDQ_OLD_DRIVER,
     [QDQI_CUDA_NO_DEVICE] = QDQ_NO_DEVICE,
     [QDQI_CUDA_LOST] = QDQ_DEVICE_LOST,
     [QDQI_CUDA_MEMORY] = QDQ_DEVICE_MEMORY,
@@ -45,11 +45,11 @@ no_devices(const struct qdqi_cuda_api *api, int status, struct qdq_error *err)
     api->versions(&driver, &built);
     switch (api->fault(status)) {
     case QDQI_CUDA_NO_DRIVER:
-        return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
+        return qdq_error_set(err, QDQ_NO_DRIVER, QDQ_AT_NOTHING, NULL,
                              "no NVIDIA driver is installed; one for CUDA %d is needed",
                              built / 1000);
     case QDQI_CUDA_OLD_DRIVER:
-        return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
+        return qdq_error_set(err, QDQ_OLD_DRIVER, QDQ_AT_NOTHING, NULL,
                              "the NVIDIA driver knows CUDA %d.%d at most; one for CUDA "
                              "%d is needed",
                              driver / 1000, driver % 1000 / 10, built / 1000);

@@ -13,9 +13,9 @@
 struct qdqi_cuda; /* the loaded module and the devices that it found */
 
 /*
- * `module` is its path. NO_DEVICE when there is no module or another version's, no
- * driver, one that is too old, no device, or none that can be used: the text says
- * which. Read-only afterwards.
+ * `module` is its path. NO_DRIVER, OLD_DRIVER, and NO_DEVICE when there is no module or
+ * another version's, no device, or none that can be used: the text says which. Read-only
+ * afterwards.
  */
 enum qdq_code qdqi_cuda_open(const char *module, struct qdqi_cuda **ret,
                              struct qdq_error *err) QDQ_MUST_CHECK;

@@ -207,6 +207,12 @@ event_await(void *event, void *stream)
 }
 
 int
+event_wait(void *event)
+{
+    return told(cudaEventSynchronize((cudaEvent_t)event));
+}
+
+int
 event_seconds(void *from, void *to, double *ret)
 {
     float milliseconds = 0;
@@ -220,6 +226,7 @@ event_seconds(void *from, void *to, double *ret)
 
 const struct qdqi_cuda_api api = {
     .version = QDQI_CUDA_VERSION,
+    .is_host = false,
     .fault = fault,
     .text = text,
     .versions = versions,
@@ -240,6 +247,7 @@ const struct qdqi_cuda_api api = {
     .event_close = event_close,
     .event_record = event_record,
     .event_await = event_await,
+    .event_wait = event_wait,
     .event_seconds = event_seconds,
     .extremes_init = qdqi_cuda_extremes_init,
     .extremes_update = qdqi_cuda_extremes_update,

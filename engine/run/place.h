@@ -16,10 +16,7 @@
 struct qdqi_place {
     const struct qdqi_cuda *cuda;
     int device;
-    /*
-     * The runtime runs models there, too. For tests it does not: models run on the CPU,
-     * and the module's device is one whose memory is the host's.
-     */
+    /* The runtime runs models there, too; not so where the module's device is the host. */
     bool runs_models;
 };
 

@@ -176,39 +176,23 @@ open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
     return code ? code : check_compared(t, pointer, err);
 }
 
-/* *ret: NULL when it has to be done again, with a smaller batch. */
-static enum qdq_code
-try_trials(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
-           const char *pointer, struct qdqi_trials **ret, struct qdq_error *err)
+enum qdq_code
+qdqi_trials_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
+                 const char *pointer, struct qdqi_trials **ret, struct qdq_error *err)
 {
     struct qdqi_trials *t = calloc(1, sizeof *t);
     if (!t)
         return qdqi_no_memory(err);
-    *ret = NULL;
     t->w = w;
     t->options = *options;
     t->options.batch = qdqi_job_batch(w->job);
     t->keeps_inputs = true;
     t->arena = qdqi_arena_new();
     enum qdq_code code = t->arena ? open_trials(t, pointer, err) : qdqi_no_memory(err);
-    bool fits = !code;
-    if (code && t->n_runs > 0)
-        code = qdqi_job_halve_batch(w->job, t->feed, code, err);
-    if (fits)
-        *ret = t;
-    else
+    if (code)
         qdqi_trials_close(&t);
-    return code;
-}
-
-enum qdq_code
-qdqi_trials_open(struct qdqi_whatif *w, const struct qdqi_feed_options *options,
-                 const char *pointer, struct qdqi_trials **ret, struct qdq_error *err)
-{
-    enum qdq_code code;
-    do
-        code = try_trials(w, options, pointer, ret, err);
-    while (!code && !*ret);
+    else
+        *ret = t;
     return code;
 }
 

@@ -15,6 +15,7 @@ struct qdqi_whatif_row {
 
 struct qdqi_whatif {
     struct qdqi_job *job;
+    const Onnx__ModelProto *proto; /* the model with its switches */
     struct qdqi_session *session;
     struct qdqi_fakes fakes;
     float *scales;        /* by activation of the plan */

@@ -94,24 +94,39 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     return QDQ_OK;
 }
 
+/* What lies on a device: all of it comes and goes with these two. */
 static enum qdq_code
-open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
-            struct qdq_error *err)
+open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
     struct qdqi_job *job = w->job;
     const struct qdqi_session_options options = {
         .threads = job->engine->threads, .place = job->place, .fakes = &w->fakes};
     struct qdqi_runtime *runtime;
+    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
+    return code ? code
+                : qdqi_session_open(runtime, job->model, w->proto, &options,
+                                    &w->session, err);
+}
+
+static void
+close_sessions(struct qdqi_whatif *w)
+{
+    qdqi_session_close(&w->session);
+}
+
+static enum qdq_code
+open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    struct qdqi_job *job = w->job;
     struct qdqi_fake_place *places;
-    const Onnx__ModelProto *proto;
     size_t n;
     enum qdq_code code;
-    if ((code = qdqi_engine_runtime(job->engine, &runtime, err)) ||
-        (code = qdqi_insert_fakes(job->model, job->plan, job->scratch, &places, &n,
-                                  &proto, err)) ||
+    if ((code = qdqi_insert_fakes(job->model, job->plan, job->scratch, &places, &n,
+                                  &w->proto, err)) ||
         (code = make_fakes(w, places, n, scales, err)))
         return code;
-    return qdqi_session_open(runtime, job->model, proto, &options, &w->session, err);
+    return open_sessions(w, err);
 }
 
 enum qdq_code
@@ -136,10 +151,18 @@ qdqi_whatif_close(struct qdqi_job *job)
 {
     if (!job->whatif)
         return;
-    job->report->view.what_ifs = job->whatif->runs;
+    job->report->view.what_ifs += job->whatif->runs;
     qdqi_trials_close(&job->whatif->trials);
-    qdqi_session_close(&job->whatif->session);
+    close_sessions(job->whatif);
     job->whatif = NULL; /* lies in the arena */
+}
+
+enum qdq_code
+qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code, struct qdq_error *err)
+{
+    bool ran = job->whatif && job->whatif->runs > 0;
+    qdqi_whatif_close(job);
+    return ran ? qdqi_job_halve(job, code, err) : code;
 }
 
 /* --- switches ------------------------------------------------------------- */
@@ -203,6 +226,25 @@ qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
     w->total = w->done + samples;
 }
 
+/*
+ * What was kept of the float model, the switches and the figures so far lie in the host's
+ * memory, so nothing is lost with the sessions but the time to open them again. Left on
+ * the device they would take memory that the other job counts on: its batch might be
+ * halved, and its model would depend on who was there beside it.
+ */
+static enum qdq_code
+make_way(struct qdqi_whatif *w, struct qdq_error *err)
+{
+    const struct qdq_work *work = w->job->work;
+    if (!w->job->place || !work->wanted || !work->wanted(work->gpu_arg))
+        return QDQ_OK;
+    close_sessions(w);
+    if (!work->regain(work->gpu_arg))
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL,
+                             "the work was cancelled");
+    return open_sessions(w, err);
+}
+
 enum qdq_code
 qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
                  int64_t samples, const struct qdqi_output **ret, size_t *ret_n,
@@ -211,7 +253,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
     if (w->total < w->done + (uint64_t)samples)
         w->total = w->done + (uint64_t)samples;
     enum qdq_code code = qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
-    if (code)
+    if (code || (code = make_way(w, err)))
         return code;
     w->runs++;
     w->done += (uint64_t)samples;

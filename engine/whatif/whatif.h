@@ -23,6 +23,13 @@ enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *sc
                               struct qdqi_whatif **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_whatif_close(struct qdqi_job *job);
+/*
+ * After a stage of what-ifs ended with `code`: QDQ_OK when it may be done again from its
+ * beginning with half the batch, for which err is cleared and all is closed; else the
+ * code.
+ */
+enum qdq_code qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Layers that the plan quantizes, and the one that is number i of them. */
 size_t qdqi_whatif_layers(const struct qdqi_whatif *w);

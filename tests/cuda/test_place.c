@@ -10,6 +10,7 @@
 #include "run/place.h"
 #include "unit.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #define LOST "EMULATED_CUDA_LOST"
 #define MOST "EMULATED_CUDA_MOST"
+#define FAKED "EMULATED_CUDA_FAKED"
 
 static const char *module;
 
@@ -28,8 +30,9 @@ static const char *module;
 struct job {
     struct qdq_spec spec;
     const char *model;
-    bool keeps;   /* what is observed */
-    bool damaged; /* data of which a sample is not finite */
+    bool keeps;                  /* what is observed */
+    bool damaged;                /* data of which a sample is not finite */
+    struct neighbour *neighbour; /* who wants the GPU, too; NULL: nobody */
 };
 
 struct end {
@@ -86,6 +89,32 @@ make_damaged(void)
     return fd;
 }
 
+/* Another job, that gets the device each time that it wants it. */
+struct neighbour {
+    int every, asked, had;
+    bool cancels;
+};
+
+static bool
+want(void *arg)
+{
+    struct neighbour *n = arg;
+    return ++n->asked % n->every == 0;
+}
+
+/* Nothing of the job's is on the device. */
+static bool
+regain(void *arg)
+{
+    struct neighbour *n = arg;
+    size_t (*in_use)(void);
+    *(void **)&in_use = dlsym(dlopen(module, RTLD_NOW), "emulated_cuda_in_use");
+    ck_assert_ptr_nonnull(in_use);
+    ck_assert_uint_eq(in_use(), 0);
+    n->had++;
+    return !n->cancels;
+}
+
 static struct end
 run(const struct job *job, bool there)
 {
@@ -104,9 +133,11 @@ run(const struct job *job, bool there)
                                   .spec = &spec,
                                   .output = end.output,
                                   .output_data = -1,
-                                  .observations = job->keeps ? end.observations : -1};
+                                  .observations = job->keeps ? end.observations : -1,
+                                  .wanted = job->neighbour ? want : NULL,
+                                  .regain = regain,
+                                  .gpu_arg = job->neighbour};
     ck_assert_int_eq(qdq_engine_open(&options, &engine, &end.err), QDQ_OK);
-    engine->emulates = there;
     end.code = qdq_quantize(engine, &work, &end.report, &end.err);
     qdq_engine_close(&engine);
     close(work.model);
@@ -231,22 +262,102 @@ START_TEST(what_is_not_finite_is_seen)
 }
 END_TEST
 
+/* All what-ifs there are, in few samples. */
+static struct job
+what_ifs(void)
+{
+    struct job job = job_of("output_mse", "glyph_se.onnx");
+    job.spec.sensitivity_samples = 4;
+    job.spec.calibration.max_samples = 4;
+    job.spec.search.min_sqnr_db = 22;
+    job.spec.search.samples = 4;
+    job.spec.search.max_float_layers = 2;
+    return job;
+}
+
+static void
+assert_same_sensitivity(const struct qdq_report *a, const struct qdq_report *b)
+{
+    ck_assert_uint_gt(a->n_sensitivity, 0);
+    ck_assert_uint_eq(a->n_sensitivity, b->n_sensitivity);
+    for (size_t i = 0; i < a->n_sensitivity; i++) {
+        ck_assert_str_eq(a->sensitivity[i].name, b->sensitivity[i].name);
+        ck_assert_double_eq(a->sensitivity[i].sqnr_db_alone,
+                            b->sensitivity[i].sqnr_db_alone);
+        ck_assert_double_eq(a->sensitivity[i].gain_db, b->sensitivity[i].gain_db);
+    }
+}
+
+static void
+assert_same_search(const struct qdq_search_report *a, const struct qdq_search_report *b)
+{
+    ck_assert(a && b);
+    ck_assert_uint_gt(a->n_steps, 1);
+    ck_assert_uint_eq(a->n_steps, b->n_steps);
+    for (size_t i = 0; i < a->n_steps; i++)
+        ck_assert_double_eq(a->steps[i].sqnr_db, b->steps[i].sqnr_db);
+}
+
+static void
+assert_same_what_ifs(const struct end *a, const struct end *b)
+{
+    assert_same_ranges(a->report, b->report);
+    assert_same_sensitivity(a->report, b->report);
+    assert_same_search(a->report->search, b->report->search);
+    ck_assert_double_eq(a->report->refinement->sqnr_db_after,
+                        b->report->refinement->sqnr_db_after);
+    assert_same_file(a->output, b->output);
+}
+
 START_TEST(what_ifs_end_alike)
 {
-    struct job job = job_of("minmax", "glyph_se.onnx");
-    job.spec.sensitivity_samples = 2;
-    job.spec.calibration.max_samples = 2;
+    struct job job = what_ifs();
     struct end here = run_well(&job, false), there = run_well(&job, true);
-    ck_assert_uint_gt(here.report->n_sensitivity, 0);
-    ck_assert_uint_eq(here.report->n_sensitivity, there.report->n_sensitivity);
-    for (size_t i = 0; i < here.report->n_sensitivity; i++) {
-        ck_assert_str_eq(here.report->sensitivity[i].name,
-                         there.report->sensitivity[i].name);
-        ck_assert_double_eq(here.report->sensitivity[i].sqnr_db_alone,
-                            there.report->sensitivity[i].sqnr_db_alone);
-    }
+    assert_same_what_ifs(&here, &there);
+    ck_assert_int_eq(here.report->what_ifs, there.report->what_ifs);
     finish(&here);
     finish(&there);
+}
+END_TEST
+
+/* --- beside others -------------------------------------------------------- */
+
+START_TEST(a_device_that_was_lent_is_gone_on_with)
+{
+    struct neighbour neighbour = {.every = 7};
+    struct job job = what_ifs();
+    struct end alone = run_well(&job, true);
+    job.neighbour = &neighbour;
+    struct end beside = run_well(&job, true);
+    ck_assert_int_gt(neighbour.had, 10);
+    ck_assert_int_eq(neighbour.had, neighbour.asked / neighbour.every);
+    assert_same_what_ifs(&alone, &beside);
+    ck_assert_int_eq(alone.report->what_ifs, beside.report->what_ifs);
+    finish(&alone);
+    finish(&beside);
+}
+END_TEST
+
+START_TEST(a_device_that_does_not_come_back_ends_it)
+{
+    struct neighbour neighbour = {.every = 7, .cancels = true};
+    struct job job = what_ifs();
+    job.neighbour = &neighbour;
+    struct end end = run(&job, true);
+    ck_assert_int_eq(end.code, QDQ_CANCELLED);
+    ck_assert_int_eq(neighbour.had, 1);
+    finish(&end);
+}
+END_TEST
+
+START_TEST(who_runs_on_the_cpu_is_not_asked_for_a_device)
+{
+    struct neighbour neighbour = {.every = 1};
+    struct job job = what_ifs();
+    job.neighbour = &neighbour;
+    struct end end = run_well(&job, false);
+    ck_assert_int_eq(neighbour.asked, 0);
+    finish(&end);
 }
 END_TEST
 
@@ -284,6 +395,38 @@ START_TEST(a_batch_that_is_too_large_is_halved)
 }
 END_TEST
 
+/*
+ * The first runs of what-ifs quantize nothing, and fit. What they end with is what the
+ * smaller batch ends with, to the last bit: nothing of the larger one is left.
+ */
+START_TEST(what_ifs_of_a_batch_that_is_too_large_are_done_again)
+{
+    struct job job = what_ifs();
+    setenv(FAKED, "70000", 1);
+    struct end there = run(&job, true);
+    unsetenv(FAKED);
+    ck_assert_msg(there.code == QDQ_OK, "%s", there.err.text);
+    ck_assert_uint_eq(count_warnings(there.report, "batch_halved"), 1);
+    job.spec.calibration.batch = 2;
+    struct end here = run_well(&job, false);
+    assert_same_what_ifs(&here, &there);
+    ck_assert_int_gt(there.report->what_ifs, here.report->what_ifs);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+START_TEST(what_ifs_of_one_sample_that_is_too_large_are_an_error)
+{
+    struct job job = what_ifs();
+    setenv(FAKED, "100", 1);
+    struct end end = run(&job, true);
+    unsetenv(FAKED);
+    ck_assert_int_eq(end.code, QDQ_DEVICE_MEMORY);
+    finish(&end);
+}
+END_TEST
+
 START_TEST(one_sample_that_is_too_large_is_an_error)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
@@ -305,6 +448,11 @@ suite(void)
     tcase_add_test(t, what_is_kept_is_alike);
     tcase_add_test(t, what_is_not_finite_is_seen);
     tcase_add_test(t, what_ifs_end_alike);
+    tcase_add_test(t, a_device_that_was_lent_is_gone_on_with);
+    tcase_add_test(t, a_device_that_does_not_come_back_ends_it);
+    tcase_add_test(t, who_runs_on_the_cpu_is_not_asked_for_a_device);
+    tcase_add_test(t, what_ifs_of_a_batch_that_is_too_large_are_done_again);
+    tcase_add_test(t, what_ifs_of_one_sample_that_is_too_large_are_an_error);
     tcase_add_test(t, a_lost_device_is_its_own_error);
     tcase_add_loop_test(t, a_batch_that_is_too_large_is_halved, 0, 2);
     tcase_add_test(t, one_sample_that_is_too_large_is_an_error);

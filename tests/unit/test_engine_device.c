@@ -22,21 +22,27 @@ open_with(const char *name, const char *value, struct qdq_error *err)
 /* Why there is no device: the environment, and what the error says. */
 static const struct {
     const char *name, *value, *says;
+    enum qdq_code code;
 } lacks[] = {
-    {"FAKE_CUDA_VERSION", "1", "is not the CUDA module of this version"},
-    {"FAKE_CUDA_STATUS", "1", "no NVIDIA driver is installed; one for CUDA 13 is"},
-    {"FAKE_CUDA_STATUS", "2", "the NVIDIA driver knows CUDA 12.4 at most; one for"},
-    {"FAKE_CUDA_STATUS", "3", "no CUDA device can be used: broken"},
-    {"FAKE_CUDA_DEVICES", "", "no CUDA device can be used: there is none"},
-    {"FAKE_CUDA_DEVICES", "6.1", "'Fake 0' has compute capability 6.1, 7.5 is needed"},
-    {"FAKE_CUDA_DEVICES", "7.0 3.5", "'Fake 0' has compute capability 7.0"},
+    {"FAKE_CUDA_VERSION", "1", "is not the CUDA module of this version", QDQ_NO_DEVICE},
+    {"FAKE_CUDA_STATUS", "1", "no NVIDIA driver is installed; one for CUDA 13 is",
+     QDQ_NO_DRIVER},
+    {"FAKE_CUDA_STATUS", "2", "the NVIDIA driver knows CUDA 12.4 at most; one for",
+     QDQ_OLD_DRIVER},
+    {"FAKE_CUDA_STATUS", "3", "no CUDA device can be used: broken", QDQ_NO_DEVICE},
+    {"FAKE_CUDA_DEVICES", "", "no CUDA device can be used: there is none",
+     QDQ_NO_DEVICE},
+    {"FAKE_CUDA_DEVICES", "6.1", "'Fake 0' has compute capability 6.1, 7.5 is needed",
+     QDQ_NO_DEVICE},
+    {"FAKE_CUDA_DEVICES", "7.0 3.5", "'Fake 0' has compute capability 7.0",
+     QDQ_NO_DEVICE},
 };
 
 START_TEST(an_error_says_what_is_missing)
 {
     struct qdq_error err = {0};
     setenv("FAKE_CUDA_DRIVER", "12040", 1);
-    ck_assert_int_eq(open_with(lacks[_i].name, lacks[_i].value, &err), QDQ_NO_DEVICE);
+    ck_assert_int_eq(open_with(lacks[_i].name, lacks[_i].value, &err), lacks[_i].code);
     ck_assert_msg(strstr(err.text, lacks[_i].says), "%s", err.text);
     ck_assert_ptr_null(cuda);
 }
@@ -98,7 +104,7 @@ START_TEST(a_device_is_taken_or_it_is_said_why_not)
 END_TEST
 
 static const enum qdq_code codes[] = {
-    QDQ_OK,          QDQ_NO_DEVICE,     QDQ_NO_DEVICE, QDQ_NO_DEVICE,
+    QDQ_OK,          QDQ_NO_DRIVER,     QDQ_OLD_DRIVER, QDQ_NO_DEVICE,
     QDQ_DEVICE_LOST, QDQ_DEVICE_MEMORY, QDQ_INTERNAL,
 };
 

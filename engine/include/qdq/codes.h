@@ -36,7 +36,10 @@ QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model
 QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
          "the ONNX Runtime library is not there, so no model can be run")
 QDQ_CODE(NO_DEVICE, "no_device",
-         "a GPU was asked for and none can be used: no module, driver or device")
+         "a GPU was asked for and none can be used: no module, runtime or device")
+QDQ_CODE(NO_DRIVER, "no_driver", "a GPU was asked for, and its driver is not installed")
+QDQ_CODE(OLD_DRIVER, "old_driver",
+         "a GPU was asked for, and its driver is too old for this version")
 QDQ_CODE(DEVICE_LOST, "device_lost", "the GPU stopped working while it was used")
 QDQ_CODE(DEVICE_MEMORY, "device_memory", "the GPU has not enough memory")
 QDQ_CODE(LIMIT_EXCEEDED, "limit_exceeded", "a configured limit was exceeded")

@@ -47,6 +47,14 @@ struct qdq_progress {
 typedef bool (*qdq_progress_fn)(void *arg, const struct qdq_progress *progress);
 
 /*
+ * Asked between the steps of a long what-if on a GPU, on that thread, too: is it to be had
+ * by somebody else now? Then nothing of the work's is left on it but CUDA's own, and
+ * `regain` is called, which returns when it is the work's again; false cancels the work.
+ */
+typedef bool (*qdq_wanted_fn)(void *arg);
+typedef bool (*qdq_regain_fn)(void *arg);
+
+/*
  * Told the frozen spec once, before the result is written. Returns its digest for the
  * result's metadata, which stays the callee's; NULL: no memory.
  */
@@ -79,6 +87,9 @@ struct qdq_work {
     int observations;
     qdq_progress_fn progress; /* NULL: not told */
     void *progress_arg;
+    qdq_wanted_fn wanted; /* NULL: it keeps the GPU to its end */
+    qdq_regain_fn regain;
+    void *gpu_arg; /* of both */
 };
 
 QDQ_API const char *qdq_version(void);

@@ -5,8 +5,14 @@
  * are not: a fiber runs until it waits.
  *
  * Mishaps, by the environment:
+ *   EMULATED_CUDA_DRIVER=N  the driver knows CUDA N, as CUDA counts; 0: there is none
+ *   EMULATED_CUDA_DEVICES=N there are so many
  *   EMULATED_CUDA_LOST=N    with the Nth of the kernels' launchers the device is lost
  *   EMULATED_CUDA_MOST=N    there is not the memory for tensors of more than N elements
+ *   EMULATED_CUDA_FAKED=N   the same, of those that are fake-quantized
+ *   EMULATED_CUDA_BYTES=N   a device has so much memory
+ *   EMULATED_CUDA_ONCE=PATH all that only in the process that finds this file, which is
+ *                           gone then: a worker that comes after it fares well
  */
 #include <cuda_runtime.h>
 
@@ -15,6 +21,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <ucontext.h>
 #include <vector>
 
@@ -124,13 +131,34 @@ run_block(unsigned threads)
 
 /* --- the module ------------------------------------------------------------- */
 
-enum { FINE, INVALID = cudaErrorInvalidValue, NO_MEMORY, NO_DEVICE, LOST };
+enum {
+    FINE,
+    INVALID = cudaErrorInvalidValue,
+    NO_MEMORY,
+    NO_DEVICE,
+    LOST,
+    NO_DRIVER,
+    OLD_DRIVER,
+    N_STATUSES
+};
+
+const long built = 13000; /* CUDA 13.0 */
+
+/* Workers are locked in after the module was loaded: a file is found now or never. */
+bool
+is_due()
+{
+    const char *file = getenv("EMULATED_CUDA_ONCE");
+    return !file || remove(file) == 0;
+}
+
+const bool due = is_due();
 
 long
-setting(const char *name)
+setting(const char *name, long otherwise)
 {
-    const char *value = getenv(name);
-    return value ? strtol(value, NULL, 10) : 0;
+    const char *value = due ? getenv(name) : NULL;
+    return value ? strtol(value, NULL, 10) : otherwise;
 }
 
 unsigned long launches;
@@ -138,48 +166,58 @@ unsigned long launches;
 bool
 is_lost()
 {
-    long last = setting("EMULATED_CUDA_LOST");
+    long last = setting("EMULATED_CUDA_LOST", 0);
     return last > 0 && launches >= (unsigned long)last;
 }
 
 /* What becomes of a launcher's work on so many elements. */
 int
-luck(size_t n)
+luck(size_t n, const char *limit)
 {
-    long most = setting("EMULATED_CUDA_MOST");
+    long most = setting(limit, 0);
     launches++;
     return is_lost() ? LOST : most > 0 && n > (size_t)most ? NO_MEMORY : FINE;
 }
 
+const struct {
+    enum qdqi_cuda_fault fault;
+    const char *text;
+} statuses[N_STATUSES] = {
+    {QDQI_CUDA_FINE, "fine"},
+    {QDQI_CUDA_OTHER, "invalid value"},
+    {QDQI_CUDA_MEMORY, "out of memory"},
+    {QDQI_CUDA_NO_DEVICE, "no device"},
+    {QDQI_CUDA_LOST, "fell off the bus"},
+    {QDQI_CUDA_NO_DRIVER, "no driver"},
+    {QDQI_CUDA_OLD_DRIVER, "the driver is too old"},
+};
+
 enum qdqi_cuda_fault
 fault(int status)
 {
-    static const enum qdqi_cuda_fault faults[] = {
-        QDQI_CUDA_FINE, QDQI_CUDA_OTHER, QDQI_CUDA_MEMORY, QDQI_CUDA_NO_DEVICE,
-        QDQI_CUDA_LOST};
-    return faults[status];
+    return statuses[status].fault;
 }
 
 const char *
 text(int status)
 {
-    static const char *const texts[] = {"fine", "invalid value", "out of memory",
-                                        "no device", "fell off the bus"};
-    return texts[status];
+    return statuses[status].text;
 }
 
 int
-versions(int *driver, int *built)
+versions(int *driver, int *ret_built)
 {
-    *driver = *built = 13000;
+    *driver = (int)setting("EMULATED_CUDA_DRIVER", built);
+    *ret_built = (int)built;
     return FINE;
 }
 
 int
 count(int *n)
 {
-    *n = 1;
-    return FINE;
+    long driver = setting("EMULATED_CUDA_DRIVER", built);
+    *n = driver < built ? 0 : (int)setting("EMULATED_CUDA_DEVICES", 1);
+    return driver == 0 ? NO_DRIVER : driver < built ? OLD_DRIVER : FINE;
 }
 
 int
@@ -192,43 +230,192 @@ describe(int, struct qdqi_cuda_device *ret)
 int
 use(int device)
 {
-    return device == 0 ? FINE : NO_DEVICE;
+    int n;
+    int status = count(&n);
+    return status ? status : is_lost() ? LOST : device < n ? FINE : NO_DEVICE;
 }
+
+/* --- memory ----------------------------------------------------------------- */
+
+std::map<void *, size_t> allocated;
+size_t in_use;
 
 int
 alloc(size_t bytes, void **ret)
 {
-    *ret = bytes >> 40 ? NULL : aligned_alloc(256, (bytes + 256) / 256 * 256);
-    if (*ret)
-        memset(*ret, 0xcd, bytes); /* as good as any */
-    return *ret ? FINE : NO_MEMORY;
+    long most = setting("EMULATED_CUDA_BYTES", 0);
+    bool fits = bytes >> 40 == 0 && (most == 0 || in_use + bytes <= (size_t)most);
+    if (is_lost())
+        return LOST;
+    *ret = fits ? aligned_alloc(256, (bytes + 256) / 256 * 256) : NULL;
+    if (!*ret)
+        return NO_MEMORY;
+    memset(*ret, 0xcd, bytes); /* as good as any */
+    allocated[*ret] = bytes;
+    in_use += bytes;
+    return FINE;
 }
 
 int
 release(void *memory)
 {
+    auto at = allocated.find(memory);
+    if (memory && at == allocated.end()) {
+        fprintf(stderr, "what is no memory of the device is released as such\n");
+        abort();
+    }
+    if (memory) {
+        in_use -= at->second;
+        allocated.erase(at);
+    }
     free(memory);
     return FINE;
 }
 
 int
-open_handle(void **ret)
+alloc_host(size_t bytes, void **ret)
 {
-    return alloc(1, ret);
+    *ret = malloc(bytes + 1);
+    return *ret ? FINE : NO_MEMORY;
 }
 
-/* All is done when it is asked for. */
 int
-wait(void *)
+release_host(void *memory)
 {
+    free(memory);
+    return FINE;
+}
+
+/* --- streams ---------------------------------------------------------------- */
+
+/*
+ * A stream is a list of what is still to be done, which is done as late as can be: when
+ * somebody waits for it, or an event behind it. Who reads without having waited, or
+ * overwrites what is still to be copied, gets what is wrong. The default stream, as that
+ * of the kernels here, does all at once.
+ */
+struct event;
+
+struct item {
+    void *to;
+    const void *from;
+    size_t bytes;
+    struct event *event; /* reached here; NULL: a copy */
+};
+
+struct stream {
+    std::vector<struct item> items;
+};
+
+struct event {
+    struct stream *stream; /* that it is still to come in; NULL: it was reached */
+};
+
+int
+stream_open(void **ret)
+{
+    *ret = new stream;
+    return FINE;
+}
+
+/* Does all up to `last`, or all there is. */
+void
+catch_up(struct stream *s, const struct event *last)
+{
+    size_t n = 0;
+    for (bool over = false; !over && n < s->items.size(); n++) {
+        const struct item &item = s->items[n];
+        if (item.event)
+            item.event->stream = NULL;
+        else
+            memmove(item.to, item.from, item.bytes);
+        over = last && item.event == last;
+    }
+    s->items.erase(s->items.begin(), s->items.begin() + (long)n);
+}
+
+int
+stream_wait(void *stream)
+{
+    if (stream)
+        catch_up((struct stream *)stream, NULL);
     return is_lost() ? LOST : FINE;
 }
+
+int
+stream_close(void *stream)
+{
+    stream_wait(stream);
+    delete (struct stream *)stream;
+    return FINE;
+}
+
+int
+copy(void *to, const void *from, size_t bytes, void *stream)
+{
+    if (is_lost())
+        return LOST;
+    if (stream)
+        ((struct stream *)stream)->items.push_back({to, from, bytes, NULL});
+    else
+        memmove(to, from, bytes);
+    return FINE;
+}
+
+int
+event_open(void **ret)
+{
+    *ret = new event{NULL};
+    return FINE;
+}
+
+int
+event_close(void *event)
+{
+    delete (struct event *)event;
+    return FINE;
+}
+
+int
+event_record(void *event, void *stream)
+{
+    struct event *e = (struct event *)event;
+    e->stream = (struct stream *)stream;
+    if (stream)
+        e->stream->items.push_back({NULL, NULL, 0, e});
+    return is_lost() ? LOST : FINE;
+}
+
+/* Whatever stream waits: what is behind the event is done by then. */
+int
+event_await(void *event, void *)
+{
+    struct event *e = (struct event *)event;
+    if (e->stream)
+        catch_up(e->stream, e);
+    return is_lost() ? LOST : FINE;
+}
+
+int
+event_wait(void *event)
+{
+    return event_await(event, NULL);
+}
+
+int
+event_seconds(void *, void *, double *ret)
+{
+    *ret = 0;
+    return FINE;
+}
+
+/* --- the kernels ------------------------------------------------------------ */
 
 int
 extremes_update(int type, const void *data, size_t n, struct qdqi_extremes *e,
                 void *stream)
 {
-    int status = luck(n);
+    int status = luck(n, "EMULATED_CUDA_MOST");
     return status ? status : qdqi_cuda_extremes_update(type, data, n, e, stream);
 }
 
@@ -236,39 +423,20 @@ int
 histogram_update(int type, const void *data, size_t n, struct qdqi_cuda_histogram *h,
                  void *stream)
 {
-    int status = luck(n);
+    int status = luck(n, "EMULATED_CUDA_MOST");
     return status ? status : qdqi_cuda_histogram_update(type, data, n, h, stream);
 }
 
 int
 fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *stream)
 {
-    int status = luck(grid->outer * grid->channels * grid->inner);
+    int status = luck(grid->outer * grid->channels * grid->inner, "EMULATED_CUDA_FAKED");
     return status ? status : qdqi_cuda_fake(type, grid, in, out, stream);
-}
-
-int
-copy(void *to, const void *from, size_t bytes, void *)
-{
-    memmove(to, from, bytes);
-    return FINE;
-}
-
-int
-mark(void *, void *)
-{
-    return FINE;
-}
-
-int
-seconds(void *, void *, double *ret)
-{
-    *ret = 0;
-    return FINE;
 }
 
 const struct qdqi_cuda_api api = {
     .version = QDQI_CUDA_VERSION,
+    .is_host = true,
     .fault = fault,
     .text = text,
     .versions = versions,
@@ -277,19 +445,20 @@ const struct qdqi_cuda_api api = {
     .use = use,
     .alloc = alloc,
     .release = release,
-    .alloc_host = alloc,
-    .release_host = release,
-    .stream_open = open_handle,
-    .stream_close = release,
-    .stream_wait = wait,
+    .alloc_host = alloc_host,
+    .release_host = release_host,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .stream_wait = stream_wait,
     .upload = copy,
     .download = copy,
     .copy = copy,
-    .event_open = open_handle,
-    .event_close = release,
-    .event_record = mark,
-    .event_await = mark,
-    .event_seconds = seconds,
+    .event_open = event_open,
+    .event_close = event_close,
+    .event_record = event_record,
+    .event_await = event_await,
+    .event_wait = event_wait,
+    .event_seconds = event_seconds,
     .extremes_init = qdqi_cuda_extremes_init,
     .extremes_update = extremes_update,
     .histogram_init = qdqi_cuda_histogram_init,
@@ -330,6 +499,13 @@ uint64_t *
 emulated_slots()
 {
     return slots;
+}
+
+/* Bytes of the device that somebody holds. */
+extern "C" size_t
+emulated_cuda_in_use(void)
+{
+    return in_use;
 }
 
 extern "C" const struct qdqi_cuda_api *

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiles engine/cuda/*.cu for the emulator: the CUDA module of a device that is the
+# host. For tests; it is not installed. Takes a C++ compiler and nothing of CUDA.
+#
+#   tests/cuda/emulator/build.sh MODULE.so
+here=$(cd "$(dirname "$0")" && pwd)
+src=$here/../../..
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+: >"$work/config.h"
+
+for file in extremes fake histogram sums; do
+    kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
+done
+# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/nvcc.flags).
+# shellcheck disable=SC2086 # a list
+"${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -shared -fPIC -w -I"$work" \
+    -I"$src/engine" -I"$src/engine/include" -I"$here" $kernels "$here/emulator.cc" \
+    -o "$1"
