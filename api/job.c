@@ -55,6 +55,25 @@ encode_time(int64_t ms)
     return json_string(text);
 }
 
+/* Adds the members of `more`, which is taken, to `json`; NULL when that fails. */
+static json_t *
+with_members(json_t *json, json_t *more)
+{
+    if (json && json_object_update(json, more) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    json_decref(more);
+    return json;
+}
+
+/* A name, null for "", which is the one without. */
+static json_t *
+encode_name(const char *name)
+{
+    return api_json_text(*name ? name : NULL);
+}
+
 static json_t *
 encode_progress(const struct api_job *job)
 {
@@ -92,7 +111,7 @@ static json_t *
 encode_job(const void *items, size_t i)
 {
     const struct api_job *job = (const struct api_job *)items + i;
-    return json_pack(
+    json_t *json = json_pack(
         "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", api_json_text(job->id), "state", api_job_state_name(job->state),
         "progress", encode_progress(job), "queue", encode_queue(job), "created_at",
@@ -103,6 +122,9 @@ encode_job(const void *items, size_t i)
         api_json_embed(job->labels), "cached_from", api_json_text(job->cached_from),
         "result", encode_result(job), "error",
         job->error ? api_problem_json(job->error) : json_null());
+    return job->tenant ? with_members(json, json_pack("{s:o}", "tenant",
+                                                      encode_name(job->tenant)))
+                       : json;
 }
 
 char *
@@ -127,23 +149,42 @@ api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor)
 }
 
 static json_t *
+encode_limit(int64_t limit)
+{
+    return limit ? json_integer((json_int_t)limit) : json_null();
+}
+
+static json_t *
+encode_tenant(const void *items, size_t i)
+{
+    const struct api_tenant *tenant = (const struct api_tenant *)items + i;
+    json_t *jobs = json_object();
+    for (int state = 0; state < API_N_JOB_STATES; state++)
+        if (json_object_set_new(jobs, state_names[state],
+                                json_integer((json_int_t)tenant->jobs[state])) != 0) {
+            json_decref(jobs);
+            jobs = NULL;
+        }
+    return json_pack(
+        "{s:o, s:o, s:I, s:{s:o, s:o, s:o}}", "tenant", encode_name(tenant->name),
+        "jobs", jobs, "bytes", (json_int_t)tenant->bytes, "limits", "queue",
+        encode_limit(tenant->queue), "max_bytes", encode_limit(tenant->max_bytes),
+        "job_timeout", encode_limit(tenant->job_timeout));
+}
+
+char *
+api_tenants_encode(const struct api_tenant *tenants, size_t n)
+{
+    return api_json_dump(
+        json_pack("{s:o}", "tenants", api_json_list(tenants, n, encode_tenant)), 0);
+}
+
+static json_t *
 encode_stored(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
 {
     return json_pack("{s:o, s:I, s:o, s:o}", "id", api_json_text(id), "size",
                      (json_int_t)size, "created_at", encode_time(created_at),
                      "expires_at", encode_time(expires_at));
-}
-
-/* Adds the members of `more`, which is taken, to `json`; NULL when that fails. */
-static json_t *
-with_members(json_t *json, json_t *more)
-{
-    if (json && json_object_update(json, more) != 0) {
-        json_decref(json);
-        json = NULL;
-    }
-    json_decref(more);
-    return json;
 }
 
 char *

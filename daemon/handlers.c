@@ -105,6 +105,7 @@ static const handler_fn handlers[API_N_ROUTES] = {
     [API_ROUTE_JOB_MODEL] = handle_job_model,
     [API_ROUTE_JOB_REPORT] = handle_job_report,
     [API_ROUTE_JOB_SPEC] = handle_job_spec,
+    [API_ROUTE_TENANTS_GET] = handle_tenants_get,
     [API_ROUTE_LAYERS_GET] = handle_layers_get,
     [API_ROUTE_CASES_GET] = handle_cases_get,
     [API_ROUTE_ERRORS_GET] = handle_errors_get,

@@ -36,7 +36,6 @@ bool check_dataset(struct request *request, struct spool *file, char **ret,
 void handle_plan_post(struct request *request);
 void handle_quantize_post(struct request *request);
 void handle_jobs_post(struct request *request);
-void handle_jobs_get(struct request *request);
 void handle_job_get(struct request *request);
 void handle_job_cancel(struct request *request);
 void handle_job_delete(struct request *request);
@@ -45,6 +44,10 @@ void handle_job_report(struct request *request);
 void handle_job_spec(struct request *request);
 /* A job as it is encoded; borrows from the view. */
 struct api_job show_job(const struct job_view *view);
+
+/* handlers_lists.c */
+void handle_jobs_get(struct request *request);
+void handle_tenants_get(struct request *request);
 
 /* handlers_metrics.c */
 void handle_metrics(struct request *request);

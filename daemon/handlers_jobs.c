@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEFAULT_PAGE 50
-#define MAX_PAGE 500
 #define QUANTIZE_WAIT 55 /* seconds: below the minute at which proxies give up */
 
 /* --- what a job is made of ------------------------------------------------ */
@@ -545,86 +543,4 @@ handle_job_spec(struct request *request)
         reply_left(request, &left);
     else
         reply_problem(request, &problem);
-}
-
-/* --- the list ------------------------------------------------------------- */
-
-static bool
-read_filter(const struct request *request, struct store_filter *filter, char **ret_key,
-            struct api_problem *p)
-{
-    const char *state = request_query(request, "state");
-    const char *label = request_query(request, "label");
-    const char *colon = label ? strchr(label, ':') : NULL;
-    int64_t limit;
-    *filter = (struct store_filter){.state = API_N_JOB_STATES};
-    if (!request_number(request, "limit", 1, MAX_PAGE, DEFAULT_PAGE, &limit, p) ||
-        !request_number(request, "cursor", 1, INT64_MAX, INT64_MAX, &filter->before, p))
-        return false;
-    filter->limit = (int)limit + 1; /* one more tells whether there is a next page */
-    if (state)
-        filter->state = api_job_state_parse(state);
-    if (state && filter->state == API_N_JOB_STATES)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's state is not a state of jobs");
-    if (!label)
-        return true;
-    if (!colon)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the query's label is not KEY:VALUE");
-    *ret_key = strndup(label, (size_t)(colon - label));
-    filter->label_key = *ret_key;
-    filter->label_value = colon + 1;
-    return *ret_key ||
-           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
-static void
-reply_page(struct request *request, struct store_job *rows, size_t n,
-           const char *cursor)
-{
-    struct api_problem problem = {0};
-    struct job_view *views = calloc(n + 1, sizeof *views);
-    struct api_job *shown = calloc(n + 1, sizeof *shown);
-    bool ok =
-        (views && shown) ||
-        api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-    for (size_t i = 0; ok && i < n; i++) {
-        ok = jobs_view(request->service->jobs, &rows[i], &views[i], &problem);
-        if (ok)
-            shown[i] = show_job(&views[i]);
-    }
-    if (ok)
-        reply_json(request, 200, api_jobs_encode(shown, n, cursor));
-    else
-        reply_problem(request, &problem);
-    for (size_t i = 0; views && i < n; i++)
-        job_view_fini(&views[i]);
-    free(views);
-    free(shown);
-}
-
-void
-handle_jobs_get(struct request *request)
-{
-    struct api_problem problem = {0};
-    struct store_filter filter;
-    struct store_job *rows = NULL;
-    size_t n = 0;
-    char *key = NULL, cursor[24];
-    if (!read_filter(request, &filter, &key, &problem) ||
-        !store_job_list(library_store(request->service->library), &filter, &rows, &n,
-                        &problem)) {
-        reply_problem(request, &problem);
-    } else {
-        bool more = n == (size_t)filter.limit;
-        size_t page = more ? n - 1 : n;
-        if (more)
-            snprintf(cursor, sizeof cursor, "%lld", (long long)rows[page - 1].seq);
-        reply_page(request, rows, page, more ? cursor : NULL);
-    }
-    for (size_t i = 0; i < n; i++)
-        store_job_fini(&rows[i]);
-    free(rows);
-    free(key);
 }

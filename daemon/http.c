@@ -280,13 +280,24 @@ check_scope(const struct token *who, const struct request *request,
 {
     bool reads = !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD");
     bool counts = request->match.route == API_ROUTE_METRICS;
-    unsigned scope = counts ? TOKEN_METRICS : reads ? TOKEN_READ : TOKEN_SUBMIT;
+    bool all = request->match.route == API_ROUTE_TENANTS_GET;
+    unsigned scope = all      ? TOKEN_ADMIN
+                     : counts ? TOKEN_METRICS
+                     : reads  ? TOKEN_READ
+                              : TOKEN_SUBMIT;
+    char name[TOKEN_SCOPES];
+    token_scopes_print(scope, name);
     return (who->scopes & (TOKEN_ADMIN | scope)) ||
            api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
-                           "the access token has not the scope %s",
-                           counts  ? "metrics"
-                           : reads ? "read"
-                                   : "submit");
+                           "the access token has not the scope %s", name);
+}
+
+/* The tenant whose jobs are to be listed, NULL: that is not said. */
+static const char *
+listed_tenant(const struct request *request)
+{
+    return request->match.route == API_ROUTE_JOBS_GET ? request_query(request, "tenant")
+                                                      : NULL;
 }
 
 /* Who is it, and may they do this? From then on the request is their tenant's, or that of
@@ -295,7 +306,8 @@ static bool
 check_token(const struct http *http, struct request *request, struct api_problem *p)
 {
     struct token who;
-    const char *tenant = request_header(request, "Qdqd-Tenant");
+    const char *listed = listed_tenant(request);
+    const char *tenant = listed ? listed : request_header(request, "Qdqd-Tenant");
     if (!tokens_check(http->tokens, request_header(request, "Authorization"), &who,
                       p) ||
         !check_scope(&who, request, p))
@@ -305,7 +317,9 @@ check_token(const struct http *http, struct request *request, struct api_problem
     if (!(who.scopes & TOKEN_ADMIN))
         return api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
                                "only an administrator acts for another tenant");
-    return tenants_get(http->tenants, tenant, false, &request->service, p);
+    request->of_all = listed && !strcmp(listed, ALL_TENANTS);
+    return tenants_get(http->tenants, request->of_all ? "" : tenant, false,
+                       &request->service, p);
 }
 
 static bool

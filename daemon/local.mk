@@ -27,7 +27,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/gpus.c daemon/gpus.h \
 	daemon/errno_code.h \
 	daemon/handlers.c daemon/handlers.h \
-	daemon/handlers_events.c daemon/handlers_metrics.c daemon/handlers_files.c daemon/handlers_jobs.c \
+	daemon/handlers_events.c daemon/handlers_metrics.c daemon/handlers_files.c daemon/handlers_jobs.c daemon/handlers_lists.c \
 	daemon/http.c daemon/http.h \
 	daemon/http_conns.c daemon/http_conns.h \
 	daemon/http_watch.c daemon/http_watch.h \

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #define REPLY_HEADERS 8
+#define ALL_TENANTS "*" /* in the place of a name */
 
 /* What the handlers work with, of one tenant; all of it lives longer than any request. */
 struct service {
@@ -72,7 +73,8 @@ struct request {
     const char *method; /* borrowed from the connection */
     struct api_match match;
     char allow[64];
-    bool found; /* there is such a route */
+    bool found;  /* there is such a route */
+    bool of_all; /* it is about all tenants, and may be */
     struct trace trace;
     int64_t began;           /* steady us */
     uint64_t received, sent; /* bytes of the bodies */

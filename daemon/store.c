@@ -523,12 +523,15 @@ store_job_list(struct store *store, const struct store_filter *filter,
     if (!jobs)
         return fail_memory(p);
     pthread_mutex_lock(&store->lock);
-    sqlite3_stmt *stmt = store->statements[JOB_LIST];
+    sqlite3_stmt *stmt =
+        store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
     sqlite3_bind_int64(stmt, 1, filter->before);
     bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
     bind_text(stmt, 3, filter->label_key);
     bind_text(stmt, 4, filter->label_value);
     sqlite3_bind_int(stmt, 5, filter->limit);
+    if (filter->by_time)
+        sqlite3_bind_int64(stmt, 6, filter->time);
     bool ok = true;
     int rc = SQLITE_ROW;
     while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)

@@ -134,10 +134,16 @@ STATEMENT(JOB_POSITION,
           " AND other.state = 'queued' AND other.waits_for IS NULL AND (other.priority "
           "> this.priority"
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
-STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1"
-                    " AND (?2 IS NULL OR state = ?2)"
-                    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels)"
-                    " WHERE key = ?3 AND value = ?4)) ORDER BY seq DESC LIMIT ?5")
+#define IS_LISTED                                                 \
+    " AND (?2 IS NULL OR state = ?2)"                             \
+    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels)" \
+    " WHERE key = ?3 AND value = ?4))"
+STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1" IS_LISTED
+                    " ORDER BY seq DESC LIMIT ?5")
+STATEMENT(JOB_LIST_BY_TIME,
+          "SELECT " JOB_COLUMNS " FROM jobs"
+          " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
+          " ORDER BY created_at DESC, seq DESC LIMIT ?5")
 /* What is older than ?2 at ?1, by a clock that does not go back, and what no job needs
    that has not ended. */
 STATEMENT(JOB_OLDEST,

@@ -5,6 +5,7 @@ or waits for cannot be seen, counted, or deduced by another."""
 import hashlib
 import re
 import signal
+import sqlite3
 
 import pytest
 
@@ -364,6 +365,111 @@ def test_an_administrator_acts_for_any_tenant_that_there_is(daemon, two):
     for name in ("nobody", "../a", "", "."):
         other = access.client(daemon, token, **{"Qdqd-Tenant": name})
         assert other.get("/v1/jobs").status_code in ((404,) if name else (200, 404))
+
+
+def all_jobs(one, **query):
+    """All pages of all tenants' jobs."""
+    found, cursor = [], None
+    while True:
+        query = dict(query, tenant="*", **({"cursor": cursor} if cursor else {}))
+        page = one.request("GET", "/v1/jobs", params=query).json()
+        found += page["jobs"]
+        cursor = page["next_cursor"]
+        if not cursor:
+            return found
+
+
+def administrator(daemon):
+    return access.client(daemon, access.add(daemon.state, "root", "--scope", "admin"))
+
+
+def test_an_administrator_sees_all_jobs(held, service):
+    daemon = service(**held)
+    a, b, root = access.tenant(daemon, "a"), access.tenant(daemon, "b"), administrator(daemon)
+    made = [(None, job_of(root, labels={"n": "0"}))]
+    root.running(made[0][1])
+    for i, (name, one) in enumerate([("a", a), ("b", b), ("a", a), (None, root), ("b", b)]):
+        made.append((name, job_of(one, fresh=True, labels={"n": str(i % 2)})))
+    wanted = list(reversed(made))
+    told = lambda jobs: [(job["tenant"], job["id"]) for job in jobs]  # noqa: E731
+    for limit in (50, 1, 2, 4, 6):
+        assert told(all_jobs(root, limit=limit)) == wanted
+    assert told(all_jobs(root, state="running")) == made[:1]
+    assert told(all_jobs(root, label="n:0", limit=2)) == [wanted[i] for i in (0, 2, 4, 5)]
+    for name in ("a", "b", ""):
+        page = root.get(f"/v1/jobs?tenant={name}").json()["jobs"]
+        assert told(page) == [one for one in wanted if one[0] == (name or None)]
+    assert "tenant" not in root.get("/v1/jobs").json()["jobs"][0]
+    # What is found there can be acted upon.
+    for name, job in wanted:
+        headers = {"Qdqd-Tenant": name} if name else {}
+        assert root.post(f"/v1/jobs/{job}/cancel", headers=headers).status_code == 202
+    assert {one["state"] for one in all_jobs(root)} == {"cancelled"}
+    for name, job in wanted[:2]:
+        headers = {"Qdqd-Tenant": name} if name else {}
+        assert root.request("DELETE", f"/v1/jobs/{job}", headers=headers).status_code == 204
+    assert told(all_jobs(root)) == wanted[2:]
+
+
+def test_equal_times_do_not_lose_jobs(held, service):
+    """Jobs of several tenants that were made in the same millisecond, page by page."""
+    daemon = service(**held)
+    a, b, root = access.tenant(daemon, "a"), access.tenant(daemon, "b"), administrator(daemon)
+    jobs = [(name, job_of(one, fresh=True)) for _ in range(3)
+            for name, one in (("b", b), (None, root), ("a", a))]
+    daemon.stop()
+    for folder in (daemon.state, daemon.state / "tenants/a", daemon.state / "tenants/b"):
+        with sqlite3.connect(folder / "qdqd.sqlite3") as database:
+            database.execute("UPDATE jobs SET created_at = 1700000000000")
+    daemon.start()
+    root.url = daemon.url
+    wanted = sorted(jobs, key=lambda one: one[0] or "")
+    for limit in (1, 2, 5, 9):
+        found = all_jobs(root, limit=limit)
+        assert [one["tenant"] for one in found] == [one[0] for one in wanted]
+        assert {one["id"] for one in found} == {one[1] for one in jobs}
+
+
+@pytest.mark.parametrize("query", ["tenant=*&cursor=1", "tenant=*&cursor=1.2", "tenant=*&cursor=x",
+                                   "tenant=*&cursor=1.2.A", "tenant=*&cursor=-1.2.a",
+                                   "tenant=*&cursor=1.99999999999999999999.a", "cursor=1.2.a",
+                                   "tenant=&cursor=1.2.a"])
+def test_cursors_that_are_none(daemon, query):
+    problem(daemon.get(f"/v1/jobs?{query}"), 400, "bad_request")
+
+
+def test_an_administrator_sees_what_each_tenant_has(held, service):
+    daemon = service(**held, tenants_queue=7)
+    a, root = access.tenant(daemon, "a", "--max-bytes", "1M"), administrator(daemon)
+    access.tenant(daemon, "b")  # which has not asked for anything
+    jobs = [job_of(a)]
+    a.running(jobs[0])
+    jobs += waiting(a, 2)
+    one, other = root.get("/v1/tenants").json()["tenants"]
+    none = {"queued": 0, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0}
+    assert one == {"tenant": None, "jobs": none, "bytes": 0,
+                   "limits": {"queue": 1000, "max_bytes": None, "job_timeout": 86400}}
+    assert other["tenant"] == "a" and other["jobs"] == dict(none, queued=2, running=1)
+    assert len(MODEL) + len(DATA) <= other["bytes"] < 1 << 20
+    assert other["limits"] == {"queue": 7, "max_bytes": 1 << 20, "job_timeout": 86400}
+    cancel(a, jobs)
+
+
+def test_nobody_else_sees_others(daemon, two):
+    """Nor whether they are there."""
+    a, _ = two
+    every = access.tenant(daemon, "c", "--scope", "read", "--scope", "submit", "--scope", "metrics")
+    for one in (a, every):
+        answers = [one.get(f"/v1/jobs?tenant={name}") for name in ("b", "nobody", "*", "")]
+        for answer in answers:
+            problem(answer, 403, "forbidden")
+        assert len({answer.json()["detail"] for answer in answers}) == 1
+        problem(one.get("/v1/tenants"), 403, "forbidden")
+        problem(one.get("/v1/jobs", headers={"Qdqd-Tenant": "*"}), 403, "forbidden")
+    assert a.get("/v1/jobs?tenant=a").json() == {"jobs": [], "next_cursor": None}
+    root = administrator(daemon)
+    problem(root.get("/v1/jobs?tenant=nobody"), 404, "not_found")
+    problem(root.get("/v1/jobs", headers={"Qdqd-Tenant": "*"}), 404, "not_found")
 
 
 def test_nobody_else_does(two):

@@ -284,6 +284,33 @@ START_TEST(test_stored)
 }
 END_TEST
 
+static char *
+encode_tenants(void)
+{
+    static const struct api_tenant tenants[] = {
+        {.name = "", .queue = 5},
+        {.name = "a",
+         .jobs = {1, 2, 3, 4, 5},
+         .bytes = 6,
+         .max_bytes = 7,
+         .job_timeout = 8},
+    };
+    return api_tenants_encode(tenants, 2);
+}
+
+START_TEST(test_tenants)
+{
+    expect_json(
+        encode_tenants(),
+        "{\"tenants\":[{\"tenant\":null,\"jobs\":{\"queued\":0,\"running\":0,"
+        "\"succeeded\":0,\"failed\":0,\"cancelled\":0},\"bytes\":0,\"limits\":"
+        "{\"queue\":5,\"max_bytes\":null,\"job_timeout\":null}},"
+        "{\"tenant\":\"a\",\"jobs\":{\"queued\":1,\"running\":2,\"succeeded\":3,"
+        "\"failed\":4,\"cancelled\":5},\"bytes\":6,\"limits\":{\"queue\":null,"
+        "\"max_bytes\":7,\"job_timeout\":8}}]}");
+}
+END_TEST
+
 START_TEST(test_version)
 {
     char wanted[256];
@@ -302,7 +329,8 @@ START_TEST(test_version)
 END_TEST
 
 static const unit_encode_fn encoders[] = {
-    encode_queued, encode_ended, encode_dataset, encode_model, encode_version,
+    encode_queued, encode_ended,   encode_dataset,
+    encode_model,  encode_version, encode_tenants,
 };
 
 START_TEST(test_no_memory)
@@ -418,6 +446,7 @@ suite(void)
     tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);
     tcase_add_test(c, test_version);
+    tcase_add_test(c, test_tenants);
     tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
     tcase_add_test(c, test_request);
     tcase_add_loop_test(c, test_empty_request, 0, 2);

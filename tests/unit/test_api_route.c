@@ -26,6 +26,7 @@ static const struct {
     {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/spec", API_ROUTE_JOB_SPEC, "7", API_BODY_NONE},
     {"POST", "/v1/quantize", API_ROUTE_QUANTIZE_POST, "", API_BODY_JOB},
+    {"GET", "/v1/tenants", API_ROUTE_TENANTS_GET, "", API_BODY_NONE},
     {"GET", "/v1/layers", API_ROUTE_LAYERS_GET, "", API_BODY_NONE},
     {"GET", "/v1/cases", API_ROUTE_CASES_GET, "", API_BODY_NONE},
     {"HEAD", "/healthz", API_ROUTE_HEALTHZ, "", API_BODY_NONE},

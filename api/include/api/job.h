@@ -44,6 +44,7 @@ struct api_job {
     uint64_t result_size;
     const char *summary;             /* JSON */
     const struct api_problem *error; /* NULL unless failed or cancelled */
+    const char *tenant; /* whose it is, "": nobody's; NULL: that is not said */
 };
 
 char *api_job_encode(const struct api_job *job);
@@ -51,6 +52,17 @@ char *api_job_encode(const struct api_job *job);
 char *api_progress_encode(const struct api_job *job);
 /* {"jobs":[…],"next_cursor":…}; `cursor` NULL on the last page. */
 char *api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor);
+
+/* What an administrator sees of a tenant; a limit of 0 is none. */
+struct api_tenant {
+    const char *name; /* "": without one */
+    int64_t jobs[API_N_JOB_STATES];
+    int64_t bytes;
+    int64_t queue, max_bytes, job_timeout; /* limits */
+};
+
+/* {"tenants":[…]} */
+char *api_tenants_encode(const struct api_tenant *tenants, size_t n);
 
 /* A job's JSON body. Strings are NULL where the member is absent. */
 struct api_job_request {
