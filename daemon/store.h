@@ -232,9 +232,9 @@ struct store_filter {
     enum api_job_state state;            /* API_N_JOB_STATES: any */
     const char *label_key, *label_value; /* NULL: any */
     int64_t before; /* only jobs with a lower seq; INT64_MAX: from the newest */
+    int limit;
     bool by_time; /* by when they were made, which is comparable between stores: only */
     int64_t time; /* jobs made before this, or then and with a lower seq */
-    int limit;
 };
 /* Newest first; the caller ends each job and frees the array. */
 bool store_job_list(struct store *store, const struct store_filter *filter,

@@ -616,16 +616,23 @@ static const struct {
     struct store_filter filter;
     const char *wanted; /* ids, newest first */
 } lists[] = {
-    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10}, "edcba"},
-    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 2}, "ed"},
-    {{API_N_JOB_STATES, NULL, NULL, 3, 10}, "ba"},
-    {{API_JOB_RUNNING, NULL, NULL, INT64_MAX, 10}, "a"},
-    {{API_JOB_QUEUED, NULL, NULL, INT64_MAX, 10}, "edcb"},
-    {{API_JOB_FAILED, NULL, NULL, INT64_MAX, 10}, ""},
-    {{API_N_JOB_STATES, "team", "red", INT64_MAX, 10}, "ca"},
-    {{API_N_JOB_STATES, "team", "re", INT64_MAX, 10}, ""},
-    {{API_N_JOB_STATES, "a.b\"$", "1", INT64_MAX, 10}, "d"},
-    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10}, "c"},
+    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10, false, 0}, "edcba"},
+    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 2, false, 0}, "ed"},
+    {{API_N_JOB_STATES, NULL, NULL, 3, 10, false, 0}, "ba"},
+    {{API_JOB_RUNNING, NULL, NULL, INT64_MAX, 10, false, 0}, "a"},
+    {{API_JOB_QUEUED, NULL, NULL, INT64_MAX, 10, false, 0}, "edcb"},
+    {{API_JOB_FAILED, NULL, NULL, INT64_MAX, 10, false, 0}, ""},
+    {{API_N_JOB_STATES, "team", "red", INT64_MAX, 10, false, 0}, "ca"},
+    {{API_N_JOB_STATES, "team", "re", INT64_MAX, 10, false, 0}, ""},
+    {{API_N_JOB_STATES, "a.b\"$", "1", INT64_MAX, 10, false, 0}, "d"},
+    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10, false, 0}, "c"},
+    /* All were made at 1000. */
+    {{API_N_JOB_STATES, NULL, NULL, 0, 2, true, INT64_MAX}, "ed"},
+    {{API_N_JOB_STATES, NULL, NULL, 0, 10, true, 1001}, "edcba"},
+    {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10, true, 1000}, "edcba"},
+    {{API_N_JOB_STATES, NULL, NULL, 4, 10, true, 1000}, "cba"},
+    {{API_N_JOB_STATES, NULL, NULL, 0, 10, true, 1000}, ""},
+    {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10, true, 1000}, "c"},
 };
 
 START_TEST(list)
