@@ -795,7 +795,8 @@ http_close(struct http **http)
     if (!*http)
         return;
     close(MHD_quiesce_daemon((*http)->daemon));
-    while (atomic_load(&(*http)->active) && clock_steady_ms() < deadline)
+    while ((atomic_load(&(*http)->active) || conns_await((*http)->conns)) &&
+           clock_steady_ms() < deadline)
         nanosleep(&a_moment, NULL);
     MHD_stop_daemon((*http)->daemon);
     free_http(*http);

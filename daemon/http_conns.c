@@ -15,6 +15,7 @@
 #define RESERVE 16
 #define LEAVING 32 /* that were cut off and whose threads have not ended yet */
 #define LOOK_MS 250
+#define MOMENT_MS 500 /* for the first request, when nobody is waited for longer */
 
 struct conn {
     struct conns *conns;
@@ -291,6 +292,18 @@ conns_close(struct conns **conns)
     pthread_mutex_destroy(&old->lock);
     free(old);
     *conns = NULL;
+}
+
+bool
+conns_await(struct conns *conns)
+{
+    int64_t now = clock_steady_ms();
+    bool found = false;
+    pthread_mutex_lock(&conns->lock);
+    for (const struct conn *c = conns->newest; c && !found; c = c->next)
+        found = !c->cut && c->phase == CONN_NEW && now - c->since < MOMENT_MS;
+    pthread_mutex_unlock(&conns->lock);
+    return found;
 }
 
 unsigned

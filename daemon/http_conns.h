@@ -36,6 +36,8 @@ bool conns_open(const struct settings *settings, struct tls *tls, struct conns *
 void conns_count(struct conns *conns, struct metrics *metrics);
 /* There are no connections any more. */
 void conns_close(struct conns **conns);
+/* There is one that came a moment ago and has not asked for anything yet. */
+bool conns_await(struct conns *conns);
 /* How many the HTTP library is to allow. */
 unsigned conns_limit(const struct conns *conns);
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes die and the service goes on: kill -9 of daemon and worker, SIGTERM."""
 
+import socket
+import time
+
 import requests
 
 import judge
@@ -127,6 +130,18 @@ def test_sigterm_lets_the_running_job_end(slow, service):
 
 def test_idle_daemon_stops_at_once(daemon):
     daemon.process.terminate()
+    assert daemon.process.wait(10) == 0
+    daemon.process = None
+
+
+def test_who_connected_before_the_stop_is_answered(daemon):
+    address = daemon.url.removeprefix("http://").split(":")
+    with socket.create_connection((address[0], int(address[1])), timeout=5) as connection:
+        time.sleep(0.1)
+        daemon.process.terminate()
+        time.sleep(0.2)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
     assert daemon.process.wait(10) == 0
     daemon.process = None
 
