@@ -26,6 +26,7 @@
 #define USAGE 2 /* exit status of a wrong command line or configuration */
 #define MAX_FLAGS 16
 #define MOST_FILES 65536
+#define STOP_SECONDS 30 /* to stop when no job runs any more */
 
 struct arguments {
     const char *config;
@@ -152,6 +153,16 @@ struct daemon {
     struct pool *pool;
     struct http *http;
 };
+
+/* A service manager has a patience of its own, which this lengthens. */
+static void
+tell_stopping(const struct settings *settings)
+{
+    char state[64];
+    snprintf(state, sizeof state, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld",
+             ((long long)settings->workers_drain_timeout + STOP_SECONDS) * 1000000);
+    notify_send(state);
+}
 
 static bool
 start(struct daemon *d, struct api_problem *p)
@@ -292,7 +303,7 @@ serve(struct daemon *d, const struct arguments *arguments)
         while ((got = sweep_until(d->tenants, &d->settings, &signals, &pulse)) ==
                SIGHUP)
             reload(d, arguments);
-        notify_send("STOPPING=1");
+        tell_stopping(&d->settings);
         log_info("stopping", "signal=%d", got);
         drain(d, &signals);
     } else {

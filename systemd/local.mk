@@ -1,10 +1,11 @@
-# What systemd is told: the unit (with the paths of this installation), the user, the
-# state folder.
+# What systemd is told: the unit (with the paths of this installation), a socket for who
+# wants one, the user, the state folder.
 systemdunitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
 
 systemdunit_DATA = systemd/qdqd.service
+dist_systemdunit_DATA = systemd/qdqd.socket
 gpudir = $(datadir)/qdqd
 dist_gpu_DATA = systemd/gpu.conf
 EXTRA_DIST += systemd/qdqd.service.in systemd/qdqd.sysusers systemd/qdqd.tmpfiles

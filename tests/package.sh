@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The life of the Debian package, in a chroot that debootstrap makes: install, start as the
-# package's user, quantize, upgrade over a populated state folder, go on, remove, purge; and
-# what systemd makes of the unit.
+# package's user, quantize, upgrade over a populated state folder, go on, remove, purge; what
+# systemd makes of the unit; and the same under a systemd that is booted in a container,
+# where systemd-nspawn can (tests/package-systemd.sh).
 #
 #   sudo tests/package.sh [CHROOT]
 #
@@ -82,11 +83,11 @@ else
 fi
 
 # --- install -------------------------------------------------------------------------
-if [ -n "$base" ]; then
-    cp -a --reflink=auto "$base" "$inside"
-else
-    debootstrap --variant=minbase "$VERSION_CODENAME" "$inside" >"$work/debootstrap.log"
+if [ -z "$base" ]; then
+    base=$work/base
+    debootstrap --variant=minbase "$VERSION_CODENAME" "$base" >"$work/debootstrap.log"
 fi
+cp -a --reflink=auto "$base" "$inside"
 mount -t proc proc "$inside/proc"
 cp /etc/resolv.conf "$inside/etc/" 2>/dev/null || true
 in_chroot apt-get -qq update
@@ -124,7 +125,7 @@ install_package "$new"
 start
 curl -sf "$url$job/model" -o "$work/kept.onnx" || fail "the job is gone"
 cmp "$work/first.onnx" "$work/kept.onnx" || fail "the job's model is another"
-in_chroot qdqd --check-config --print | grep -q '^queue.max = 77' || fail "the changed setting"
+in_chroot qdqd --check-config --print | grep '^queue.max = 77' >/dev/null || fail "the changed setting"
 quantize second.onnx
 cmp "$work/first.onnx" "$work/second.onnx" || fail "the new version makes another model"
 ok "upgraded to $(in_chroot dpkg-query -W -f '${Version}' qdqd): jobs and settings are there"
@@ -149,3 +150,8 @@ in_chroot apt-get -qq -y purge qdqd >/dev/null 2>&1
 left=$(find "$inside/usr" "$inside/etc" -name '*qdq*' | head -5)
 [ -z "$left" ] || fail "left behind: $left"
 ok "purged; nothing is left"
+
+# --- under systemd -------------------------------------------------------------------
+status=0
+"$root/tests/package-systemd.sh" "$base" "$old" "$new" || status=$?
+[ "$status" = 77 ] || exit "$status"
