@@ -112,16 +112,17 @@ encode_job(const void *items, size_t i)
 {
     const struct api_job *job = (const struct api_job *)items + i;
     json_t *json = json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
         "id", api_json_text(job->id), "state", api_job_state_name(job->state),
-        "progress", encode_progress(job), "queue", encode_queue(job), "created_at",
-        encode_time(job->created_at), "started_at", encode_time(job->started_at),
-        "ended_at", encode_time(job->ended_at), "expires_at",
-        encode_time(job->expires_at), "model", api_json_text(job->model), "calibration",
-        api_json_text(job->calibration), "spec", api_json_embed(job->spec), "labels",
-        api_json_embed(job->labels), "cached_from", api_json_text(job->cached_from),
-        "result", encode_result(job), "error",
-        job->error ? api_problem_json(job->error) : json_null());
+        "progress", encode_progress(job), "queue", encode_queue(job), "attempts",
+        (json_int_t)job->attempts, "created_at", encode_time(job->created_at),
+        "started_at", encode_time(job->started_at), "ended_at",
+        encode_time(job->ended_at), "expires_at", encode_time(job->expires_at), "model",
+        api_json_text(job->model), "calibration", api_json_text(job->calibration),
+        "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
+        "cached_from", api_json_text(job->cached_from), "result", encode_result(job),
+        "error", job->error ? api_problem_json(job->error) : json_null());
     return job->tenant ? with_members(json, json_pack("{s:o}", "tenant",
                                                       encode_name(job->tenant)))
                        : json;

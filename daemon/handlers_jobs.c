@@ -222,6 +222,13 @@ submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
 
 /* --- showing jobs --------------------------------------------------------- */
 
+/* Those that ended with their worker or its GPU, and the one under way or the last. */
+static int64_t
+count_attempts(const struct store_job *row)
+{
+    return row->attempts + (row->started_at != 0 && !row->cached_from);
+}
+
 struct api_job
 show_job(const struct job_view *view)
 {
@@ -235,6 +242,7 @@ show_job(const struct job_view *view)
                             .position = view->position,
                             .waiting_for = view->waits_for_gpu ? "gpu" : row->waits_for,
                             .cached_from = row->cached_from,
+                            .attempts = count_attempts(row),
                             .created_at = row->created_at,
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,

@@ -348,6 +348,7 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
         ret->done = slot->done;
         ret->total = slot->total;
         ret->eta_s = api_eta_left(&slot->eta, clock_steady_ms());
+        ret->waits_for_gpu = slot->lends;
     }
     pthread_mutex_unlock(&jobs->lock);
 }
@@ -578,6 +579,20 @@ rest(struct jobs *jobs, const struct api_problem *problem)
     return !jobs_is_draining(jobs);
 }
 
+/* A lane is idle, and no job can run without a GPU: what waits all the same wants one. */
+static bool
+ask_for_gpu(struct jobs *jobs, struct api_problem *p)
+{
+    int64_t waiting;
+    if (jobs->draining || jobs->bell->gpus.n == 0)
+        return true;
+    if (!store_queue_length(jobs->store, &waiting, p))
+        return false;
+    if (waiting > 0)
+        gpus_want(&jobs->bell->gpus);
+    return true;
+}
+
 bool
 jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
            bool *ret_any, struct api_problem *p)
@@ -595,6 +610,10 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         slot->device = device;
     else
         gpus_give_back(gpus, device);
+    if (slot->device != GPUS_NONE)
+        gpus_keep(gpus, device);
+    if (ok && !*ret_any && device == GPUS_NONE)
+        ok = ask_for_gpu(jobs, p);
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
         slot->next = jobs->slots;
@@ -630,6 +649,36 @@ jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
     return unwanted;
 }
 
+bool
+jobs_gpu_is_wanted(struct jobs *jobs, const struct job_slot *slot)
+{
+    return slot->device != GPUS_NONE && gpus_is_wanted(&jobs->bell->gpus, slot->device);
+}
+
+void
+jobs_lend_gpu(struct jobs *jobs, struct job_slot *slot)
+{
+    pthread_mutex_lock(&jobs->lock);
+    gpus_lend(&jobs->bell->gpus, slot->device, &slot->turn);
+    slot->device = GPUS_NONE;
+    slot->lends = true;
+    pthread_mutex_unlock(&jobs->lock);
+    job_bell_ring(jobs->bell);
+}
+
+bool
+jobs_regain_gpu(struct jobs *jobs, struct job_slot *slot)
+{
+    pthread_mutex_lock(&jobs->lock);
+    bool has_it = gpus_regain(&jobs->bell->gpus, &slot->turn);
+    if (has_it) {
+        slot->device = slot->turn.device;
+        slot->lends = false;
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return has_it;
+}
+
 /*
  * The slot's job has left it: tells who waits, when that is sure to last, and the other
  * lanes.
@@ -649,6 +698,9 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
         job_bell_ring(jobs->bell);
     }
     slot->device = GPUS_NONE;
+    if (slot->lends)
+        gpus_forgo(&jobs->bell->gpus, &slot->turn);
+    slot->lends = false;
     slot->id[0] = '\0';
     slot->unwanted = false;
     slot->stage = NULL;

@@ -67,9 +67,11 @@ struct job_view {
     struct store_job row;
     const char *stage; /* NULL when it is not running or has not said anything */
     uint64_t done, total;
-    int64_t eta_s;      /* seconds that are left; -1: not known */
-    int64_t position;   /* in the queue; 0: not queued */
-    bool waits_for_gpu; /* it is queued, and no GPU is free that it wants */
+    int64_t eta_s;    /* seconds that are left; -1: not known */
+    int64_t position; /* in the queue; 0: not queued */
+    bool
+        waits_for_gpu; /* it is queued, and no GPU is free that it wants; or it runs, and
+                         * has lent its GPU */
 };
 
 /* A lane's place in the list of running jobs, while it has one. Guarded by the lock of
@@ -78,6 +80,8 @@ struct job_slot {
     struct process *process; /* what runs the job; set by the lane before its start */
     char id[JOB_ID_SIZE];    /* "" when idle */
     int device;              /* the GPU that is the job's while it runs; GPUS_NONE */
+    bool lends;              /* it has lent its GPU, and waits for its turn */
+    struct gpus_turn turn;   /* of that */
     bool unwanted;           /* the job was cancelled, or the daemon stops */
     const char *stage;
     uint64_t done, total;
@@ -162,6 +166,12 @@ void jobs_progress(struct jobs *jobs, struct job_slot *slot,
  * the process is killed as well.
  */
 bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);
+/* Is the slot's GPU to be lent, for a while, to another job? */
+bool jobs_gpu_is_wanted(struct jobs *jobs, const struct job_slot *slot);
+/* Lends it. Until it was regained the slot has none; the job may end meanwhile. */
+void jobs_lend_gpu(struct jobs *jobs, struct job_slot *slot);
+/* To be asked again and again: is it the slot's now? */
+bool jobs_regain_gpu(struct jobs *jobs, struct job_slot *slot);
 /* Each ends the slot's job one way, or finds it cancelled, and leaves the slot idle. */
 void jobs_succeed(struct jobs *jobs, struct job_slot *slot,
                   const struct job_result *result);

@@ -190,6 +190,8 @@ body_fits(const struct message *m)
         return is_text(m->body.quantize.model_id, DIGEST_SIZE) &&
                is_text(m->body.quantize.dataset_id, DIGEST_SIZE) &&
                m->body.quantize.observe <= 1;
+    case MESSAGE_GPU:
+        return m->body.gpu.wanted <= 1;
     case MESSAGE_PROGRESS:
         return m->body.progress.stage < QDQ_N_STAGES;
     case MESSAGE_REJECTED:

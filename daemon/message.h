@@ -41,6 +41,10 @@ struct message_quantize {
     uint32_t observe;             /* 1: use the file of observations, 0: leave it */
 };
 
+struct message_gpu {
+    uint32_t wanted; /* 1: by another job; 0: go on */
+};
+
 struct message_progress {
     uint32_t stage; /* enum qdq_stage */
     uint64_t done, total, later;
@@ -58,6 +62,7 @@ struct message {
     union {
         struct message_quantize quantize;
         struct message_progress progress;
+        struct message_gpu gpu;
         struct api_problem failed; /* and of REJECTED */
     } body;
     char *text; /* NULL or ends in '\0', which text_len does not count */

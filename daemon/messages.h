@@ -15,6 +15,9 @@
  *   QUANTIZE       do it; text: spec      model, output, report, frozen
  *                                      spec, observations, data, [dataset]
  *                                                                 RESULT: the summary
+ *     of a worker with a GPU, between its steps, before the last answer:
+ *   GPU_WANTED     is the GPU wanted?                             GPU: whether
+ *   GPU_LENT       it is lent                                     GPU: it is back
  *   RUNTIME        which ONNX Runtime?                            RESULT: its version
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  */
@@ -27,6 +30,9 @@ MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 6, 7,
 MESSAGE(RUNTIME, 0, 0, 0, 0, 0)
 MESSAGE(CASES, 0, 0, 0, 0, 0)
 MESSAGE(LAYERS, 0, 0, 0, 0, 0)
+MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)
+MESSAGE(GPU_LENT, 0, 0, 0, 0, 0)
+MESSAGE(GPU, sizeof(struct message_gpu), 0, 0, 0, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)
 MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0, 0)
 MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0, 0)

@@ -177,6 +177,40 @@ end_dead(struct lane *lane, char how[64], struct api_problem *p)
     return FAILED;
 }
 
+/* --- a GPU that is lent --------------------------------------------------- */
+
+static bool
+answer_gpu(struct lane *lane, bool wanted)
+{
+    const struct message answer = {.type = MESSAGE_GPU, .body.gpu.wanted = wanted};
+    return message_send(lane->process.socket, &answer);
+}
+
+/*
+ * Until it is the job's again: nothing of it is on the GPU meanwhile. What it waits is
+ * not its own time. False: the job is to be given up, or its process is gone.
+ */
+static bool
+lend_gpu(struct lane *lane, int64_t *began)
+{
+    const struct timespec slice = {0, SLICE_MS * 1000000};
+    struct jobs *jobs = lane->service->jobs;
+    int64_t since = clock_steady_ms();
+    log_info("gpu_lent", "job=%s gpu=%d", lane->slot.id, lane->slot.device);
+    jobs_lend_gpu(jobs, &lane->slot);
+    bool wanted = true;
+    while ((wanted = !jobs_is_unwanted(jobs, &lane->slot)) &&
+           !jobs_regain_gpu(jobs, &lane->slot))
+        nanosleep(&slice, NULL);
+    int64_t waited = clock_steady_ms() - since;
+    *began += waited;
+    lane->since += waited;
+    if (wanted)
+        log_info("gpu_regained", "job=%s gpu=%d waited_ms=%lld", lane->slot.id,
+                 lane->slot.device, (long long)waited);
+    return wanted && answer_gpu(lane, false);
+}
+
 /*
  * Sends the request to the lane's process and follows it to its end: DONE with the text
  * in *ret (the caller frees it), REJECTED with text and problem, FAILED with the problem
@@ -205,6 +239,14 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
         case MESSAGE_PROGRESS:
             stage = (int)answer.body.progress.stage;
             told(lane, &answer.body.progress);
+            break;
+        case MESSAGE_GPU_WANTED:
+            if (!answer_gpu(lane, jobs_gpu_is_wanted(lane->service->jobs, &lane->slot)))
+                return DIED;
+            break;
+        case MESSAGE_GPU_LENT:
+            if (lane->slot.device == GPUS_NONE || !lend_gpu(lane, &began))
+                return DIED;
             break;
         case MESSAGE_RESULT:
             *ret = answer.text ? answer.text : strdup("");

@@ -37,6 +37,9 @@ struct worker {
     /* Of the job that runs: */
     int64_t told_at; /* when progress was last told, in ms */
     int told_stage;  /* -1 before the first */
+    /* When its GPU was given back to it, in ms, and when it may be lent again; 0: it has
+       not been lent, and may be any time. */
+    int64_t regained_at, lends_at;
 };
 
 /* --- answers -------------------------------------------------------------- */
@@ -120,6 +123,53 @@ tell_progress(void *arg, const struct qdq_progress *p)
     if (new_stage)
         nap(w->pause_ms);
     return w->gone;
+}
+
+/* --- the GPU between steps ------------------------------------------------ */
+
+enum { LENDS_AFTER_MS = 1000, LENDS_AFTER_OVERHEADS = 10 };
+
+/* What the daemon says to it. */
+static bool
+ask_gpu(struct worker *w, enum message_type question)
+{
+    const struct message message = {.type = question};
+    struct message answer;
+    send_message(w, &message);
+    if (w->gone || message_receive(WORKER_SOCKET, -1, &answer) != MESSAGE_GOT) {
+        w->gone = true;
+        return false;
+    }
+    w->gone = answer.type != MESSAGE_GPU;
+    bool wanted = !w->gone && answer.body.gpu.wanted;
+    message_fini(&answer);
+    return wanted;
+}
+
+/*
+ * It takes time to begin anew on a GPU, so it is not lent again before it has been used
+ * for much longer than that. What it took is known at the first step's end.
+ */
+static bool
+gpu_is_wanted(void *arg)
+{
+    struct worker *w = arg;
+    int64_t now = clock_steady_ms();
+    if (w->regained_at) {
+        int64_t after = LENDS_AFTER_OVERHEADS * (now - w->regained_at);
+        w->lends_at = now + (after > LENDS_AFTER_MS ? after : LENDS_AFTER_MS);
+        w->regained_at = 0;
+    }
+    return now >= w->lends_at && ask_gpu(w, MESSAGE_GPU_WANTED);
+}
+
+static bool
+regain_gpu(void *arg)
+{
+    struct worker *w = arg;
+    (void)ask_gpu(w, MESSAGE_GPU_LENT);
+    w->regained_at = clock_steady_ms();
+    return !w->gone;
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -370,8 +420,12 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
         .progress = tell_progress,
         .progress_arg = w,
+        .wanted = gpu_is_wanted,
+        .regain = regain_gpu,
+        .gpu_arg = w,
     };
     w->told_stage = -1;
+    w->regained_at = w->lends_at = 0;
     nap(w->pause_ms);
     return qdq_quantize(w->engine, &work, ret, &err) == QDQ_OK ||
            api_problem_set_engine(problem, &err);

@@ -1,7 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs that are configured and not there: what waits for one, and what becomes of it."""
+"""GPUs: what waits for one, and what becomes of a job whose GPU is not there, is lost or
+has too little memory. The device is the host, by the emulator of tests/cuda, whose
+mishaps the environment decides."""
+
+import subprocess
+
+import pytest
+
+from service import ROOT, eventually
 
 SHORT = {"calibration": {"max_samples": 2}, "evaluate": False}
+ONE = {"calibration": {"max_samples": 6, "batch": 4, "method": "minmax"},
+       "evaluate": {"samples": 4}}
+NAME = "cuda:0 emulated on the host"
+
+
+@pytest.fixture(scope="session")
+def module(tmp_path_factory):
+    """The CUDA module of a device that is the host."""
+    made = tmp_path_factory.mktemp("cuda") / "emulated.so"
+    subprocess.run([ROOT / "tests/cuda/emulator/build.sh", made], check=True)
+    return made
+
+
+@pytest.fixture
+def gpu(service, module, monkeypatch):
+    """gpu(lost=5, workers_count=2): a daemon with one GPU, which has that mishap."""
+    def make(numbers="0", **settings):
+        for key in ("driver", "devices", "lost", "most", "faked", "bytes", "once"):
+            if key in settings:
+                monkeypatch.setenv(f"EMULATED_CUDA_{key.upper()}",
+                                   str(settings.pop(key)))
+        return service(gpu_devices=numbers, gpu_module=module, **settings)
+    return make
+
+
+def warnings(report, code):
+    return [w["detail"] for w in report["warnings"] if w["code"] == code]
+
+
+# --- none ---------------------------------------------------------------------------
 
 
 def test_without_a_gpu(daemon):
@@ -22,8 +60,146 @@ def test_one_that_cannot_be_used(service):
     one.succeeded(job)
     report = one.report(job)
     assert report["device"] == "cpu"
-    (warning,) = [w for w in report["warnings"] if w["code"] == "device_fallback"]
-    assert "/nowhere.so" in warning["detail"]
+    (warning,) = warnings(report, "device_fallback")
+    assert "/nowhere.so" in warning
+
+
+@pytest.mark.parametrize("mishap, code, says", [
+    ({"driver": 0}, "no_driver", "no NVIDIA driver is installed; one for CUDA 13"),
+    ({"driver": 12040}, "old_driver", "the NVIDIA driver knows CUDA 12.4 at most"),
+    ({"devices": 0}, "no_device", "no CUDA device can be used: there is none"),
+    ({"numbers": 3}, "no_device", "there is no CUDA device 3; 1 is here"),
+])
+def test_why_there_is_none(gpu, mishap, code, says):
+    one = gpu(**mishap)
+    job = one.ended(one.submit_glyphs(spec={**SHORT, "device": "cuda"}))
+    assert job["state"] == "failed"
+    assert (job["error"]["code"], job["error"]["status"]) == (code, 422)
+    assert says in job["error"]["detail"] and not job["error"]["retryable"]
+    assert job["attempts"] == 1
+    job = one.submit_glyphs(spec={**SHORT, "device": "auto"})
+    assert one.succeeded(job)["attempts"] == 1
+    report = one.report(job)
+    assert report["device"] == "cpu"
+    (warning,) = warnings(report, "device_fallback")
+    assert says in warning
+
+
+# --- one ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_a_job_runs_there(gpu, device):
+    """And ends as it does on the CPU."""
+    one = gpu()
+    there = one.submit_glyphs(spec={**ONE, "device": device})
+    here = one.submit_glyphs(spec={**ONE, "device": "cpu"})
+    assert one.succeeded(there)["attempts"] == 1
+    one.succeeded(here)
+    a, b = one.report(there), one.report(here)
+    assert (a["device"], b["device"]) == (NAME, "cpu")
+    assert a["tensors"] == b["tensors"]
+    assert a["evaluation"]["outputs"] == b["evaluation"]["outputs"]
+
+
+def test_a_cage_that_is_required(gpu):
+    """The module is loaded before the worker is locked in."""
+    one = gpu(workers_cage="require")
+    job = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
+    one.succeeded(job)
+    assert one.report(job)["device"] == NAME
+
+
+# --- lost ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [1, 30])
+@pytest.mark.parametrize("device", ["cuda", "auto"])
+def test_it_is_lost_once(gpu, tmp_path, device, at):
+    """The job goes to another worker, which finds it in order."""
+    once = tmp_path / "once"
+    once.touch()
+    one = gpu(lost=at, once=once)
+    job = one.submit_glyphs(spec={**SHORT, "device": device})
+    assert one.succeeded(job)["attempts"] == 2
+    assert one.report(job)["device"] == NAME
+    assert not once.exists()
+    log = one.log.read_text()
+    assert log.count("worker_ended") == 1 and "worker_died" not in log
+    assert log.count("job_requeued") == 1
+    assert one.get("/readyz").status_code == 200
+
+
+def test_it_is_lost_again(gpu):
+    one = gpu(lost=3)
+    job = one.ended(one.submit_glyphs(spec={**SHORT, "device": "cuda"}))
+    assert job["state"] == "failed" and job["attempts"] == 2
+    assert job["error"]["code"] == "device_lost"
+    assert (job["error"]["status"], job["error"]["retryable"]) == (503, True)
+    assert "fell off the bus" in job["error"]["detail"]
+    other = one.submit_glyphs(spec={**SHORT, "device": "cpu"})
+    assert one.succeeded(other)["attempts"] == 1
+
+
+def test_it_is_lost_in_a_what_if(gpu, tmp_path):
+    """Late, when calibration is done."""
+    once = tmp_path / "once"
+    once.touch()
+    one = gpu(lost=100, once=once)
+    job = one.submit_glyphs(spec={**SHORT, "device": "cuda", "sensitivity": {"samples": 2}})
+    assert one.succeeded(job)["attempts"] == 2
+    report = one.report(job)
+    assert report["device"] == NAME and report["sensitivity"]
+
+
+def test_a_job_that_was_not_to_be_tried_again(gpu):
+    one = gpu(lost=3, workers_attempts=1)
+    job = one.ended(one.submit_glyphs(spec={**SHORT, "device": "cuda"}))
+    assert job["error"]["code"] == "device_lost" and job["attempts"] == 1
+
+
+# --- too little memory --------------------------------------------------------------
+
+
+def test_a_batch_that_does_not_fit(gpu):
+    one = gpu(most=70_000)
+    there = one.submit_glyphs("glyph_mobilenet", spec={**ONE, "device": "cuda"})
+    assert one.succeeded(there)["attempts"] == 1
+    halved = warnings(one.report(there), "batch_halved")
+    assert len(halved) == 1 and "4 samples at once; 2 were run instead" in halved[0]
+    smaller = {**ONE, "calibration": {**ONE["calibration"], "batch": 2}, "device": "cpu"}
+    here = one.submit_glyphs("glyph_mobilenet", spec=smaller)
+    one.succeeded(here)
+    assert one.report(there)["tensors"] == one.report(here)["tensors"]
+
+
+def test_a_batch_that_does_not_fit_in_a_what_if(gpu):
+    """The float model fits; that with what is quantized does not."""
+    one = gpu(faked=40_000)
+    spec = {**ONE, "sensitivity": {"samples": 4}, "evaluate": False}
+    there = one.submit_glyphs("glyph_mobilenet", spec={**spec, "device": "cuda"})
+    one.succeeded(there)
+    halved = warnings(one.report(there), "batch_halved")
+    assert len(halved) in (1, 2) and "were run instead" in halved[0]
+    batch = 4 >> len(halved)
+    smaller = {**spec, "calibration": {**spec["calibration"], "batch": batch},
+               "device": "cpu"}
+    here = one.submit_glyphs("glyph_mobilenet", spec=smaller)
+    one.succeeded(here)
+    assert one.report(there)["sensitivity"] == one.report(here)["sensitivity"]
+
+
+@pytest.mark.parametrize("mishap", [{"most": 100}, {"bytes": 10_000}, {"faked": 100}])
+def test_one_sample_that_does_not_fit(gpu, mishap):
+    one = gpu(**mishap)
+    spec = {**ONE, "device": "cuda", "sensitivity": {"samples": 2}}
+    job = one.ended(one.submit_glyphs(spec=spec))
+    assert job["state"] == "failed" and job["attempts"] == 1
+    assert job["error"]["code"] == "device_memory"
+    assert (job["error"]["status"], job["error"]["retryable"]) == (503, True)
+
+
+# --- who has it ---------------------------------------------------------------------
 
 
 def test_jobs_wait_for_it_and_others_go_on(service):
@@ -38,3 +214,77 @@ def test_jobs_wait_for_it_and_others_go_on(service):
     assert one.job(waits)["queue"]["waiting_for"] == "gpu"
     for job in (first, waits, goes):
         one.succeeded(job)
+
+
+SEARCH = {"calibration": {"max_samples": 8, "method": "minmax"}, "evaluate": False,
+          "device": "cuda", "search": {"min_sqnr_db": 60, "max_float_layers": 6,
+                                       "samples": 2}}
+
+
+def in_search(one, job):
+    progress = one.job(job)["progress"]
+    return progress and progress["stage"] == "search" and progress["done"] > 0
+
+
+def test_a_long_search_lends_it(gpu):
+    """A short job that comes later ends sooner, and the search is none the worse."""
+    one = gpu(workers_count=2)
+    alone = one.submit_glyphs("glyph_se", spec=SEARCH)
+    one.succeeded(alone)
+    search = one.submit_glyphs("glyph_se", spec=SEARCH, fresh=True)
+    eventually(lambda: in_search(one, search))
+    short = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
+    one.succeeded(short)
+    during = one.job(search)
+    assert during["state"] == "running", "the search has ended first"
+    assert one.succeeded(search)["attempts"] == 1
+    log = one.log.read_text()
+    assert f"gpu_lent job={search} gpu=0" in log
+    assert f"gpu_regained job={search} gpu=0" in log
+    a, b = one.report(alone), one.report(search)
+    assert a["search"] == b["search"] and a["tensors"] == b["tensors"]
+    assert a["what_ifs"] == b["what_ifs"]
+    assert one.result(alone) == one.result(search)
+
+
+def test_two_searches_take_turns(gpu):
+    """Neither waits for the end of the other; who waits says so."""
+    one = gpu(workers_count=2)
+    first = one.submit_glyphs("glyph_se", spec=SEARCH)
+    eventually(lambda: in_search(one, first))
+    second = one.submit_glyphs("glyph_se", spec={**SEARCH, "search": {
+        **SEARCH["search"], "max_float_layers": 5}})
+    waiting = eventually(lambda: one.job(first)["queue"])
+    assert waiting == {"position": None, "waiting_for": "gpu"}
+    one.succeeded(first)
+    one.succeeded(second)
+    log = one.log.read_text()
+    assert f"gpu_lent job={second}" in log
+
+
+def test_a_lender_is_cancelled(gpu, monkeypatch):
+    """What it lent stays with the one who has it, and is free after that."""
+    one = gpu(workers_count=2)
+    search = one.submit_glyphs("glyph_se", spec=SEARCH)
+    eventually(lambda: in_search(one, search))
+    other = one.submit_glyphs("glyph_se", spec={**SEARCH, "search": {
+        **SEARCH["search"], "max_float_layers": 5}})
+    eventually(lambda: one.job(search)["queue"])
+    answer = one.post(f"/v1/jobs/{search}/cancel")
+    assert answer.status_code == 202
+    assert one.ended(search)["state"] == "cancelled"
+    one.succeeded(other)
+    last = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
+    one.succeeded(last)
+    assert one.report(last)["device"] == NAME
+
+
+def test_nobody_is_idle_to_take_it(gpu):
+    """One lane: what waits there waits for the lane, so there is no use in lending."""
+    one = gpu(workers_count=1)
+    search = one.submit_glyphs("glyph_se", spec=SEARCH)
+    eventually(lambda: in_search(one, search))
+    short = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
+    one.succeeded(search)
+    one.succeeded(short)
+    assert "gpu_lent" not in one.log.read_text()

@@ -8,6 +8,7 @@ EXTRA_DIST += tests/unit/daemon.h
 check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_bundle \
 	tests/unit/test_daemon_cage \
+	tests/unit/test_daemon_gpus \
 	tests/unit/test_daemon_job \
 	tests/unit/test_daemon_library \
 	tests/unit/test_daemon_listen \
@@ -32,6 +33,10 @@ tests_unit_test_daemon_bundle_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_cage_SOURCES = tests/unit/test_daemon_cage.c
 tests_unit_test_daemon_cage_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_cage_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_gpus_SOURCES = tests/unit/test_daemon_gpus.c
+tests_unit_test_daemon_gpus_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
+tests_unit_test_daemon_gpus_LDADD = $(DAEMON_UNIT_LDADD)
 
 tests_unit_test_daemon_job_SOURCES = tests/unit/test_daemon_job.c
 tests_unit_test_daemon_job_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

@@ -27,7 +27,8 @@ END_TEST
 
 #define QUEUED_JSON                                                                    \
     "{\"id\":\"j1\",\"state\":\"queued\",\"progress\":null,\"queue\":{\"position\":2," \
-    "\"waiting_for\":null},\"created_at\":\"2023-11-14T22:13:20.123Z\","               \
+    "\"waiting_for\":null},\"attempts\":0,"                                            \
+    "\"created_at\":\"2023-11-14T22:13:20.123Z\","                                     \
     "\"started_at\":null,\"ended_at\":null,\"expires_at\":null,\"model\":"             \
     "\"sha256:aa\",\"calibration\":null,\"spec\":{\"calibration\":{\"percentile\":"    \
     "99.99}},\"labels\":{\"team\":\"a\"},\"cached_from\":null,\"result\":null,"        \
@@ -80,6 +81,7 @@ encode_ended(void)
         .done = 7,
         .total = 256,
         .eta_s = 61,
+        .attempts = 2,
         .created_at = 1,
         .started_at = 999,
         .ended_at = 253402300799999,
@@ -100,7 +102,8 @@ START_TEST(test_job)
     expect_json(
         encode_ended(),
         "{\"id\":\"j2\",\"state\":\"failed\",\"progress\":{\"stage\":\"calibrate\","
-        "\"done\":7,\"total\":256,\"eta_s\":61},\"queue\":null,\"created_at\":"
+        "\"done\":7,\"total\":256,\"eta_s\":61},\"queue\":null,\"attempts\":2,"
+        "\"created_at\":"
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
         "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":null,\"labels\":null,"

@@ -566,6 +566,68 @@ START_TEST(gpu)
 }
 END_TEST
 
+/* A job that has lent its GPU runs, and waits for it, until the other one has ended. */
+START_TEST(gpu_lent)
+{
+    struct job_slot other = {.process = &process};
+    struct store_job first, second;
+    struct api_problem why = {0};
+    bool any;
+    submit_spec("{\"device\":\"cuda\"}");
+    char lender[JOB_ID_SIZE];
+    memcpy(lender, id, sizeof lender);
+    first = claim();
+    ck_assert(!jobs_gpu_is_wanted(jobs, &slot));
+    submit_spec("{\"device\":\"cuda\",\"evaluate\":false}");
+    ck_assert(!jobs_gpu_is_wanted(jobs, &slot)); /* no lane is idle */
+    ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && !any);
+    ck_assert(jobs_gpu_is_wanted(jobs, &slot));
+    uint64_t heard = job_bell_heard(&bell);
+    jobs_lend_gpu(jobs, &slot);
+    ck_assert_uint_gt(job_bell_heard(&bell), heard);
+    ck_assert_int_eq(slot.device, GPUS_NONE);
+    ck_assert(!jobs_regain_gpu(jobs, &slot));
+    ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && any);
+    ck_assert_int_eq(other.device, 3);
+    ck_assert(!jobs_regain_gpu(jobs, &slot));
+    memcpy(id, lender, sizeof lender);
+    ck_assert(waits_for_gpu());
+    api_problem_set(&why, API_IO, QDQ_AT_NOTHING, NULL, "over");
+    jobs_fail(jobs, &other, &why);
+    ck_assert(jobs_regain_gpu(jobs, &slot));
+    ck_assert_int_eq(slot.device, 3);
+    ck_assert(!waits_for_gpu());
+    store_job_fini(&first);
+    store_job_fini(&second);
+    jobs_fail(jobs, &slot, &why);
+    ck_assert(!gpus_are_taken(&bell.gpus));
+}
+END_TEST
+
+/* Its end gives back nothing that is another one's. */
+START_TEST(gpu_lent_to_the_end)
+{
+    struct job_slot other = {.process = &process};
+    struct store_job first, second;
+    struct api_problem why = {0};
+    bool any;
+    submit_spec("{\"device\":\"cuda\"}");
+    first = claim();
+    submit_spec("{\"device\":\"cuda\",\"evaluate\":false}");
+    ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && !any);
+    jobs_lend_gpu(jobs, &slot);
+    ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && any);
+    api_problem_set(&why, API_IO, QDQ_AT_NOTHING, NULL, "over");
+    jobs_fail(jobs, &slot, &why);
+    ck_assert(gpus_are_taken(&bell.gpus));
+    ck_assert(!jobs_gpu_is_wanted(jobs, &other));
+    jobs_fail(jobs, &other, &why);
+    ck_assert(!gpus_are_taken(&bell.gpus));
+    store_job_fini(&first);
+    store_job_fini(&second);
+}
+END_TEST
+
 static const struct {
     const char *text;
     bool ok;
@@ -594,6 +656,8 @@ suite(void)
     TCase *g = tcase_create("gpu");
     tcase_add_checked_fixture(g, set_up_gpu, tear_down_gpu);
     tcase_add_test(g, gpu);
+    tcase_add_test(g, gpu_lent);
+    tcase_add_test(g, gpu_lent_to_the_end);
     suite_add_tcase(s, g);
     tcase_add_loop_test(t, gpu_lists, 0, sizeof lists / sizeof *lists);
     tcase_add_test(t, succeeds);

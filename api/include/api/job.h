@@ -34,6 +34,7 @@ struct api_job {
     int64_t position;        /* in the queue from 1; 0 when it has no place in it */
     const char *waiting_for; /* the job that it joined, NULL: none */
     const char *cached_from; /* the job whose result it has, NULL: its own */
+    int64_t attempts;        /* how often a worker has begun it */
     int64_t created_at, started_at, ended_at, expires_at;
     const char *model, *calibration; /* ids */
     const char *spec;                /* JSON, as it was sent */

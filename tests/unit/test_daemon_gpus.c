@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "gpus.h"
+#include "unit.h"
+
+static struct gpus gpus;
+static struct gpus_turn a, b;
+
+static void
+set_up(void)
+{
+    gpus_init(&gpus, "3");
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+}
+
+static void
+tear_down(void)
+{
+    gpus_fini(&gpus);
+}
+
+START_TEST(nobody_wants_it)
+{
+    ck_assert(!gpus_is_wanted(&gpus, 3));
+    gpus_give_back(&gpus, 3);
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+}
+END_TEST
+
+/* Who waits in the queue has the first call; the job that lent it has the next. */
+START_TEST(it_is_lent_for_one_job)
+{
+    gpus_want(&gpus);
+    ck_assert(gpus_is_wanted(&gpus, 3));
+    gpus_lend(&gpus, 3, &a);
+    ck_assert(!gpus_regain(&gpus, &a));
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+    gpus_keep(&gpus, 3);
+    ck_assert(!gpus_regain(&gpus, &a));
+    ck_assert(gpus_is_wanted(&gpus, 3)); /* by the one who lent it */
+    gpus_give_back(&gpus, 3);
+    ck_assert_int_eq(gpus_take(&gpus), GPUS_NONE);
+    ck_assert(gpus_regain(&gpus, &a));
+    ck_assert(gpus_are_taken(&gpus));
+    ck_assert(!gpus_is_wanted(&gpus, 3));
+}
+END_TEST
+
+/* A lane that looks, finds no job for it and gives it back, has not used up the call:
+   another one looks at another tenant's queue. */
+START_TEST(who_only_looks_takes_nothing)
+{
+    gpus_want(&gpus);
+    gpus_lend(&gpus, 3, &a);
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+    gpus_give_back(&gpus, 3);
+    ck_assert(!gpus_regain(&gpus, &a));
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+}
+END_TEST
+
+START_TEST(nobody_comes_for_it)
+{
+    gpus_want(&gpus);
+    gpus_lend(&gpus, 3, &a);
+    int64_t until = gpus.offered[0];
+    ck_assert_int_gt(until, 0);
+    gpus.offered[0] = 1; /* long ago */
+    ck_assert_int_eq(gpus_take(&gpus), GPUS_NONE);
+    ck_assert(gpus_regain(&gpus, &a));
+}
+END_TEST
+
+/* Both are long: each has it for a while, and nobody else in between who is not there. */
+START_TEST(they_take_turns)
+{
+    gpus_want(&gpus);
+    gpus_lend(&gpus, 3, &a);
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+    gpus_keep(&gpus, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(gpus_is_wanted(&gpus, 3));
+        gpus_lend(&gpus, 3, &b);
+        ck_assert(!gpus_regain(&gpus, &b));
+        ck_assert(gpus_regain(&gpus, &a));
+        ck_assert(gpus_is_wanted(&gpus, 3));
+        gpus_lend(&gpus, 3, &a);
+        ck_assert(!gpus_regain(&gpus, &a));
+        ck_assert(gpus_regain(&gpus, &b));
+    }
+}
+END_TEST
+
+START_TEST(who_ends_meanwhile_is_not_waited_for)
+{
+    gpus_want(&gpus);
+    gpus_lend(&gpus, 3, &a);
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+    gpus_keep(&gpus, 3);
+    gpus_forgo(&gpus, &a);
+    ck_assert(!gpus_is_wanted(&gpus, 3));
+    gpus_give_back(&gpus, 3);
+    ck_assert_int_eq(gpus_take(&gpus), 3);
+}
+END_TEST
+
+/* What is lent of one device is no matter of the other. */
+START_TEST(each_device_has_its_turns)
+{
+    struct gpus two;
+    gpus_init(&two, "0,5");
+    ck_assert_int_eq(gpus_take(&two), 0);
+    ck_assert_int_eq(gpus_take(&two), 5);
+    gpus_want(&two);
+    gpus_lend(&two, 5, &a);
+    ck_assert(!gpus_is_wanted(&two, 0));
+    ck_assert(gpus_is_wanted(&two, 5));
+    gpus_give_back(&two, 0);
+    ck_assert_int_eq(gpus_take(&two), 0);
+    gpus_keep(&two, 0);
+    ck_assert_int_eq(gpus_take(&two), 5);
+    gpus_fini(&two);
+}
+END_TEST
+
+START_TEST(without_devices_nothing_is_wanted)
+{
+    struct gpus none;
+    gpus_init(&none, "");
+    gpus_want(&none);
+    ck_assert(!gpus_is_wanted(&none, 0));
+    ck_assert_int_eq(gpus_take(&none), GPUS_NONE);
+    gpus_fini(&none);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/gpus");
+    TCase *t = tcase_create("gpus");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, nobody_wants_it);
+    tcase_add_test(t, it_is_lent_for_one_job);
+    tcase_add_test(t, who_only_looks_takes_nothing);
+    tcase_add_test(t, nobody_comes_for_it);
+    tcase_add_test(t, they_take_turns);
+    tcase_add_test(t, who_ends_meanwhile_is_not_waited_for);
+    tcase_add_test(t, each_device_has_its_turns);
+    tcase_add_test(t, without_devices_nothing_is_wanted);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
