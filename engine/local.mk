@@ -147,6 +147,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/place.c engine/run/place.h \
 	engine/run/provider.c engine/run/provider.h \
 	engine/run/session.c engine/run/session.h \
+	engine/run/staging.c engine/run/staging.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \

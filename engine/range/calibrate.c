@@ -29,6 +29,7 @@ struct calibration {
     char *identity; /* NULL: nothing is kept */
     struct qdqi_observations earlier;
     struct qdqi_observed all;
+    bool began; /* the model is loaded: what fails now may fit in smaller runs */
 };
 
 /* --- ranges by hand ------------------------------------------------------- */
@@ -67,22 +68,67 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 /* --- running -------------------------------------------------------------- */
 
 static enum qdq_code
+tell(const struct qdqi_watch *w, struct qdq_error *err)
+{
+    return qdqi_job_progress(w->job, QDQ_STAGE_CALIBRATE, (uint64_t)w->all.samples,
+                             (uint64_t)qdqi_feed_samples(w->feed), err);
+}
+
+static enum qdq_code
+observe_runs(struct qdqi_watch *w, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    int64_t samples;
+    enum qdq_code code;
+    do
+        if ((code = tell(w, err)) ||
+            (code = qdqi_feed_next(w->feed, &inputs, &samples, err)) || samples == 0)
+            break;
+    while (!(code = qdqi_watch_run(w, inputs, samples, err)));
+    return code;
+}
+
+/* Reads the next run, and sends it on its way. */
+static enum qdq_code
+send_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    enum qdq_code code = qdqi_feed_next(w->feed, &inputs, ret_samples, err);
+    return code || *ret_samples == 0
+               ? code
+               : qdqi_session_send(w->session, inputs, w->job->model->info.n_inputs,
+                                   err);
+}
+
+/* On a device: while one run is under way, the inputs of the next one are, too. */
+static enum qdq_code
+observe_runs_ahead(struct qdqi_watch *w, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    int64_t samples, next;
+    enum qdq_code code = send_next(w, &samples, err);
+    for (; !code && samples > 0; samples = next) {
+        if ((code = tell(w, err)) || (code = send_next(w, &next, err)) ||
+            (code = qdqi_session_take(w->session, &inputs, err)))
+            break;
+        code = qdqi_watch_run(w, inputs, samples, err);
+    }
+    return code ? code : tell(w, err);
+}
+
+static enum qdq_code
 observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
             struct qdq_error *err)
 {
-    struct qdqi_watch watch = {
-        .job = c->job, .session = session, .feed = feed, .observers = &c->observers};
-    const struct qdqi_input *inputs;
-    int64_t samples, total = qdqi_feed_samples(feed);
+    struct qdqi_watch watch = {.job = c->job,
+                               .session = session,
+                               .feed = feed,
+                               .ahead = c->job->place,
+                               .observers = &c->observers};
     enum qdq_code code = qdqi_watch_open(&watch, err);
-    while (!code) {
-        if ((code = qdqi_job_progress(c->job, QDQ_STAGE_CALIBRATE,
-                                      (uint64_t)watch.all.samples, (uint64_t)total,
-                                      err)) ||
-            (code = qdqi_feed_next(feed, &inputs, &samples, err)) || samples == 0)
-            break;
-        code = qdqi_watch_run(&watch, inputs, samples, err);
-    }
+    c->began = true;
+    if (!code)
+        code = (watch.ahead ? observe_runs_ahead : observe_runs)(&watch, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     c->all = watch.all;
@@ -131,10 +177,9 @@ run_fitting(struct calibration *c, struct qdqi_runtime *runtime,
             struct qdq_error *err)
 {
     for (;;) {
-        c->all.samples = 0;
+        c->began = false;
         enum qdq_code code = run_observed(c, runtime, *feed, err);
-        if (!code || c->all.samples == 0 ||
-            (code = qdqi_job_halve_batch(c->job, *feed, code, err)) ||
+        if (!code || !c->began || (code = qdqi_job_halve(c->job, code, err)) ||
             (code = begin_again(c, options, feed, err)))
             return code;
     }

@@ -77,19 +77,47 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
     return go_back(w, err);
 }
 
-/* One of the batch is not finite: each by itself, from what was saved last. */
+/* Each of the batch by itself, from what was saved last. */
 static enum qdq_code
-run_each(struct qdqi_watch *w, int64_t first, int64_t samples, struct qdq_error *err)
+run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t samples,
+         struct qdq_error *err)
 {
     enum qdq_code code = go_back(w, err);
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
-        code = run(w, qdqi_feed_one(w->feed, i), 1, &tensor, err);
+        code = run(w, qdqi_feed_one(feed, i), 1, &tensor, err);
         if (!code && tensor)
             code = reject(w, tensor, first + i, 1, err);
         if (!code)
             qdqi_observers_copy(&w->saved, w->observers);
     }
+    return code;
+}
+
+/* One of the batch is not finite. */
+static enum qdq_code
+find_out(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
+         int64_t first, int64_t samples, struct qdq_error *err)
+{
+    return samples > 1 && qdqi_feed_one(feed, 0)
+               ? run_each(w, feed, first, samples, err)
+               : reject(w, tensor, first, samples, err);
+}
+
+/* The feed has gone on: another one reads the batch again. */
+static enum qdq_code
+find_out_behind(struct qdqi_watch *w, const char *tensor, int64_t first,
+                int64_t samples, struct qdq_error *err)
+{
+    const struct qdqi_feed_options options = {samples, first, samples};
+    const struct qdqi_input *inputs;
+    struct qdqi_feed *feed = NULL;
+    int64_t got;
+    enum qdq_code code =
+        qdqi_feed_open(&w->job->fixed, w->job->dataset, &options, &feed, err);
+    if (!code && !(code = qdqi_feed_next(feed, &inputs, &got, err)))
+        code = find_out(w, feed, tensor, first, samples, err);
+    qdqi_feed_close(&feed);
     return code;
 }
 
@@ -105,9 +133,8 @@ qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t sa
     enum qdq_code code = run(w, inputs, samples, &tensor, err);
     if (code || !tensor)
         return code;
-    if (samples > 1 && qdqi_feed_one(w->feed, 0))
-        return run_each(w, first, samples, err);
-    return reject(w, tensor, first, samples, err);
+    return w->ahead ? find_out_behind(w, tensor, first, samples, err)
+                    : find_out(w, w->feed, tensor, first, samples, err);
 }
 
 enum qdq_code

@@ -13,7 +13,8 @@
 struct qdqi_watch {
     struct qdqi_job *job;
     struct qdqi_session *session;
-    struct qdqi_feed *feed;
+    struct qdqi_feed *feed; /* has just given out the run, or the one behind it */
+    bool ahead;             /* the latter */
     struct qdqi_observers *observers;
     struct qdqi_observers saved; /* of before the run, or of nothing, where a sample
                                   * that is not finite ends it all */
@@ -23,7 +24,7 @@ struct qdqi_watch {
 /* The other members are borrowed. */
 enum qdq_code qdqi_watch_open(struct qdqi_watch *w,
                               struct qdq_error *err) QDQ_MUST_CHECK;
-/* Runs the feed's last run, of so many samples, and observes it. NONFINITE. */
+/* Runs the next so many samples, of one run of the feed, and observes it. NONFINITE. */
 enum qdq_code qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs,
                              int64_t samples, struct qdq_error *err) QDQ_MUST_CHECK;
 /* After all runs; NONFINITE when no sample is left. */

@@ -11,6 +11,7 @@
 #include "run/observe.h"
 #include "run/observe_there.h"
 #include "run/provider.h"
+#include "run/staging.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ struct qdqi_session {
     const struct qdqi_place *place;   /* NULL: the host */
     struct qdqi_observing *observing; /* there; NULL: nothing is observed */
     struct qdqi_faking *faking;       /* likewise */
+    struct qdqi_staging *staging;     /* likewise; NULL: nothing was sent ahead */
+    OrtMemoryInfo *memory;            /* there; NULL: the host's */
     OrtCustomOpDomain *domain;
     OrtSession *session;
     size_t n_outputs;
@@ -393,6 +396,9 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseCustomOpDomain(s->domain);
     qdqi_observing_close(&s->observing);
     qdqi_faking_close(&s->faking);
+    qdqi_staging_close(&s->staging);
+    if (s->memory)
+        api->ReleaseMemoryInfo(s->memory);
     for (size_t i = 0; s->output_names && i < s->n_outputs; i++)
         free(s->output_names[i]);
     free(s->output_names);
@@ -458,18 +464,27 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
     return ret->dtype == QDQI_FLOAT16 ? widen(s, ret) : NULL;
 }
 
+/* Where these inputs lie. */
+static const OrtMemoryInfo *
+memory_of(const struct qdqi_session *s, const struct qdqi_input *inputs)
+{
+    bool there = s->memory && s->staging && qdqi_staging_has(s->staging, inputs);
+    return there ? s->memory : s->runtime->memory;
+}
+
 static enum qdq_code
 run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
     const char **names, const OrtValue **values, struct qdq_error *err)
 {
     const OrtApi *api = s->runtime->api;
+    const OrtMemoryInfo *memory = memory_of(s, inputs);
     for (size_t i = 0; i < n; i++) {
         OrtValue *value = NULL;
         enum qdq_code code =
             check(s->runtime,
                   api->CreateTensorWithDataAsOrtValue(
-                      s->runtime->memory, (void *)(uintptr_t)inputs[i].data,
-                      inputs[i].size, inputs[i].shape, inputs[i].rank,
+                      memory, (void *)(uintptr_t)inputs[i].data, inputs[i].size,
+                      inputs[i].shape, inputs[i].rank,
                       (ONNXTensorElementDataType)inputs[i].dtype, &value),
                   "an input", err);
         if (code)
@@ -508,6 +523,37 @@ run_there(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
     if (!why.code && s->observing)
         (void)!qdqi_observing_take(s->observing, &why);
     return hand_on(&why, err);
+}
+
+static enum qdq_code
+open_staging(struct qdqi_session *s, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_staging_open(s->place, &s->staging, err);
+    if (code || !s->place->runs_models)
+        return code;
+    return check(s->runtime,
+                 s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator,
+                                                   s->place->device, OrtMemTypeDefault,
+                                                   &s->memory),
+                 "the device's memory", err);
+}
+
+enum qdq_code
+qdqi_session_send(struct qdqi_session *s, const struct qdqi_input *inputs,
+                  size_t n_inputs, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_place_enter(s->place, err);
+    if (!code && !s->staging)
+        code = open_staging(s, err);
+    return code ? code : qdqi_staging_put(s->staging, inputs, n_inputs, err);
+}
+
+enum qdq_code
+qdqi_session_take(struct qdqi_session *s, const struct qdqi_input **ret,
+                  struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_place_enter(s->place, err);
+    return code ? code : qdqi_staging_take(s->staging, ret, err);
 }
 
 enum qdq_code

@@ -71,6 +71,19 @@ struct qdqi_output {
 };
 
 /*
+ * Inputs of runs to come, sent ahead to the session's device: each is taken once, in the
+ * order in which they were sent, and then run. One may be on its way while another one is
+ * run. Of qdqi_session_send() the inputs may change afterwards, not their names.
+ * DEVICE_MEMORY, DEVICE_LOST.
+ */
+enum qdq_code qdqi_session_send(struct qdqi_session *session,
+                                const struct qdqi_input *inputs, size_t n_inputs,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_session_take(struct qdqi_session *session,
+                                const struct qdqi_input **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
  * Runs the model once. *ret: results in the order of the graph's outputs, valid until
  * the next run or the closing. RUN_FAILED; or what an observer met. On a device: also
  * DEVICE_LOST and DEVICE_MEMORY, and the observers then know extremes and averages, but

@@ -8,6 +8,7 @@
 
 #include "stages.h"
 #include "run/place.h"
+#include "run/staging.h"
 #include "unit.h"
 
 #include <dlfcn.h>
@@ -22,6 +23,7 @@
 #define LOST "EMULATED_CUDA_LOST"
 #define MOST "EMULATED_CUDA_MOST"
 #define FAKED "EMULATED_CUDA_FAKED"
+#define BYTES "EMULATED_CUDA_BYTES"
 
 static const char *module;
 
@@ -89,6 +91,16 @@ make_damaged(void)
     return fd;
 }
 
+/* Bytes of the device that somebody holds. */
+static size_t
+in_use(void)
+{
+    size_t (*count)(void);
+    *(void **)&count = dlsym(dlopen(module, RTLD_NOW), "emulated_cuda_in_use");
+    ck_assert_ptr_nonnull(count);
+    return count();
+}
+
 /* Another job, that gets the device each time that it wants it. */
 struct neighbour {
     int every, asked, had;
@@ -107,9 +119,6 @@ static bool
 regain(void *arg)
 {
     struct neighbour *n = arg;
-    size_t (*in_use)(void);
-    *(void **)&in_use = dlsym(dlopen(module, RTLD_NOW), "emulated_cuda_in_use");
-    ck_assert_ptr_nonnull(in_use);
     ck_assert_uint_eq(in_use(), 0);
     n->had++;
     return !n->cancels;
@@ -320,6 +329,114 @@ START_TEST(what_ifs_end_alike)
 }
 END_TEST
 
+/* --- ahead ---------------------------------------------------------------- */
+
+static struct qdqi_cuda *cuda;
+static struct qdqi_place place;
+static struct qdqi_staging *staging;
+
+static void
+open_staging(void)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(qdqi_cuda_open(module, &cuda, &err), QDQ_OK);
+    place = (struct qdqi_place){cuda, 0, false};
+    ck_assert_int_eq(qdqi_staging_open(&place, &staging, &err), QDQ_OK);
+}
+
+static void
+close_staging(void)
+{
+    qdqi_staging_close(&staging);
+    ck_assert_uint_eq(in_use(), 0);
+    qdqi_cuda_close(&cuda);
+}
+
+/* Two inputs, n floats that count from `first` on and one integer; both change at once. */
+static enum qdq_code
+put(size_t n, float first, struct qdq_error *err)
+{
+    float floats[64];
+    int64_t integer = (int64_t)first, shape[2] = {1, (int64_t)n};
+    for (size_t i = 0; i < n; i++)
+        floats[i] = first + (float)i;
+    const struct qdqi_input inputs[] = {
+        {"x", QDQI_FLOAT32, 2, shape, floats, n * sizeof *floats},
+        {"k", QDQI_INT64, 0, NULL, &integer, sizeof integer}};
+    enum qdq_code code = qdqi_staging_put(staging, inputs, 2, err);
+    memset(floats, 0xff, sizeof floats);
+    shape[1] = integer = -1;
+    return code;
+}
+
+static void
+take(size_t n, float first)
+{
+    struct qdq_error err = {0};
+    const struct qdqi_input *inputs;
+    ck_assert_int_eq(qdqi_staging_take(staging, &inputs, &err), QDQ_OK);
+    ck_assert(qdqi_staging_has(staging, inputs));
+    ck_assert_int_eq(inputs[0].shape[0], 1);
+    ck_assert_int_eq(inputs[0].shape[1], (int64_t)n);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_float_eq(((const float *)inputs[0].data)[i], first + (float)i);
+    ck_assert_int_eq(*(const int64_t *)inputs[1].data, (int64_t)first);
+    ck_assert_uint_eq((uintptr_t)inputs[1].data % 256, 0);
+}
+
+START_TEST(inputs_are_sent_ahead)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(put(64, 0, &err), QDQ_OK);
+    ck_assert_int_eq(put(64, 100, &err), QDQ_OK);
+    size_t bytes = in_use();
+    for (int i = 0; i < 5; i++) {
+        take(64, (float)i * 100);
+        ck_assert_int_eq(put(i < 4 ? 64 : 3, (float)(i + 2) * 100, &err), QDQ_OK);
+        ck_assert_uint_eq(in_use(), bytes); /* nothing is taken any more */
+    }
+    take(64, 500);
+    take(3, 600);
+}
+END_TEST
+
+START_TEST(larger_inputs_get_more_room)
+{
+    struct qdq_error err = {0};
+    ck_assert_int_eq(put(2, 0, &err), QDQ_OK);
+    take(2, 0);
+    size_t bytes = in_use();
+    ck_assert_int_eq(put(64, 100, &err), QDQ_OK);
+    ck_assert_int_eq(put(64, 200, &err), QDQ_OK);
+    take(64, 100);
+    take(64, 200);
+    ck_assert_uint_gt(in_use(), bytes);
+}
+END_TEST
+
+START_TEST(what_was_sent_is_taken_once)
+{
+    struct qdq_error err = {0};
+    const struct qdqi_input *inputs;
+    ck_assert_int_eq(qdqi_staging_take(staging, &inputs, &err), QDQ_INTERNAL);
+    ck_assert_int_eq(put(1, 0, &err), QDQ_OK);
+    ck_assert_int_eq(put(1, 1, &err), QDQ_OK);
+    ck_assert_int_eq(put(1, 2, &err), QDQ_INTERNAL);
+    take(1, 0);
+    take(1, 1);
+}
+END_TEST
+
+START_TEST(there_is_no_room_to_send_it_to)
+{
+    struct qdq_error err = {0};
+    setenv(BYTES, "700", 1);
+    ck_assert_int_eq(put(64, 0, &err), QDQ_OK);
+    ck_assert_int_eq(put(64, 0, &err), QDQ_DEVICE_MEMORY);
+    unsetenv(BYTES);
+}
+END_TEST
+
 /* --- beside others -------------------------------------------------------- */
 
 START_TEST(a_device_that_was_lent_is_gone_on_with)
@@ -395,6 +512,22 @@ START_TEST(a_batch_that_is_too_large_is_halved)
 }
 END_TEST
 
+/* Before the first run: two of them are on their way by then. */
+START_TEST(inputs_that_are_too_large_are_halved)
+{
+    struct job job = job_of("minmax", "glyph_mobilenet.onnx");
+    struct end here = run_well(&job, false);
+    setenv(BYTES, "20000", 1);
+    struct end there = run(&job, true);
+    unsetenv(BYTES);
+    ck_assert_msg(there.code == QDQ_OK, "%s", there.err.text);
+    ck_assert_uint_eq(count_warnings(there.report, "batch_halved"), 1);
+    assert_same_ranges(here.report, there.report);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
 /*
  * The first runs of what-ifs quantize nothing, and fit. What they end with is what the
  * smaller batch ends with, to the last bit: nothing of the larger one is left.
@@ -456,7 +589,15 @@ suite(void)
     tcase_add_test(t, a_lost_device_is_its_own_error);
     tcase_add_loop_test(t, a_batch_that_is_too_large_is_halved, 0, 2);
     tcase_add_test(t, one_sample_that_is_too_large_is_an_error);
+    tcase_add_test(t, inputs_that_are_too_large_are_halved);
     suite_add_tcase(s, t);
+    TCase *ahead = tcase_create("ahead");
+    tcase_add_checked_fixture(ahead, open_staging, close_staging);
+    tcase_add_test(ahead, inputs_are_sent_ahead);
+    tcase_add_test(ahead, larger_inputs_get_more_room);
+    tcase_add_test(ahead, what_was_sent_is_taken_once);
+    tcase_add_test(ahead, there_is_no_room_to_send_it_to);
+    suite_add_tcase(s, ahead);
     return s;
 }
 

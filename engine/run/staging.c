@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/staging.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_SLOTS = 2, ALIGNED = 256 };
+
+/* One run's inputs, one behind the other. */
+struct slot {
+    unsigned char *pinned, *there;
+    size_t room; /* bytes of both */
+    void *event; /* all of it is there */
+    struct qdqi_input *inputs;
+    int64_t *shapes;
+    size_t n_inputs, n_shapes; /* that there is room for */
+};
+
+struct qdqi_staging {
+    const struct qdqi_place *place;
+    void *stream;
+    struct slot slots[N_SLOTS];
+    size_t first, n; /* slots that were put and not taken */
+};
+
+/* --- opening -------------------------------------------------------------- */
+
+static const struct qdqi_cuda_api *
+functions(const struct qdqi_staging *s)
+{
+    return qdqi_cuda_functions(s->place->cuda);
+}
+
+enum qdq_code
+qdqi_staging_open(const struct qdqi_place *place, struct qdqi_staging **ret,
+                  struct qdq_error *err)
+{
+    struct qdqi_staging *s = calloc(1, sizeof *s);
+    if (!s)
+        return qdqi_no_memory(err);
+    s->place = place;
+    int status = functions(s)->stream_open(&s->stream);
+    for (size_t i = 0; !status && i < N_SLOTS; i++)
+        status = functions(s)->event_open(&s->slots[i].event);
+    enum qdq_code code = qdqi_place_check(place, status, err);
+    if (code)
+        qdqi_staging_close(&s);
+    else
+        *ret = s;
+    return code;
+}
+
+static void
+forget(struct qdqi_staging *s, struct slot *slot)
+{
+    qdqi_place_release(s->place, slot->there);
+    if (slot->pinned)
+        functions(s)->release_host(slot->pinned);
+    slot->pinned = slot->there = NULL;
+    slot->room = 0;
+}
+
+void
+qdqi_staging_close(struct qdqi_staging **staging)
+{
+    struct qdqi_staging *s = *staging;
+    if (!s)
+        return;
+    if (s->stream)
+        functions(s)->stream_wait(s->stream); /* it reads what is released now */
+    for (size_t i = 0; i < N_SLOTS; i++) {
+        forget(s, &s->slots[i]);
+        if (s->slots[i].event)
+            functions(s)->event_close(s->slots[i].event);
+        free(s->slots[i].inputs);
+        free(s->slots[i].shapes);
+    }
+    if (s->stream)
+        functions(s)->stream_close(s->stream);
+    free(s);
+    *staging = NULL;
+}
+
+/* --- there ---------------------------------------------------------------- */
+
+static size_t
+aligned(size_t size)
+{
+    return (size + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+/* Nothing is under way in a slot that is filled. */
+static enum qdq_code
+make_room(struct qdqi_staging *s, struct slot *slot, size_t bytes,
+          struct qdq_error *err)
+{
+    void *pinned, *there;
+    if (bytes <= slot->room)
+        return QDQ_OK;
+    forget(s, slot);
+    enum qdq_code code = qdqi_place_alloc(s->place, bytes, &there, err);
+    if (code)
+        return code;
+    slot->there = there;
+    code = qdqi_place_check(s->place, functions(s)->alloc_host(bytes, &pinned), err);
+    if (code)
+        return code;
+    slot->pinned = pinned;
+    slot->room = bytes;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+make_views(struct slot *slot, size_t inputs, size_t shapes, struct qdq_error *err)
+{
+    if (inputs > slot->n_inputs || !slot->inputs) {
+        free(slot->inputs);
+        slot->n_inputs = inputs;
+        slot->inputs = calloc(inputs + 1, sizeof *slot->inputs);
+    }
+    if (shapes > slot->n_shapes || !slot->shapes) {
+        free(slot->shapes);
+        slot->n_shapes = shapes;
+        slot->shapes = calloc(shapes + 1, sizeof *slot->shapes);
+    }
+    return slot->inputs && slot->shapes ? QDQ_OK : qdqi_no_memory(err);
+}
+
+/* Copies the inputs into the pinned memory; their views are of the device's. */
+static void
+fill(struct slot *slot, const struct qdqi_input *inputs, size_t n)
+{
+    int64_t *shape = slot->shapes;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        slot->inputs[i] = inputs[i];
+        slot->inputs[i].data = slot->there + at;
+        slot->inputs[i].shape = shape;
+        if (inputs[i].rank)
+            memcpy(shape, inputs[i].shape, inputs[i].rank * sizeof *shape);
+        if (inputs[i].size)
+            memcpy(slot->pinned + at, inputs[i].data, inputs[i].size);
+        shape += inputs[i].rank;
+        at += aligned(inputs[i].size);
+    }
+}
+
+enum qdq_code
+qdqi_staging_put(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t n,
+                 struct qdq_error *err)
+{
+    struct slot *slot = &s->slots[(s->first + s->n) % N_SLOTS];
+    size_t bytes = 0, shapes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += aligned(inputs[i].size);
+        shapes += inputs[i].rank;
+    }
+    enum qdq_code code;
+    if (s->n == N_SLOTS)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "inputs were sent, and none were taken");
+    if ((code = make_room(s, slot, bytes, err)) ||
+        (code = make_views(slot, n, shapes, err)))
+        return code;
+    fill(slot, inputs, n);
+    int status =
+        bytes ? functions(s)->upload(slot->there, slot->pinned, bytes, s->stream) : 0;
+    if (!status)
+        status = functions(s)->event_record(slot->event, s->stream);
+    s->n++;
+    return qdqi_place_check(s->place, status, err);
+}
+
+/*
+ * The host waits, for it does not know the stream that the runtime will read them on; but
+ * they had all the time that the run before took.
+ */
+enum qdq_code
+qdqi_staging_take(struct qdqi_staging *s, const struct qdqi_input **ret,
+                  struct qdq_error *err)
+{
+    struct slot *slot = &s->slots[s->first];
+    if (s->n == 0)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "no inputs were sent");
+    enum qdq_code code =
+        qdqi_place_check(s->place, functions(s)->event_wait(slot->event), err);
+    s->first = (s->first + 1) % N_SLOTS;
+    s->n--;
+    *ret = slot->inputs;
+    return code;
+}
+
+bool
+qdqi_staging_has(const struct qdqi_staging *s, const struct qdqi_input *inputs)
+{
+    for (size_t i = 0; i < N_SLOTS; i++)
+        if (inputs && inputs == s->slots[i].inputs)
+            return true;
+    return false;
+}
