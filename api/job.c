@@ -215,18 +215,6 @@ api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
 }
 
 char *
-api_version_encode(const char *runtime_version)
-{
-    bool runs = runtime_version && *runtime_version;
-    return api_json_dump(
-        json_pack("{s:s, s:s, s:{s:s, s:o}, s:o}", "version", PACKAGE_VERSION, "engine",
-                  qdq_version(), "runtime", "name", "onnxruntime", "version",
-                  api_json_text(runs ? runtime_version : NULL), "devices",
-                  runs ? json_pack("[s]", "cpu") : json_array()),
-        0);
-}
-
-char *
 api_status_encode(const char *status)
 {
     return api_json_dump(json_pack("{s:o}", "status", api_json_text(status)), 0);

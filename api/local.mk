@@ -8,6 +8,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/files.h api/files.c \
 	api/include/api/header.h api/header.c \
 	api/include/api/job.h api/job.c \
+	api/include/api/version.h api/version.c \
 	api/include/api/openapi.h api/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/problem.c \
 	api/problem_json.c \

@@ -2,6 +2,7 @@
 /* The table of handlers, and those that need no state. */
 #include "config.h"
 #include "handlers.h"
+#include "backends.h"
 #include "api/openapi.h"
 #include "api/report.h"
 
@@ -67,14 +68,7 @@ handle_readyz(struct request *request)
 static void
 handle_version(struct request *request)
 {
-    const struct message question = {.type = MESSAGE_RUNTIME};
-    struct api_problem problem = {0};
-    char *version = NULL;
-    if (pool_ask(request->service, &question, &version, &problem))
-        reply_json(request, 200, api_version_encode(version));
-    else
-        reply_problem(request, &problem);
-    free(version);
+    reply_json(request, 200, backends_version(request->service->backends));
 }
 
 static void

@@ -17,6 +17,7 @@ daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
+	daemon/backends.c daemon/backends.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/blob.c daemon/blob.h \
 	daemon/cage.c daemon/cage.h \

@@ -18,7 +18,8 @@
  *     of a worker with a GPU, between its steps, before the last answer:
  *   GPU_WANTED     is the GPU wanted?                             GPU: whether
  *   GPU_LENT       it is lent                                     GPU: it is back
- *   RUNTIME        which ONNX Runtime?                            RESULT: its version
+ *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
+ *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
  */
 MESSAGE(CHECK_MODEL, 0, 0, 1, 1, MESSAGE_MAX_FILES)
@@ -28,6 +29,7 @@ MESSAGE(PLAN, 0, MESSAGE_MAX_SPEC, 1, 1, MESSAGE_MAX_FILES)
 MESSAGE(QUANTIZE, sizeof(struct message_quantize), MESSAGE_MAX_SPEC, 6, 7,
         MESSAGE_MAX_FILES)
 MESSAGE(RUNTIME, 0, 0, 0, 0, 0)
+MESSAGE(DEVICE, 0, 0, 0, 0, 0)
 MESSAGE(CASES, 0, 0, 0, 0, 0)
 MESSAGE(LAYERS, 0, 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)

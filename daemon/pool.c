@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool.h"
+#include "backends.h"
 #include "clock.h"
 #include "log.h"
 #include "metrics.h"
@@ -635,11 +636,40 @@ next_task(struct pool *pool)
     return task;
 }
 
+/* See backends_ask_fn; what dies here may live to do other work. */
+static bool
+ask_backend(void *arg, int gpu, const struct message *request, char **ret,
+            struct api_problem *p)
+{
+    struct lane *lane = arg;
+    char how[64] = "";
+    if (!process_start(&lane->process, gpu, p))
+        return false;
+    enum outcome outcome = follow(lane, request, ignore, ret, p);
+    if (outcome == DIED)
+        outcome = end_dead(lane, how, p);
+    return outcome == DONE ||
+           (outcome == DIED && api_problem_set(p, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                                               "the worker process %s", how));
+}
+
+static void
+learn_backends(struct lane *lane)
+{
+    const struct service *service;
+    struct api_problem problem = {0};
+    if (!tenants_get(lane->pool->tenants, "", false, &service, &problem))
+        return;
+    set_service(lane, service);
+    backends_learn(service->backends, lane->pool->settings, ask_backend, lane);
+}
+
 static void *
 short_lane(void *arg)
 {
     struct lane *lane = arg;
     struct pool *pool = lane->pool;
+    learn_backends(lane);
     for (struct task *task; (task = next_task(pool));) {
         bool ok = run_task(lane, task);
         pthread_mutex_lock(&pool->lock);

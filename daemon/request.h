@@ -24,6 +24,7 @@
 struct service {
     struct tenants *tenants; /* all */
     struct metrics *metrics;
+    struct backends *backends;
     const char *tenant; /* "": without a name */
     const struct settings *settings;
     struct library *library;

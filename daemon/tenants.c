@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "tenants.h"
+#include "backends.h"
 #include "clock.h"
 #include "log.h"
 #include "metrics.h"
@@ -35,6 +36,7 @@ struct tenant {
 struct tenants {
     const struct settings *settings;
     struct metrics *metrics;
+    struct backends *backends;
     struct job_bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
     pthread_mutex_t turns; /* held while a job is taken; before `lock` */
@@ -157,6 +159,7 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     tenant->service = (struct service){.tenant = tenant->name,
                                        .tenants = tenants,
                                        .metrics = tenants->metrics,
+                                       .backends = tenants->backends,
                                        .settings = &tenant->settings,
                                        .library = tenant->library,
                                        .jobs = tenant->jobs,
@@ -210,9 +213,10 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     tenants->metrics = metrics_new();
     metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);
     metrics_set(tenants->metrics, METRIC_START_TIME, 0, clock_wall_ms() * 1000);
-    if (!tenants->metrics)
+    tenants->backends = backends_new();
+    if (!tenants->metrics || !tenants->backends)
         api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-    if (!tenants->metrics ||
+    if (!tenants->metrics || !tenants->backends ||
         !scripts_digest(settings->engine_cases, tenants->scripts, p) ||
         !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {
         tenants_close(&tenants);
@@ -257,6 +261,7 @@ tenants_close(struct tenants **tenants)
     }
     free(old->own);
     metrics_free(&old->metrics);
+    backends_free(&old->backends);
     job_bell_fini(&old->bell);
     pthread_mutex_destroy(&old->lock);
     pthread_mutex_destroy(&old->turns);

@@ -7,6 +7,7 @@
 #include "message.h"
 #include "api/report.h"
 #include "api/spec.h"
+#include "api/version.h"
 #include "qdq.h"
 
 #include <dlfcn.h>
@@ -31,6 +32,8 @@
 
 struct worker {
     struct qdq_engine *engine;
+    const char *runtime, *cuda_module; /* paths; NULL: not configured */
+    int device;
     long pause_ms;
     bool lost; /* the GPU: no later work of this process can succeed */
     bool gone; /* the daemon does not take messages any more */
@@ -285,16 +288,40 @@ check_dataset(struct worker *w, const struct message *request)
 }
 
 static void
+tell_missing(const char *event, const char *detail)
+{
+    char quoted[LOG_QUOTED];
+    log_error(event, "detail=%s", log_quote(quoted, detail));
+}
+
+static void
 runtime(struct worker *w, const struct message *request)
 {
-    const char *version = "";
+    const char *version = NULL;
     struct qdq_error why = {0};
     (void)request;
-    if (qdq_engine_runtime_version(w->engine, &version, &why) != QDQ_OK) {
-        char quoted[LOG_QUOTED];
-        log_error("runtime_missing", "detail=%s", log_quote(quoted, why.text));
-    }
-    answer_result(w, strdup(version));
+    bool ok = qdq_engine_runtime_version(w->engine, &version, &why) == QDQ_OK;
+    if (!ok && w->runtime)
+        tell_missing("runtime_missing", why.text);
+    answer_result(w, api_runtime_encode(w->runtime, version, ok ? NULL : why.text));
+}
+
+/* As a job would try it. */
+static void
+device(struct worker *w, const struct message *request)
+{
+    struct qdq_gpu found;
+    struct qdq_error why = {0};
+    (void)request;
+    bool ok = qdq_engine_gpu(w->engine, &found, &why) == QDQ_OK;
+    if (!ok)
+        tell_missing("gpu_missing", why.text);
+    answer_result(
+        w, api_gpu_encode(&(struct api_gpu){.index = w->device,
+                                            .name = *found.name ? found.name : NULL,
+                                            .module = w->cuda_module,
+                                            .cuda = found.cuda,
+                                            .problem = ok ? NULL : why.text}));
 }
 
 static void
@@ -468,6 +495,7 @@ static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
     [MESSAGE_PLAN] = plan,
     [MESSAGE_QUANTIZE] = quantize,
     [MESSAGE_RUNTIME] = runtime,
+    [MESSAGE_DEVICE] = device,
     [MESSAGE_CASES] = cases,
     [MESSAGE_LAYERS] = layers,
 };
@@ -580,7 +608,9 @@ worker_main(int argc, char **argv)
         .device_chosen = true,
     };
     read_limits(argv[9], &options.limits);
-    struct worker w = {.gone = false};
+    struct worker w = {.runtime = options.runtime,
+                       .cuda_module = options.cuda_module,
+                       .device = options.device};
     setenv("TMPDIR", argv[4], 1);
     if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
         !open_engine(&options, &w.engine) ||

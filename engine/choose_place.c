@@ -5,6 +5,7 @@
 
 #include "run/place.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Whether the job may run a model at all; `auto` leaves the device alone otherwise. */
@@ -50,6 +51,17 @@ find_place(struct qdq_engine *engine, struct qdq_error *err)
     return why->code
                ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
                : QDQ_OK;
+}
+
+enum qdq_code
+qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret, struct qdq_error *err)
+{
+    enum qdq_code code = find_place(engine, err);
+    *ret = (struct qdq_gpu){.cuda = engine->cuda != NULL};
+    if (engine->cuda && engine->device < qdqi_cuda_count(engine->cuda))
+        snprintf(ret->name, sizeof ret->name, "%s",
+                 qdqi_cuda_device(engine->cuda, engine->device)->name);
+    return code;
 }
 
 enum qdq_code

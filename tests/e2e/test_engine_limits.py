@@ -124,18 +124,20 @@ def test_a_limit_that_was_lowered(service, tmp_path):
     assert one.get(f"/v1/models/{stored}").content == chained(11)
 
 
+def packed(size):
+    """Calibration data of so many bytes, as a .tar.gz."""
+    values = numpy_helper.from_array(np.zeros(size // 4, np.float32), "x")
+    data = values.SerializeToString()
+    with io.BytesIO() as out:
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            entry = tarfile.TarInfo("test_data_set_0/input_0.pb")
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+        return gzip.compress(out.getvalue())
+
+
 def test_archives(service):
     one = service(limits_archive_bytes="100K")
-
-    def packed(size):
-        values = numpy_helper.from_array(np.zeros(size // 4, np.float32), "x")
-        data = values.SerializeToString()
-        with io.BytesIO() as out:
-            with tarfile.open(fileobj=out, mode="w") as tar:
-                entry = tarfile.TarInfo("test_data_set_0/input_0.pb")
-                entry.size = len(data)
-                tar.addfile(entry, io.BytesIO(data))
-            return gzip.compress(out.getvalue())
     told = problem(one.post("/v1/datasets", data=packed(200 << 10), headers=RAW), 422,
                    "limit_exceeded")
     assert "limits.archive_bytes" in told["detail"]

@@ -31,8 +31,16 @@ def gpu(service, module, monkeypatch):
             if key in settings:
                 monkeypatch.setenv(f"EMULATED_CUDA_{key.upper()}",
                                    str(settings.pop(key)))
-        return service(gpu_devices=numbers, gpu_module=module, **settings)
+        one = service(gpu_devices=numbers, gpu_module=module, **settings)
+        devices(one)  # it looked at them, which is over then
+        return one
     return make
+
+
+def devices(one):
+    """What /version tells of the GPUs, once that is known."""
+    told = eventually(lambda: one.get("/version").json()["devices"])
+    return told[1:]
 
 
 def warnings(report, code):
@@ -85,6 +93,24 @@ def test_why_there_is_none(gpu, mishap, code, says):
     assert says in warning
 
 
+@pytest.mark.parametrize("mishap, cuda, says", [
+    ({}, None, [None]),
+    ({"numbers": "0,3"}, None, [None, "there is no CUDA device 3; 1 is here"]),
+    ({"driver": 0}, "no NVIDIA driver", ["no NVIDIA driver"]),
+    ({"devices": 0}, "there is none", ["there is none"]),
+])
+def test_version_names_them_and_says_why_not(gpu, mishap, cuda, says):
+    one = gpu(**mishap)
+    why = one.get("/version").json()["backends"][1]["problem"]
+    assert cuda in why if cuda else why is None
+    told = devices(one)
+    numbers = mishap.get("numbers", "0").split(",")
+    for device, number, wanted in zip(told, numbers, says, strict=True):
+        assert device["device"] == f"cuda:{number}"
+        assert wanted in device["problem"] if wanted else device["problem"] is None
+    assert told[0]["name"] == (None if cuda else NAME.removeprefix("cuda:0 "))
+
+
 # --- one ----------------------------------------------------------------------------
 
 
@@ -118,13 +144,14 @@ def test_a_cage_that_is_required(gpu):
 def test_it_is_lost_once(gpu, tmp_path, device, at):
     """The job goes to another worker, which finds it in order."""
     once = tmp_path / "once"
-    once.touch()
     one = gpu(lost=at, once=once)
+    once.touch()
+    before = len(one.log.read_text())
     job = one.submit_glyphs(spec={**SHORT, "device": device})
     assert one.succeeded(job)["attempts"] == 2
     assert one.report(job)["device"] == NAME
     assert not once.exists()
-    log = one.log.read_text()
+    log = one.log.read_text()[before:]
     assert log.count("worker_ended") == 1 and "worker_died" not in log
     assert log.count("job_requeued") == 1
     assert one.get("/readyz").status_code == 200
@@ -144,8 +171,8 @@ def test_it_is_lost_again(gpu):
 def test_it_is_lost_in_a_what_if(gpu, tmp_path):
     """Late, when calibration is done."""
     once = tmp_path / "once"
-    once.touch()
     one = gpu(lost=100, once=once)
+    once.touch()
     job = one.submit_glyphs(spec={**SHORT, "device": "cuda", "sensitivity": {"samples": 2}})
     assert one.succeeded(job)["attempts"] == 2
     report = one.report(job)

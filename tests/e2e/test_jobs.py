@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from service import CALIBRATION, DATA, ENDED, ROOT, eventually, problem
+from service import CALIBRATION, DATA, ENDED, ROOT, eventually, kill_process, problem
 
 RESNET = DATA / "glyph_resnet.onnx"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -316,8 +316,50 @@ def test_health_and_version(daemon):
         assert answer.headers["Content-Type"].startswith("application/json")
     version = daemon.get("/version").json()
     assert version["version"] == version["engine"]
-    assert version["runtime"]["version"].count(".") == 2
-    assert version["devices"] == ["cpu"]
+
+
+def known_version(one):
+    """Once it was found out what there is."""
+    return eventually(lambda: (found := one.get("/version").json())["devices"] and found)
+
+
+def test_version_of_backends_and_devices(daemon):
+    version = known_version(daemon)
+    runtime, cuda = version["backends"]
+    assert runtime["name"] == "onnxruntime" and runtime["version"].count(".") == 2
+    assert "onnxruntime" in runtime["path"] and runtime["problem"] is None
+    assert cuda["name"] == "cuda" and "gpu.devices" in cuda["problem"]
+    assert version["devices"] == [{"device": "cpu", "name": None, "problem": None}]
+
+
+def test_version_without_backends(service):
+    one = service(engine_runtime="/nowhere.so.1", gpu_devices="3,1", gpu_module="/nowhere.so")
+    version = known_version(one)
+    runtime, cuda = version["backends"]
+    assert runtime["version"] is None and runtime["path"] == "/nowhere.so.1"
+    assert "/nowhere.so.1" in runtime["problem"] and "event=runtime_missing" in one.log.read_text()
+    assert cuda["path"] == "/nowhere.so" and "/nowhere.so" in cuda["problem"]
+    assert [d["device"] for d in version["devices"]] == ["cpu", "cuda:3", "cuda:1"]
+    assert all(d["problem"] and d["name"] is None for d in version["devices"])
+    assert one.log.read_text().count("event=gpu_missing") == 2
+    one = service(engine_runtime="")
+    version = known_version(one)
+    assert version["backends"][0]["path"] is None
+    assert "not configured" in version["backends"][0]["problem"]
+    assert "event=runtime_missing" not in one.log.read_text()
+    assert one.get("/healthz").status_code == 200
+
+
+def test_version_does_not_wait_for_workers(service):
+    """What they say is asked for once, and told without them."""
+    one = service()
+    first = known_version(one)
+    for worker in one.workers():
+        kill_process(worker)
+    began = time.monotonic()
+    assert one.get("/version").json() == first
+    assert time.monotonic() - began < 1
+    assert one.workers() == []
 
 
 def test_contract_is_served(daemon):
@@ -328,6 +370,7 @@ def test_contract_is_served(daemon):
 
 @pytest.mark.parametrize("path", ["/healthz", "/version", "/v1/layers", "/v1/jobs"])
 def test_head(daemon, path):
+    known_version(daemon)
     get, head = daemon.get(path), daemon.request("HEAD", path)
     assert head.status_code == get.status_code == 200
     assert head.content == b""

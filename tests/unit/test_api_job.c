@@ -3,6 +3,7 @@
 #include "api.h"
 
 #include "api/job.h"
+#include "api/version.h"
 #include "api/spec.h"
 #include "qdq/quantize.h"
 
@@ -268,7 +269,7 @@ encode_model(void)
 static char *
 encode_version(void)
 {
-    return api_version_encode("1.31.1");
+    return api_version_encode("{\"backends\":[],\"devices\":[{\"device\":\"cpu\"}]}");
 }
 
 START_TEST(test_stored)
@@ -318,22 +319,57 @@ START_TEST(test_version)
 {
     char wanted[256];
     snprintf(wanted, sizeof wanted,
-             "{\"version\":\"%s\",\"engine\":\"%s\",\"runtime\":{\"name\":"
-             "\"onnxruntime\",\"version\":\"1.31.1\"},\"devices\":[\"cpu\"]}",
+             "{\"version\":\"%s\",\"engine\":\"%s\",\"backends\":[],\"devices\":"
+             "[{\"device\":\"cpu\"}]}",
              PACKAGE_VERSION, qdq_version());
     expect_json(encode_version(), wanted);
     snprintf(wanted, sizeof wanted,
-             "{\"version\":\"%s\",\"engine\":\"%s\",\"runtime\":{\"name\":"
-             "\"onnxruntime\",\"version\":null},\"devices\":[]}",
+             "{\"version\":\"%s\",\"engine\":\"%s\",\"backends\":null,\"devices\":"
+             "null}",
              PACKAGE_VERSION, qdq_version());
-    expect_json(api_version_encode(""), wanted);
     expect_json(api_version_encode(NULL), wanted);
 }
 END_TEST
 
+static char *
+encode_backends(void)
+{
+    return api_backends_encode(
+        "{\"name\":\"onnxruntime\",\"problem\":null}",
+        (const char *const[]){"{\"backend\":1,\"device\":2}", "{\"device\":3}"}, 2,
+        "/m");
+}
+
+static char *
+encode_gpu(void)
+{
+    return api_gpu_encode(&(struct api_gpu){3, "H9", "/m.so", true, "it is lost"});
+}
+
+START_TEST(test_backends)
+{
+    expect_json(
+        encode_backends(),
+        "{\"backends\":[{\"name\":\"onnxruntime\",\"problem\":null},1],"
+        "\"devices\":[{\"device\":\"cpu\",\"name\":null,\"problem\":null},2,3]}");
+    char *runtime = api_runtime_encode("/ort.so", NULL, "not there");
+    expect_json(
+        api_backends_encode(runtime, NULL, 0, "/m"),
+        "{\"backends\":[{\"name\":\"onnxruntime\",\"version\":null,\"path\":"
+        "\"/ort.so\",\"problem\":\"not there\"},{\"name\":\"cuda\",\"version\":"
+        "null,\"path\":\"/m\",\"problem\":\"no GPU is configured (gpu.devices)\"}],"
+        "\"devices\":[{\"device\":\"cpu\",\"name\":null,\"problem\":\"not there\"}]}");
+    free(runtime);
+    expect_json(encode_gpu(),
+                "{\"backend\":{\"name\":\"cuda\",\"version\":null,\"path\":\"/m.so\","
+                "\"problem\":null},\"device\":{\"device\":\"cuda:3\",\"name\":\"H9\","
+                "\"problem\":\"it is lost\"}}");
+}
+END_TEST
+
 static const unit_encode_fn encoders[] = {
-    encode_queued, encode_ended,   encode_dataset,
-    encode_model,  encode_version, encode_tenants,
+    encode_queued,  encode_ended,   encode_dataset, encode_model,
+    encode_version, encode_tenants, encode_gpu,     encode_backends,
 };
 
 START_TEST(test_no_memory)
@@ -449,6 +485,7 @@ suite(void)
     tcase_add_test(c, test_jobs);
     tcase_add_test(c, test_stored);
     tcase_add_test(c, test_version);
+    tcase_add_test(c, test_backends);
     tcase_add_test(c, test_tenants);
     tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
     tcase_add_test(c, test_request);

@@ -106,7 +106,6 @@ char *api_blob_encode(const char *id, uint64_t size, int64_t created_at,
 char *api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
                          int64_t expires_at, const char *info);
 
-char *api_version_encode(const char *runtime_version);
 /* {"status":…} of /healthz and /readyz. */
 char *api_status_encode(const char *status);
 

@@ -119,6 +119,19 @@ QDQ_API enum qdq_code qdq_engine_runtime_version(struct qdq_engine *engine,
                                                  const char **ret,
                                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* The GPU that an engine was opened with. */
+struct qdq_gpu {
+    bool cuda;      /* module, driver and some device are in order */
+    char name[128]; /* "": not known */
+};
+
+/*
+ * Tries it as a job would that wants one, if that has not been done: that job's errors,
+ * NO_DEVICE above all, say why it cannot be used. *ret is filled in any case.
+ */
+QDQ_API enum qdq_code qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
+
 /*
  * What decides which accumulators a calibration ends with, as text that the caller
  * frees: the engine's version, device, model, data (or the random samples asked for) and

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/version.h"
+
+#include <stdio.h>
+
+#include "json.h"
+#include "qdq/quantize.h"
+
+static json_t *
+encode_backend(const char *name, const char *version, const char *path,
+               const char *problem)
+{
+    return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "version",
+                     api_json_text(version), "path", api_json_text(path), "problem",
+                     api_json_text(problem));
+}
+
+static json_t *
+encode_device(const char *device, const char *name, const char *problem)
+{
+    return json_pack("{s:s, s:o, s:o}", "device", device, "name", api_json_text(name),
+                     "problem", api_json_text(problem));
+}
+
+char *
+api_runtime_encode(const char *path, const char *version, const char *problem)
+{
+    return api_json_dump(encode_backend("onnxruntime", version, path, problem), 0);
+}
+
+char *
+api_gpu_encode(const struct api_gpu *gpu)
+{
+    char device[24];
+    snprintf(device, sizeof device, "cuda:%d", gpu->index);
+    return api_json_dump(json_pack("{s:o, s:o}", "backend",
+                                   encode_backend("cuda", NULL, gpu->module,
+                                                  gpu->cuda ? NULL : gpu->problem),
+                                   "device",
+                                   encode_device(device, gpu->name, gpu->problem)),
+                         0);
+}
+
+/* A member of an object, to be kept. */
+static json_t *
+take(const json_t *json, const char *member)
+{
+    return json_incref(json_object_get(json, member));
+}
+
+char *
+api_backends_encode(const char *runtime, const char *const *gpus, size_t n,
+                    const char *module)
+{
+    json_t *onnxruntime = api_json_embed(runtime), *cuda = NULL;
+    const char *problem = json_string_value(json_object_get(onnxruntime, "problem"));
+    json_t *devices = json_pack("[o]", encode_device("cpu", NULL, problem));
+    for (size_t i = 0; i < n; i++) {
+        json_t *gpu = api_json_embed(gpus[i]);
+        if (!cuda)
+            cuda = take(gpu, "backend");
+        if (json_array_append_new(devices, take(gpu, "device")) != 0) {
+            json_decref(devices);
+            devices = NULL;
+        }
+        json_decref(gpu);
+    }
+    if (!n)
+        cuda =
+            encode_backend("cuda", NULL, module, "no GPU is configured (gpu.devices)");
+    return api_json_dump(
+        json_pack("{s:[o, o], s:o}", "backends", onnxruntime, cuda, "devices", devices),
+        0);
+}
+
+char *
+api_version_encode(const char *backends)
+{
+    json_t *found = api_json_embed(backends);
+    json_t *json =
+        json_pack("{s:s, s:s, s:O?, s:O?}", "version", PACKAGE_VERSION, "engine",
+                  qdq_version(), "backends", json_object_get(found, "backends"),
+                  "devices", json_object_get(found, "devices"));
+    json_decref(found);
+    return api_json_dump(json, 0);
+}
