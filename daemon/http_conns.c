@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #define RESERVE 16
@@ -129,6 +130,32 @@ has_all(const struct conns *conns, const unsigned char address[16])
     return n >= conns->settings->http_connections_per_address;
 }
 
+/* Nothing has come that is still to be read, and nothing is being answered. */
+static bool
+is_silent(const struct conn *conn)
+{
+    int pending = 0;
+    return conn->phase <= CONN_HEAD &&
+           (ioctl(conn->socket, FIONREAD, &pending) != 0 || pending == 0);
+}
+
+/* With the lock held: who leaves for the next one, the oldest of those that are silent if
+   there are such. */
+static struct conn *
+next_to_leave(const struct conns *conns)
+{
+    struct conn *first = NULL;
+    for (struct conn *c = conns->oldest; c; c = c->before) {
+        if (!c->reserve || c->cut)
+            continue;
+        if (is_silent(c))
+            return c;
+        if (!first)
+            first = c;
+    }
+    return first;
+}
+
 /* With the lock held. */
 static void
 add(struct conns *conns, struct conn *conn)
@@ -136,9 +163,7 @@ add(struct conns *conns, struct conn *conn)
     conn->reserve = conns->n >= (size_t)conns->settings->http_connections ||
                     has_all(conns, conn->address);
     if (conn->reserve && conns->n_reserve >= RESERVE) {
-        struct conn *first = conns->oldest;
-        while (first && (!first->reserve || first->cut))
-            first = first->before;
+        struct conn *first = next_to_leave(conns);
         if (first)
             cut_off(first);
     }

@@ -76,7 +76,8 @@ qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                              "ONNX Runtime is not configured, so no model can be run");
     enum qdq_code code = why->code;
     if (!engine->runtime && !code)
-        code = qdqi_runtime_open(engine->library, &engine->runtime, why);
+        code =
+            qdqi_runtime_open(engine->library, engine->threads, &engine->runtime, why);
     if (code)
         return qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text);
     *ret = engine->runtime;

@@ -133,6 +133,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/percentile.c \
 	engine/replan.c \
 	engine/report.c \
+	engine/rewrite/cut.c engine/rewrite/cut.h \
 	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
@@ -158,6 +159,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/rules.h \
 	engine/tbl/types.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \
+	engine/whatif/parts.c engine/whatif/parts.h \
 	engine/whatif/refine.c \
 	engine/whatif/search.c \
 	engine/whatif/sensitivity.c \

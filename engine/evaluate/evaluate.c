@@ -139,8 +139,7 @@ static enum qdq_code
 open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.threads = job->engine->threads,
-                                                 .place = job->place,
+    const struct qdqi_session_options options = {.place = job->place,
                                                  .comparisons = &e->comparisons,
                                                  .float_pairs =
                                                      has_float_pairs(job->plan)};
@@ -184,10 +183,8 @@ static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.threads = job->engine->threads,
-                                                 .place = job->place,
-                                                 .float_pairs =
-                                                     has_float_pairs(job->plan)};
+    const struct qdqi_session_options options = {
+        .place = job->place, .float_pairs = has_float_pairs(job->plan)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};

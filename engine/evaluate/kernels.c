@@ -44,8 +44,8 @@ is_conversion(const char *op)
 
 /* *ret: descriptor of the file, in memory. */
 static enum qdq_code
-write_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
-                const struct qdq_model *model, int *ret, struct qdq_error *err)
+write_optimized(struct qdqi_runtime *runtime, const struct qdq_model *model, int *ret,
+                struct qdq_error *err)
 {
     char path[64];
     struct qdqi_session *session = NULL;
@@ -54,8 +54,7 @@ write_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
         return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "memfd_create: %s",
                              strerror(errno));
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const struct qdqi_session_options options = {.threads = job->engine->threads,
-                                                 .optimized = path};
+    const struct qdqi_session_options options = {.optimized = path};
     enum qdq_code code =
         qdqi_session_open(runtime, model, model->proto, &options, &session, err);
     qdqi_session_close(&session);
@@ -78,7 +77,7 @@ open_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
     enum qdq_code code =
         qdq_model_open_files(job->work->output, &data, split, &model, err);
     if (!code)
-        code = write_optimized(job, runtime, model, &fd, err);
+        code = write_optimized(runtime, model, &fd, err);
     if (!code)
         code = qdq_model_open(fd, ret, err);
     if (fd >= 0)

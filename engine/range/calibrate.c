@@ -140,8 +140,7 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
              struct qdqi_feed *feed, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
-    struct qdqi_session_options options = {.threads = job->engine->threads,
-                                           .place = job->place,
+    struct qdqi_session_options options = {.place = job->place,
                                            .observers = &c->observers};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;

@@ -102,18 +102,33 @@ load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Many sessions may be open side by side: they share one pool of threads. */
+static OrtStatus *
+create_env(struct qdqi_runtime *r, int threads)
+{
+    const OrtApi *api = r->api;
+    OrtThreadingOptions *o;
+    OrtStatus *status = api->CreateThreadingOptions(&o);
+    if (status)
+        return status;
+    if (!(status = api->SetGlobalIntraOpNumThreads(o, threads)) &&
+        !(status = api->SetGlobalInterOpNumThreads(o, 1)))
+        status = api->CreateEnvWithCustomLoggerAndGlobalThreadPools(
+            drop_log, NULL, ORT_LOGGING_LEVEL_FATAL, "qdq", o, &r->env);
+    api->ReleaseThreadingOptions(o);
+    return status;
+}
+
 enum qdq_code
-qdqi_runtime_open(const char *library, struct qdqi_runtime **ret, struct qdq_error *err)
+qdqi_runtime_open(const char *library, int threads, struct qdqi_runtime **ret,
+                  struct qdq_error *err)
 {
     struct qdqi_runtime *r = calloc(1, sizeof *r);
     if (!r)
         return qdqi_no_memory(err);
     enum qdq_code code = load_api(r, library, err);
     if (!code)
-        code = check(r,
-                     r->api->CreateEnvWithCustomLogger(
-                         drop_log, NULL, ORT_LOGGING_LEVEL_FATAL, "qdq", &r->env),
-                     "starting ONNX Runtime", err);
+        code = check(r, create_env(r, threads), "starting ONNX Runtime", err);
     if (!code)
         code = check(r,
                      r->api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
@@ -200,8 +215,7 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
 {
     const OrtApi *api = r->api;
     OrtStatus *status;
-    if ((status = api->SetIntraOpNumThreads(o, options->threads)) ||
-        (status = api->SetInterOpNumThreads(o, 1)) ||
+    if ((status = api->DisablePerSessionThreads(o)) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(
              o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
@@ -409,17 +423,15 @@ qdqi_session_close(struct qdqi_session **session)
 }
 
 static OrtStatus *
-view_shape(struct qdqi_session *s, const OrtTensorTypeAndShapeInfo *info,
-           struct qdqi_output *ret)
+view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
+           struct qdqi_arena *arena, struct qdqi_output *ret)
 {
-    const OrtApi *api = s->runtime->api;
     ONNXTensorElementDataType type;
     OrtStatus *status;
     if ((status = api->GetTensorElementType(info, &type)) ||
-        (status = api->GetTensorShapeElementCount(info, &ret->n)) ||
         (status = api->GetDimensionsCount(info, &ret->rank)))
         return status;
-    int64_t *shape = qdqi_arena_array(s->shapes, ret->rank, sizeof *shape);
+    int64_t *shape = qdqi_arena_array(arena, ret->rank, sizeof *shape);
     if (!shape)
         return api->CreateStatus(ORT_FAIL, "out of memory");
     ret->dtype = (enum qdqi_dtype)type; /* ONNX Runtime's values are ONNX's */
@@ -452,7 +464,8 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
         return status;
     if ((status = api->GetTensorTypeAndShape(value, &info)))
         return status;
-    status = view_shape(s, info, ret);
+    if (!(status = view_shape(api, info, s->shapes, ret)))
+        status = api->GetTensorShapeElementCount(info, &ret->n);
     api->ReleaseTensorTypeAndShapeInfo(info);
     if (status || ret->dtype == QDQI_STRING)
         return status;
@@ -554,6 +567,30 @@ qdqi_session_take(struct qdqi_session *s, const struct qdqi_input **ret,
 {
     enum qdq_code code = qdqi_place_enter(s->place, err);
     return code ? code : qdqi_staging_take(s->staging, ret, err);
+}
+
+static OrtStatus *
+view_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena *arena,
+              struct qdqi_output *ret)
+{
+    const OrtApi *api = s->runtime->api;
+    const OrtTensorTypeAndShapeInfo *info = NULL;
+    OrtTypeInfo *type;
+    OrtStatus *status = api->SessionGetOutputTypeInfo(s->session, i, &type);
+    if (status)
+        return status;
+    if (!(status = api->CastTypeInfoToTensorInfo(type, &info)) && info)
+        status = view_shape(api, info, arena, ret);
+    api->ReleaseTypeInfo(type);
+    return status;
+}
+
+enum qdq_code
+qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena *arena,
+                      struct qdqi_output *ret, struct qdq_error *err)
+{
+    *ret = (struct qdqi_output){0};
+    return check(s->runtime, view_declared(s, i, arena, ret), "an output's type", err);
 }
 
 enum qdq_code

@@ -16,8 +16,10 @@ struct qdqi_place;
 struct qdqi_runtime;
 struct qdqi_session;
 
-/* RUNTIME_MISSING when the library cannot be loaded or is too old. */
-enum qdq_code qdqi_runtime_open(const char *library, struct qdqi_runtime **ret,
+/* Its sessions share `threads` threads (>= 1), those that call included.
+   RUNTIME_MISSING when the library cannot be loaded or is too old. */
+enum qdq_code qdqi_runtime_open(const char *library, int threads,
+                                struct qdqi_runtime **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_runtime_close(struct qdqi_runtime **runtime);
 const char *qdqi_runtime_version(const struct qdqi_runtime *runtime);
@@ -26,7 +28,6 @@ enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int de
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 struct qdqi_session_options {
-    int threads;                          /* >= 1 */
     const struct qdqi_place *place;       /* the device; NULL: the host */
     struct qdqi_observers *observers;     /* what Observe nodes feed; NULL: none */
     struct qdqi_fakes *fakes;             /* what FakeQuant nodes do; NULL: none */
@@ -82,6 +83,15 @@ enum qdq_code qdqi_session_send(struct qdqi_session *session,
 enum qdq_code qdqi_session_take(struct qdqi_session *session,
                                 const struct qdqi_input **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/*
+ * What is known of output i before the first run: dtype, QDQI_UNKNOWN for what is no
+ * tensor; rank and shape, -1 for a size that is not known; rank 0 may also be one that
+ * is not known. In the arena.
+ */
+enum qdq_code qdqi_session_declared(const struct qdqi_session *session, size_t i,
+                                    struct qdqi_arena *arena, struct qdqi_output *ret,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * Runs the model once. *ret: results in the order of the graph's outputs, valid until

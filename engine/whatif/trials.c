@@ -119,7 +119,7 @@ take_run(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples
     t->samples += samples;
     enum qdq_code code = keep_inputs(t, trial, inputs, err);
     if (!code)
-        code = qdqi_whatif_step(t->w, inputs, samples, &outputs, &n, err);
+        code = qdqi_whatif_step(t->w, &trial->memo, inputs, samples, &outputs, &n, err);
     return code ? code : keep_outputs(t, trial, outputs, err);
 }
 
@@ -137,6 +137,9 @@ take_runs(struct qdqi_trials *t, struct qdq_error *err)
             break;
         if ((code = take_run(t, inputs, samples, err)))
             return code;
+        if (t->n_runs == 1)
+            qdqi_parts_expect(&t->w->parts, &t->runs[0].memo,
+                              (size_t)qdqi_feed_runs(t->feed));
     }
     return qdqi_warn(&job->warnings, job->arena, err, "fewer_samples", NULL,
                      "what-ifs are judged by %lld samples, not by %lld: the outputs of "
@@ -203,9 +206,11 @@ qdqi_trials_close(struct qdqi_trials **trials)
         return;
     struct qdqi_trials *t = *trials;
     drop_inputs(t);
-    for (size_t i = 0; i < t->n_runs; i++)
+    for (size_t i = 0; i < t->n_runs; i++) {
         for (size_t k = 0; t->runs[i].outputs && k < t->n_outputs; k++)
             free(t->runs[i].outputs[k].data);
+        qdqi_memo_clear(&t->w->parts, &t->runs[i].memo);
+    }
     qdqi_feed_close(&t->feed);
     qdqi_arena_free(&t->arena);
     free(t);
@@ -270,14 +275,14 @@ qdqi_trials_rewind(struct qdqi_trials *t, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_trials_next(struct qdqi_trials *t, const struct qdqi_trial **ret,
+qdqi_trials_next(struct qdqi_trials *t, struct qdqi_trial **ret,
                  const struct qdqi_input **ret_inputs, struct qdq_error *err)
 {
     int64_t samples;
     *ret = NULL;
     if (t->next == t->n_runs)
         return QDQ_OK;
-    const struct qdqi_trial *trial = &t->runs[t->next];
+    struct qdqi_trial *trial = &t->runs[t->next];
     enum qdq_code code = QDQ_OK;
     if (trial->inputs)
         *ret_inputs = trial->inputs;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of what-ifs: the session and its switches, and the samples that are run again
+/* Inside of what-ifs: the sessions and their switches, and the samples that are run again
    and again. Only for engine/whatif/. */
 #ifndef QDQI_TRIALS_H
 #define QDQI_TRIALS_H
 
 #include "evaluate/metrics.h"
+#include "whatif/parts.h"
 #include "whatif/whatif.h"
 
 struct qdqi_whatif_row {
@@ -15,8 +16,7 @@ struct qdqi_whatif_row {
 
 struct qdqi_whatif {
     struct qdqi_job *job;
-    const Onnx__ModelProto *proto; /* the model with its switches */
-    struct qdqi_session *session;
+    struct qdqi_parts parts; /* the model with its switches */
     struct qdqi_fakes fakes;
     float *scales;        /* by activation of the plan */
     int32_t *zero_points; /* likewise */
@@ -40,6 +40,7 @@ struct qdqi_trial {
     int64_t samples;
     struct qdqi_input *inputs; /* NULL: read anew each time */
     struct qdqi_kept *outputs;
+    struct qdqi_memo memo;
 };
 
 struct qdqi_trials {
@@ -60,13 +61,14 @@ struct qdqi_trials {
 enum qdq_code qdqi_trials_rewind(struct qdqi_trials *t,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 /* NULL past the last. */
-enum qdq_code qdqi_trials_next(struct qdqi_trials *t, const struct qdqi_trial **ret,
+enum qdq_code qdqi_trials_next(struct qdqi_trials *t, struct qdqi_trial **ret,
                                const struct qdqi_input **ret_inputs,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Runs the model, counts it and tells progress. */
-enum qdq_code qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
-                               int64_t samples, const struct qdqi_output **ret,
-                               size_t *ret_n, struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
+                               const struct qdqi_input *inputs, int64_t samples,
+                               const struct qdqi_output **ret, size_t *ret_n,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

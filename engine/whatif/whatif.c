@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    MAX_PARTS = 8,     /* sessions */
+    LAYERS_A_PART = 2, /* at least */
+};
+
 /* --- opening -------------------------------------------------------------- */
 
 static bool
@@ -94,24 +99,24 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     return QDQ_OK;
 }
 
-/* What lies on a device: all of it comes and goes with these two. */
+/* What is handed from part to part would leave a device and come back. */
+static size_t
+count_parts(const struct qdqi_whatif *w)
+{
+    size_t n = w->n_layers / LAYERS_A_PART;
+    return w->job->place || n == 0 ? 1 : n < MAX_PARTS ? n : MAX_PARTS;
+}
+
+/* What lies on a device: all of it comes and goes with this and qdqi_parts_close(). */
 static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
     struct qdqi_job *job = w->job;
-    const struct qdqi_session_options options = {
-        .threads = job->engine->threads, .place = job->place, .fakes = &w->fakes};
+    const struct qdqi_session_options options = {.place = job->place,
+                                                 .fakes = &w->fakes};
     struct qdqi_runtime *runtime;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
-    return code ? code
-                : qdqi_session_open(runtime, job->model, w->proto, &options,
-                                    &w->session, err);
-}
-
-static void
-close_sessions(struct qdqi_whatif *w)
-{
-    qdqi_session_close(&w->session);
+    return code ? code : qdqi_parts_open(&w->parts, runtime, &options, err);
 }
 
 static enum qdq_code
@@ -120,11 +125,15 @@ open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
 {
     struct qdqi_job *job = w->job;
     struct qdqi_fake_place *places;
+    const Onnx__ModelProto *proto;
     size_t n;
     enum qdq_code code;
     if ((code = qdqi_insert_fakes(job->model, job->plan, job->scratch, &places, &n,
-                                  &w->proto, err)) ||
+                                  &proto, err)) ||
         (code = make_fakes(w, places, n, scales, err)))
+        return code;
+    if ((code = qdqi_parts_cut(job->model, proto, count_parts(w), &w->fakes,
+                               job->scratch, &w->parts, err)))
         return code;
     return open_sessions(w, err);
 }
@@ -153,7 +162,7 @@ qdqi_whatif_close(struct qdqi_job *job)
         return;
     job->report->view.what_ifs += job->whatif->runs;
     qdqi_trials_close(&job->whatif->trials);
-    close_sessions(job->whatif);
+    qdqi_parts_close(&job->whatif->parts);
     job->whatif = NULL; /* lies in the arena */
 }
 
@@ -179,12 +188,20 @@ qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i)
     return w->layers[i].layer;
 }
 
+static void
+switch_fake(struct qdqi_whatif *w, struct qdqi_fake *fake, bool on)
+{
+    if (fake->on != on)
+        qdqi_parts_changed(&w->parts, (size_t)(fake - w->fakes.rows));
+    fake->on = on;
+}
+
 void
 qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on)
 {
     const struct qdqi_whatif_row *row = &w->layers[layer];
     for (size_t i = 0; i < row->n_fakes; i++)
-        row->fakes[i].on = on;
+        switch_fake(w, &row->fakes[i], on);
 }
 
 void
@@ -199,7 +216,7 @@ qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on)
 {
     for (size_t i = 0; i < w->fakes.n; i++)
         if (w->fakes.rows[i].scales == &w->scales[activation])
-            w->fakes.rows[i].on = on;
+            switch_fake(w, &w->fakes.rows[i], on);
 }
 
 void
@@ -208,6 +225,9 @@ qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
 {
     w->scales[activation] = scale;
     w->zero_points[activation] = zero_point;
+    for (size_t i = 0; i < w->fakes.n; i++)
+        if (w->fakes.rows[i].on && w->fakes.rows[i].scales == &w->scales[activation])
+            qdqi_parts_changed(&w->parts, i);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -238,7 +258,7 @@ make_way(struct qdqi_whatif *w, struct qdq_error *err)
     const struct qdq_work *work = w->job->work;
     if (!w->job->place || !work->wanted || !work->wanted(work->gpu_arg))
         return QDQ_OK;
-    close_sessions(w);
+    qdqi_parts_close(&w->parts);
     if (!work->regain(work->gpu_arg))
         return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL,
                              "the work was cancelled");
@@ -246,9 +266,9 @@ make_way(struct qdqi_whatif *w, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
-                 int64_t samples, const struct qdqi_output **ret, size_t *ret_n,
-                 struct qdq_error *err)
+qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
+                 const struct qdqi_input *inputs, int64_t samples,
+                 const struct qdqi_output **ret, size_t *ret_n, struct qdq_error *err)
 {
     if (w->total < w->done + (uint64_t)samples)
         w->total = w->done + (uint64_t)samples;
@@ -257,8 +277,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, const struct qdqi_input *inputs,
         return code;
     w->runs++;
     w->done += (uint64_t)samples;
-    return qdqi_session_run(w->session, inputs, w->job->model->info.n_inputs, ret,
-                            ret_n, err);
+    return qdqi_parts_run(&w->parts, memo, inputs, ret, ret_n, err);
 }
 
 /* Takes in one run; an output that has not the size of the float one is worth nothing.
@@ -301,14 +320,15 @@ qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
-    const struct qdqi_trial *trial;
+    struct qdqi_trial *trial;
     size_t n;
     enum qdq_code code = qdqi_trials_rewind(t, err);
     memset(w->metrics, 0, t->n_outputs * sizeof *w->metrics);
     for (int64_t done = 0; !code && done < samples; done += trial->samples) {
         if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
             break;
-        if (!(code = qdqi_whatif_step(w, inputs, trial->samples, &outputs, &n, err)))
+        if (!(code = qdqi_whatif_step(w, &trial->memo, inputs, trial->samples, &outputs,
+                                      &n, err)))
             judge(w, t, trial, outputs);
     }
     if (!code)

@@ -251,9 +251,9 @@ struct opened {
 };
 
 static struct opened
-open_pair(struct pair_model *m, struct qdqi_fakes *fakes, int threads)
+open_pair(struct pair_model *m, struct qdqi_fakes *fakes)
 {
-    const struct qdqi_session_options options = {.threads = threads, .fakes = fakes};
+    const struct qdqi_session_options options = {.fakes = fakes};
     struct qdq_error err = {0};
     struct opened o = {0};
     int fd = builder_file(&m->b);
@@ -399,7 +399,7 @@ START_TEST(every_format_is_what_the_runtime_makes_of_it)
                                           .zero_points =
                                               fake.zero_points ? zero_points : NULL};
             build_pair(&m, &p, false, shapes[row].rank, shapes[row].shape);
-            struct opened o = open_pair(&m, &fakes, 2);
+            struct opened o = open_pair(&m, &fakes);
             const struct qdqi_output *out =
                 run_pair(&o, "x", data, shapes[row].rank, shapes[row].shape, n);
             ck_assert_mem_eq(out[0].data, out[1].data, n * sizeof(float));
@@ -410,27 +410,25 @@ END_TEST
 
 START_TEST(it_is_what_the_runtime_makes_of_a_pair)
 {
-    for (int threads = 1; threads <= 2; threads++) {
-        size_t n, channels;
-        struct qdqi_fake fake = fake_for(_i, scales, &n, &channels);
-        struct qdqi_fakes fakes = {&fake, 1};
-        struct pair_model m;
-        make_scales(channels);
-        make_data(n, scales[0]);
-        build_pair(&m,
-                   &(struct qdqi_params){
-                       .axis = shapes[_i].axis, .n = channels, .scales = scales},
-                   false, 0, NULL);
-        struct opened o = open_pair(&m, &fakes, threads);
-        const struct qdqi_output *out =
-            run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
-        ck_assert_uint_eq(out[0].n, n);
-        ck_assert_mem_eq(out[0].data, out[1].data, n * sizeof(float));
-        fake.on = false;
-        out = run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
-        ck_assert_mem_eq(out[0].data, data, n * sizeof(float));
-        close_pair(&m, &o);
-    }
+    size_t n, channels;
+    struct qdqi_fake fake = fake_for(_i, scales, &n, &channels);
+    struct qdqi_fakes fakes = {&fake, 1};
+    struct pair_model m;
+    make_scales(channels);
+    make_data(n, scales[0]);
+    build_pair(&m,
+               &(struct qdqi_params){
+                   .axis = shapes[_i].axis, .n = channels, .scales = scales},
+               false, 0, NULL);
+    struct opened o = open_pair(&m, &fakes);
+    const struct qdqi_output *out =
+        run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
+    ck_assert_uint_eq(out[0].n, n);
+    ck_assert_mem_eq(out[0].data, out[1].data, n * sizeof(float));
+    fake.on = false;
+    out = run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
+    ck_assert_mem_eq(out[0].data, data, n * sizeof(float));
+    close_pair(&m, &o);
 }
 END_TEST
 
@@ -487,7 +485,7 @@ START_TEST(a_constant_is_quantized_anew_in_every_run)
     make_data(400, 1);
     memcpy(own, scales, sizeof own);
     build_pair(&m, &(struct qdqi_params){.n = 8, .scales = scales}, true, 2, shape);
-    struct opened o = open_pair(&m, &fakes, 1);
+    struct opened o = open_pair(&m, &fakes);
     for (int i = 0; i < 4; i++) {
         fake.on = i % 2 == 1;
         own[0] = i == 3 ? 2 * scales[0] : scales[0];
@@ -513,7 +511,7 @@ START_TEST(a_weight_of_another_shape_is_refused)
     make_data(400, 1);
     build_pair(&m, &(struct qdqi_params){.axis = -1, .n = 1, .scales = scales}, false,
                0, NULL);
-    struct opened o = open_pair(&m, &fakes, 1);
+    struct opened o = open_pair(&m, &fakes);
     static const size_t sizes[] = {16, 18, 20};
     for (size_t i = 0; i < 3; i++) {
         const struct qdqi_input in = {.name = "x",
@@ -555,7 +553,7 @@ int
 main(void)
 {
     struct qdq_error err = {0};
-    if (qdqi_runtime_open(QDQ_ORT_LIBRARY, &runtime, &err)) {
+    if (qdqi_runtime_open(QDQ_ORT_LIBRARY, 2, &runtime, &err)) {
         printf("1..0 # SKIP %s\n", err.text);
         return 0;
     }

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "rewrite/cut.h"
+
+#include "base/map.h"
+#include "rewrite/insert.h"
+
+#include <string.h>
+
+/* What the graph calls by a name. */
+struct value {
+    Onnx__TensorProto *initializer; /* NULL: none */
+    Onnx__ValueInfoProto *input;    /* of the model; NULL: none */
+    size_t made, last;              /* nodes: that makes it, the last that reads it */
+    Onnx__NodeProto *copied; /* a Constant: each part that reads it has its own */
+    bool is_result;
+    size_t listed; /* the last part, counted from 1, that takes it from elsewhere */
+    struct qdqi_cut_value at; /* if a part hands it out */
+};
+
+struct cutting {
+    const Onnx__GraphProto *graph;
+    struct qdqi_arena *arena;
+    struct qdqi_map *values; /* by name */
+    struct qdqi_cut *cut;
+    size_t *fakes;   /* by node: FakeQuants in front of it */
+    int64_t *passed; /* by node: values that pass from in front of it to behind */
+    size_t *first;   /* by part: node; and the end */
+};
+
+/* Every allocation may fail, and the arena remembers it: qdqi_cut_model() asks at its
+   steps' ends. */
+static void *
+grab(struct cutting *c, size_t n, size_t size)
+{
+    return qdqi_arena_array(c->arena, n, size);
+}
+
+static struct value *
+find(const struct cutting *c, const char *name)
+{
+    return name && *name ? qdqi_map_get(c->values, name) : NULL;
+}
+
+static struct value *
+find_or_add(struct cutting *c, const char *name)
+{
+    struct value *v = find(c, name);
+    if (v || !name || !*name)
+        return v;
+    v = grab(c, 1, sizeof *v);
+    if (!v || !qdqi_map_put(c->values, name, v))
+        return NULL;
+    v->made = v->last = SIZE_MAX;
+    v->at = (struct qdqi_cut_value){name, QDQI_NO_PART, 0};
+    return v;
+}
+
+/* --- who reads what ------------------------------------------------------- */
+
+struct visitor {
+    void (*read)(struct cutting *c, struct value *value, size_t at);
+    void (*fake)(struct cutting *c, int64_t slot, size_t at);
+};
+
+static void visit_node(struct cutting *c, const Onnx__NodeProto *node, size_t at,
+                       const struct visitor *visitor);
+
+static void
+visit_name(struct cutting *c, const char *name, size_t at,
+           const struct visitor *visitor)
+{
+    struct value *v = find(c, name);
+    if (v && visitor->read)
+        visitor->read(c, v, at);
+}
+
+/* A body reads what it captures. */
+static void
+visit_body(struct cutting *c, const Onnx__GraphProto *g, size_t at,
+           const struct visitor *visitor)
+{
+    for (size_t i = 0; i < g->n_node; i++)
+        visit_node(c, g->node[i], at, visitor);
+    for (size_t i = 0; i < g->n_output; i++)
+        visit_name(c, g->output[i]->name, at, visitor);
+}
+
+static void
+visit_node(struct cutting *c, const Onnx__NodeProto *node, size_t at,
+           const struct visitor *visitor)
+{
+    bool is_fake = node->domain && strcmp(node->domain, QDQI_DOMAIN) == 0 &&
+                   strcmp(node->op_type, QDQI_FAKE_QUANT) == 0;
+    for (size_t i = 0; i < node->n_input; i++)
+        visit_name(c, node->input[i], at, visitor);
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        const Onnx__AttributeProto *a = node->attribute[i];
+        if (is_fake && visitor->fake && a->name && strcmp(a->name, "slot") == 0)
+            visitor->fake(c, a->i, at);
+        if (a->g)
+            visit_body(c, a->g, at, visitor);
+        for (size_t k = 0; k < a->n_graphs; k++)
+            visit_body(c, a->graphs[k], at, visitor);
+    }
+}
+
+/* --- the graph ------------------------------------------------------------ */
+
+static bool
+is_constant(const Onnx__NodeProto *node)
+{
+    return qdqi_node_is(node, "Constant") && node->n_output == 1;
+}
+
+static void
+list_values(struct cutting *c)
+{
+    const Onnx__GraphProto *g = c->graph;
+    struct value *v;
+    for (size_t i = 0; i < g->n_input; i++)
+        if ((v = find_or_add(c, g->input[i]->name)))
+            v->input = g->input[i];
+    for (size_t i = 0; i < g->n_initializer; i++)
+        if ((v = find_or_add(c, g->initializer[i]->name)))
+            v->initializer = g->initializer[i];
+    for (size_t i = 0; i < g->n_node; i++) {
+        for (size_t k = 0; k < g->node[i]->n_output; k++)
+            if ((v = find_or_add(c, g->node[i]->output[k]))) {
+                v->made = i;
+                v->copied = is_constant(g->node[i]) ? g->node[i] : NULL;
+            }
+    }
+    for (size_t i = 0; i < g->n_output; i++)
+        if ((v = find_or_add(c, g->output[i]->name))) {
+            v->is_result = true;
+            v->copied = NULL;
+        }
+}
+
+static bool
+is_made(const struct value *v)
+{
+    return v->made != SIZE_MAX && !v->copied;
+}
+
+static void
+note_read(struct cutting *c, struct value *v, size_t at)
+{
+    (void)c;
+    v->last = at;
+}
+
+static void
+note_fake(struct cutting *c, int64_t slot, size_t at)
+{
+    (void)slot;
+    c->fakes[at + 1]++;
+}
+
+static void
+measure(struct cutting *c)
+{
+    const Onnx__GraphProto *g = c->graph;
+    const struct visitor visitor = {note_read, note_fake};
+    for (size_t i = 0; i < g->n_node; i++)
+        visit_node(c, g->node[i], i, &visitor);
+    for (size_t i = 0; i < g->n_node; i++) {
+        c->fakes[i + 1] += c->fakes[i];
+        for (size_t k = 0; k < g->node[i]->n_output; k++) {
+            const struct value *v = find(c, g->node[i]->output[k]);
+            if (!v || !is_made(v) || v->last == SIZE_MAX || v->last <= i)
+                continue;
+            c->passed[i + 1]++;
+            c->passed[v->last + 1]--;
+        }
+    }
+    for (size_t i = 0; i < g->n_node; i++)
+        c->passed[i + 1] += c->passed[i];
+}
+
+/* --- where ---------------------------------------------------------------- */
+
+static size_t
+distance(size_t a, size_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+/* The node to begin part k of n with: a place near to the k-th of n equal shares where
+   the fewest values pass. The node of the part before when there is none. */
+static size_t
+find_place(const struct cutting *c, size_t k, size_t n, size_t before)
+{
+    size_t all = c->fakes[c->graph->n_node], target = k * all / n, half = all / (2 * n);
+    size_t best = before;
+    for (size_t i = before + 1; i < c->graph->n_node; i++) {
+        if (c->fakes[i + 1] == c->fakes[i] || distance(c->fakes[i], target) > half)
+            continue;
+        if (best == before || c->passed[i] < c->passed[best] ||
+            (c->passed[i] == c->passed[best] &&
+             distance(c->fakes[i], target) < distance(c->fakes[best], target)))
+            best = i;
+    }
+    return best;
+}
+
+static void
+find_places(struct cutting *c, size_t most)
+{
+    size_t n = 1;
+    for (size_t k = 1; k < most; k++) {
+        size_t place = find_place(c, k, most, c->first[n - 1]);
+        if (place > c->first[n - 1])
+            c->first[n++] = place;
+    }
+    c->first[n] = c->graph->n_node;
+    c->cut->n_parts = n;
+}
+
+/* --- the parts ------------------------------------------------------------ */
+
+static Onnx__ValueInfoProto *
+untyped(struct cutting *c, const char *name)
+{
+    Onnx__ValueInfoProto *info = grab(c, 1, sizeof *info);
+    if (info) {
+        onnx__value_info_proto__init(info);
+        info->name = (char *)(uintptr_t)name;
+    }
+    return info;
+}
+
+/* Room for all that a part may have. */
+static bool
+make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto *proto)
+{
+    const Onnx__GraphProto *g = c->graph;
+    Onnx__GraphProto *own = grab(c, 1, sizeof *own);
+    size_t values = qdqi_map_size(c->values);
+    part->proto = grab(c, 1, sizeof *part->proto);
+    part->inputs = grab(c, values, sizeof *part->inputs);
+    if (!own || !part->proto || !part->inputs)
+        return false;
+    *part->proto = *proto;
+    *own = *g;
+    part->proto->graph = own;
+    own->n_node = own->n_input = own->n_output = own->n_initializer = 0;
+    own->n_value_info = 0;
+    own->node = grab(c, g->n_node, sizeof(Onnx__NodeProto *));
+    own->input = grab(c, values, sizeof(Onnx__ValueInfoProto *));
+    own->output = grab(c, values, sizeof(Onnx__ValueInfoProto *));
+    own->initializer = grab(c, g->n_initializer, sizeof(Onnx__TensorProto *));
+    own->value_info = grab(c, g->n_value_info, sizeof(Onnx__ValueInfoProto *));
+    return own->node && own->input && own->output && own->initializer &&
+           own->value_info;
+}
+
+/* What a part takes from elsewhere, once. */
+static void
+take(struct cutting *c, struct value *v, size_t p)
+{
+    struct qdqi_cut_part *part = &c->cut->parts[p];
+    Onnx__GraphProto *own = part->proto->graph;
+    if (v->listed == p + 1 || (is_made(v) && v->made >= c->first[p]))
+        return;
+    v->listed = p + 1;
+    if (v->initializer) {
+        own->initializer[own->n_initializer++] = v->initializer;
+    } else if (v->copied) {
+        own->node[own->n_node++] = v->copied;
+    } else {
+        part->inputs[part->n_inputs++] = v->at;
+        own->input[own->n_input++] = v->input ? v->input : untyped(c, v->at.name);
+    }
+}
+
+/* A node may read nothing that passes, as one whose inputs are left out. */
+static void
+hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *info)
+{
+    Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
+    v->at.part = p;
+    v->at.output = own->n_output;
+    own->output[own->n_output++] = info;
+}
+
+static void
+hand_out_made(struct cutting *c, size_t p)
+{
+    struct qdqi_cut_part *part = &c->cut->parts[p];
+    size_t end = c->first[p + 1];
+    for (size_t i = c->first[p]; i < end; i++) {
+        const Onnx__NodeProto *node = c->graph->node[i];
+        for (size_t k = 0; k < node->n_output; k++) {
+            struct value *v = find(c, node->output[k]);
+            if (v && is_made(v) && v->last != SIZE_MAX && v->last >= end)
+                hand_out(c, p, v, untyped(c, v->at.name));
+        }
+    }
+    part->n_handed_on = part->proto->graph->n_output;
+}
+
+static size_t
+part_of_node(const struct cutting *c, size_t node)
+{
+    size_t p = 0;
+    while (p + 1 < c->cut->n_parts && c->first[p + 1] <= node)
+        p++;
+    return p;
+}
+
+/* A result that no node makes is handed through by the last part. */
+static void
+hand_out_result(struct cutting *c, size_t i)
+{
+    Onnx__ValueInfoProto *info = c->graph->output[i];
+    struct value *v = find(c, info->name);
+    size_t last = c->cut->n_parts - 1;
+    if (v->at.part == QDQI_NO_PART) {
+        size_t p = is_made(v) ? part_of_node(c, v->made) : last;
+        take(c, v, p);
+        hand_out(c, p, v, info);
+    } else {
+        c->cut->parts[v->at.part].proto->graph->output[v->at.output] = info;
+    }
+    c->cut->outputs[i] = v->at;
+}
+
+static void
+note_slot(struct cutting *c, int64_t slot, size_t at)
+{
+    if (slot >= 0 && (size_t)slot < c->cut->n_slots)
+        c->cut->part_of_slot[slot] = part_of_node(c, at);
+}
+
+static void
+take_read(struct cutting *c, struct value *v, size_t at)
+{
+    take(c, v, part_of_node(c, at));
+}
+
+/* Constants of other parts first, so that they are there when they are read. */
+static void
+fill_part(struct cutting *c, size_t p)
+{
+    Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
+    const struct visitor visitor = {take_read, note_slot};
+    for (size_t i = c->first[p]; i < c->first[p + 1]; i++)
+        visit_node(c, c->graph->node[i], i, &visitor);
+    for (size_t i = c->first[p]; i < c->first[p + 1]; i++) {
+        struct value *v = is_constant(c->graph->node[i])
+                              ? find(c, c->graph->node[i]->output[0])
+                              : NULL;
+        if (!v || !v->copied)
+            own->node[own->n_node++] = c->graph->node[i];
+    }
+}
+
+static void
+share_value_info(struct cutting *c)
+{
+    for (size_t i = 0; i < c->graph->n_value_info; i++) {
+        const struct value *v = find(c, c->graph->value_info[i]->name);
+        if (!v || !is_made(v) || v->at.part != QDQI_NO_PART)
+            continue;
+        Onnx__GraphProto *own = c->cut->parts[part_of_node(c, v->made)].proto->graph;
+        own->value_info[own->n_value_info++] = c->graph->value_info[i];
+    }
+}
+
+static bool
+make_parts(struct cutting *c, const Onnx__ModelProto *proto)
+{
+    struct qdqi_cut *cut = c->cut;
+    for (size_t p = 0; p < cut->n_parts; p++)
+        if (!make_room(c, &cut->parts[p], proto))
+            return false;
+    for (size_t p = 0; p < cut->n_parts; p++)
+        hand_out_made(c, p);
+    for (size_t p = 0; p < cut->n_parts; p++)
+        fill_part(c, p);
+    for (size_t i = 0; i < cut->n_outputs; i++)
+        hand_out_result(c, i);
+    share_value_info(c);
+    return !qdqi_arena_exhausted(c->arena);
+}
+
+enum qdq_code
+qdqi_cut_model(const Onnx__ModelProto *proto, size_t most, size_t n_slots,
+               struct qdqi_arena *arena, struct qdqi_cut *ret, struct qdq_error *err)
+{
+    const Onnx__GraphProto *g = proto->graph;
+    struct cutting c = {.graph = g, .arena = arena, .cut = ret};
+    c.values = qdqi_map_new(arena);
+    c.fakes = grab(&c, g->n_node + 1, sizeof *c.fakes);
+    c.passed = grab(&c, g->n_node + 2, sizeof *c.passed);
+    c.first = grab(&c, most + 1, sizeof *c.first);
+    *ret = (struct qdqi_cut){.parts = grab(&c, most, sizeof *ret->parts),
+                             .outputs = grab(&c, g->n_output, sizeof *ret->outputs),
+                             .n_outputs = g->n_output,
+                             .part_of_slot = grab(&c, n_slots, sizeof(size_t)),
+                             .n_slots = n_slots};
+    if (qdqi_arena_exhausted(arena))
+        return qdqi_no_memory(err);
+    list_values(&c);
+    if (qdqi_arena_exhausted(arena))
+        return qdqi_no_memory(err);
+    measure(&c);
+    find_places(&c, g->n_sparse_initializer > 0 ? 1 : most);
+    return make_parts(&c, proto) ? QDQ_OK : qdqi_no_memory(err);
+}

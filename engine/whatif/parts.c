@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "whatif/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KEPT = 256 << 20 }; /* bytes, of all memos */
+
+/* --- opening -------------------------------------------------------------- */
+
+/* Types that are handed from session to session as they are. */
+static bool
+can_hand_on(enum qdqi_dtype dtype)
+{
+    return qdqi_dtype_size((int)dtype) > 0 && dtype != QDQI_STRING &&
+           dtype != QDQI_FLOAT16;
+}
+
+static Onnx__TypeProto *
+type_of(const struct qdqi_output *declared, struct qdqi_arena *arena)
+{
+    Onnx__TypeProto *type = qdqi_arena_alloc(arena, sizeof *type);
+    Onnx__TypeProto__Tensor *tensor = qdqi_arena_alloc(arena, sizeof *tensor);
+    Onnx__TensorShapeProto *shape = qdqi_arena_alloc(arena, sizeof *shape);
+    if (!type || !tensor || !shape)
+        return NULL;
+    onnx__type_proto__init(type);
+    onnx__type_proto__tensor__init(tensor);
+    onnx__tensor_shape_proto__init(shape);
+    type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    type->tensor_type = tensor;
+    tensor->has_elem_type = 1;
+    tensor->elem_type = (int)declared->dtype;
+    if (declared->rank == 0) /* or not known */
+        return type;
+    tensor->shape = shape;
+    shape->n_dim = declared->rank;
+    shape->dim = qdqi_arena_array(arena, shape->n_dim, sizeof *shape->dim);
+    for (size_t i = 0; shape->dim && i < shape->n_dim; i++) {
+        Onnx__TensorShapeProto__Dimension *dim = qdqi_arena_alloc(arena, sizeof *dim);
+        if (!dim)
+            return NULL;
+        onnx__tensor_shape_proto__dimension__init(dim);
+        if (declared->shape[i] >= 0) {
+            dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+            dim->dim_value = declared->shape[i];
+        }
+        shape->dim[i] = dim;
+    }
+    return shape->dim ? type : NULL;
+}
+
+/* Gives the inputs that an earlier part makes the type that its session says they have.
+   *ret: whether all can be handed on. */
+static enum qdq_code
+declare_inputs(struct qdqi_parts *parts, const struct qdqi_cut_part *part, bool *ret,
+               struct qdq_error *err)
+{
+    *ret = true;
+    for (size_t i = 0; *ret && i < part->n_inputs; i++) {
+        const struct qdqi_cut_value *v = &part->inputs[i];
+        struct qdqi_output declared;
+        if (v->part == QDQI_NO_PART)
+            continue;
+        enum qdq_code code = qdqi_session_declared(parts->sessions[v->part], v->output,
+                                                   parts->arena, &declared, err);
+        if (code)
+            return code;
+        *ret = can_hand_on(declared.dtype);
+        Onnx__ValueInfoProto *info = part->proto->graph->input[i];
+        if (*ret && !(info->type = type_of(&declared, parts->arena)))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+open_sessions(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
+              const struct qdqi_session_options *options, bool *ret,
+              struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    *ret = true;
+    for (size_t p = 0; !code && *ret && p < parts->cut.n_parts; p++) {
+        const struct qdqi_cut_part *part = &parts->cut.parts[p];
+        code = declare_inputs(parts, part, ret, err);
+        if (!code && *ret)
+            code = qdqi_session_open(runtime, parts->source, part->proto, options,
+                                     &parts->sessions[p], err);
+    }
+    return code;
+}
+
+static enum qdq_code
+make_room(struct qdqi_parts *parts, struct qdq_error *err)
+{
+    struct qdqi_arena *arena = parts->arena;
+    size_t n = parts->cut.n_parts, most = 0;
+    for (size_t p = 0; p < n; p++)
+        if (parts->cut.parts[p].n_inputs > most)
+            most = parts->cut.parts[p].n_inputs;
+    parts->sessions = qdqi_arena_array(arena, n, sizeof *parts->sessions);
+    parts->versions = qdqi_arena_array(arena, n, sizeof *parts->versions);
+    parts->forgets = qdqi_arena_array(arena, n, sizeof *parts->forgets);
+    parts->outputs = qdqi_arena_array(arena, n, sizeof *parts->outputs);
+    parts->results =
+        qdqi_arena_array(arena, parts->cut.n_outputs, sizeof *parts->results);
+    parts->inputs = qdqi_arena_array(arena, most, sizeof *parts->inputs);
+    if (!parts->sessions || !parts->versions || !parts->forgets || !parts->outputs ||
+        !parts->results || !parts->inputs)
+        return qdqi_no_memory(err);
+    for (size_t p = 0; p < n; p++)
+        parts->versions[p] = 1;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_parts_cut(const struct qdq_model *source, const Onnx__ModelProto *proto,
+               size_t most, const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
+               struct qdqi_parts *ret, struct qdq_error *err)
+{
+    *ret = (struct qdqi_parts){.arena = arena, .source = source, .proto = proto};
+    enum qdq_code code = qdqi_cut_model(proto, most, fakes->n, arena, &ret->cut, err);
+    return code ? code : make_room(ret, err);
+}
+
+/* Where something cannot be handed on, the model is one part. */
+enum qdq_code
+qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
+                const struct qdqi_session_options *options, struct qdq_error *err)
+{
+    bool can = true;
+    enum qdq_code code = open_sessions(parts, runtime, options, &can, err);
+    if (!code && !can) {
+        qdqi_parts_close(parts);
+        if (!(code = qdqi_parts_cut(parts->source, parts->proto, 1, options->fakes,
+                                    parts->arena, parts, err)))
+            code = open_sessions(parts, runtime, options, &can, err);
+    }
+    if (code)
+        qdqi_parts_close(parts);
+    return code;
+}
+
+void
+qdqi_parts_close(struct qdqi_parts *parts)
+{
+    for (size_t p = 0; parts->sessions && p < parts->cut.n_parts; p++)
+        qdqi_session_close(&parts->sessions[p]);
+}
+
+/* --- what is kept --------------------------------------------------------- */
+
+void
+qdqi_parts_changed(struct qdqi_parts *parts, size_t slot)
+{
+    parts->versions[parts->cut.part_of_slot[slot]]++;
+}
+
+static size_t
+n_values(const struct qdqi_parts *parts, size_t p)
+{
+    return parts->cut.parts[p].proto->graph->n_output;
+}
+
+static void
+forget(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
+{
+    struct qdqi_memo_row *row = &memo->rows[p];
+    for (size_t i = 0; row->values && i < n_values(parts, p); i++) {
+        parts->kept -= row->room[i];
+        row->room[i] = 0;
+        free((void *)(uintptr_t)row->values[i].data);
+        row->values[i].data = NULL;
+    }
+    row->version = 0;
+}
+
+void
+qdqi_memo_clear(struct qdqi_parts *parts, struct qdqi_memo *memo)
+{
+    for (size_t p = 0; memo->rows && p < parts->cut.n_parts; p++)
+        forget(parts, memo, p);
+}
+
+static size_t
+bytes_of(const struct qdqi_output *value)
+{
+    return value->data ? value->n * qdqi_dtype_size((int)value->dtype) : 0;
+}
+
+/* False: there is no room for it. */
+static bool
+keep_value(struct qdqi_parts *parts, const struct qdqi_output *value,
+           struct qdqi_output *to, size_t *room)
+{
+    size_t size = bytes_of(value);
+    void *data = (void *)(uintptr_t)to->data;
+    int64_t *shape = (int64_t *)(uintptr_t)to->shape;
+    if (!data || size > *room) {
+        if (size > *room && parts->kept - *room + size > MAX_KEPT)
+            return false;
+        free(data);
+        parts->kept += size - *room;
+        *room = size;
+        to->data = data = malloc(size + !size);
+    }
+    if (!shape || value->rank != to->rank)
+        shape = qdqi_arena_array(parts->arena, value->rank, sizeof *shape);
+    if (!data || !shape)
+        return false;
+    if (size)
+        memcpy(data, value->data, size);
+    if (value->rank)
+        memcpy(shape, value->shape, value->rank * sizeof *shape);
+    *to = *value;
+    to->data = data;
+    to->shape = shape;
+    return true;
+}
+
+static void
+keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
+{
+    struct qdqi_memo_row *row = &memo->rows[p];
+    size_t n = n_values(parts, p);
+    row->version = 0;
+    if (parts->forgets[p])
+        return;
+    if (!row->values) {
+        row->values = qdqi_arena_array(parts->arena, n, sizeof *row->values);
+        row->room = qdqi_arena_array(parts->arena, n, sizeof *row->room);
+        if (!row->values || !row->room) {
+            row->values = NULL;
+            return;
+        }
+    }
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = keep_value(parts, &parts->outputs[p][i], &row->values[i], &row->room[i]);
+    if (ok)
+        row->version = parts->versions[p];
+    else
+        forget(parts, memo, p);
+}
+
+static size_t
+bytes_of_row(const struct qdqi_parts *parts, const struct qdqi_memo *memo, size_t p)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; memo->rows[p].values && i < n_values(parts, p); i++)
+        bytes += memo->rows[p].room[i];
+    return bytes;
+}
+
+void
+qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos)
+{
+    size_t n = parts->cut.n_parts;
+    memset(parts->forgets, 0, n * sizeof *parts->forgets);
+    while (memo->rows && parts->kept > MAX_KEPT / (memos + !memos)) {
+        size_t largest = 0;
+        for (size_t p = 1; p < n; p++)
+            if (bytes_of_row(parts, memo, p) > bytes_of_row(parts, memo, largest))
+                largest = p;
+        if (bytes_of_row(parts, memo, largest) == 0)
+            return;
+        forget(parts, memo, largest);
+        parts->forgets[largest] = true;
+    }
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* The first part that has to be run. */
+static size_t
+first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo)
+{
+    size_t p = 0;
+    while (memo && p + 1 < parts->cut.n_parts &&
+           memo->rows[p].version == parts->versions[p])
+        p++;
+    return p;
+}
+
+static struct qdqi_input
+input_of(const struct qdqi_output *value, const char *name)
+{
+    return (struct qdqi_input){.name = name,
+                               .dtype = value->dtype,
+                               .rank = value->rank,
+                               .shape = value->shape,
+                               .data = value->data,
+                               .size = bytes_of(value)};
+}
+
+static const struct qdqi_input *
+find_input(const struct qdqi_parts *parts, const struct qdqi_input *inputs,
+           const char *name)
+{
+    for (size_t i = 0; i < parts->source->info.n_inputs; i++)
+        if (strcmp(inputs[i].name, name) == 0)
+            return &inputs[i];
+    return NULL;
+}
+
+static enum qdq_code
+run_part(struct qdqi_parts *parts, size_t p, const struct qdqi_input *inputs,
+         struct qdq_error *err)
+{
+    const struct qdqi_cut_part *part = &parts->cut.parts[p];
+    size_t n = 0, n_outputs;
+    for (size_t i = 0; i < part->n_inputs; i++) {
+        const struct qdqi_cut_value *v = &part->inputs[i];
+        const struct qdqi_input *input =
+            v->part == QDQI_NO_PART ? find_input(parts, inputs, v->name) : NULL;
+        if (v->part != QDQI_NO_PART)
+            parts->inputs[n++] = input_of(&parts->outputs[v->part][v->output], v->name);
+        else if (input)
+            parts->inputs[n++] = *input;
+    }
+    return qdqi_session_run(parts->sessions[p], parts->inputs, n, &parts->outputs[p],
+                            &n_outputs, err);
+}
+
+enum qdq_code
+qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
+               const struct qdqi_input *inputs, const struct qdqi_output **ret,
+               size_t *ret_n, struct qdq_error *err)
+{
+    size_t n = parts->cut.n_parts;
+    enum qdq_code code = QDQ_OK;
+    if (memo && !memo->rows &&
+        !(memo->rows = qdqi_arena_array(parts->arena, n, sizeof *memo->rows)))
+        return qdqi_no_memory(err);
+    size_t first = first_changed(parts, memo);
+    for (size_t p = 0; p < first; p++)
+        parts->outputs[p] = memo->rows[p].values;
+    for (size_t p = first; !code && p < n; p++) {
+        code = run_part(parts, p, inputs, err);
+        if (!code && memo && p + 1 < n)
+            keep(parts, memo, p);
+    }
+    for (size_t i = 0; !code && i < parts->cut.n_outputs; i++) {
+        const struct qdqi_cut_value *v = &parts->cut.outputs[i];
+        parts->results[i] = parts->outputs[v->part][v->output];
+    }
+    *ret = parts->results;
+    *ret_n = parts->cut.n_outputs;
+    return code;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The model of what-ifs in consecutive parts, a session each. What a part made of some
+ * inputs is kept, and the part not run again as long as neither it nor one in front of it
+ * has changed: a what-if about a late layer costs what is behind that layer.
+ */
+#ifndef QDQI_PARTS_H
+#define QDQI_PARTS_H
+
+#include "rewrite/cut.h"
+#include "run/session.h"
+
+struct qdqi_memo_row {
+    uint64_t version;           /* of the part that made these; 0: none are kept */
+    struct qdqi_output *values; /* by output of the part; own memory */
+    size_t *room;               /* bytes, likewise */
+};
+
+/* What the parts made in a run, by part. */
+struct qdqi_memo {
+    struct qdqi_memo_row *rows; /* in the arena of the parts; NULL: nothing yet */
+};
+
+struct qdqi_parts {
+    struct qdqi_arena *arena;
+    struct qdqi_cut cut;
+    const struct qdq_model *source;
+    const Onnx__ModelProto *proto;
+    struct qdqi_session **sessions;     /* by part */
+    uint64_t *versions;                 /* by part: >= 1, another after each change */
+    bool *forgets;                      /* by part: what it makes takes too much */
+    const struct qdqi_output **outputs; /* by part: of the run under way */
+    struct qdqi_output *results;        /* of the model, likewise */
+    struct qdqi_input *inputs;          /* room for a part's */
+    size_t kept;                        /* bytes, of all memos */
+};
+
+/* Cuts the model into at most `most` parts. The arena, the source and `proto` outlive
+   them. NO_MEMORY. */
+enum qdq_code qdqi_parts_cut(const struct qdq_model *source,
+                             const Onnx__ModelProto *proto, size_t most,
+                             const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
+                             struct qdqi_parts *ret,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Opens their sessions; also again, when they were closed: what was kept stays kept.
+   RUN_FAILED. */
+enum qdq_code qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
+                              const struct qdqi_session_options *options,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_parts_close(struct qdqi_parts *parts);
+
+/* What the FakeQuant of that slot does has changed. */
+void qdqi_parts_changed(struct qdqi_parts *parts, size_t slot);
+
+/* As qdqi_session_run(), the model's own inputs in their order; a memo belongs to them. */
+enum qdq_code qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
+                             const struct qdqi_input *inputs,
+                             const struct qdqi_output **ret, size_t *ret_n,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* There will be so many memos like this one: from now on only so much is kept as they
+   have room for. */
+void qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos);
+void qdqi_memo_clear(struct qdqi_parts *parts, struct qdqi_memo *memo);
+
+#endif
