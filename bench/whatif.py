@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """whatif.py [THREADS] [ROUNDS]: what-ifs: what they cost and what they find.
 
-One run of the session of what-ifs against plain inference, on the model of ResNet-50's
+One run of the model of what-ifs against plain inference, on the model of ResNet-50's
 shape; sensitivity against plain evaluations (float and quantized inference of the same
 samples); the curves of searches; the gain of `output_mse`, on images that calibration
 has not seen.
@@ -36,7 +36,7 @@ def quantize(folder, model, calibration, threads, spec):
 
 
 def one_run(folder, threads, rounds):
-    """Seconds of one run in the session of what-ifs, all on and all off, by the
+    """Seconds of one run of the model of what-ifs, all on and all off, by the
     difference of many and few: the opening is in both."""
     def seconds(n):
         report = quantize(folder, cached(), images(64), threads, {

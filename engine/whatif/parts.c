@@ -168,7 +168,7 @@ static void
 forget(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
 {
     struct qdqi_memo_row *row = &memo->rows[p];
-    for (size_t i = 0; row->values && i < n_values(parts, p); i++) {
+    for (size_t i = 0; row->values && row->room && i < n_values(parts, p); i++) {
         parts->kept -= row->room[i];
         row->room[i] = 0;
         free((void *)(uintptr_t)row->values[i].data);
@@ -190,17 +190,14 @@ bytes_of(const struct qdqi_output *value)
     return value->data ? value->n * qdqi_dtype_size((int)value->dtype) : 0;
 }
 
-/* False: there is no room for it. */
-static bool
+static enum qdq_code
 keep_value(struct qdqi_parts *parts, const struct qdqi_output *value,
-           struct qdqi_output *to, size_t *room)
+           struct qdqi_output *to, size_t *room, struct qdq_error *err)
 {
     size_t size = bytes_of(value);
     void *data = (void *)(uintptr_t)to->data;
     int64_t *shape = (int64_t *)(uintptr_t)to->shape;
     if (!data || size > *room) {
-        if (size > *room && parts->kept - *room + size > MAX_KEPT)
-            return false;
         free(data);
         parts->kept += size - *room;
         *room = size;
@@ -209,7 +206,7 @@ keep_value(struct qdqi_parts *parts, const struct qdqi_output *value,
     if (!shape || value->rank != to->rank)
         shape = qdqi_arena_array(parts->arena, value->rank, sizeof *shape);
     if (!data || !shape)
-        return false;
+        return qdqi_no_memory(err);
     if (size)
         memcpy(data, value->data, size);
     if (value->rank)
@@ -217,32 +214,46 @@ keep_value(struct qdqi_parts *parts, const struct qdqi_output *value,
     *to = *value;
     to->data = data;
     to->shape = shape;
-    return true;
+    return QDQ_OK;
 }
 
-static void
-keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
+/* Bytes that a memo takes more when it keeps what the part made now. */
+static size_t
+growth(const struct qdqi_parts *parts, const struct qdqi_memo_row *row, size_t p)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n_values(parts, p); i++) {
+        size_t size = bytes_of(&parts->outputs[p][i]);
+        bytes += size > row->room[i] ? size - row->room[i] : 0;
+    }
+    return bytes;
+}
+
+static enum qdq_code
+keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, struct qdq_error *err)
 {
     struct qdqi_memo_row *row = &memo->rows[p];
     size_t n = n_values(parts, p);
+    enum qdq_code code = QDQ_OK;
     row->version = 0;
     if (parts->forgets[p])
-        return;
+        return QDQ_OK;
     if (!row->values) {
-        row->values = qdqi_arena_array(parts->arena, n, sizeof *row->values);
         row->room = qdqi_arena_array(parts->arena, n, sizeof *row->room);
-        if (!row->values || !row->room) {
-            row->values = NULL;
-            return;
-        }
+        row->values = qdqi_arena_array(parts->arena, n, sizeof *row->values);
+        if (!row->values || !row->room)
+            return qdqi_no_memory(err);
     }
-    bool ok = true;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = keep_value(parts, &parts->outputs[p][i], &row->values[i], &row->room[i]);
-    if (ok)
-        row->version = parts->versions[p];
-    else
+    if (parts->kept + growth(parts, row, p) > MAX_KEPT) {
         forget(parts, memo, p);
+        return QDQ_OK;
+    }
+    for (size_t i = 0; !code && i < n; i++)
+        code = keep_value(parts, &parts->outputs[p][i], &row->values[i], &row->room[i],
+                          err);
+    if (!code)
+        row->version = parts->versions[p];
+    return code;
 }
 
 static size_t
@@ -340,7 +351,7 @@ qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
     for (size_t p = first; !code && p < n; p++) {
         code = run_part(parts, p, inputs, err);
         if (!code && memo && p + 1 < n)
-            keep(parts, memo, p);
+            code = keep(parts, memo, p, err);
     }
     for (size_t i = 0; !code && i < parts->cut.n_outputs; i++) {
         const struct qdqi_cut_value *v = &parts->cut.outputs[i];

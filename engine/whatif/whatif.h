@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What if this layer stayed in float, what if that range were narrower: one session of
- * the model with a FakeQuant at each place that the plan quantizes, whose switches and
- * scales change from run to run. What comes out is held against what comes out when all
- * is switched off.
+ * What if this layer stayed in float, what if that range were narrower: the model with
+ * a FakeQuant at each place that the plan quantizes, whose switches and scales change
+ * from run to run; its sessions are opened once. What comes out is held against what
+ * comes out when all is switched off.
  */
 #ifndef QDQI_WHATIF_H
 #define QDQI_WHATIF_H

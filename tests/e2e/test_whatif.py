@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What-ifs: layers ranked, searched for, and ranges refined, in one session of the model.
+"""What-ifs: layers ranked, searched for, and ranges refined, the model opened once.
 
 What they say is held against models that are really quantized so, run by onnxruntime.
 """
@@ -98,7 +98,7 @@ def test_ranks_what_single_layers_cost(tmp_path):
     assert sorted(r["name"] for r in rows) == sorted(layers)
     alone = [r["sqnr_db_alone"] for r in rows]
     assert alone == sorted(alone)
-    # One session, each layer alone and all but it, all, and none: a run a sample.
+    # Each layer alone and all but it, all, and none: a run a sample.
     assert report["what_ifs"] == (2 * len(layers) + 2) * 64
     # Models that are really quantized so, for the costliest and another layer.
     all_on = report["evaluation"]["outputs"][0]["sqnr_db"]

@@ -28,25 +28,6 @@ quantize(int model, const struct qdq_spec *spec, struct qdq_report **ret,
     return code;
 }
 
-/* Gives the last input a shape. */
-static void
-give_shape(struct builder *b, size_t n, const int64_t *dims)
-{
-    Onnx__TensorShapeProto *shape = qdqi_arena_alloc(b->arena, sizeof *shape);
-    onnx__tensor_shape_proto__init(shape);
-    shape->dim =
-        qdqi_arena_array(b->arena, n, sizeof(Onnx__TensorShapeProto__Dimension *));
-    shape->n_dim = n;
-    for (size_t i = 0; i < n; i++) {
-        shape->dim[i] = qdqi_arena_alloc(b->arena, sizeof *shape->dim[i]);
-        onnx__tensor_shape_proto__dimension__init(shape->dim[i]);
-        shape->dim[i]->value_case =
-            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-        shape->dim[i]->dim_value = dims[i];
-    }
-    b->inputs[b->graph.n_input - 1]->type->tensor_type->shape = shape;
-}
-
 START_TEST(every_allocation_may_fail)
 {
     struct builder b;
@@ -60,12 +41,15 @@ START_TEST(every_allocation_may_fail)
     spec.search.samples = 2;
     builder_init(&b, 13);
     builder_input(&b, "x", QDQI_FLOAT32);
-    give_shape(&b, 4, (const int64_t[]){1, 3, 4, 4});
+    builder_shape(&b, 4, (const int64_t[]){1, 3, 4, 4});
     builder_weight(&b, "w", 4, (const int64_t[]){4, 3, 1, 1});
     builder_weight(&b, "w2", 4, (const int64_t[]){2, 4, 1, 1});
+    builder_weight(&b, "w3", 4, (const int64_t[]){2, 2, 1, 1});
     builder_node(&b, "Conv", "conv1", "x,w", "a");
     builder_node(&b, "Relu", "relu", "a", "r");
-    builder_node(&b, "Conv", "conv2", "r,w2", "y");
+    builder_node(&b, "Conv", "conv2", "r,w2", "c");
+    builder_node(&b, "Conv", "conv3", "c,w3", "d"); /* in a second part */
+    builder_node(&b, "Conv", "conv4", "d,w3", "y");
     builder_output(&b, "y", QDQI_FLOAT32);
     int fd = builder_file(&b);
     enum qdq_code code = QDQ_NO_MEMORY;
@@ -83,8 +67,8 @@ START_TEST(every_allocation_may_fail)
         ck_assert_msg(expected, "allocation %ld: code %d, %s", n, code, err.text);
         ck_assert_int_eq(report != NULL, code == QDQ_OK);
         if (report) {
-            ck_assert_uint_eq(report->n_sensitivity, 2);
-            ck_assert_uint_eq(report->search->n_layers, 2);
+            ck_assert_uint_eq(report->n_sensitivity, 4);
+            ck_assert_uint_eq(report->search->n_layers, 4);
             ck_assert_ptr_nonnull(report->refinement);
         }
         qdq_report_free(&report);

@@ -80,6 +80,25 @@ builder_input(struct builder *b, const char *name, enum qdqi_dtype dtype)
     b->inputs[b->graph.n_input++] = builder_value(b, name, dtype);
 }
 
+/* Gives the last input a shape. */
+static inline void
+builder_shape(struct builder *b, size_t n, const int64_t *dims)
+{
+    Onnx__TensorShapeProto *shape = qdqi_arena_alloc(b->arena, sizeof *shape);
+    onnx__tensor_shape_proto__init(shape);
+    shape->dim =
+        qdqi_arena_array(b->arena, n, sizeof(Onnx__TensorShapeProto__Dimension *));
+    shape->n_dim = n;
+    for (size_t i = 0; i < n; i++) {
+        shape->dim[i] = qdqi_arena_alloc(b->arena, sizeof *shape->dim[i]);
+        onnx__tensor_shape_proto__dimension__init(shape->dim[i]);
+        shape->dim[i]->value_case =
+            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        shape->dim[i]->dim_value = dims[i];
+    }
+    b->inputs[b->graph.n_input - 1]->type->tensor_type->shape = shape;
+}
+
 static inline void
 builder_output(struct builder *b, const char *name, enum qdqi_dtype dtype)
 {
@@ -201,10 +220,24 @@ builder_attribute(struct builder *b, Onnx__NodeProto *node, const char *name)
     return a;
 }
 
+/* As a runtime wants it, which the engine does without. */
+static inline Onnx__AttributeProto *
+builder_typed(struct builder *b, Onnx__NodeProto *node, const char *name,
+              Onnx__AttributeProto__AttributeType type)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, node, name);
+    a->has_type = 1;
+    a->type = type;
+    return a;
+}
+
+#define BUILDER_TYPED(kind) \
+    builder_typed(b, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##kind)
+
 static inline void
 builder_int(struct builder *b, Onnx__NodeProto *node, const char *name, int64_t value)
 {
-    Onnx__AttributeProto *a = builder_attribute(b, node, name);
+    Onnx__AttributeProto *a = BUILDER_TYPED(INT);
     a->has_i = 1;
     a->i = value;
 }
@@ -213,7 +246,7 @@ static inline void
 builder_ints(struct builder *b, Onnx__NodeProto *node, const char *name, size_t n,
              const int64_t *values)
 {
-    Onnx__AttributeProto *a = builder_attribute(b, node, name);
+    Onnx__AttributeProto *a = BUILDER_TYPED(INTS);
     a->ints = qdqi_arena_array(b->arena, n, sizeof *values);
     a->n_ints = n;
     if (n)
@@ -224,7 +257,14 @@ static inline void
 builder_tensor(struct builder *b, Onnx__NodeProto *node, const char *name,
                Onnx__TensorProto *value)
 {
-    builder_attribute(b, node, name)->t = value;
+    BUILDER_TYPED(TENSOR)->t = value;
+}
+
+static inline void
+builder_graph(struct builder *b, Onnx__NodeProto *node, const char *name,
+              Onnx__GraphProto *value)
+{
+    BUILDER_TYPED(GRAPH)->g = value;
 }
 
 /* A file in memory with these bytes; the caller closes it. */

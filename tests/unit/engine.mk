@@ -14,6 +14,7 @@ check_PROGRAMS += \
 	tests/unit/test_engine_model \
 	tests/unit/test_engine_number \
 	tests/unit/test_engine_observations \
+	tests/unit/test_engine_parts \
 	tests/unit/test_engine_plan \
 	tests/unit/test_engine_range \
 	tests/unit/test_engine_rewrite \
@@ -47,6 +48,8 @@ check_PROGRAMS += tests/fuzz/fuzz_case
 
 # These run models.
 tests_fault_test_whatif_memory_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
+tests_unit_test_engine_parts_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
 tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'

@@ -416,10 +416,10 @@ START_TEST(it_is_what_the_runtime_makes_of_a_pair)
     struct pair_model m;
     make_scales(channels);
     make_data(n, scales[0]);
-    build_pair(&m,
-               &(struct qdqi_params){
-                   .axis = shapes[_i].axis, .n = channels, .scales = scales},
-               false, 0, NULL);
+    build_pair(
+        &m,
+        &(struct qdqi_params){.axis = shapes[_i].axis, .n = channels, .scales = scales},
+        false, 0, NULL);
     struct opened o = open_pair(&m, &fakes);
     const struct qdqi_output *out =
         run_pair(&o, "x", data, shapes[_i].rank, shapes[_i].shape, n);
