@@ -79,9 +79,20 @@ make_inputs(struct net *n, struct qdqi_input *inputs)
 }
 
 static void
-open_net(struct net *n, int fd)
+open_parts(struct net *n, size_t most, struct qdqi_parts *parts)
 {
     const struct qdqi_session_options options = {.fakes = &n->fakes};
+    struct qdq_error err = {0};
+    enum qdq_code code =
+        qdqi_parts_cut(n->model, n->proto, most, &n->fakes, n->arena, parts, &err);
+    if (!code)
+        code = qdqi_parts_open(parts, runtime, &options, &err);
+    ck_assert_msg(!code, "%s", err.text);
+}
+
+static void
+open_net(struct net *n, int fd)
+{
     struct qdq_error err = {0};
     struct qdq_spec spec;
     qdq_spec_init(&spec);
@@ -92,12 +103,8 @@ open_net(struct net *n, int fd)
     ck_assert_msg(!qdq_plan_make(NULL, n->model, &spec, &n->plan, &err), "%s",
                   err.text);
     make_fakes(n);
-    ck_assert_msg(!qdqi_parts_open(runtime, n->model, n->proto, 1, &options, n->arena,
-                                   &n->whole, &err),
-                  "%s", err.text);
-    ck_assert_msg(!qdqi_parts_open(runtime, n->model, n->proto, MOST, &options,
-                                   n->arena, &n->parts, &err),
-                  "%s", err.text);
+    open_parts(n, 1, &n->whole);
+    open_parts(n, MOST, &n->parts);
     ck_assert_uint_eq(n->whole.cut.n_parts, 1);
     for (size_t i = 0; i < SETS; i++) {
         n->inputs[i] = qdqi_arena_array(n->arena, qdq_model_info(n->model)->n_inputs,
@@ -280,6 +287,12 @@ START_TEST(they_make_what_the_whole_makes)
         size_t set = draw(&n) % SETS;
         assert_equal_run(&n, set);
         assert_like_the_whole(&n, set, 0.01);
+        if (step == STEPS / 4) { /* what was kept outlives the sessions */
+            const struct qdqi_session_options options = {.fakes = &n.fakes};
+            struct qdq_error err = {0};
+            qdqi_parts_close(&n.parts);
+            ck_assert(!qdqi_parts_open(&n.parts, runtime, &options, &err));
+        }
         if (step == STEPS / 2) { /* from now on less is kept, then nothing */
             qdqi_parts_expect(&n.parts, &n.memos[0], 256 * 1024);
             ck_assert(n.parts.forgets[0] || n.parts.forgets[1]);
