@@ -4,6 +4,7 @@
 
 #include "evaluate/metrics.h"
 #include "rewrite/insert.h"
+#include "run/place.h"
 #include "whatif/trials.h"
 
 #include <math.h>
@@ -103,8 +104,11 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
 static size_t
 count_parts(const struct qdqi_whatif *w)
 {
+    const struct qdqi_place *place = w->job->place;
     size_t n = w->n_layers / LAYERS_A_PART;
-    return w->job->place || n == 0 ? 1 : n < MAX_PARTS ? n : MAX_PARTS;
+    if ((place && place->runs_models) || n == 0)
+        return 1;
+    return n < MAX_PARTS ? n : MAX_PARTS;
 }
 
 /* What lies on a device: all of it comes and goes with this and qdqi_parts_close(). */
