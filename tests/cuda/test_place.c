@@ -32,8 +32,8 @@ static const char *module;
 struct job {
     struct qdq_spec spec;
     const char *model;
-    bool keeps;                  /* what is observed */
-    bool damaged;                /* data of which a sample is not finite */
+    bool keeps;  /* what is observed */
+    int damaged; /* data of which this sample is not finite; 0: all are */
     struct neighbour *neighbour; /* who wants the GPU, too; NULL: nobody */
 };
 
@@ -67,9 +67,9 @@ open_data(const char *name)
     return fd;
 }
 
-/* Samples of the model's input, of which number 2 holds a NaN. */
+/* Samples of the model's input, of which one holds a NaN. */
 static int
-make_damaged(void)
+make_damaged(int sample)
 {
     enum { SAMPLES = 6, SIZE = 32 * 32, HEAD = 128 };
     char head[HEAD + 1];
@@ -85,7 +85,7 @@ make_damaged(void)
     ck_assert_int_eq(write(fd, head, HEAD), HEAD);
     for (int i = 0; i < SAMPLES * SIZE; i++) {
         state = state * 1664525 + 1013904223;
-        float x = i == 2 * SIZE + 7 ? NAN : (float)(state >> 8) * 0x1p-24f;
+        float x = i == sample * SIZE + 7 ? NAN : (float)(state >> 8) * 0x1p-24f;
         ck_assert_int_eq(write(fd, &x, sizeof x), sizeof x);
     }
     return fd;
@@ -136,7 +136,7 @@ run(const struct job *job, bool there)
     spec.device = there ? QDQ_DEVICE_CUDA : QDQ_DEVICE_CPU;
     const struct qdq_work work = {.model = open_data(job->model),
                                   .model_id = "sha256:00",
-                                  .dataset = job->damaged ? make_damaged()
+                                  .dataset = job->damaged ? make_damaged(job->damaged)
                                                           : open_data("calib_256.npz"),
                                   .dataset_id = "sha256:01",
                                   .spec = &spec,
@@ -258,9 +258,12 @@ END_TEST
 START_TEST(what_is_not_finite_is_seen)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
-    job.damaged = true;
+    char says[40];
+    job.damaged = _i ? 5 : 2; /* of the first batch, and of the second and last */
+    snprintf(says, sizeof says, "an infinity in sample %d", job.damaged);
     struct end end = run(&job, true);
     ck_assert_int_eq(end.code, QDQ_NONFINITE);
+    ck_assert_msg(strstr(end.err.text, says), "%s", end.err.text);
     finish(&end);
     job.spec.calibration.on_nonfinite = QDQ_NONFINITE_SKIP;
     struct end here = run_well(&job, false), there = run_well(&job, true);
@@ -579,7 +582,7 @@ suite(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_calibration_ends_alike, 0, N_METHODS);
     tcase_add_test(t, what_is_kept_is_alike);
-    tcase_add_test(t, what_is_not_finite_is_seen);
+    tcase_add_loop_test(t, what_is_not_finite_is_seen, 0, 2);
     tcase_add_test(t, what_ifs_end_alike);
     tcase_add_test(t, a_device_that_was_lent_is_gone_on_with);
     tcase_add_test(t, a_device_that_does_not_come_back_ends_it);
