@@ -3,11 +3,13 @@
 has too little memory. The device is the host, by the emulator of tests/cuda, whose
 mishaps the environment decides."""
 
+import os
 import subprocess
+import sys
 
 import pytest
 
-from service import ROOT, eventually
+from service import DATA, INSTALLED, ROOT, eventually
 
 SHORT = {"calibration": {"max_samples": 2}, "evaluate": False}
 ONE = {"calibration": {"max_samples": 6, "batch": 4, "method": "minmax"},
@@ -315,3 +317,44 @@ def test_nobody_is_idle_to_take_it(gpu):
     one.succeeded(search)
     one.succeeded(short)
     assert "gpu_lent" not in one.log.read_text()
+
+
+# --- what is to be run where there is one --------------------------------------------
+
+
+def run_script(script, *arguments, **environment):
+    env = {**os.environ, "QDQ": str(INSTALLED / "bin" / "qdq"), **environment}
+    return subprocess.run([sys.executable, ROOT / script, *arguments], env=env,
+                          capture_output=True, text=True)
+
+
+def test_jobs_there_beside_the_cpu(module):
+    model = DATA / "glyph_resnet.onnx"
+    run = run_script("tests/cuda/quantize.py", "--emulated", model,
+                     QDQD_GPU_MODULE=str(module))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "13 ranges, the largest difference is 0.0e+00" in run.stdout
+    run = run_script("tests/cuda/quantize.py", model, QDQD_GPU_MODULE=str(module))
+    assert run.returncode == 1, "the emulator is no device"
+    run = run_script("tests/cuda/quantize.py", model, QDQD_GPU_MODULE="/nowhere.so")
+    assert run.returncode == 1 and "no_device" in run.stdout
+
+
+def test_the_bench(module):
+    arguments = ("1", "--emulated", DATA / "glyph_resnet.onnx", DATA / "calib_256.npz")
+    run = run_script("bench/gpu.py", *arguments, QDQD_GPU_MODULE=str(module))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "calibration of plain inference" in run.stdout
+    run = run_script("bench/gpu.py", *arguments, QDQD_GPU_MODULE="/nowhere.so")
+    assert run.returncode == 1 and "no_device" in run.stderr
+
+
+@pytest.mark.parametrize("step", ["quantize", "bench-jobs"])
+def test_who_asks_for_a_check_gets_one_or_an_error(step):
+    """The Python here has an ONNX Runtime for the CPU alone."""
+    env = {**os.environ, "QDQ": str(INSTALLED / "bin" / "qdq"),
+           "QDQ_GPU_PYTHON": sys.executable}
+    run = subprocess.run([ROOT / "tools" / "check-gpu", step], env=env,
+                         capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "has no CUDA provider" in run.stderr and "nothing failed" not in run.stderr

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpu.py [ROUNDS] [--emulated MODEL DATA]: calibration and what-ifs on a GPU, beside plain
+inference there.
+
+The model of ResNet-50's shape and random images, one and eight a run. QDQD_ENGINE_RUNTIME
+and the Python's onnxruntime are of one build, for CUDA; tools/check-gpu sees to it. What
+one sample takes is the difference between many and few, so what it takes to load models
+is in none of the figures; the shortest of all rounds, which take turns. --emulated: with
+the module of tests/cuda/emulator and another model, to try this script where there is no
+GPU; its figures say nothing.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from calibrate import images
+from common import QDQ, Measured, machine, peer, table
+from make_model import cached
+
+METHODS = ("minmax", "mse", "entropy")
+BATCHES = (1, 8)
+FEW, MANY = 64, 320
+WHAT_IFS_FEW, WHAT_IFS_MANY = 16, 64
+BUDGET = 1.15
+
+
+class Bench:
+    def __init__(self, folder, options):
+        self.folder, self.emulated = folder, options.emulated
+        self.few, self.many = (8, 16) if self.emulated else (FEW, MANY)
+        self.fewer, self.more = (2, 4) if self.emulated else (WHAT_IFS_FEW, WHAT_IFS_MANY)
+        self.model = options.emulated[0] if self.emulated else cached()
+        self.data = options.emulated[1] if self.emulated else images(MANY)
+        self.provider = f"{'CPU' if self.emulated else 'CUDA'}ExecutionProvider"
+        self.device = None
+
+    def quantize(self, spec):
+        spec_file, report = self.folder / "spec.json", self.folder / "report.json"
+        spec_file.write_text(json.dumps({**spec, "device": "cuda", "evaluate": False}))
+        Measured([QDQ, "quantize", self.model, "--spec", spec_file, "--calibration",
+                  self.data, "-o", self.folder / "out.onnx", "--report", report])
+        report = json.loads(report.read_text())
+        self.device = report["device"]
+        if not self.device.startswith("cuda:"):
+            sys.exit(f"it ran on {self.device}")
+        for warning in report["warnings"]:
+            if warning["code"] in ("device_fallback", "batch_halved"):
+                sys.exit(f"not as it was asked for: {warning['detail']}")
+        return report
+
+    def plain(self, samples, batch):
+        return peer("infer_on", self.provider, self.model, self.data, samples,
+                    batch).inner
+
+    def calibration(self, method, samples, batch):
+        report = self.quantize({"calibration": {"method": method, "batch": batch,
+                                                "max_samples": samples}})
+        return report["timings"]["calibrate"]
+
+    def what_if(self, samples, batch):
+        report = self.quantize({
+            "calibration": {"method": "minmax", "batch": batch, "max_samples": 8},
+            "search": {"min_sqnr_db": -100, "samples": samples}})
+        if report["what_ifs"] != 2 * -(-samples // batch):
+            sys.exit(f"{report['what_ifs']} what-ifs, not all on and all off")
+        return report["timings"]["search"] / 2
+
+    def works(self, batch):
+        """What is timed: (name, function of the samples, few, many)."""
+        yield "plain inference", lambda n: self.plain(n, batch), self.few, self.many
+        for method in METHODS:
+            yield (f"calibration, {method}",
+                   lambda n, m=method: self.calibration(m, n, batch),
+                   self.few, self.many)
+        yield "a what-if", lambda n: self.what_if(n, batch), self.fewer, self.more
+
+    def milliseconds(self, batch, rounds):
+        """Of one sample, by work."""
+        works = list(self.works(batch))
+        best = {}
+        for _ in range(rounds):
+            for name, work, few, many in works:
+                for n in (few, many):
+                    best[name, n] = min(best.get((name, n), float("inf")), work(n))
+        return {name: 1000 * (best[name, many] - best[name, few]) / (many - few)
+                for name, _, few, many in works}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rounds", nargs="?", type=int, default=3)
+    parser.add_argument("--emulated", nargs=2, metavar=("MODEL", "DATA"))
+    options = parser.parse_args()
+    machine()
+    rows, worst = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), options)
+        for batch in BATCHES:
+            took = bench.milliseconds(batch, options.rounds)
+            plain = took["plain inference"]
+            if plain <= 0 and not bench.emulated:
+                sys.exit("the machine is too busy: more samples took less time")
+            for name, ms in took.items():
+                ratio = ms / plain
+                rows.append([batch, name, f"{ms:.3f}", f"{ratio:.2f}"])
+                if name.startswith("calibration"):
+                    worst = max(worst, ratio)
+    table(f"{bench.device}: one sample, best of {options.rounds}",
+          ["samples a run", "", "ms", "of plain inference"], rows)
+    table("Budget", ["", "measured, times", "budget"],
+          [["calibration of plain inference", f"{worst:.2f}", f"at most {BUDGET}"]])
+    if worst > BUDGET and not bench.emulated:
+        sys.exit("calibration takes longer than its budget")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quantize.py [--emulated] [MODEL.onnx …]: jobs on a GPU beside the same on the CPU.
+
+For tools/check-gpu; models are those of tests/data, and the one of ResNet-50's shape of
+bench/make_model.py, with random samples. QDQ is the command, QDQD_ENGINE_RUNTIME an
+ONNX Runtime that is built for CUDA, QDQD_GPU_MODULE our module. Ends with 1 and says what
+was wrong; that there is no GPU is wrong, too. --emulated: the module is that of
+tests/cuda/emulator, to try this script where there is no GPU.
+
+What is held:
+ - the report's `device` says where it ran, and nothing fell back or was made smaller;
+ - ranges differ by at most a thousandth of the larger end: the provider's kernels add up
+   in another order, and nothing else may differ, for it is told to use float32;
+ - what the evaluation and what-ifs say differs by at most 0.3 dB, below 80 dB;
+ - a job that runs there again makes the same bytes.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+QDQ = os.environ.get("QDQ", ROOT / "_install" / "bin" / "qdq")
+GLYPHS = ("glyph_mobilenet", "glyph_resnet", "glyph_se", "glyph_vit")
+SPEC = {"calibration": {"method": "minmax", "batch": 8}, "evaluate": {"samples": 16}}
+RANGES, DECIBELS, NO_NOISE = 1e-3, 0.3, 80
+
+wrong = []
+
+
+def check(good, text):
+    if not good:
+        wrong.append(text)
+        print(f"    wrong: {text}", flush=True)
+
+
+# --- jobs ---------------------------------------------------------------------------
+
+
+class Job:
+    def __init__(self, folder, model, data, spec):
+        spec_file, out = folder / "spec.json", folder / "out.onnx"
+        spec_file.write_text(json.dumps(spec))
+        command = [QDQ, "quantize", model, "--spec", spec_file, "-o", out,
+                   "--report", folder / "report.json"]
+        if data:
+            command += ["--calibration", data]
+        run = subprocess.run([str(c) for c in command], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True)
+        self.failed = run.stderr.strip() if run.returncode else None
+        if not self.failed:
+            self.report = json.loads((folder / "report.json").read_text())
+            self.bytes = out.read_bytes()
+
+
+def spec_of(model, data, device, **more):
+    spec = json.loads(json.dumps({**SPEC, "device": device, **more}))
+    if data:
+        spec["calibration"]["max_samples"] = 64
+    else:
+        spec["calibration"]["random_samples"] = 16
+    return spec
+
+
+# --- what is held -------------------------------------------------------------------
+
+
+def check_device(there, here, emulated):
+    name = there.report["device"]
+    check(name.startswith("cuda:"), f"the report says that it ran on {name}")
+    check(name.endswith("emulated on the host") == emulated,
+          f"{name} is {'a' if emulated else 'no'} device")
+    check(here.report["device"] == "cpu", f"device cpu ran on {here.report['device']}")
+    for warning in there.report["warnings"]:
+        check(warning["code"] not in ("device_fallback", "batch_halved"),
+              warning["detail"])
+
+
+def check_ranges(there, here):
+    ranges = {t["name"]: (t["min"], t["max"]) for t in here.report["tensors"]}
+    check(ranges, "there are no ranges")
+    check(len(there.report["tensors"]) == len(ranges), "not the same tensors")
+    worst = 0
+    for tensor in there.report["tensors"]:
+        name, pair = tensor["name"], (tensor["min"], tensor["max"])
+        size = max(map(abs, ranges[name])) or 1
+        by = max(abs(a - b) for a, b in zip(pair, ranges[name])) / size
+        worst = max(worst, by)
+        check(by <= RANGES, f"the range of {name} is {pair}, not {ranges[name]}")
+    print(f"    {len(ranges)} ranges, the largest difference is {worst:.1e}")
+
+
+def decibels(what, a, b):
+    """Beyond some point figures are those of rounding; null: no noise at all."""
+    a, b = (NO_NOISE if x is None or x > NO_NOISE else x for x in (a, b))
+    check(math.isclose(a, b, abs_tol=DECIBELS), f"{what} is {a:.2f} dB, not {b:.2f}")
+
+
+def check_figures(there, here):
+    for a, b in zip(there.report["evaluation"]["outputs"],
+                    here.report["evaluation"]["outputs"], strict=True):
+        decibels(f"output {a['name']}", a["sqnr_db"], b["sqnr_db"])
+
+
+def check_what_ifs(folder, model, data):
+    jobs = [Job(folder, model, data, spec_of(model, data, device, evaluate=False,
+                                             sensitivity={"samples": 8}))
+            for device in ("cuda", "cpu")]
+    for job in jobs:
+        check(not job.failed, job.failed)
+    if any(job.failed for job in jobs):
+        return
+    here = {row["name"]: row for row in jobs[1].report["sensitivity"]}
+    for row in jobs[0].report["sensitivity"]:
+        decibels(f"{row['name']} alone", row["sqnr_db_alone"],
+                 here[row["name"]]["sqnr_db_alone"])
+    print(f"    {len(here)} layers, each alone")
+
+
+def check_model(folder, model, data, emulated):
+    print(f"{Path(model).name}: device cuda against cpu", flush=True)
+    there, again, here = (Job(folder, model, data, spec_of(model, data, device))
+                          for device in ("cuda", "cuda", "cpu"))
+    for job in (there, again, here):
+        check(not job.failed, job.failed)
+    if any(job.failed for job in (there, again, here)):
+        return
+    check_device(there, here, emulated)
+    check_ranges(there, here)
+    check_figures(there, here)
+    check(there.bytes == again.bytes, "run there again it made other bytes")
+    if data:
+        check_what_ifs(folder, model, data)
+
+
+# --- all of it ----------------------------------------------------------------------
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--emulated", action="store_true")
+    parser.add_argument("models", nargs="*")
+    options = parser.parse_args()
+    models = [(model, DATA / "calib_256.npz") for model in options.models]
+    if not models:
+        sys.path.insert(0, str(ROOT / "bench"))
+        from make_model import cached
+        models = [(DATA / f"{name}.onnx", DATA / "calib_256.npz") for name in GLYPHS]
+        models.append((cached(), None))
+    with tempfile.TemporaryDirectory() as folder:
+        for model, data in models:
+            check_model(Path(folder), model, data, options.emulated)
+    if wrong:
+        sys.exit(f"{len(wrong)} of these were wrong")
+
+
+if __name__ == "__main__":
+    main()
