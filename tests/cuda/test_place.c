@@ -287,37 +287,49 @@ what_ifs(void)
     return job;
 }
 
+/* dB: on the host the model of what-ifs is run in parts, which rounds otherwise, and now
+   and then an element comes to lie on the other side of a step. */
+#define PARTS 0.02
+
 static void
-assert_same_sensitivity(const struct qdq_report *a, const struct qdq_report *b)
+assert_same_db(double a, double b, double near)
+{
+    ck_assert_msg(a == b || fabs(a - b) <= near, "%.17g dB, not %.17g", a, b);
+}
+
+static void
+assert_same_sensitivity(const struct qdq_report *a, const struct qdq_report *b,
+                        double near)
 {
     ck_assert_uint_gt(a->n_sensitivity, 0);
     ck_assert_uint_eq(a->n_sensitivity, b->n_sensitivity);
     for (size_t i = 0; i < a->n_sensitivity; i++) {
         ck_assert_str_eq(a->sensitivity[i].name, b->sensitivity[i].name);
-        ck_assert_double_eq(a->sensitivity[i].sqnr_db_alone,
-                            b->sensitivity[i].sqnr_db_alone);
-        ck_assert_double_eq(a->sensitivity[i].gain_db, b->sensitivity[i].gain_db);
+        assert_same_db(a->sensitivity[i].sqnr_db_alone, b->sensitivity[i].sqnr_db_alone,
+                       near);
+        assert_same_db(a->sensitivity[i].gain_db, b->sensitivity[i].gain_db, near);
     }
 }
 
 static void
-assert_same_search(const struct qdq_search_report *a, const struct qdq_search_report *b)
+assert_same_search(const struct qdq_search_report *a, const struct qdq_search_report *b,
+                   double near)
 {
     ck_assert(a && b);
     ck_assert_uint_gt(a->n_steps, 1);
     ck_assert_uint_eq(a->n_steps, b->n_steps);
     for (size_t i = 0; i < a->n_steps; i++)
-        ck_assert_double_eq(a->steps[i].sqnr_db, b->steps[i].sqnr_db);
+        assert_same_db(a->steps[i].sqnr_db, b->steps[i].sqnr_db, near);
 }
 
 static void
-assert_same_what_ifs(const struct end *a, const struct end *b)
+assert_same_what_ifs(const struct end *a, const struct end *b, double near)
 {
     assert_same_ranges(a->report, b->report);
-    assert_same_sensitivity(a->report, b->report);
-    assert_same_search(a->report->search, b->report->search);
-    ck_assert_double_eq(a->report->refinement->sqnr_db_after,
-                        b->report->refinement->sqnr_db_after);
+    assert_same_sensitivity(a->report, b->report, near);
+    assert_same_search(a->report->search, b->report->search, near);
+    assert_same_db(a->report->refinement->sqnr_db_after,
+                   b->report->refinement->sqnr_db_after, near);
     assert_same_file(a->output, b->output);
 }
 
@@ -325,7 +337,7 @@ START_TEST(what_ifs_end_alike)
 {
     struct job job = what_ifs();
     struct end here = run_well(&job, false), there = run_well(&job, true);
-    assert_same_what_ifs(&here, &there);
+    assert_same_what_ifs(&here, &there, PARTS);
     ck_assert_int_eq(here.report->what_ifs, there.report->what_ifs);
     finish(&here);
     finish(&there);
@@ -451,7 +463,7 @@ START_TEST(a_device_that_was_lent_is_gone_on_with)
     struct end beside = run_well(&job, true);
     ck_assert_int_gt(neighbour.had, 10);
     ck_assert_int_eq(neighbour.had, neighbour.asked / neighbour.every);
-    assert_same_what_ifs(&alone, &beside);
+    assert_same_what_ifs(&alone, &beside, 0);
     ck_assert_int_eq(alone.report->what_ifs, beside.report->what_ifs);
     finish(&alone);
     finish(&beside);
@@ -544,10 +556,10 @@ START_TEST(what_ifs_of_a_batch_that_is_too_large_are_done_again)
     ck_assert_msg(there.code == QDQ_OK, "%s", there.err.text);
     ck_assert_uint_eq(count_warnings(there.report, "batch_halved"), 1);
     job.spec.calibration.batch = 2;
-    struct end here = run_well(&job, false);
-    assert_same_what_ifs(&here, &there);
-    ck_assert_int_gt(there.report->what_ifs, here.report->what_ifs);
-    finish(&here);
+    struct end smaller = run_well(&job, true);
+    assert_same_what_ifs(&smaller, &there, 0);
+    ck_assert_int_gt(there.report->what_ifs, smaller.report->what_ifs);
+    finish(&smaller);
     finish(&there);
 }
 END_TEST
