@@ -17,6 +17,7 @@ fi
 
 unset CK_TAP_LOG_FILE_NAME
 export QDQ_CUDA_MODULE="$work/emulated.so" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes
+export QDQ_CUDA_EMULATED="$QDQ_CUDA_MODULE"
 failed=0
 for name in device extremes fake histogram sums place; do
     tests/cuda/test_$name || failed=1
