@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The Containerfile: built by buildah, and the image run by podman, with a token, on the
+# host's network, until SIGTERM.
+#
+#   sudo tests/container.sh [CHROOT]
+#
+# By hand: it has to be root, needs buildah, podman and crun, and takes some minutes. With
+# CHROOT, a folder that debootstrap has made, that stands for the images of Debian; without
+# they are pulled. What tools/build has fetched before is not fetched again.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+base=${1:-}
+port=18384
+url=http://127.0.0.1:$port
+downloads=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
+[ "$(id -u)" = 0 ] || { echo "container.sh: has to be root" >&2; exit 2; }
+# crun wants version 2 of cgroups and nothing else.
+if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
+    exec unshare --mount sh -c 'mount -t cgroup2 none /sys/fs/cgroup && exec "$0" "$@"' "$0" "$@"
+fi
+work=$(mktemp -d)
+stored() { "$1" --root "$work/storage" --runroot "$work/run" --storage-driver vfs "${@:2}"; }
+pod() { stored podman --cgroup-manager cgroupfs "$@"; }
+
+finish() {
+    pod rm --force --time 0 --volumes qdqd-test >/dev/null 2>&1 || true
+    ! mountpoint -q "$work/storage/vfs" || umount "$work/storage/vfs"
+    rm -rf --one-file-system "$work"
+}
+trap finish EXIT
+ok() { echo "ok - $*"; }
+fail() { echo "not ok - $*"; pod logs qdqd-test 2>&1 | tail -20; exit 1; }
+
+if [ -n "$base" ]; then
+    image=$(stored buildah from scratch)
+    stored buildah copy --quiet "$image" "$base" / >/dev/null
+    stored buildah commit --quiet --rm "$image" docker.io/library/debian:bookworm >/dev/null
+    stored buildah tag docker.io/library/debian:bookworm docker.io/library/debian:bookworm-slim
+fi
+stored buildah build --quiet --isolation chroot --network host --volume "$downloads:/root/.cache/qdqd" \
+    --tag qdqd-test "$root" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; fail "build"; }
+size=$(pod image inspect --format '{{.Size}}' qdqd-test)
+[ -z "$base" ] || size=$((size - $(pod image inspect --format '{{.Size}}' docker.io/library/debian:bookworm)))
+ok "built: $((size >> 20)) MiB${base:+ on top of Debian}, user $(pod image inspect --format '{{.User}}' qdqd-test)"
+
+options=(--network host --volume qdqd-state:/var/lib/qdqd --cgroups disabled
+    --ulimit nofile=4096:4096 --ulimit nproc=4096:4096
+    --env "QDQD_HTTP_LISTEN=0.0.0.0:$port" --env QDQD_WORKERS_CAGE=require)
+! pod run --rm "${options[@]}" qdqd-test >"$work/refused" 2>&1 || fail "it listens without a token"
+token=$(pod run --rm "${options[@]}" qdqd-test token add test)
+[ -n "$token" ] || fail "token add"
+pod run --detach --name qdqd-test "${options[@]}" qdqd-test >/dev/null || fail "run"
+for _ in $(seq 200); do
+    ! curl -sf -o /dev/null "$url/readyz" || break
+    sleep 0.1
+done
+[ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/jobs")" = 401 ] || fail "no 401 without the token"
+curl -sS --fail-with-body -o "$work/int8.onnx" -H "Authorization: Bearer $token" \
+    --form model=@"$root/tests/data/glyph_resnet.onnx" \
+    --form calibration=@"$root/tests/data/calib_256.npz" "$url/v1/quantize?wait=120" ||
+    { cat "$work/int8.onnx"; fail "quantizing"; }
+pid=$(pod inspect --format '{{.State.Pid}}' qdqd-test)
+[ "$(stat -c %u:%g "/proc/$pid")" = 8383:8383 ] || fail "the user: $(stat -c %u:%g "/proc/$pid")"
+ok "quantized with a token, in a cage: $(stat -c %s "$work/int8.onnx") bytes"
+pod kill --signal TERM qdqd-test >/dev/null
+status=$(timeout 60 podman --root "$work/storage" --runroot "$work/run" --storage-driver vfs wait qdqd-test)
+[ "$status" = 0 ] || fail "ended with $status"
+pod logs qdqd-test 2>&1 | grep '"event":"stopping"' >/dev/null || fail "no line about the stop"
+ok "SIGTERM: ended with 0"
