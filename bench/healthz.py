@@ -3,8 +3,9 @@
 
     build/venv/bin/python bench/healthz.py [--rounds N] [--seconds N] [--connections N]
 
-Needs wrk (Debian's package) and what tools/build installs. The two servers take turns, and
-the ratio is that of the medians: a machine that is busy with something else slows both.
+Needs wrk (Debian's package) and what tools/build installs. The two servers take turns, each
+first in every other round, and each round has a ratio: a machine that is busy with something
+else slows both.
 """
 
 import argparse
@@ -46,17 +47,21 @@ def main():
         bare_url = f"http://127.0.0.1:{int(bare.stdout.readline())}/healthz"
         service = Service(Path(folder)).start()
         rates = {"bare": [], "qdqd": []}
+        turns = [("bare", bare_url), ("qdqd", service.url + "/healthz")]
         for _ in range(args.rounds):
-            for name, url in (("bare", bare_url), ("qdqd", service.url + "/healthz")):
+            turns.reverse()
+            for name, url in turns:
                 rates[name].append(rate(url, args.seconds, args.connections))
         service.stop()
         bare.stdin.close()
         bare.wait()
-    middle = {name: statistics.median(values) for name, values in rates.items()}
     for name, values in rates.items():
-        print(f"{name}: {middle[name]:.0f} requests/s "
+        print(f"{name}: {statistics.median(values):.0f} requests/s "
               f"({min(values):.0f} to {max(values):.0f})")
-    print(f"qdqd / bare: {middle['qdqd'] / middle['bare']:.3f}")
+    ratios = sorted(qdqd / one for qdqd, one in zip(rates["qdqd"], rates["bare"]))
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    print(f"qdqd / bare: {middle:.3f}, half of the rounds from {low:.3f} to {high:.3f}, "
+          f"all from {ratios[0]:.3f} to {ratios[-1]:.3f}")
 
 
 if __name__ == "__main__":
