@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define RESERVE 16
 #define LEAVING 32 /* that were cut off and whose threads have not ended yet */
@@ -40,6 +41,7 @@ struct conns {
     /* guarded by lock: */
     struct conn *newest, *oldest;
     size_t n, n_reserve; /* in proper places, and in reserve and not cut off */
+    size_t n_cut;        /* that were cut off and are still counted by the library */
     bool closing;
 };
 
@@ -91,6 +93,7 @@ cut_off(struct conn *conn)
     if (conn->cut)
         return;
     conn->cut = true;
+    conn->conns->n_cut++;
     conn->conns->n_reserve -= conn->reserve;
     shutdown(conn->socket, SHUT_RDWR);
 }
@@ -184,6 +187,21 @@ drop(struct conns *conns, struct conn *conn)
     *(conn->next ? &conn->next->before : &conns->oldest) = conn->before;
     conns->n -= !conn->reserve;
     conns->n_reserve -= conn->reserve && !conn->cut;
+    conns->n_cut -= conn->cut;
+}
+
+/*
+ * Where the library has as many as it may it turns the next one away, whoever that is. So
+ * those that come in a crowd are taken more slowly, while the threads of many before them
+ * have not ended yet; the others wait in line meanwhile.
+ */
+static void
+take_time(size_t n_cut)
+{
+    size_t ms = n_cut > LEAVING / 4 ? 2 * (n_cut - LEAVING / 4) : 0;
+    const struct timespec pause = {0, (long)ms * 1000000};
+    if (ms)
+        nanosleep(&pause, NULL);
 }
 
 void
@@ -214,7 +232,10 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
         add(conns, conn);
     else
         drop(conns, conn);
+    size_t n_cut = conns->n_cut;
     pthread_mutex_unlock(&conns->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        take_time(n_cut);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         free(conn);
         *context = NULL;

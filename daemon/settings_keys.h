@@ -73,7 +73,8 @@ SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, NOW,
                "Jobs that may wait; more are refused with 429.")
 SETTING_NUMBER(tenants, queue, 0, 0, 1000000, COUNT, NOW,
                "Jobs that may wait of each tenant that an access token names; 0: "
-               "queue.max.")
+               "queue.max. A tenant's tokens may state other limits (qdqd token add "
+               "--queue, --max-bytes, --job-timeout).")
 SETTING_NUMBER(tenants, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
                "Bytes of models, datasets, results and what calibrations observed of "
                "each; 0: storage.max_bytes.")
