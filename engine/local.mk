@@ -139,6 +139,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
+	engine/run/compare_there.c engine/run/compare_there.h \
 	engine/run/fake.c engine/run/fake.h \
 	engine/run/fake_there.c engine/run/fake_there.h \
 	engine/run/lift.c engine/run/lift.h \

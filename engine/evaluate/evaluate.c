@@ -333,6 +333,8 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err))) {
         code = compare_all(&e, err);
+        if (!code && e.twin)
+            code = qdqi_session_collect(e.twin, err);
         *ret_again = code == QDQ_DEVICE_MEMORY &&
                      !(code = qdqi_job_halve_batch(job, e.feed, code, err));
     }

@@ -81,27 +81,47 @@ is_compared(ONNXTensorElementDataType type)
            type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
 }
 
+OrtStatusPtr
+qdqi_compared_inputs(const struct qdqi_kernel *k, OrtKernelContext *context,
+                     struct qdqi_comparison *row, struct qdqi_op_tensor *f,
+                     struct qdqi_op_tensor *q, bool *ret)
+{
+    OrtStatusPtr status;
+    if ((status = qdqi_op_input(k, context, 0, f)) ||
+        (status = qdqi_op_input(k, context, 1, q)))
+        return status;
+    row->runs++;
+    row->differs |= !is_compared(f->type) || !is_compared(q->type) || f->n != q->n;
+    *ret = !row->differs;
+    return NULL;
+}
+
+/* The runtime's element types have ONNX's numbers. */
 static OrtStatusPtr
 compare(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
     struct qdqi_comparisons *comparisons = k->op->state;
     struct qdqi_comparison *row = &comparisons->rows[k->slot];
     struct qdqi_op_tensor f, q;
-    OrtStatusPtr status;
-    if ((status = qdqi_op_input(k, context, 0, &f)) ||
-        (status = qdqi_op_input(k, context, 1, &q)))
+    bool may;
+    OrtStatusPtr status = qdqi_compared_inputs(k, context, row, &f, &q, &may);
+    if (status || !may)
         return status;
-    row->runs++;
-    row->differs |= !is_compared(f.type) || !is_compared(q.type) || f.n != q.n;
-    if (row->differs)
-        return NULL;
-    /* The runtime's element types have ONNX's numbers. */
     struct parts parts = {.f_dtype = (enum qdqi_dtype)f.type,
                           .q_dtype = (enum qdqi_dtype)q.type,
                           .f = f.data,
                           .q = q.data,
                           .n = f.n};
     return add_noise(k, context, row, &parts);
+}
+
+void
+qdqi_compare_add(struct qdqi_noise *sums, enum qdqi_dtype f_dtype, const void *f,
+                 enum qdqi_dtype q_dtype, const void *q, size_t n)
+{
+    const struct parts parts = {
+        .f_dtype = f_dtype, .q_dtype = q_dtype, .f = f, .q = q, .n = n};
+    add_pieces(sums, &parts, 0, n);
 }
 
 void

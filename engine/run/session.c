@@ -5,6 +5,7 @@
 #include "number/half.h"
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
+#include "run/compare_there.h"
 #include "run/fake.h"
 #include "run/fake_there.h"
 #include "run/lift.h"
@@ -33,6 +34,7 @@ struct qdqi_session {
     const struct qdqi_place *place;   /* NULL: the host */
     struct qdqi_observing *observing; /* there; NULL: nothing is observed */
     struct qdqi_faking *faking;       /* likewise */
+    struct qdqi_comparing *comparing; /* likewise */
     struct qdqi_staging *staging;     /* likewise; NULL: nothing was sent ahead */
     OrtMemoryInfo *memory;            /* there; NULL: the host's */
     OrtCustomOpDomain *domain;
@@ -242,6 +244,8 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
         code = qdqi_observing_open(options->observers, s->place, &s->observing, err);
     if (!code && s->place && options->fakes)
         code = qdqi_faking_open(options->fakes, s->place, &s->faking, err);
+    if (!code && s->place && options->comparisons)
+        code = qdqi_comparing_open(options->comparisons, s->place, &s->comparing, err);
     return code;
 }
 
@@ -261,7 +265,10 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         qdqi_fake_there_init(&s->ops[n++], api, s->faking);
     else if (options->fakes)
         qdqi_fake_init(&s->ops[n++], api, options->fakes);
-    if (options->comparisons) {
+    if (s->comparing) {
+        qdqi_compare_there_init(&s->ops[n++], api, s->comparing);
+        qdqi_pass_there_init(&s->ops[n++], api, s->comparing);
+    } else if (options->comparisons) {
         qdqi_compare_init(&s->ops[n++], api, options->comparisons);
         qdqi_pass_init(&s->ops[n++], api);
     }
@@ -410,6 +417,7 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseCustomOpDomain(s->domain);
     qdqi_observing_close(&s->observing);
     qdqi_faking_close(&s->faking);
+    qdqi_comparing_close(&s->comparing);
     qdqi_staging_close(&s->staging);
     if (s->memory)
         api->ReleaseMemoryInfo(s->memory);
@@ -520,6 +528,8 @@ explain(struct qdqi_session *s, struct qdq_error *why)
         *why = s->observing->fault;
     else if (s->faking && s->faking->fault.code)
         *why = s->faking->fault;
+    else if (s->comparing && s->comparing->fault.code)
+        *why = s->comparing->fault;
     else
         (void)!qdqi_place_explain(s->place, why);
 }
@@ -596,7 +606,9 @@ qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena 
 enum qdq_code
 qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
 {
-    return s->observing ? qdqi_observing_collect(s->observing, err) : QDQ_OK;
+    enum qdq_code code =
+        s->observing ? qdqi_observing_collect(s->observing, err) : QDQ_OK;
+    return code || !s->comparing ? code : qdqi_comparing_collect(s->comparing, err);
 }
 
 enum qdq_code

@@ -104,7 +104,7 @@ enum qdq_code qdqi_session_run(struct qdqi_session *session,
                                const struct qdqi_output **ret, size_t *ret_n,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Brings what a device has accumulated to the session's observers. */
+/* Brings what a device has accumulated to the session's observers and comparisons. */
 enum qdq_code qdqi_session_collect(struct qdqi_session *session,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 /* After the observers were made to hold something else: a device goes on from that. */

@@ -24,6 +24,7 @@
 #define MOST "EMULATED_CUDA_MOST"
 #define FAKED "EMULATED_CUDA_FAKED"
 #define BYTES "EMULATED_CUDA_BYTES"
+#define SUMMED "EMULATED_CUDA_SUMMED"
 
 static const char *module;
 
@@ -344,6 +345,63 @@ START_TEST(what_ifs_end_alike)
 }
 END_TEST
 
+/* --- evaluation ----------------------------------------------------------- */
+
+static struct job
+evaluation(enum qdq_float kind)
+{
+    struct job job = job_of("minmax", "glyph_mobilenet.onnx");
+    job.spec.evaluate = QDQ_YES;
+    job.spec.evaluate_samples = 6;
+    job.spec.float_type = kind;
+    return job;
+}
+
+/* The sums are those of another order. */
+static void
+assert_same_evaluation(const struct qdq_report *a, const struct qdq_report *b)
+{
+    ck_assert_uint_eq(a->n_outputs, b->n_outputs);
+    for (size_t i = 0; i < a->n_outputs; i++)
+        ck_assert_double_eq(a->outputs[i].sqnr_db, b->outputs[i].sqnr_db);
+    ck_assert_uint_gt(a->n_layer_errors, 3);
+    ck_assert_uint_eq(a->n_layer_errors, b->n_layer_errors);
+    for (size_t i = 0; i < a->n_layer_errors; i++) {
+        ck_assert_str_eq(a->layer_errors[i].name, b->layer_errors[i].name);
+        assert_same_db(a->layer_errors[i].sqnr_db, b->layer_errors[i].sqnr_db, 1e-9);
+    }
+}
+
+/* Also of a model whose other half is float16. */
+START_TEST(an_evaluation_ends_alike)
+{
+    struct job job = evaluation(_i ? QDQ_FLOAT_FLOAT16 : QDQ_FLOAT_KEEP);
+    struct end here = run_well(&job, false), there = run_well(&job, true);
+    assert_same_evaluation(here.report, there.report);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
+START_TEST(an_evaluation_that_is_too_large_is_halved)
+{
+    struct job job = evaluation(QDQ_FLOAT_KEEP);
+    struct end here = run_well(&job, false);
+    setenv(SUMMED, "70000", 1);
+    struct end there = run(&job, true);
+    unsetenv(SUMMED);
+    ck_assert_msg(there.code == QDQ_OK, "%s", there.err.text);
+    ck_assert_uint_eq(count_warnings(there.report, "batch_halved"), 1);
+    ck_assert_int_eq(there.report->evaluated_samples, 6);
+    ck_assert_uint_eq(here.report->n_layer_errors, there.report->n_layer_errors);
+    for (size_t i = 0; i < here.report->n_layer_errors; i++)
+        assert_same_db(here.report->layer_errors[i].sqnr_db,
+                       there.report->layer_errors[i].sqnr_db, 1e-9);
+    finish(&here);
+    finish(&there);
+}
+END_TEST
+
 /* --- ahead ---------------------------------------------------------------- */
 
 static struct qdqi_cuda *cuda;
@@ -605,6 +663,8 @@ suite(void)
     tcase_add_loop_test(t, a_batch_that_is_too_large_is_halved, 0, 2);
     tcase_add_test(t, one_sample_that_is_too_large_is_an_error);
     tcase_add_test(t, inputs_that_are_too_large_are_halved);
+    tcase_add_loop_test(t, an_evaluation_ends_alike, 0, 2);
+    tcase_add_test(t, an_evaluation_that_is_too_large_is_halved);
     suite_add_tcase(s, t);
     TCase *ahead = tcase_create("ahead");
     tcase_add_checked_fixture(ahead, open_staging, close_staging);

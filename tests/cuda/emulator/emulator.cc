@@ -10,6 +10,7 @@
  *   EMULATED_CUDA_LOST=N    with the Nth of the kernels' launchers the device is lost
  *   EMULATED_CUDA_MOST=N    there is not the memory for tensors of more than N elements
  *   EMULATED_CUDA_FAKED=N   the same, of those that are fake-quantized
+ *   EMULATED_CUDA_SUMMED=N  the same, of those that are compared
  *   EMULATED_CUDA_BYTES=N   a device has so much memory
  *   EMULATED_CUDA_ONCE=PATH all that only in the process that finds this file, which is
  *                           gone then: a worker that comes after it fares well
@@ -434,6 +435,15 @@ fake(int type, const struct qdqi_grid *grid, const void *in, void *out, void *st
     return status ? status : qdqi_cuda_fake(type, grid, in, out, stream);
 }
 
+int
+sums_update(int type, const void *f, const void *q, size_t n, struct qdqi_error_sums *s,
+            void *workspace, void *stream)
+{
+    int status = luck(n, "EMULATED_CUDA_SUMMED");
+    return status ? status
+                  : qdqi_cuda_sums_update(type, f, q, n, s, workspace, stream);
+}
+
 const struct qdqi_cuda_api api = {
     .version = QDQI_CUDA_VERSION,
     .is_host = true,
@@ -466,7 +476,7 @@ const struct qdqi_cuda_api api = {
     .fake = fake,
     .sums_workspace = qdqi_cuda_sums_workspace,
     .sums_init = qdqi_cuda_sums_init,
-    .sums_update = qdqi_cuda_sums_update,
+    .sums_update = sums_update,
 };
 
 } // namespace

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "run/compare_there.h"
+
+#include "base/arena.h"
+#include "base/dtype.h"
+#include "run/compare_op.h"
+
+#include <stdlib.h>
+
+/* --- opening -------------------------------------------------------------- */
+
+static enum qdq_code
+make_sums(struct qdqi_comparing *c, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    size_t n = c->host->n;
+    void *memory;
+    enum qdq_code code = qdqi_place_alloc(c->place, n * sizeof *c->sums, &memory, err);
+    if (code)
+        return code;
+    c->sums = memory;
+    if ((code = qdqi_place_alloc(c->place, gpu->sums_workspace(), &memory, err)))
+        return code;
+    c->workspace = memory;
+    int status = gpu->sums_init(c->sums, n, NULL);
+    return qdqi_place_check(c->place, status ? status : gpu->stream_wait(NULL), err);
+}
+
+enum qdq_code
+qdqi_comparing_open(struct qdqi_comparisons *comparisons,
+                    const struct qdqi_place *place, struct qdqi_comparing **ret,
+                    struct qdq_error *err)
+{
+    struct qdqi_comparing *c = calloc(1, sizeof *c);
+    if (!c)
+        return qdqi_no_memory(err);
+    c->host = comparisons;
+    c->place = place;
+    c->taken = calloc(comparisons->n + 1, sizeof *c->taken);
+    enum qdq_code code = c->taken ? make_sums(c, err) : qdqi_no_memory(err);
+    if (code)
+        qdqi_comparing_close(&c);
+    else
+        *ret = c;
+    return code;
+}
+
+void
+qdqi_comparing_close(struct qdqi_comparing **comparing)
+{
+    struct qdqi_comparing *c = *comparing;
+    if (!c)
+        return;
+    qdqi_place_release(c->place, c->sums);
+    qdqi_place_release(c->place, c->workspace);
+    free(c->taken);
+    free(c);
+    *comparing = NULL;
+}
+
+enum qdq_code
+qdqi_comparing_collect(struct qdqi_comparing *c, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    size_t n = c->host->n;
+    enum qdq_code code =
+        qdqi_place_download(c->place, c->taken, c->sums, n * sizeof *c->sums, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < n; i++) {
+        c->host->rows[i].sums.signal += c->taken[i].signal;
+        c->host->rows[i].sums.noise += c->taken[i].noise;
+    }
+    int status = gpu->sums_init(c->sums, n, NULL);
+    return qdqi_place_check(c->place, status ? status : gpu->stream_wait(NULL), err);
+}
+
+/* --- Compare -------------------------------------------------------------- */
+
+static void *
+host_copy(const struct qdqi_comparing *c, const struct qdqi_op_tensor *t,
+          struct qdq_error *err)
+{
+    size_t size = t->n * qdqi_dtype_size((int)t->type);
+    void *copy = malloc(size + 1);
+    if (!copy)
+        (void)!qdqi_no_memory(err);
+    else if (qdqi_place_download(c->place, copy, t->data, size, err)) {
+        free(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
+/* The kernel knows pairs of one type: halves beside floats, as a model has them that
+   became float16, are compared by the host. */
+static enum qdq_code
+add_mixed(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
+          const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    enum qdq_code code = qdqi_place_check(c->place, gpu->stream_wait(stream), err);
+    if (code)
+        return code;
+    void *a = host_copy(c, f, err), *b = a ? host_copy(c, q, err) : NULL;
+    if (b)
+        qdqi_compare_add(&c->host->rows[slot].sums, (enum qdqi_dtype)f->type, a,
+                         (enum qdqi_dtype)q->type, b, f->n);
+    free(a);
+    free(b);
+    return err->code;
+}
+
+static enum qdq_code
+add(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
+    const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
+{
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    if (f->type != q->type)
+        return add_mixed(c, slot, f, q, stream, err);
+    return qdqi_place_check(c->place,
+                            gpu->sums_update((int)f->type, f->data, q->data, f->n,
+                                             &c->sums[slot], c->workspace, stream),
+                            err);
+}
+
+static OrtStatusPtr
+compare_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    struct qdqi_comparing *c = k->op->state;
+    struct qdqi_op_tensor f, q;
+    bool may;
+    void *stream;
+    OrtStatusPtr status =
+        qdqi_compared_inputs(k, context, &c->host->rows[k->slot], &f, &q, &may);
+    if (status || !may || (status = qdqi_place_stream(c->place, k, context, &stream)))
+        return status;
+    c->fault = (struct qdq_error){0};
+    (void)!add(c, k->slot, &f, &q, stream, &c->fault);
+    return qdqi_place_status(k, &c->fault);
+}
+
+void
+qdqi_compare_there_init(struct qdqi_op *op, const OrtApi *api,
+                        struct qdqi_comparing *comparing)
+{
+    qdqi_compare_init(op, api, comparing->host);
+    op->provider = qdqi_place_provider(comparing->place);
+    op->state = comparing;
+    op->compute = compare_there;
+}
+
+/* --- Pass ----------------------------------------------------------------- */
+
+static OrtStatusPtr
+pass_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+{
+    struct qdqi_comparing *c = k->op->state;
+    struct qdqi_op_tensor input;
+    void *output, *stream;
+    OrtStatusPtr status;
+    if ((status = qdqi_op_input(k, context, 0, &input)) ||
+        (status = qdqi_op_output(k, context, 0, &output)) ||
+        (status = qdqi_place_stream(c->place, k, context, &stream)))
+        return status;
+    if (output == input.data || input.n == 0)
+        return NULL;
+    c->fault = (struct qdq_error){0};
+    size_t size = input.n * qdqi_dtype_size((int)input.type);
+    int copied =
+        qdqi_cuda_functions(c->place->cuda)->copy(output, input.data, size, stream);
+    (void)!qdqi_place_check(c->place, copied, &c->fault);
+    return qdqi_place_status(k, &c->fault);
+}
+
+void
+qdqi_pass_there_init(struct qdqi_op *op, const OrtApi *api,
+                     struct qdqi_comparing *comparing)
+{
+    qdqi_pass_init(op, api);
+    op->provider = qdqi_place_provider(comparing->place);
+    op->state = comparing;
+    op->compute = pass_there;
+}
