@@ -5,13 +5,13 @@
 #include "settings.h"
 #include "tenants.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_PAGE 50
 #define MAX_PAGE 500
+#define MOST_DIGITS 18
 
 /* Of all tenants "MS.SEQ.TENANT", and of one "SEQ", of the last job that was shown. */
 #define CURSOR_SIZE (64 + TENANT_SIZE)
@@ -31,15 +31,14 @@ struct asked {
     int64_t seq;              /* of that */
 };
 
-/* Moves *text behind the number and the dot. */
+/* A number from 1, without zeros before it; moves *text behind it and its dot. */
 static bool
 read_part(const char **text, int64_t *ret)
 {
-    char *end;
-    errno = 0;
-    *ret = strtoll(*text, &end, 10);
-    bool ok = **text >= '0' && **text <= '9' && !errno && *end == '.';
-    *text = end + ok;
+    size_t len = strspn(*text, "0123456789");
+    bool ok = len && len <= MOST_DIGITS && **text != '0' && (*text)[len] == '.';
+    *ret = ok ? strtoll(*text, NULL, 10) : 0;
+    *text += ok ? len + 1 : 0;
     return ok;
 }
 
