@@ -4,13 +4,17 @@
 #include "api/utf8.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LINE 2048 /* below PIPE_BUF, so that a pipe takes it in one piece too */
+#define FORMAT_VARIABLE "QDQD_LOG_AS"
+#define JOURNAL_VARIABLE "JOURNAL_STREAM" /* the file that is the journal, by systemd */
 
 /* --- as JSON -------------------------------------------------------------- */
 
@@ -110,14 +114,36 @@ log_json(char *line, size_t size, const char *time, const char *level,
 
 /* --- writing -------------------------------------------------------------- */
 
+/* The variable stays set for programs whose standard error leads elsewhere. */
+static bool
+is_journal(void)
+{
+    const char *said = getenv(JOURNAL_VARIABLE);
+    char is[64];
+    struct stat status;
+    if (!said || fstat(STDERR_FILENO, &status))
+        return false;
+    snprintf(is, sizeof is, "%ju:%ju", (uintmax_t)status.st_dev,
+             (uintmax_t)status.st_ino);
+    return !strcmp(said, is);
+}
+
 /*
  * The form stands in the environment, where the daemon puts it before it has threads:
  * nothing else is shared with its workers, which log too.
  */
+void
+log_open(const char *format)
+{
+    setenv(FORMAT_VARIABLE, format, 1);
+    if (!is_journal())
+        unsetenv(JOURNAL_VARIABLE);
+}
+
 static bool
 is_json(void)
 {
-    const char *form = getenv(LOG_FORMAT_VARIABLE);
+    const char *form = getenv(FORMAT_VARIABLE);
     return form && !strcmp(form, "json");
 }
 
@@ -135,7 +161,9 @@ end_at_character(char *text)
 static void QDQ_PRINTF(3, 0)
     write_line(const char *level, const char *event, const char *fmt, va_list args)
 {
-    char line[LINE], members[LINE / 2], time[32];
+    char whole[LINE], *line = whole, members[LINE / 2], time[32];
+    const char *priority = strcmp(level, "error") ? "<6>" : "<3>";
+    size_t size = sizeof whole - 1, prefix = getenv(JOURNAL_VARIABLE) ? 3 : 0;
     struct timespec now;
     struct tm tm;
     size_t at;
@@ -148,14 +176,17 @@ static void QDQ_PRINTF(3, 0)
         members[0] = '\0';
     if (n >= (int)sizeof members)
         end_at_character(members);
+    memcpy(line, priority, prefix);
+    line += prefix;
+    size -= prefix;
     if (is_json())
-        at = log_json(line, sizeof line - 1, time, level, event, members);
+        at = log_json(line, size, time, level, event, members);
     else
-        at = (size_t)snprintf(line, sizeof line - 1, "%s %s event=%s %s", time, level,
-                              event, members);
+        at = (size_t)snprintf(line, size, "%s %s event=%s %s", time, level, event,
+                              members);
     line[at++] = '\n';
     /* Nobody can be told when standard error is gone. */
-    ssize_t written = write(STDERR_FILENO, line, at);
+    ssize_t written = write(STDERR_FILENO, whole, prefix + at);
     (void)written;
 }
 

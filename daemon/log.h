@@ -17,9 +17,12 @@
 void log_info(const char *event, const char *fmt, ...) QDQ_PRINTF(2, 3);
 void log_error(const char *event, const char *fmt, ...) QDQ_PRINTF(2, 3);
 
-/* How lines are written: "text" or "json". Set by main() before there are threads, and
-   inherited by workers. */
-#define LOG_FORMAT_VARIABLE "QDQD_LOG_AS"
+/*
+ * How lines are written: "text" or "json". Before there are threads; workers inherit it by
+ * the environment. Where standard error is systemd's journal each line says its level in
+ * the way that the journal reads.
+ */
+void log_open(const char *format);
 
 /* A line of JSON of a line of text, for write_line() and the tests; its length. */
 size_t log_json(char *line, size_t size, const char *time, const char *level,

@@ -290,7 +290,7 @@ serve(struct daemon *d, const struct arguments *arguments)
     umask(077);
     raise_files();
     set_signals(&signals);
-    setenv(LOG_FORMAT_VARIABLE, d->settings.log_format, 1);
+    log_open(d->settings.log_format);
     bool started = start(d, &problem);
     if (started) {
         log_info("started", "version=%s", PACKAGE_VERSION);

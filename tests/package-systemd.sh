@@ -180,6 +180,8 @@ eventually "reload changes nothing" log_has 'event=setting_changed key=queue.max
 sed -i 's/^max = 77/max = many/' "$inside/etc/qdqd.conf"
 ! booted systemctl reload qdqd 2>/dev/null || fail "a reload of a file with a mistake succeeds"
 log_has 'qdqd.conf.*queue.max' || fail "the journal does not say what is wrong"
+booted journalctl --no-pager -u qdqd -p err >"$work/errors"
+! grep 'event=setting_changed' "$work/errors" || fail "what is no error has its priority"
 [ "$(property MainPID)" = "$pid" ] && is SubState running || fail "the mistake ended the daemon"
 ! booted systemctl restart qdqd 2>/dev/null || fail "a start with a mistake succeeds"
 sleep 4

@@ -100,3 +100,23 @@ def test_which_requests(service, which):
         eventually(lambda: "event=request " in daemon.log.read_text())
     daemon.stop()
     assert daemon.log.read_text().count("event=request ") == (which == "errors")
+
+
+def test_levels_in_the_journal(service):
+    one = service()
+    one.stop()
+    file, before = one.log.stat(), len(one.log.read_text())
+    one.start(JOURNAL_STREAM=f"{file.st_dev}:{file.st_ino}")
+    one.succeeded(one.submit_glyphs("glyph_mobilenet"))
+    one.stop()
+    found = [text for text in one.log.read_text()[before:].splitlines() if "event=" in text]
+    assert len(found) > 3 and all(text.startswith("<6>20") for text in found)
+
+
+def test_no_levels_in_another_file(service):
+    one = service()
+    one.stop()
+    one.start(JOURNAL_STREAM="1:2")
+    one.stop()
+    assert "event=started" in one.log.read_text()
+    assert "<6>" not in one.log.read_text()
