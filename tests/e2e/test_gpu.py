@@ -323,8 +323,12 @@ def test_nobody_is_idle_to_take_it(gpu):
 # --- what is to be run where there is one --------------------------------------------
 
 
+PROGRAMS = {"QDQ": str(INSTALLED / "bin" / "qdq"),
+            "QDQD": str(INSTALLED / "sbin" / "qdqd")}
+
+
 def run_script(script, *arguments, **environment):
-    env = {**os.environ, "QDQ": str(INSTALLED / "bin" / "qdq"), **environment}
+    env = {**os.environ, **PROGRAMS, **environment}
     return subprocess.run([sys.executable, ROOT / script, *arguments], env=env,
                           capture_output=True, text=True)
 
@@ -341,6 +345,12 @@ def test_jobs_there_beside_the_cpu(module):
     assert run.returncode == 1 and "no_device" in run.stdout
 
 
+def test_a_daemon_there(module):
+    run = run_script("tests/cuda/serve.py", "--emulated", QDQD_GPU_MODULE=str(module))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "a search lent it" in run.stdout and "another one had" in run.stdout
+
+
 def test_the_bench(module):
     arguments = ("1", "--emulated", DATA / "glyph_resnet.onnx", DATA / "calib_256.npz")
     run = run_script("bench/gpu.py", *arguments, QDQD_GPU_MODULE=str(module))
@@ -350,11 +360,10 @@ def test_the_bench(module):
     assert run.returncode == 1 and "no_device" in run.stderr
 
 
-@pytest.mark.parametrize("step", ["quantize", "bench-jobs"])
+@pytest.mark.parametrize("step", ["quantize", "serve", "bench-jobs"])
 def test_who_asks_for_a_check_gets_one_or_an_error(step):
     """The Python here has an ONNX Runtime for the CPU alone."""
-    env = {**os.environ, "QDQ": str(INSTALLED / "bin" / "qdq"),
-           "QDQ_GPU_PYTHON": sys.executable}
+    env = {**os.environ, **PROGRAMS, "QDQ_GPU_PYTHON": sys.executable}
     run = subprocess.run([ROOT / "tools" / "check-gpu", step], env=env,
                          capture_output=True, text=True)
     assert run.returncode == 1
