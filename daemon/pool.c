@@ -212,6 +212,25 @@ lend_gpu(struct lane *lane, int64_t *began)
     return wanted && answer_gpu(lane, false);
 }
 
+enum { LIMIT_LOOK_MS = 1000 };
+
+/* Waits for the next message within the limit of a stage, which may change meanwhile:
+   *ret_limit is the one that held at last. */
+static enum message_got
+receive(struct lane *lane, enum message_type type, int stage, int64_t began,
+        struct limit *ret_limit, struct message *ret)
+{
+    enum message_got got;
+    bool again;
+    do {
+        *ret_limit = limit_at(lane, type, stage);
+        int left = time_left(*ret_limit, began);
+        again = left < 0 || left > LIMIT_LOOK_MS;
+        got = message_receive(lane->process.socket, again ? LIMIT_LOOK_MS : left, ret);
+    } while (got == MESSAGE_TIMEOUT && again);
+    return got;
+}
+
 /*
  * Sends the request to the lane's process and follows it to its end: DONE with the text
  * in *ret (the caller frees it), REJECTED with text and problem, FAILED with the problem
@@ -229,9 +248,9 @@ follow(struct lane *lane, const struct message *request, told_fn told, char **re
         return DIED;
     for (;;) {
         struct message answer;
-        struct limit limit = limit_at(lane, request->type, stage);
+        struct limit limit;
         enum message_got got =
-            message_receive(lane->process.socket, time_left(limit, began), &answer);
+            receive(lane, request->type, stage, began, &limit, &answer);
         if (got == MESSAGE_TIMEOUT)
             return took_too_long(lane, limit, stage, p);
         if (got != MESSAGE_GOT)

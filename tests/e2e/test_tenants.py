@@ -321,9 +321,21 @@ def test_run_time_of_its_own(service):
     assert late["state"] == "failed" and late["error"]["code"] == "limit_exceeded"
 
 
+def test_a_run_time_that_is_set_while_a_job_says_nothing(held, service):
+    daemon = service(**held)
+    a = access.tenant(daemon, "a")
+    job = job_of(a)
+    (worker,) = a.running(job)
+    limit(daemon, "token-a", "--job-timeout", "1")
+    assert a.get("/v1/jobs").status_code == 200  # has the tokens looked at
+    job = a.ended(job)
+    assert job["error"]["code"] == "limit_exceeded"
+    eventually(lambda: worker not in daemon.workers())
+
+
 def test_limits_hold_from_the_start_on(held, service):
     """Of a daemon that was started again, before any token was looked at."""
-    daemon = service(**held)
+    daemon = service(**held, workers_drain_timeout=0)
     a = access.tenant(daemon, "a", "--job-timeout", "1")
     daemon.stop()
     daemon.start()
@@ -413,7 +425,7 @@ def test_an_administrator_sees_all_jobs(held, service):
 
 def test_equal_times_do_not_lose_jobs(held, service):
     """Jobs of several tenants that were made in the same millisecond, page by page."""
-    daemon = service(**held)
+    daemon = service(**held, workers_drain_timeout=0)
     a, b, root = access.tenant(daemon, "a"), access.tenant(daemon, "b"), administrator(daemon)
     jobs = [(name, job_of(one, fresh=True)) for _ in range(3)
             for name, one in (("b", b), (None, root), ("a", a))]
