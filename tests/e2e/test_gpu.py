@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from service import DATA, INSTALLED, ROOT, eventually
+from service import DATA, INSTALLED, ROOT, eventually, kill_process
 
 SHORT = {"calibration": {"max_samples": 2}, "evaluate": False}
 ONE = {"calibration": {"max_samples": 6, "batch": 4, "method": "minmax"},
@@ -277,29 +277,33 @@ def test_a_long_search_lends_it(gpu):
     assert one.result(alone) == one.result(search)
 
 
-def test_two_searches_take_turns(gpu):
-    """Neither waits for the end of the other; who waits says so."""
-    one = gpu(workers_count=2)
-    first = one.submit_glyphs("glyph_se", spec=SEARCH)
-    eventually(lambda: in_search(one, first))
-    second = one.submit_glyphs("glyph_se", spec={**SEARCH, "search": {
-        **SEARCH["search"], "max_float_layers": 5}})
-    waiting = eventually(lambda: one.job(first)["queue"])
-    assert waiting == {"position": None, "waiting_for": "gpu"}
-    one.succeeded(first)
-    one.succeeded(second)
-    log = one.log.read_text()
-    assert f"gpu_lent job={second}" in log
-
-
-def test_a_lender_is_cancelled(gpu, monkeypatch):
-    """What it lent stays with the one who has it, and is free after that."""
-    one = gpu(workers_count=2)
+def lend(one):
+    """Two searches, of which the first has lent its GPU to the second; and the first
+    one's worker."""
     search = one.submit_glyphs("glyph_se", spec=SEARCH)
+    (worker,) = one.running(search)
     eventually(lambda: in_search(one, search))
     other = one.submit_glyphs("glyph_se", spec={**SEARCH, "search": {
         **SEARCH["search"], "max_float_layers": 5}})
     eventually(lambda: one.job(search)["queue"])
+    return search, other, worker
+
+
+def test_two_searches_take_turns(gpu):
+    """Neither waits for the end of the other; who waits says so."""
+    one = gpu(workers_count=2)
+    first, second, _ = lend(one)
+    waiting = eventually(lambda: one.job(first)["queue"] or one.job(second)["queue"])
+    assert waiting == {"position": None, "waiting_for": "gpu"}
+    one.succeeded(first)
+    one.succeeded(second)
+    assert f"gpu_lent job={second}" in one.log.read_text()
+
+
+def test_a_lender_is_cancelled(gpu):
+    """What it lent stays with the one who has it, and is free after that."""
+    one = gpu(workers_count=2)
+    search, other, _ = lend(one)
     answer = one.post(f"/v1/jobs/{search}/cancel")
     assert answer.status_code == 202
     assert one.ended(search)["state"] == "cancelled"
@@ -307,6 +311,26 @@ def test_a_lender_is_cancelled(gpu, monkeypatch):
     last = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
     one.succeeded(last)
     assert one.report(last)["device"] == NAME
+
+
+def test_a_lender_dies(gpu):
+    """It begins again, in its turn; the other one goes on."""
+    one = gpu(workers_count=2)
+    search, other, worker = lend(one)
+    kill_process(worker)
+    assert one.succeeded(search)["attempts"] == 2
+    assert one.succeeded(other)["attempts"] == 1
+    assert one.report(search)["device"] == one.report(other)["device"] == NAME
+
+
+def test_the_daemon_stops_meanwhile(gpu):
+    one = gpu(workers_count=2, workers_drain_timeout=0)
+    search, other, _ = lend(one)
+    one.stop()
+    one.start()
+    for job in (search, other):
+        assert one.succeeded(job)["attempts"] == 1
+        assert one.report(job)["device"] == NAME
 
 
 def test_nobody_is_idle_to_take_it(gpu):
