@@ -7,6 +7,42 @@
 
 enum { MAX_KEPT = 256 << 20 }; /* bytes, of all memos */
 
+/* --- states --------------------------------------------------------------- */
+
+/* Of 64 bits another 64, each of which depends on all (MurmurHash3's last step). */
+static uint64_t
+mix(uint64_t x)
+{
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccd;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53;
+    return x ^ x >> 33;
+}
+
+/* A part's state is the sum of the keys of what is on: whatever is switched and switched
+   back, it is the same again. */
+void
+qdqi_parts_switched(struct qdqi_parts *parts, size_t slot)
+{
+    parts->states[parts->cut.part_of_slot[slot]] ^= parts->keys[slot];
+}
+
+void
+qdqi_parts_rescaled(struct qdqi_parts *parts, size_t slot, bool is_on)
+{
+    if (is_on)
+        qdqi_parts_switched(parts, slot);
+    parts->keys[slot] = mix(parts->keys[slot] + 1);
+    if (is_on)
+        qdqi_parts_switched(parts, slot);
+}
+
+/* Of all parts up to this one; never 0. */
+static uint64_t
+add_state(const struct qdqi_parts *parts, uint64_t before, size_t p)
+{
+    return mix(before + parts->states[p] + 1) | 1;
+}
+
 /* --- opening -------------------------------------------------------------- */
 
 /* Types that are handed from session to session as they are. */
@@ -101,17 +137,18 @@ make_room(struct qdqi_parts *parts, struct qdq_error *err)
         if (parts->cut.parts[p].n_inputs > most)
             most = parts->cut.parts[p].n_inputs;
     parts->sessions = qdqi_arena_array(arena, n, sizeof *parts->sessions);
-    parts->versions = qdqi_arena_array(arena, n, sizeof *parts->versions);
+    parts->states = qdqi_arena_array(arena, n, sizeof *parts->states);
+    parts->keys = qdqi_arena_array(arena, parts->cut.n_slots, sizeof *parts->keys);
     parts->forgets = qdqi_arena_array(arena, n, sizeof *parts->forgets);
     parts->outputs = qdqi_arena_array(arena, n, sizeof *parts->outputs);
     parts->results =
         qdqi_arena_array(arena, parts->cut.n_outputs, sizeof *parts->results);
     parts->inputs = qdqi_arena_array(arena, most, sizeof *parts->inputs);
-    if (!parts->sessions || !parts->versions || !parts->forgets || !parts->outputs ||
-        !parts->results || !parts->inputs)
+    if (!parts->sessions || !parts->states || !parts->keys || !parts->forgets ||
+        !parts->outputs || !parts->results || !parts->inputs)
         return qdqi_no_memory(err);
-    for (size_t p = 0; p < n; p++)
-        parts->versions[p] = 1;
+    for (size_t i = 0; i < parts->cut.n_slots; i++)
+        parts->keys[i] = mix(i + 1);
     return QDQ_OK;
 }
 
@@ -152,12 +189,6 @@ qdqi_parts_close(struct qdqi_parts *parts)
 
 /* --- what is kept --------------------------------------------------------- */
 
-void
-qdqi_parts_changed(struct qdqi_parts *parts, size_t slot)
-{
-    parts->versions[parts->cut.part_of_slot[slot]]++;
-}
-
 static size_t
 n_values(const struct qdqi_parts *parts, size_t p)
 {
@@ -174,7 +205,7 @@ forget(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
         free((void *)(uintptr_t)row->values[i].data);
         row->values[i].data = NULL;
     }
-    row->version = 0;
+    row->state = 0;
 }
 
 void
@@ -230,12 +261,13 @@ growth(const struct qdqi_parts *parts, const struct qdqi_memo_row *row, size_t p
 }
 
 static enum qdq_code
-keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, struct qdq_error *err)
+keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, uint64_t state,
+     struct qdq_error *err)
 {
     struct qdqi_memo_row *row = &memo->rows[p];
     size_t n = n_values(parts, p);
     enum qdq_code code = QDQ_OK;
-    row->version = 0;
+    row->state = 0;
     if (parts->forgets[p])
         return QDQ_OK;
     if (!row->values) {
@@ -252,7 +284,7 @@ keep(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, struct qdq_erro
         code = keep_value(parts, &parts->outputs[p][i], &row->values[i], &row->room[i],
                           err);
     if (!code)
-        row->version = parts->versions[p];
+        row->state = state;
     return code;
 }
 
@@ -284,15 +316,33 @@ qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos
 
 /* --- running -------------------------------------------------------------- */
 
-/* The first part that has to be run. */
+/* The first part that has to be run, and the state of those in front of it. */
 static size_t
-first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo)
+first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo,
+              uint64_t *ret_state)
 {
     size_t p = 0;
-    while (memo && p + 1 < parts->cut.n_parts &&
-           memo->rows[p].version == parts->versions[p])
-        p++;
+    uint64_t state = 0;
+    for (; memo && p + 1 < parts->cut.n_parts; p++) {
+        uint64_t next = add_state(parts, state, p);
+        if (memo->rows[p].state != next)
+            break;
+        state = next;
+    }
+    *ret_state = state;
     return p;
+}
+
+/* What was made once may be made once; what comes again is there to stay. */
+static enum qdq_code
+keep_or_note(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, uint64_t state,
+             bool settled, struct qdq_error *err)
+{
+    struct qdqi_memo_row *row = &memo->rows[p];
+    if (settled || row->seen == state)
+        return keep(parts, memo, p, state, err);
+    row->seen = state;
+    return QDQ_OK;
 }
 
 static struct qdqi_input
@@ -336,7 +386,7 @@ run_part(struct qdqi_parts *parts, size_t p, const struct qdqi_input *inputs,
 }
 
 enum qdq_code
-qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
+qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo, bool settled,
                const struct qdqi_input *inputs, const struct qdqi_output **ret,
                size_t *ret_n, struct qdq_error *err)
 {
@@ -345,13 +395,15 @@ qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
     if (memo && !memo->rows &&
         !(memo->rows = qdqi_arena_array(parts->arena, n, sizeof *memo->rows)))
         return qdqi_no_memory(err);
-    size_t first = first_changed(parts, memo);
+    uint64_t state;
+    size_t first = first_changed(parts, memo, &state);
     for (size_t p = 0; p < first; p++)
         parts->outputs[p] = memo->rows[p].values;
     for (size_t p = first; !code && p < n; p++) {
+        state = add_state(parts, state, p);
         code = run_part(parts, p, inputs, err);
         if (!code && memo && p + 1 < n)
-            code = keep(parts, memo, p, err);
+            code = keep_or_note(parts, memo, p, state, settled, err);
     }
     for (size_t i = 0; !code && i < parts->cut.n_outputs; i++) {
         const struct qdqi_cut_value *v = &parts->cut.outputs[i];

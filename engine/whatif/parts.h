@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The model of what-ifs in consecutive parts, a session each. What a part made of some
- * inputs is kept, and the part not run again as long as neither it nor one in front of it
- * has changed: a what-if about a late layer costs what is behind that layer.
+ * inputs is kept, and the part not run again where it and those in front of it are what
+ * they were: a what-if about a late layer costs what is behind that layer.
  */
 #ifndef QDQI_PARTS_H
 #define QDQI_PARTS_H
@@ -11,7 +11,8 @@
 #include "run/session.h"
 
 struct qdqi_memo_row {
-    uint64_t version;           /* of the part that made these; 0: none are kept */
+    uint64_t state;             /* that these were made in; 0: none are kept */
+    uint64_t seen;              /* the last one in which something else was made */
     struct qdqi_output *values; /* by output of the part; own memory */
     size_t *room;               /* bytes, likewise */
 };
@@ -27,7 +28,8 @@ struct qdqi_parts {
     const struct qdq_model *source;
     const Onnx__ModelProto *proto;
     struct qdqi_session **sessions;     /* by part */
-    uint64_t *versions;                 /* by part: >= 1, another after each change */
+    uint64_t *states;                   /* by part: of its switches and scales */
+    uint64_t *keys;                     /* by slot: its share when it is on */
     bool *forgets;                      /* by part: what it makes takes too much */
     const struct qdqi_output **outputs; /* by part: of the run under way */
     struct qdqi_output *results;        /* of the model, likewise */
@@ -50,12 +52,17 @@ enum qdq_code qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *run
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_parts_close(struct qdqi_parts *parts);
 
-/* What the FakeQuant of that slot does has changed. */
-void qdqi_parts_changed(struct qdqi_parts *parts, size_t slot);
+/* The FakeQuant of that slot was switched, on or off; has got another scale. */
+void qdqi_parts_switched(struct qdqi_parts *parts, size_t slot);
+void qdqi_parts_rescaled(struct qdqi_parts *parts, size_t slot, bool is_on);
 
-/* As qdqi_session_run(), the model's own inputs in their order; a memo belongs to them. */
+/*
+ * As qdqi_session_run(), the model's own inputs in their order; a memo belongs to them.
+ * `settled`: what comes will differ from this in little, so what is made is kept; else it
+ * is where it is made for the second time running.
+ */
 enum qdq_code qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo,
-                             const struct qdqi_input *inputs,
+                             bool settled, const struct qdqi_input *inputs,
                              const struct qdqi_output **ret, size_t *ret_n,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 

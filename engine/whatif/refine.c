@@ -41,7 +41,8 @@ static enum qdq_code
 run(struct refining *r, double *ret, struct qdq_error *err)
 {
     struct qdqi_score score;
-    enum qdq_code code = qdqi_whatif_run(r->w, r->trials, r->samples, &score, err);
+    enum qdq_code code =
+        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
     if (!code)
         *ret = score.sqnr_db;
     return code;

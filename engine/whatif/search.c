@@ -31,7 +31,7 @@ score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error 
     struct search *s = arg;
     for (size_t i = 0; i < qdqi_whatif_layers(s->w); i++)
         qdqi_whatif_switch(s->w, i, !is_float[i]);
-    enum qdq_code code = qdqi_whatif_run(s->w, s->trials, s->samples, ret, err);
+    enum qdq_code code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
     if (!code && isnan(ret->top1_agreement) &&
         !isnan(s->job->work->spec->search.min_top1_agreement))
         return qdq_error_set(

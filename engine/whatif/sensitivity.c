@@ -21,7 +21,8 @@ run_alone(struct ranking *r, size_t i, struct qdq_error *err)
 {
     struct qdqi_score score;
     qdqi_whatif_switch(r->w, i, true);
-    enum qdq_code code = qdqi_whatif_run(r->w, r->trials, r->samples, &score, err);
+    enum qdq_code code =
+        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
     qdqi_whatif_switch(r->w, i, false);
     if (!code)
         r->rows[i].sqnr_db_alone = score.sqnr_db;
@@ -33,7 +34,8 @@ run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
 {
     struct qdqi_score score;
     qdqi_whatif_switch(r->w, i, false);
-    enum qdq_code code = qdqi_whatif_run(r->w, r->trials, r->samples, &score, err);
+    enum qdq_code code =
+        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
     qdqi_whatif_switch(r->w, i, true);
     if (!code) /* infinities of one sign are alike */
         r->rows[i].gain_db = score.sqnr_db == all ? 0 : score.sqnr_db - all;
@@ -51,7 +53,7 @@ run_layers(struct ranking *r, struct qdq_error *err)
         code = run_alone(r, i, err);
     qdqi_whatif_switch_all(r->w, true);
     if (!code)
-        code = qdqi_whatif_run(r->w, r->trials, r->samples, &all, err);
+        code = qdqi_whatif_run(r->w, r->trials, r->samples, true, &all, err);
     for (size_t i = 0; !code && i < n; i++)
         code = run_without(r, i, all.sqnr_db, err);
     return code;

@@ -119,7 +119,8 @@ take_run(struct qdqi_trials *t, const struct qdqi_input *inputs, int64_t samples
     t->samples += samples;
     enum qdq_code code = keep_inputs(t, trial, inputs, err);
     if (!code)
-        code = qdqi_whatif_step(t->w, &trial->memo, inputs, samples, &outputs, &n, err);
+        code = qdqi_whatif_step(t->w, &trial->memo, true, inputs, samples, &outputs, &n,
+                                err);
     return code ? code : keep_outputs(t, trial, outputs, err);
 }
 

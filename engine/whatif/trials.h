@@ -67,8 +67,8 @@ enum qdq_code qdqi_trials_next(struct qdqi_trials *t, struct qdqi_trial **ret,
 
 /* Runs the model, counts it and tells progress. */
 enum qdq_code qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
-                               const struct qdqi_input *inputs, int64_t samples,
-                               const struct qdqi_output **ret, size_t *ret_n,
-                               struct qdq_error *err) QDQ_MUST_CHECK;
+                               bool settled, const struct qdqi_input *inputs,
+                               int64_t samples, const struct qdqi_output **ret,
+                               size_t *ret_n, struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    MAX_PARTS = 8,     /* sessions */
+    MAX_PARTS = 12,     /* sessions */
     LAYERS_A_PART = 2, /* at least */
 };
 
@@ -196,7 +196,7 @@ static void
 switch_fake(struct qdqi_whatif *w, struct qdqi_fake *fake, bool on)
 {
     if (fake->on != on)
-        qdqi_parts_changed(&w->parts, (size_t)(fake - w->fakes.rows));
+        qdqi_parts_switched(&w->parts, (size_t)(fake - w->fakes.rows));
     fake->on = on;
 }
 
@@ -230,8 +230,8 @@ qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
     w->scales[activation] = scale;
     w->zero_points[activation] = zero_point;
     for (size_t i = 0; i < w->fakes.n; i++)
-        if (w->fakes.rows[i].on && w->fakes.rows[i].scales == &w->scales[activation])
-            qdqi_parts_changed(&w->parts, i);
+        if (w->fakes.rows[i].scales == &w->scales[activation])
+            qdqi_parts_rescaled(&w->parts, i, w->fakes.rows[i].on);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -270,7 +270,7 @@ make_way(struct qdqi_whatif *w, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
+qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
                  const struct qdqi_input *inputs, int64_t samples,
                  const struct qdqi_output **ret, size_t *ret_n, struct qdq_error *err)
 {
@@ -281,7 +281,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo,
         return code;
     w->runs++;
     w->done += (uint64_t)samples;
-    return qdqi_parts_run(&w->parts, memo, inputs, ret, ret_n, err);
+    return qdqi_parts_run(&w->parts, memo, settled, inputs, ret, ret_n, err);
 }
 
 /* Takes in one run; an output that has not the size of the float one is worth nothing.
@@ -320,7 +320,7 @@ worst(const struct qdqi_whatif *w, const struct qdqi_trials *t)
 
 enum qdq_code
 qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
-                struct qdqi_score *ret, struct qdq_error *err)
+                bool settled, struct qdqi_score *ret, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
@@ -331,8 +331,8 @@ qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
     for (int64_t done = 0; !code && done < samples; done += trial->samples) {
         if ((code = qdqi_trials_next(t, &trial, &inputs, err)) || !trial)
             break;
-        if (!(code = qdqi_whatif_step(w, &trial->memo, inputs, trial->samples, &outputs,
-                                      &n, err)))
+        if (!(code = qdqi_whatif_step(w, &trial->memo, settled, inputs, trial->samples,
+                                      &outputs, &n, err)))
             judge(w, t, trial, outputs);
     }
     if (!code)

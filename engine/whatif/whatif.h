@@ -69,9 +69,9 @@ enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Runs the first `samples` of them, a whole batch more where they do not fill one, as
-   the switches and scales are now. */
+   the switches and scales are now. `settled`: the next runs differ from this in little. */
 enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *trials,
-                              int64_t samples, struct qdqi_score *ret,
+                              int64_t samples, bool settled, struct qdqi_score *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -15,9 +15,10 @@
 #include <fcntl.h>
 #include <math.h>
 
-enum { MOST = 8, SETS = 2, STEPS = 60 };
+enum { MOST = 12, SETS = 2, STEPS = 60 };
 
 static struct qdqi_runtime *runtime;
+static const float scale = 0.0625f;
 
 /* --- a network ------------------------------------------------------------ */
 
@@ -27,6 +28,7 @@ struct net {
     struct qdqi_arena *arena;
     const Onnx__ModelProto *proto;
     struct qdqi_fakes fakes;
+    float *scales; /* by slot */
     struct qdqi_parts whole, parts;
     struct qdqi_memo memos[SETS];
     struct qdqi_input *inputs[SETS];
@@ -45,16 +47,18 @@ draw(struct net *n)
 static void
 make_fakes(struct net *n)
 {
-    static const float scale = 0.0625f;
     struct qdqi_fake_place *places;
     struct qdq_error err = {0};
     ck_assert_int_eq(qdqi_insert_fakes(n->model, n->plan, n->arena, &places,
                                        &n->fakes.n, &n->proto, &err),
                      QDQ_OK);
     n->fakes.rows = qdqi_arena_array(n->arena, n->fakes.n, sizeof *n->fakes.rows);
-    for (size_t i = 0; i < n->fakes.n; i++)
+    n->scales = qdqi_arena_array(n->arena, n->fakes.n, sizeof *n->scales);
+    for (size_t i = 0; i < n->fakes.n; i++) {
+        n->scales[i] = scale;
         n->fakes.rows[i] = (struct qdqi_fake){
-            .format = QDQI_TO_INT8, .scales = &scale, .channels = 1, .inner = 1};
+            .format = QDQI_TO_INT8, .scales = &n->scales[i], .channels = 1, .inner = 1};
+    }
 }
 
 /* Sizes that are not known are 1. */
@@ -130,17 +134,26 @@ static void
 flip(struct net *n, size_t slot)
 {
     n->fakes.rows[slot].on = !n->fakes.rows[slot].on;
-    qdqi_parts_changed(&n->parts, slot);
+    qdqi_parts_switched(&n->parts, slot);
+}
+
+static void
+rescale(struct net *n, size_t slot)
+{
+    n->scales[slot] = n->scales[slot] > scale ? scale : 2 * scale;
+    qdqi_parts_rescaled(&n->parts, slot, n->fakes.rows[slot].on);
 }
 
 static const struct qdqi_output *
-run(struct net *n, struct qdqi_parts *parts, struct qdqi_memo *memo, size_t set)
+run(struct net *n, struct qdqi_parts *parts, struct qdqi_memo *memo, size_t set,
+    bool settled)
 {
     const struct qdqi_output *ret;
     struct qdq_error err = {0};
     size_t count;
-    ck_assert_msg(!qdqi_parts_run(parts, memo, n->inputs[set], &ret, &count, &err),
-                  "%s", err.text);
+    ck_assert_msg(
+        !qdqi_parts_run(parts, memo, settled, n->inputs[set], &ret, &count, &err), "%s",
+        err.text);
     ck_assert_uint_eq(count, qdq_model_info(n->model)->n_outputs);
     return ret;
 }
@@ -150,7 +163,7 @@ static void
 assert_equal_run(struct net *n, size_t set)
 {
     size_t count = qdq_model_info(n->model)->n_outputs;
-    const struct qdqi_output *anew = run(n, &n->parts, NULL, set);
+    const struct qdqi_output *anew = run(n, &n->parts, NULL, set, false);
     struct qdqi_output *a = qdqi_arena_array(n->arena, count, sizeof *a);
     for (size_t i = 0; i < count; i++) {
         size_t size = anew[i].n * qdqi_dtype_size((int)anew[i].dtype);
@@ -159,7 +172,7 @@ assert_equal_run(struct net *n, size_t set)
         a[i] = anew[i];
         a[i].data = copy;
     }
-    const struct qdqi_output *b = run(n, &n->parts, &n->memos[set], set);
+    const struct qdqi_output *b = run(n, &n->parts, &n->memos[set], set, draw(n) % 2);
     for (size_t i = 0; i < count; i++) {
         ck_assert_int_eq(b[i].dtype, a[i].dtype);
         ck_assert_uint_eq(b[i].n, a[i].n);
@@ -174,8 +187,8 @@ assert_equal_run(struct net *n, size_t set)
 static void
 assert_like_the_whole(struct net *n, size_t set, double noise)
 {
-    const struct qdqi_output *a = run(n, &n->whole, NULL, set);
-    const struct qdqi_output *b = run(n, &n->parts, &n->memos[set], set);
+    const struct qdqi_output *a = run(n, &n->whole, NULL, set, false);
+    const struct qdqi_output *b = run(n, &n->parts, &n->memos[set], set, draw(n) % 2);
     for (size_t i = 0; i < qdq_model_info(n->model)->n_outputs; i++) {
         const float *x = a[i].data, *y = b[i].data;
         double signal = 0, error = 0;
@@ -283,7 +296,7 @@ START_TEST(they_make_what_the_whole_makes)
         assert_like_the_whole(&n, set, 1e-9);
     for (int step = 0; step < STEPS; step++) {
         for (size_t k = draw(&n) % 3; k > 0; k--)
-            flip(&n, draw(&n) % n.fakes.n);
+            (draw(&n) % 4 ? flip : rescale)(&n, draw(&n) % n.fakes.n);
         size_t set = draw(&n) % SETS;
         assert_equal_run(&n, set);
         assert_like_the_whole(&n, set, 0.01);
@@ -304,21 +317,48 @@ START_TEST(they_make_what_the_whole_makes)
 }
 END_TEST
 
+/* The first of these parts was run, and all behind it. */
+static void
+assert_run_from(struct net *n, size_t first, bool settled)
+{
+    run(n, &n->parts, &n->memos[0], 0, settled);
+    for (size_t p = 0; p + 1 < n->parts.cut.n_parts; p++)
+        ck_assert_int_eq(n->parts.outputs[p] == n->memos[0].rows[p].values, p < first);
+}
+
 START_TEST(what_lies_in_front_of_a_change_is_not_run_again)
 {
     struct net n = {0};
     open_numbered(&n, _i);
     size_t last = n.parts.cut.n_parts - 1;
+    assert_run_from(&n, 0, true);
     for (size_t slot = 0; slot < n.fakes.n; slot++) {
         size_t changed = n.parts.cut.part_of_slot[slot];
         ck_assert_uint_le(changed, last);
-        run(&n, &n.parts, &n.memos[0], 0);
         flip(&n, slot);
-        run(&n, &n.parts, &n.memos[0], 0);
-        for (size_t p = 0; p < last; p++)
-            ck_assert_int_eq(n.parts.outputs[p] == n.memos[0].rows[p].values,
-                             p < changed);
+        assert_run_from(&n, changed, false);
+        flip(&n, slot); /* what there was is still there */
+        assert_run_from(&n, last, false);
+        rescale(&n, slot);
+        assert_run_from(&n, last, false);
     }
+    close_net(&n);
+}
+END_TEST
+
+START_TEST(what_comes_twice_is_kept)
+{
+    struct net n = {0};
+    open_numbered(&n, _i);
+    size_t last = n.parts.cut.n_parts - 1;
+    assert_run_from(&n, 0, true);
+    flip(&n, 0);
+    assert_run_from(&n, 0, false);
+    assert_run_from(&n, 0, false);
+    assert_run_from(&n, last, false);
+    rescale(&n, 0);
+    assert_run_from(&n, 0, true);
+    assert_run_from(&n, last, false);
     close_net(&n);
 }
 END_TEST
@@ -348,6 +388,7 @@ suite(void)
     tcase_add_loop_test(t, they_make_what_the_whole_makes, 0, N_FILES + 1);
     tcase_add_loop_test(t, what_lies_in_front_of_a_change_is_not_run_again, 0,
                         N_FILES + 1);
+    tcase_add_loop_test(t, what_comes_twice_is_kept, 0, N_FILES + 1);
     tcase_add_loop_test(t, parts_have_about_as_many_places_each, 0, N_FILES + 1);
     return s;
 }
