@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    MAX_PARTS = 12,     /* sessions */
+    MAX_PARTS = 12,    /* sessions */
     LAYERS_A_PART = 2, /* at least */
 };
 
