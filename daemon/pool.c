@@ -728,6 +728,7 @@ start_lane(struct pool *pool, struct lane *lane, void *(*run)(void *),
            struct api_problem *p)
 {
     lane->pool = pool;
+    lane->slot.device = GPUS_NONE;
     process_init(&lane->process, pool->settings, tenants_metrics(pool->tenants));
     lane->stage = -1;
     int rc = pthread_create(&lane->thread, NULL, run, lane);
