@@ -136,6 +136,9 @@ qdqi_runtime_open(const char *library, int threads, struct qdqi_runtime **ret,
                      r->api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
                                                  &r->memory),
                      "starting ONNX Runtime", err);
+    if (!code)
+        code = check(r, r->api->CreateAndRegisterAllocator(r->env, r->memory, NULL),
+                     "starting ONNX Runtime", err);
     if (code)
         qdqi_runtime_close(&r);
     else
@@ -225,6 +228,9 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
              options->optimized
                  ? api->SetOptimizedModelFilePath(o, options->optimized)
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
+        return status;
+    if (options->one_of_many &&
+        (status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")))
         return status;
     const struct qdqi_place *place = options->place;
     if (place && place->runs_models &&

@@ -35,6 +35,8 @@ struct qdqi_session_options {
     /* Activations become floats of 8 bits: ONNX Runtime 1.31 drops a Relu in front of such
        a QuantizeLinear unless it is kept from all but basic optimizations. */
     bool float_pairs;
+    bool one_of_many; /* of sessions that are open side by side: shares their memory,
+                              which stays with the runtime when they are closed */
     const char *optimized; /* path that the model is written to as the runtime would run
                               it, pairs fused into integer kernels; NULL: it is not */
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEPT = 256 << 20 }; /* bytes, of all memos */
+enum { MAX_KEPT = 128 << 20 }; /* bytes, of all memos */
 
 /* --- states --------------------------------------------------------------- */
 
@@ -116,13 +116,15 @@ open_sessions(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
               const struct qdqi_session_options *options, bool *ret,
               struct qdq_error *err)
 {
+    struct qdqi_session_options one = *options;
     enum qdq_code code = QDQ_OK;
+    one.one_of_many = parts->cut.n_parts > 1;
     *ret = true;
     for (size_t p = 0; !code && *ret && p < parts->cut.n_parts; p++) {
         const struct qdqi_cut_part *part = &parts->cut.parts[p];
         code = declare_inputs(parts, part, ret, err);
         if (!code && *ret)
-            code = qdqi_session_open(runtime, parts->source, part->proto, options,
+            code = qdqi_session_open(runtime, parts->source, part->proto, &one,
                                      &parts->sessions[p], err);
     }
     return code;
