@@ -6,6 +6,7 @@
 #include "errno_code.h"
 #include "log.h"
 #include "metrics.h"
+#include "paces.h"
 #include "process.h"
 #include "settings.h"
 
@@ -32,81 +33,26 @@ struct job_watch {
     char id[JOB_ID_SIZE];
 };
 
-/* How fast a model's last run went. */
-struct memory {
-    char model[DIGEST_SIZE]; /* "": none */
-    struct api_pace pace;
-};
-
-enum { N_PACES = 64 };
-
 struct jobs {
     struct library *library;
     struct store *store;
     const struct settings *settings;
     const char *tenant;      /* as the log has it */
     struct metrics *metrics; /* NULL: nothing is counted */
-    struct job_bell *bell;   /* a job was queued, or draining began */
+    struct bell *bell;       /* a job was queued, or draining began */
     pthread_mutex_t lock;
     /* guarded by lock: */
     struct job_slot *slots;
     struct waiter *waiters;
     bool draining, stopping;
-    struct memory paces[N_PACES]; /* a ring: the oldest is at next_pace */
-    size_t next_pace;
+    struct paces paces;
 };
-
-/* --- the bell ------------------------------------------------------------- */
-
-void
-job_bell_init(struct job_bell *bell, const char *devices)
-{
-    gpus_init(&bell->gpus, devices);
-    pthread_mutex_init(&bell->lock, NULL);
-    pthread_cond_init(&bell->cond, NULL);
-    bell->rung = 0;
-}
-
-void
-job_bell_fini(struct job_bell *bell)
-{
-    gpus_fini(&bell->gpus);
-    pthread_cond_destroy(&bell->cond);
-    pthread_mutex_destroy(&bell->lock);
-}
-
-void
-job_bell_ring(struct job_bell *bell)
-{
-    pthread_mutex_lock(&bell->lock);
-    bell->rung++;
-    pthread_cond_broadcast(&bell->cond);
-    pthread_mutex_unlock(&bell->lock);
-}
-
-uint64_t
-job_bell_heard(struct job_bell *bell)
-{
-    pthread_mutex_lock(&bell->lock);
-    uint64_t rung = bell->rung;
-    pthread_mutex_unlock(&bell->lock);
-    return rung;
-}
-
-void
-job_bell_wait(struct job_bell *bell, uint64_t heard)
-{
-    pthread_mutex_lock(&bell->lock);
-    while (bell->rung == heard)
-        pthread_cond_wait(&bell->cond, &bell->lock);
-    pthread_mutex_unlock(&bell->lock);
-}
 
 /* --- opening and closing -------------------------------------------------- */
 
 bool
-jobs_open(struct library *library, const struct settings *settings,
-          struct job_bell *bell, struct jobs **ret, struct api_problem *p)
+jobs_open(struct library *library, const struct settings *settings, struct bell *bell,
+          struct jobs **ret, struct api_problem *p)
 {
     int64_t recovered;
     if (!store_recover(library_store(library), &recovered, p))
@@ -197,40 +143,7 @@ tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     wake(jobs, ended->joined ? NULL : id);
     if (ended->joined)
-        job_bell_ring(jobs->bell);
-}
-
-static struct memory *
-find_pace(struct jobs *jobs, const char *model)
-{
-    for (size_t i = 0; i < N_PACES; i++)
-        if (strcmp(jobs->paces[i].model, model) == 0)
-            return &jobs->paces[i];
-    return NULL;
-}
-
-/* What the slot's job has shown, for the next one with its model. */
-static void
-remember_pace(struct jobs *jobs, const struct job_slot *slot)
-{
-    const struct api_pace *pace = &slot->eta.pace;
-    if (!slot->model[0] || (pace->calibrate <= 0 && pace->evaluate <= 0))
-        return;
-    struct memory *memory = find_pace(jobs, slot->model);
-    if (!memory) {
-        memory = &jobs->paces[jobs->next_pace];
-        jobs->next_pace = (jobs->next_pace + 1) % N_PACES;
-        memcpy(memory->model, slot->model, sizeof memory->model);
-    }
-    memory->pace = *pace;
-}
-
-static void
-begin_pace(struct jobs *jobs, struct job_slot *slot, const char *model)
-{
-    snprintf(slot->model, sizeof slot->model, "%s", model);
-    const struct memory *memory = find_pace(jobs, slot->model);
-    api_eta_start(&slot->eta, memory ? &memory->pace : NULL);
+        bell_ring(jobs->bell);
 }
 
 static void
@@ -324,7 +237,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     if (ok && !known) {
         ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
         if (ok && added == STORE_QUEUED)
-            job_bell_ring(jobs->bell);
+            bell_ring(jobs->bell);
     }
     pthread_mutex_unlock(&jobs->lock);
     /* A known one may be on its way to the disk, too. */
@@ -618,7 +531,8 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         memcpy(slot->id, ret->id, sizeof slot->id);
         slot->next = jobs->slots;
         jobs->slots = slot;
-        begin_pace(jobs, slot, ret->model);
+        snprintf(slot->model, sizeof slot->model, "%s", ret->model);
+        api_eta_start(&slot->eta, paces_of(&jobs->paces, slot->model));
         tell(jobs, slot->id);
     }
     pthread_mutex_unlock(&jobs->lock);
@@ -663,7 +577,7 @@ jobs_lend_gpu(struct jobs *jobs, struct job_slot *slot)
     slot->device = GPUS_NONE;
     slot->lends = true;
     pthread_mutex_unlock(&jobs->lock);
-    job_bell_ring(jobs->bell);
+    bell_ring(jobs->bell);
 }
 
 bool
@@ -692,10 +606,10 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
         log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
     pthread_mutex_lock(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
-    remember_pace(jobs, slot);
+    paces_add(&jobs->paces, slot->model, &slot->eta.pace);
     if (slot->device != GPUS_NONE) {
         gpus_give_back(&jobs->bell->gpus, slot->device);
-        job_bell_ring(jobs->bell);
+        bell_ring(jobs->bell);
     }
     slot->device = GPUS_NONE;
     if (slot->lends)
@@ -834,7 +748,7 @@ jobs_drain(struct jobs *jobs)
     pthread_mutex_lock(&jobs->lock);
     jobs->draining = true;
     wake(jobs, NULL);
-    job_bell_ring(jobs->bell);
+    bell_ring(jobs->bell);
     pthread_mutex_unlock(&jobs->lock);
 }
 

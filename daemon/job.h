@@ -31,36 +31,14 @@
 #ifndef QDQD_JOB_H
 #define QDQD_JOB_H
 
-#include "gpus.h"
+#include "bell.h"
 #include "library.h"
 #include "api/eta.h"
-
-#include <pthread.h>
 
 struct jobs;
 struct metrics;
 struct process;
 struct settings;
-
-/*
- * Rings when there may be a job to take, or none will be taken any more: what several
- * `jobs` and the lanes that run them have in common.
- */
-struct job_bell {
-    pthread_mutex_t lock;
-    pthread_cond_t cond;
-    uint64_t rung; /* guarded by lock */
-    struct gpus gpus;
-};
-
-/* `devices`: as gpu.devices says. */
-void job_bell_init(struct job_bell *bell, const char *devices);
-void job_bell_fini(struct job_bell *bell);
-void job_bell_ring(struct job_bell *bell);
-/* How often it has rung: to be asked before looking for a job. */
-uint64_t job_bell_heard(struct job_bell *bell);
-/* Waits until it has rung more often than that. */
-void job_bell_wait(struct job_bell *bell, uint64_t heard);
 
 /* A job as it can be shown. */
 struct job_view {
@@ -92,7 +70,7 @@ struct job_slot {
 
 /* Puts running jobs of an earlier life back into the queue. All but `ret` is borrowed. */
 bool jobs_open(struct library *library, const struct settings *settings,
-               struct job_bell *bell, struct jobs **ret, struct api_problem *p);
+               struct bell *bell, struct jobs **ret, struct api_problem *p);
 void jobs_close(struct jobs **jobs);
 /* Whose they are, for the log, and where they are counted. Borrowed; to be said before
    other threads call. */

@@ -19,6 +19,7 @@ daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $
 daemon_libqdqdi_la_SOURCES = \
 	daemon/backends.c daemon/backends.h \
 	daemon/backup.c daemon/backup.h \
+	daemon/bell.c daemon/bell.h \
 	daemon/blob.c daemon/blob.h \
 	daemon/cage.c daemon/cage.h \
 	daemon/bundle.c daemon/bundle.h \
@@ -42,6 +43,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/message.c daemon/message.h daemon/messages.h \
 	daemon/model_files.c daemon/model_files.h \
 	daemon/notify.c daemon/notify.h \
+	daemon/paces.c daemon/paces.h \
 	daemon/pool.c daemon/pool.h \
 	daemon/process.c daemon/process.h \
 	daemon/request.c daemon/request.h \

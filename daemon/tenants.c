@@ -37,7 +37,7 @@ struct tenants {
     const struct settings *settings;
     struct metrics *metrics;
     struct backends *backends;
-    struct job_bell bell;
+    struct bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
     pthread_mutex_t turns; /* held while a job is taken; before `lock` */
     uint64_t turn, look;   /* guarded by turns */
@@ -208,7 +208,7 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     tenants->last = &tenants->first;
     pthread_mutex_init(&tenants->turns, NULL);
     pthread_mutex_init(&tenants->lock, NULL);
-    job_bell_init(&tenants->bell, settings->gpu_devices);
+    bell_init(&tenants->bell, settings->gpu_devices);
     runtime_identity(settings->engine_runtime, tenants->runtime);
     tenants->metrics = metrics_new();
     metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);
@@ -262,7 +262,7 @@ tenants_close(struct tenants **tenants)
     free(old->own);
     metrics_free(&old->metrics);
     backends_free(&old->backends);
-    job_bell_fini(&old->bell);
+    bell_fini(&old->bell);
     pthread_mutex_destroy(&old->lock);
     pthread_mutex_destroy(&old->turns);
     free(old);
@@ -396,7 +396,7 @@ tenants_claim(struct tenants *tenants, struct job_slot *slot,
     const struct timespec a_while = {1, 0};
     for (;;) {
         bool failed;
-        uint64_t heard = job_bell_heard(&tenants->bell);
+        uint64_t heard = bell_heard(&tenants->bell);
         if (is_draining(tenants))
             return false;
         claim(tenants, slot, ret_service, ret, &failed);
@@ -405,7 +405,7 @@ tenants_claim(struct tenants *tenants, struct job_slot *slot,
         if (failed)
             nanosleep(&a_while, NULL);
         else
-            job_bell_wait(&tenants->bell, heard);
+            bell_wait(&tenants->bell, heard);
     }
 }
 

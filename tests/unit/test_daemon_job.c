@@ -10,7 +10,7 @@
 
 static struct library *library;
 static struct jobs *jobs;
-static struct job_bell bell;
+static struct bell bell;
 static struct settings settings;
 static struct process process;
 static struct job_slot slot;
@@ -36,7 +36,7 @@ set_up(void)
     problem = (struct api_problem){0};
     ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
     process_init(&process, &settings, NULL);
-    job_bell_init(&bell, devices);
+    bell_init(&bell, devices);
     open_jobs();
 }
 
@@ -45,7 +45,7 @@ tear_down(void)
 {
     jobs_close(&jobs);
     library_close(&library);
-    job_bell_fini(&bell);
+    bell_fini(&bell);
     process_fini(&process);
     settings_fini(&settings);
     scratch_remove();
@@ -549,9 +549,9 @@ START_TEST(gpu)
     ck_assert(jobs_claim(jobs, &other, &cpu, &any, &problem) && any);
     ck_assert_str_eq(cpu.id, id);
     ck_assert_int_eq(other.device, GPUS_NONE);
-    uint64_t heard = job_bell_heard(&bell);
+    uint64_t heard = bell_heard(&bell);
     succeed();
-    ck_assert_uint_gt(job_bell_heard(&bell), heard);
+    ck_assert_uint_gt(bell_heard(&bell), heard);
     ck_assert(jobs_claim(jobs, &third, &second, &any, &problem) && any);
     ck_assert_str_eq(second.id, waiting);
     ck_assert_int_eq(third.device, 3);
@@ -582,9 +582,9 @@ START_TEST(gpu_lent)
     ck_assert(!jobs_gpu_is_wanted(jobs, &slot)); /* no lane is idle */
     ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && !any);
     ck_assert(jobs_gpu_is_wanted(jobs, &slot));
-    uint64_t heard = job_bell_heard(&bell);
+    uint64_t heard = bell_heard(&bell);
     jobs_lend_gpu(jobs, &slot);
-    ck_assert_uint_gt(job_bell_heard(&bell), heard);
+    ck_assert_uint_gt(bell_heard(&bell), heard);
     ck_assert_int_eq(slot.device, GPUS_NONE);
     ck_assert(!jobs_regain_gpu(jobs, &slot));
     ck_assert(jobs_claim(jobs, &other, &second, &any, &problem) && any);
