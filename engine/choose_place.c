@@ -24,7 +24,8 @@ open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
     if (!engine->cuda_module)
         return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
                              "no GPU is configured");
-    if ((code = qdqi_cuda_open(engine->cuda_module, &engine->cuda, err)))
+    if (!engine->cuda &&
+        (code = qdqi_cuda_open(engine->cuda_module, &engine->cuda, err)))
         return code;
     *ret_there = true;
     if ((code = qdqi_cuda_use(engine->cuda, engine->device, err)) ||
@@ -35,22 +36,30 @@ open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
                : qdqi_runtime_try_device(runtime, engine->device, err);
 }
 
-/* Tried once; a GPU that cannot be used now will not be used later by this engine. */
+static enum qdq_code
+make_place(struct qdq_engine *engine, struct qdq_error *err)
+{
+    enum qdq_code code = open_device(engine, &engine->has_device, err);
+    if (code)
+        return code;
+    if (!(engine->place = calloc(1, sizeof *engine->place)))
+        return qdqi_no_memory(err);
+    *engine->place = (struct qdqi_place){engine->cuda, engine->device,
+                                         !qdqi_cuda_functions(engine->cuda)->is_host};
+    return QDQ_OK;
+}
+
+/* Tried once; a GPU that cannot be used now will not be used later by this engine, unless
+   it was for want of memory. */
 static enum qdq_code
 find_place(struct qdq_engine *engine, struct qdq_error *err)
 {
-    struct qdq_error *why = &engine->no_device;
-    if (!engine->place && !why->code &&
-        !open_device(engine, &engine->has_device, why)) {
-        engine->place = calloc(1, sizeof *engine->place);
-        if (!engine->place)
-            return qdqi_no_memory(err);
-        *engine->place = (struct qdqi_place){
-            engine->cuda, engine->device, !qdqi_cuda_functions(engine->cuda)->is_host};
-    }
-    return why->code
-               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
-               : QDQ_OK;
+    struct qdq_error why = engine->no_device;
+    if (engine->place || (!why.code && !make_place(engine, &why)))
+        return QDQ_OK;
+    if (why.code != QDQ_NO_MEMORY && why.code != QDQ_DEVICE_MEMORY)
+        engine->no_device = why;
+    return qdq_error_set(err, why.code, why.kind, why.where, "%s", why.text);
 }
 
 enum qdq_code

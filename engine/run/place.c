@@ -55,7 +55,7 @@ qdqi_place_upload(const struct qdqi_place *place, void *device, const void *host
 static bool
 speaks_of_memory(const char *text)
 {
-    static const char *const words[] = {"out of memory", "Failed to allocate memory",
+    static const char *const words[] = {"CUDA failure 2:", "Failed to allocate memory",
                                         "ALLOC_FAILED"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(text, words[i]))

@@ -1,6 +1,7 @@
 # Kernels against the CPU's definitions, on a device. Without one each of these is
 # skipped; they are built everywhere, for they load the module when they run.
-EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator
+EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator \
+	tests/cuda/quantize.py tests/cuda/serve.py
 check_PROGRAMS += \
 	tests/cuda/test_device \
 	tests/cuda/test_extremes \
