@@ -22,4 +22,5 @@ failed=0
 for name in device extremes fake histogram sums place; do
     tests/cuda/test_$name || failed=1
 done
+QDQ_CUDA_EMULATED_FAULTS=$QDQ_CUDA_MODULE tests/fault/test_whatif_memory || failed=1
 exit $failed

@@ -2,7 +2,7 @@
 /*
  * Out of memory in what-ifs: the Nth allocation of a quantization that ranks layers,
  * searches and refines fails, for each N until it succeeds. The model is run, so without
- * ONNX Runtime the program says so and is skipped. Where $QDQ_CUDA_EMULATED names the
+ * ONNX Runtime the program says so and is skipped. Where $QDQ_CUDA_EMULATED_FAULTS names the
  * module of tests/cuda/emulator, all of it once more on that device.
  */
 #include "config.h"
@@ -110,7 +110,7 @@ suite(void)
 int
 main(void)
 {
-    module = getenv("QDQ_CUDA_EMULATED");
+    module = getenv("QDQ_CUDA_EMULATED_FAULTS");
     const struct qdq_engine_options options = {
         .runtime = QDQ_ORT_LIBRARY, .threads = 1, .cuda_module = module};
     struct qdq_error err = {0};
