@@ -275,7 +275,6 @@ take(struct cutting *c, struct value *v, size_t p)
     }
 }
 
-/* A node may read nothing that passes, as one whose inputs are left out. */
 static void
 hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *info)
 {
@@ -285,6 +284,7 @@ hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *inf
     own->output[own->n_output++] = info;
 }
 
+/* What later parts read. */
 static void
 hand_out_made(struct cutting *c, size_t p)
 {
