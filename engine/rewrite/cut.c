@@ -195,7 +195,8 @@ find_place(const struct cutting *c, size_t k, size_t n, size_t before)
     size_t all = c->fakes[c->graph->n_node], target = k * all / n, half = all / (2 * n);
     size_t best = before;
     for (size_t i = before + 1; i < c->graph->n_node; i++) {
-        if (c->fakes[i + 1] == c->fakes[i] || distance(c->fakes[i], target) > half)
+        if (c->fakes[i + 1] == c->fakes[i] || c->fakes[i] == c->fakes[before] ||
+            distance(c->fakes[i], target) > half)
             continue;
         if (best == before || c->passed[i] < c->passed[best] ||
             (c->passed[i] == c->passed[best] &&

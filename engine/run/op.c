@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+enum { MAX_RANK = 64 };
+
 /* --- what the runtime asks ------------------------------------------------ */
 
 static const struct qdqi_op *
@@ -102,13 +104,36 @@ release_places(int *inputs, int *outputs)
     (void)outputs;
 }
 
+/* Whether all sizes are said, by a number or a name; ONNX Runtime tells a tensor of unknown
+   rank like one without axes, and a size that is not known as 0. */
+static OrtStatusPtr
+is_said(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool *ret)
+{
+    int64_t dims[MAX_RANK];
+    const char *names[MAX_RANK];
+    size_t rank;
+    *ret = false;
+    OrtStatusPtr status = api->GetDimensionsCount(shape, &rank);
+    if (status || rank == 0 || rank > MAX_RANK)
+        return status;
+    if ((status = api->GetDimensions(shape, dims, rank)) ||
+        (status = api->GetSymbolicDimensions(shape, names, rank)))
+        return status;
+    *ret = true;
+    for (size_t i = 0; i < rank; i++)
+        *ret = *ret && (dims[i] > 0 || (names[i] && *names[i]));
+    return NULL;
+}
+
 static OrtStatusPtr
 pass_shape(const OrtApi *api, OrtShapeInferContext *context, size_t i)
 {
     OrtTensorTypeAndShapeInfo *shape; /* the context's */
+    bool said = false;
     OrtStatusPtr status = api->ShapeInferContext_GetInputTypeShape(context, i, &shape);
-    return status ? status
-                  : api->ShapeInferContext_SetOutputTypeShape(context, i, shape);
+    if (status || (status = is_said(api, shape, &said)) || !said)
+        return status;
+    return api->ShapeInferContext_SetOutputTypeShape(context, i, shape);
 }
 
 static OrtStatusPtr ORT_API_CALL
@@ -216,8 +241,6 @@ qdqi_op_input(const struct qdqi_kernel *kernel, OrtKernelContext *context, size_
     return status ? status
                   : api->GetTensorMutableData((OrtValue *)(uintptr_t)value, &ret->data);
 }
-
-enum { MAX_RANK = 64 };
 
 OrtStatusPtr
 qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context, size_t i,

@@ -53,8 +53,27 @@ can_hand_on(enum qdqi_dtype dtype)
            dtype != QDQI_FLOAT16;
 }
 
+/* A size that is not known gets a name of its own: shapes pass through an operator of ours
+   only where all sizes are said. */
+static Onnx__TensorShapeProto__Dimension *
+dimension_of(int64_t size, size_t i, const char *name, struct qdqi_arena *arena)
+{
+    Onnx__TensorShapeProto__Dimension *dim = qdqi_arena_alloc(arena, sizeof *dim);
+    if (!dim)
+        return NULL;
+    onnx__tensor_shape_proto__dimension__init(dim);
+    if (size >= 0) {
+        dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+        dim->dim_value = size;
+        return dim;
+    }
+    dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+    dim->dim_param = qdqi_arena_printf(arena, "%s/%zu", name, i);
+    return dim->dim_param ? dim : NULL;
+}
+
 static Onnx__TypeProto *
-type_of(const struct qdqi_output *declared, struct qdqi_arena *arena)
+type_of(const struct qdqi_output *declared, const char *name, struct qdqi_arena *arena)
 {
     Onnx__TypeProto *type = qdqi_arena_alloc(arena, sizeof *type);
     Onnx__TypeProto__Tensor *tensor = qdqi_arena_alloc(arena, sizeof *tensor);
@@ -73,17 +92,9 @@ type_of(const struct qdqi_output *declared, struct qdqi_arena *arena)
     tensor->shape = shape;
     shape->n_dim = declared->rank;
     shape->dim = qdqi_arena_array(arena, shape->n_dim, sizeof *shape->dim);
-    for (size_t i = 0; shape->dim && i < shape->n_dim; i++) {
-        Onnx__TensorShapeProto__Dimension *dim = qdqi_arena_alloc(arena, sizeof *dim);
-        if (!dim)
+    for (size_t i = 0; shape->dim && i < shape->n_dim; i++)
+        if (!(shape->dim[i] = dimension_of(declared->shape[i], i, name, arena)))
             return NULL;
-        onnx__tensor_shape_proto__dimension__init(dim);
-        if (declared->shape[i] >= 0) {
-            dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-            dim->dim_value = declared->shape[i];
-        }
-        shape->dim[i] = dim;
-    }
     return shape->dim ? type : NULL;
 }
 
@@ -105,7 +116,7 @@ declare_inputs(struct qdqi_parts *parts, const struct qdqi_cut_part *part, bool 
             return code;
         *ret = can_hand_on(declared.dtype);
         Onnx__ValueInfoProto *info = part->proto->graph->input[i];
-        if (*ret && !(info->type = type_of(&declared, parts->arena)))
+        if (*ret && !(info->type = type_of(&declared, v->name, parts->arena)))
             return qdqi_no_memory(err);
     }
     return QDQ_OK;
@@ -164,18 +175,22 @@ qdqi_parts_cut(const struct qdq_model *source, const Onnx__ModelProto *proto,
     return code ? code : make_room(ret, err);
 }
 
-/* Where something cannot be handed on, the model is one part. */
+/* What cannot be had in parts is had whole. */
 enum qdq_code
 qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
                 const struct qdqi_session_options *options, struct qdq_error *err)
 {
+    struct qdq_error why = {0};
     bool can = true;
-    enum qdq_code code = open_sessions(parts, runtime, options, &can, err);
-    if (!code && !can) {
+    enum qdq_code code = open_sessions(parts, runtime, options, &can, &why);
+    if (parts->cut.n_parts > 1 && (code == QDQ_RUN_FAILED || !can)) {
         qdqi_parts_close(parts);
-        if (!(code = qdqi_parts_cut(parts->source, parts->proto, 1, options->fakes,
-                                    parts->arena, parts, err)))
+        code = qdqi_parts_cut(parts->source, parts->proto, 1, options->fakes,
+                              parts->arena, parts, err);
+        if (!code)
             code = open_sessions(parts, runtime, options, &can, err);
+    } else if (code) {
+        *err = why;
     }
     if (code)
         qdqi_parts_close(parts);

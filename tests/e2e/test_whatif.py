@@ -335,3 +335,28 @@ def test_progress_and_cancelling(daemon):
     assert all(p["done"] <= p["total"] for p in seen)
     assert daemon.post(f"/v1/jobs/{job}/cancel").status_code == 202
     assert daemon.ended(job)["state"] == "cancelled"
+
+
+def test_sizes_that_nobody_knows(tmp_path):
+    """How much Compress leaves is known when it has run: until then the size has no name,
+    and is not 0."""
+    weight = np.random.default_rng(7).normal(size=(12, 5)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Greater", ["x", "low"], ["above"]),
+         helper.make_node("Reshape", ["above", "all"], ["which"]),
+         helper.make_node("Compress", ["x", "which"], ["kept"], axis=1),
+         helper.make_node("MatMul", ["kept", "w"], ["y"], name="layer")],
+        "sizes", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 12])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5])],
+        [onnx.numpy_helper.from_array(np.float32(-1e9), "low"),
+         onnx.numpy_helper.from_array(np.array([12], np.int64), "all"),
+         onnx.numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                              ir_version=8)
+    _, report = quantize(tmp_path / "sizes", model.SerializeToString(), None,
+                         calibration={"random_samples": 8}, sensitivity={"samples": 4},
+                         evaluate={"samples": 4})
+    (row,) = report["sensitivity"]
+    assert row["name"] == "layer" and row["sqnr_db_alone"] > 20
+    (layer,) = report["evaluation"]["layers"]
+    assert layer["name"] == "layer" and "layers_not_compared" not in codes(report)
