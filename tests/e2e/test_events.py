@@ -152,12 +152,13 @@ def test_every_change_is_told(held, service):
     job = one.submit_glyphs()
     one.running(job)
     stream = Stream(one, job)
+    begin = stream.next()
     killed = set()
     for _ in range(2):
         (worker,) = eventually(lambda: set(one.busy_workers()) - killed)
         kill_process(worker)
         killed.add(worker)
-    events = stream.rest()
+    events = [begin, *stream.rest()]
     check_life(one, job, events)
     assert states(events) == [(2, "running"), (3, "queued"), (4, "running"),
                               (5, "failed")]
