@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { LOCK_MS = 2000 };
+
 struct library {
     int dir, lock_file;
     const char *tenant; /* as the log has it; NULL: not said */
@@ -80,6 +82,20 @@ close_to_others(struct library *library, const char *path, struct api_problem *p
     return fchmod(library->dir, 0700) == 0 || fail(p, path, "closing it to others");
 }
 
+/* A daemon that was killed while it started a worker leaves the lock to that process for a
+   moment, until it is another program. */
+static bool
+take_lock(int file)
+{
+    for (int64_t began = clock_steady_ms(); flock(file, LOCK_EX | LOCK_NB);) {
+        const struct timespec pause = {.tv_nsec = 20 * 1000000};
+        if (errno != EWOULDBLOCK || clock_steady_ms() - began > LOCK_MS)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* Opens the folder and takes its lock, which ends with this process. */
 static bool
 take_folder(struct library *library, const char *path, struct api_problem *p)
@@ -95,7 +111,7 @@ take_folder(struct library *library, const char *path, struct api_problem *p)
         openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (library->lock_file < 0)
         return fail(p, path, "making its lock file");
-    if (flock(library->lock_file, LOCK_EX | LOCK_NB))
+    if (!take_lock(library->lock_file))
         return errno == EWOULDBLOCK
                    ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                      "%s: another daemon uses this state folder", path)

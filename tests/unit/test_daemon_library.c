@@ -6,8 +6,12 @@
 #include "daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ABC "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
@@ -334,6 +338,33 @@ START_TEST(many_files)
 }
 END_TEST
 
+/* What a killed daemon's child holds for a moment is waited for, another daemon is not. */
+START_TEST(a_lock_that_is_left)
+{
+    const struct timespec a_while = {0, 300 * 1000000};
+    struct library *second = NULL;
+    struct api_problem why = {0};
+    library_close(&library);
+    pid_t child = fork();
+    if (child == 0) {
+        int file = open(scratch_path("state/lock"), O_RDWR);
+        int rc = flock(file, LOCK_EX | LOCK_NB);
+        close(open(scratch_path("held"), O_CREAT | O_WRONLY, 0600));
+        nanosleep(&a_while, NULL);
+        _exit(rc);
+    }
+    while (access(scratch_path("held"), F_OK))
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    reopen();
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(!library_open(scratch_path("state"), &second, &why));
+    ck_assert_ptr_nonnull(strstr(why.detail, "another daemon"));
+    ck_assert_ptr_null(second);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -353,6 +384,7 @@ suite(void)
     tcase_add_loop_test(t, model_is_durable, 0, 3);
     tcase_add_test(t, others_go_on);
     tcase_add_test(t, many_files);
+    tcase_add_test(t, a_lock_that_is_left);
     suite_add_tcase(s, t);
     return s;
 }
