@@ -34,35 +34,43 @@ engine_libqdqi_la_CFLAGS = $(AM_CFLAGS) -ftree-vectorize -fvect-cost-model=dynam
 engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) \
 	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
+	engine/accept/gates.c engine/accept/gates.h \
 	engine/base/arena.c engine/base/arena.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
 	engine/base/map.c engine/base/map.h \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
+	engine/calibrate/calibrate.c \
+	engine/calibrate/finite.c engine/calibrate/finite.h \
 	engine/cases/bind.c engine/cases/bind.h \
 	engine/cases/case.c engine/cases/case.h \
 	engine/cases/catalog.c engine/cases/catalog.h \
 	engine/cases/entries.c engine/cases/entries.h \
-	engine/cases/libs.h \
 	engine/cases/lib_base.c engine/cases/lib_string.c engine/cases/lib_table.c \
+	engine/cases/libs.h \
 	engine/cases/sandbox.c engine/cases/sandbox.h \
 	engine/cases/script.c engine/cases/script.h \
 	engine/cuda/api.h \
 	engine/cuda/device.c engine/cuda/device.h \
 	engine/cuda/element.h \
 	engine/cuda/kernels.h \
-	engine/choose_place.c \
-	engine/engine.c \
+	engine/edit/edit.c engine/edit/edit.h \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/evaluate.c \
-	engine/evaluate/gates.c engine/evaluate/gates.h \
 	engine/evaluate/kernels.c \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
-	engine/stages.c engine/stages.h \
+	engine/job/choose_place.c \
+	engine/job/engine.c \
+	engine/job/job.c engine/job/job.h \
+	engine/job/report.c \
+	engine/layers/classes.c engine/layers/classes.h \
+	engine/layers/kernels.c engine/layers/kernels.h \
+	engine/layers/layers.c engine/layers/layers.h \
+	engine/layers/parts.c engine/layers/parts.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/derive.c engine/model/derive.h \
 	engine/model/external.c engine/model/external.h \
@@ -80,7 +88,6 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/types.c \
 	engine/model/view.c engine/model/view.h \
 	engine/model/write.c engine/model/write.h \
-	engine/number/bias.c engine/number/bias.h \
 	engine/number/both.h \
 	engine/number/fake.c engine/number/fake.h \
 	engine/number/format.c engine/number/format.h \
@@ -93,23 +100,17 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/params.c engine/number/params.h \
 	engine/number/quantize.c engine/number/quantize.h \
-	engine/number/scale.c \
 	engine/number/simd.h \
 	engine/number/walk.c engine/number/walk.h \
-	engine/plan/classes.c engine/plan/classes.h \
 	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/formats.c engine/plan/formats.h \
-	engine/plan/layers.c engine/plan/layers.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/low.c engine/plan/low.h \
-	engine/plan/parts.c engine/plan/parts.h \
-	engine/plan/kernels.c engine/plan/kernels.h \
 	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
-	engine/precision.c \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
 	engine/prepare/functions.c engine/prepare/functions.h \
@@ -122,19 +123,15 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/strip.c engine/prepare/strip.h \
 	engine/quantize.c \
 	engine/range/average.c \
-	engine/range/calibrate.c \
 	engine/range/entropy.c \
-	engine/range/finite.c engine/range/finite.h \
 	engine/range/method.c engine/range/method.h \
 	engine/range/minmax.c \
 	engine/range/mse.c \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/percentile.c \
-	engine/replan.c \
-	engine/report.c \
+	engine/replan/replan.c \
 	engine/rewrite/cut.c engine/rewrite/cut.h \
-	engine/rewrite/edit.c engine/rewrite/edit.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
@@ -150,6 +147,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/provider.c engine/run/provider.h \
 	engine/run/session.c engine/run/session.h \
 	engine/run/staging.c engine/run/staging.h \
+	engine/scale/bias.c engine/scale/bias.h \
+	engine/scale/precision.c \
+	engine/scale/scale.c \
 	engine/tbl/dtypes.h \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \

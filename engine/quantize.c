@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of the data, stage by stage. */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
 #include "data/inputs.h"
 #include "data/random.h"
 #include "equalize/equalize.h"
-#include "evaluate/gates.h"
+#include "accept/gates.h"
 #include "model/write.h"
 #include "prepare/prepare.h"
 #include "rewrite/insert.h"

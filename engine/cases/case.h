@@ -6,7 +6,7 @@
 #ifndef QDQI_CASE_H
 #define QDQI_CASE_H
 
-#include "plan/layers.h"
+#include "layers/layers.h"
 #include "qdq/catalog.h"
 
 /*

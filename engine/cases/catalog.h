@@ -3,7 +3,7 @@
 #ifndef QDQI_CATALOG_H
 #define QDQI_CATALOG_H
 
-#include "plan/classes.h"
+#include "layers/classes.h"
 
 /* Rows of the operator's folder, in the order in which they are tried. */
 size_t qdqi_catalog_rows(const struct qdq_catalog *catalog,

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "cases/sandbox.h"
-#include "plan/layers.h"
+#include "layers/layers.h"
 #include "qdq/catalog.h"
 
 /* What the scripts of one sandbox share; given to qdqi_sandbox_new() as its host. */

@@ -4,7 +4,7 @@
 
 #include "equalize/balance.h"
 #include "model/write.h"
-#include "rewrite/edit.h"
+#include "edit/edit.h"
 
 #include <errno.h>
 #include <string.h>

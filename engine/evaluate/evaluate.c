@@ -5,9 +5,9 @@
  * The quantized model is opened from the very bytes that were written.
  */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
-#include "evaluate/gates.h"
+#include "accept/gates.h"
 #include "evaluate/metrics.h"
 #include "rewrite/twin.h"
 

@@ -4,9 +4,9 @@
  * when it has optimized ours for the processor at hand.
  */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
-#include "plan/kernels.h"
+#include "layers/kernels.h"
 
 #include <errno.h>
 #include <stdio.h>

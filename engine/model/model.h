@@ -3,7 +3,7 @@
  * Inside of struct qdq_model: the mapped files, the parsed skeleton, the graph's index.
  *
  * Everything here is read-only after qdq_model_open() and may be shared by threads.
- * Whoever edits a model copies messages (rewrite/edit.c), never these.
+ * Whoever edits a model copies messages (edit/edit.c), never these.
  */
 #ifndef QDQI_MODEL_H
 #define QDQI_MODEL_H

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "plan/lint.h"
 
-#include "plan/parts.h"
+#include "layers/parts.h"
 #include "plan/rules.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef QDQI_OUTPUTS_H
 #define QDQI_OUTPUTS_H
 
-#include "plan/kernels.h"
+#include "layers/kernels.h"
 #include "plan/planner.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "cases/case.h"
 #include "cases/catalog.h"
 #include "data/inputs.h"
-#include "evaluate/gates.h"
+#include "accept/gates.h"
 #include "plan/lint.h"
 #include "plan/low.h"
 #include "plan/outputs.h"

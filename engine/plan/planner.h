@@ -3,7 +3,7 @@
 #ifndef QDQI_PLANNER_H
 #define QDQI_PLANNER_H
 
-#include "plan/parts.h"
+#include "layers/parts.h"
 #include "plan/plan.h"
 #include "plan/select.h"
 

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "plan/rules.h"
 
-#include "plan/parts.h"
+#include "layers/parts.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #define QDQI_SELECT_H
 
 #include "base/warnings.h"
-#include "plan/layers.h"
+#include "layers/layers.h"
 
 enum qdqi_rank {
     QDQI_BY_DEFAULT,

@@ -3,7 +3,7 @@
 #include "prepare/strip.h"
 
 #include "model/constant.h"
-#include "rewrite/edit.h"
+#include "edit/edit.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include "model/constant.h"
 #include "number/half.h"
 #include "number/integers.h"
-#include "rewrite/edit.h"
+#include "edit/edit.h"
 
 #include <string.h>
 

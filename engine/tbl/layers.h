@@ -10,13 +10,13 @@
  *                         another layout: patterns are seen through such a node
  *           MULTI_INPUT   every computed input is data
  *   weight  input index of the weight, -1 for none; MatMul finds its constant operand
- *   AXIS    where a weight's channels lie: a function of plan/classes.c, or NONE
+ *   AXIS    where a weight's channels lie: a function of layers/classes.c, or NONE
  *   STATE   ON            quantized by default (a weight with its layer)
  *           OFF           left alone until a spec or a case selects it
  *           ASKED         the same, but a glob over names does not select it: nothing
  *                         is to stand between a layer and its activation by accident
  *           NAMED         only its own name selects it
- *   is      predicate of plan/classes.c that a node of this operator must pass
+ *   is      predicate of layers/classes.c that a node of this operator must pass
  *
  * Rows are tried from the top; the first that fits names the node's class. Classes bear
  * the Keras name where there is one, else the ONNX operator's. The defaults are those

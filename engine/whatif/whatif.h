@@ -8,7 +8,7 @@
 #ifndef QDQI_WHATIF_H
 #define QDQI_WHATIF_H
 
-#include "stages.h"
+#include "job/job.h"
 #include "whatif/hunt.h"
 
 struct qdqi_whatif;

@@ -6,7 +6,7 @@
  */
 #include "config.h"
 
-#include "stages.h"
+#include "job/job.h"
 #include "run/place.h"
 #include "run/staging.h"
 #include "unit.h"

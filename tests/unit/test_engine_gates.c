@@ -2,7 +2,7 @@
 /* What spec.accept asks for: of which outputs, and what misses it. */
 #include "config.h"
 
-#include "evaluate/gates.h"
+#include "accept/gates.h"
 #include "unit.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "builder.h"
 #include "prepare/prepare.h"
-#include "rewrite/edit.h"
+#include "edit/edit.h"
 
 /* --- nested graphs -------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/layers.h"
+#include "layers/layers.h"
 
 #include <string.h>
 

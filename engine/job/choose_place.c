@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the models of a job run, before it does anything else. */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
 #include "run/place.h"
 

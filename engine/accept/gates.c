@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "evaluate/gates.h"
+#include "accept/gates.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #define QDQI_FINITE_H
 
 #include "range/observations.h"
-#include "stages.h"
+#include "job/job.h"
 
 struct qdqi_watch {
     struct qdqi_job *job;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "rewrite/edit.h"
+#include "edit/edit.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/parts.h"
+#include "layers/parts.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
 #include "run/place.h"
 

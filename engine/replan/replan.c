@@ -4,9 +4,9 @@
  * frozen spec is run.
  */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
-#include "plan/kernels.h"
+#include "layers/kernels.h"
 
 #include "whatif/whatif.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/kernels.h"
+#include "layers/kernels.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -9,9 +9,9 @@
  * method finds what it needs.
  */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
-#include "range/finite.h"
+#include "calibrate/finite.h"
 #include "range/observations.h"
 #include "rewrite/insert.h"
 

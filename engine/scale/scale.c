@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ranges and weights to scales, and the part of the report that lists them. */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
-#include "number/bias.h"
+#include "scale/bias.h"
 #include "number/half.h"
 #include "number/integers.h"
 #include "number/quantize.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
 /*
  * The report outlives its caller's spec: a copy of all that it says, with room for `more`

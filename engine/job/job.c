@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "stages.h"
+#include "job/job.h"
 
 enum qdq_code
 qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,

@@ -10,7 +10,7 @@
 #ifndef QDQI_LAYERS_H
 #define QDQI_LAYERS_H
 
-#include "plan/classes.h"
+#include "layers/classes.h"
 
 struct qdqi_layers {
     const struct qdq_model *model;

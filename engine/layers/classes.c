@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/classes.h"
+#include "layers/classes.h"
 
 #include "model/constant.h"
 #include "qdq/words.h"

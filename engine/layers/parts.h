@@ -3,7 +3,7 @@
 #ifndef QDQI_PARTS_H
 #define QDQI_PARTS_H
 
-#include "plan/layers.h"
+#include "layers/layers.h"
 
 /* What a node is to an attention: scores = MatMul, a mask's Add, Softmax, MatMul. */
 enum qdqi_attention {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "number/bias.h"
+#include "scale/bias.h"
 
 #include "model/constant.h"
 

@@ -6,7 +6,7 @@
 #ifndef QDQI_BIAS_H
 #define QDQI_BIAS_H
 
-#include "stages.h"
+#include "job/job.h"
 
 /*
  * Fills scales->biases in, when activations and weights have their scales. Where a bias
