@@ -4,19 +4,31 @@ api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api -I$(t
 	$(JANSSON_CFLAGS)
 api_libapi_la_LIBADD = $(JANSSON_LIBS) -lm
 api_libapi_la_SOURCES = \
-	api/include/api/eta.h api/eta.c \
-	api/include/api/files.h api/files.c \
-	api/include/api/header.h api/header.c \
-	api/include/api/job.h api/job.c \
-	api/include/api/version.h api/version.c \
-	api/include/api/openapi.h api/openapi.c \
-	api/include/api/problem.h api/include/api/problems.h api/problem.c \
-	api/problem_json.c \
-	api/include/api/report.h api/report.c api/markdown.c api/info.c \
-	api/include/api/route.h api/include/api/routes.h api/route.c \
-	api/include/api/spec.h api/spec.c api/members.h api/members.c api/values.c \
-	api/accept.c api/cases.c api/data.c api/layers.c api/ranges.c api/rules.c api/support.c api/whatif.c \
-	api/json.h api/include/api/utf8.h api/json.c
+	api/include/api/eta.h api/documents/eta.c \
+	api/include/api/files.h api/documents/files.c \
+	api/include/api/header.h api/http/header.c \
+	api/include/api/job.h api/documents/job.c \
+	api/include/api/openapi.h api/http/openapi.c \
+	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
+	api/base/problem_json.c \
+	api/include/api/report.h api/documents/report.c api/documents/markdown.c \
+	api/documents/info.c \
+	api/include/api/route.h api/include/api/routes.h api/http/route.c \
+	api/include/api/spec.h api/include/api/utf8.h \
+	api/include/api/version.h api/documents/version.c \
+	api/base/json.c api/base/json.h \
+	api/spec/accept.c \
+	api/spec/cases.c \
+	api/spec/data.c \
+	api/spec/layers.c \
+	api/spec/members.c api/spec/members.h \
+	api/spec/ranges.c \
+	api/spec/rules.c \
+	api/spec/spec.c \
+	api/spec/support.c \
+	api/spec/table.c api/spec/table.h \
+	api/spec/values.c api/spec/values.h \
+	api/spec/whatif.c
 
 # The contract as a string literal: line by line, with what C would read escaped.
 EXTRA_DIST += api/openapi.yaml

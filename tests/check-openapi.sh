@@ -51,15 +51,15 @@ strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
 enum_of Stage >"$work/document"
 same stages
 
-sed -n '/state_names\[API/,/};/p' "$src/api/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
+sed -n '/state_names\[API/,/};/p' "$src/api/documents/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
     sort >"$work/table"
 enum_of JobState >"$work/document"
 same 'states of a job'
 
 # members_of FILE: the table of FILE, without what this version refuses whatever its value.
 members_of() {
-    sed -n '/struct member members\[\]/,/^};/p' "$src/api/$1" | tr '\n' ' ' |
-        sed 's/}, */},\n/g' | grep -vE 'ONLY\(NULL\)|read_count, NULL, NO_FIELD' |
+    sed -n '/struct member members\[\]/,/^};/p' "$src/api/spec/$1" | tr '\n' ' ' |
+        sed 's/}, */},\n/g' | grep -vE 'read_count, NULL, NO_FIELD' |
         grep -oE '"/[a-z0-9_/]+"' | tr -d '"' | sort
 }
 

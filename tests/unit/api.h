@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "json.h"
+#include "base/json.h"
 
 #define N_ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of the spec itself. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,8 +85,8 @@ read_granularity(struct reader *r, const struct member *m, json_t *value)
                           block ? "/weights/granularity/block" : m->pointer,
                           "weights.granularity is to have a member block, an integer");
     spec->weight_granularity = QDQ_PER_BLOCK;
-    return api_take_integer(r, "/weights/granularity/block", block, MIN_BLOCK, API_MANY,
-                            &spec->weight_block);
+    return api_parse_integer(r, "/weights/granularity/block", block, MIN_BLOCK,
+                             API_MANY, &spec->weight_block);
 }
 
 static json_t *
@@ -162,7 +162,7 @@ read_opset(struct reader *r, const struct member *m, json_t *value)
     names.field = NO_FIELD;
     int64_t *to = api_field(r, m);
     if (!json_is_string(value))
-        return api_take_integer(r, m->pointer, value, OPSET_MIN, OPSET_MAX, to);
+        return api_parse_integer(r, m->pointer, value, OPSET_MIN, OPSET_MAX, to);
     if (!api_read_choice(r, &names, value))
         return false;
     bool keep = strcmp(json_string_value(value), "keep") == 0;
@@ -183,7 +183,6 @@ write_opset(const void *object, const struct member *m)
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
-#define ONLY(json) ((const char *const[]){json})
 #define GROUP read_object, NULL, NO_FIELD, NULL, 0
 
 static const struct member members[] = {

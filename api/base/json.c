@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "json.h"
+#include "base/json.h"
 #include "api/utf8.h"
 
 #include <locale.h>

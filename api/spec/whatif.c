@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sensitivity and search: what is asked of what-ifs. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <math.h>
 

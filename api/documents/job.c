@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "api/spec.h"
-#include "json.h"
+#include "base/json.h"
 #include "qdq/quantize.h"
 
 static const char *const state_names[API_N_JOB_STATES] = {

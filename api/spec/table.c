@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "api/spec.h"
+#include "spec/table.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "members.h"
 #include "qdq/words.h"
 
 /* --- what readers need ---------------------------------------------------- */
@@ -21,7 +20,7 @@ struct block {
 };
 
 void *
-api_keep(struct reader *r, size_t n, size_t size)
+api_spec_alloc(struct reader *r, size_t n, size_t size)
 {
     struct block *block = calloc(1, sizeof *block + n * size);
     if (!block) {
@@ -31,6 +30,16 @@ api_keep(struct reader *r, size_t n, size_t size)
     block->next = r->to->blocks;
     r->to->blocks = block;
     return block->bytes;
+}
+
+void
+api_spec_free_arrays(struct api_spec *spec)
+{
+    for (struct block *block = spec->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    spec->blocks = NULL;
 }
 
 struct label
@@ -207,7 +216,7 @@ api_read_list(struct reader *r, const struct member *m, json_t *array,
     json_t *item;
     if (!check_size(r, m, n, list))
         return NULL;
-    char *items = api_keep(r, n, list->size);
+    char *items = api_spec_alloc(r, n, list->size);
     if (!items)
         return NULL;
     json_array_foreach (array, i, item) {
@@ -219,83 +228,6 @@ api_read_list(struct reader *r, const struct member *m, json_t *array,
             return NULL;
     }
     return items;
-}
-
-static bool
-is_blank(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (!memchr(" \t\r\n", text[i], 4))
-            return false;
-    return true;
-}
-
-static bool
-check_mode(struct reader *r)
-{
-    const struct qdq_spec *spec = &r->to->spec;
-    return spec->mode != QDQ_MODE_PARTIAL || spec->n_layers > 0 || spec->n_cases > 0 ||
-           api_refuse(r, API_INVALID_SPEC, "/mode",
-                      "partial mode, and neither layers nor cases name anything");
-}
-
-bool
-api_spec_decode(const char *text, size_t len, struct api_spec **ret,
-                struct api_problem *problem)
-{
-    bool ok = false;
-    struct api_spec *spec = calloc(1, sizeof *spec);
-    if (!spec) {
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-        goto out;
-    }
-    qdq_spec_init(&spec->spec);
-    if (!text || is_blank(text, len)) {
-        text = "{}";
-        len = 2;
-    }
-    spec->root = api_json_load(text, len, API_INVALID_SPEC, problem);
-    if (!spec->root)
-        goto out;
-    if (!json_is_object(spec->root)) {
-        api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_POINTER, "",
-                        "a spec is to be an object, not %s",
-                        api_json_type_name(spec->root));
-        goto out;
-    }
-    struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
-    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
-        !api_check_accept(&reader) || !api_check_percentile(&reader) ||
-        !api_check_formats(&reader) || !api_check_random(&reader) ||
-        !api_check_rules(&reader))
-        goto out;
-    qdq_spec_complete(&spec->spec);
-    *ret = spec;
-    spec = NULL;
-    ok = true;
-out:
-    api_spec_free(&spec);
-    return ok;
-}
-
-void
-api_spec_free(struct api_spec **spec)
-{
-    if (!spec || !*spec)
-        return;
-    json_decref((*spec)->root);
-    for (struct block *block = (*spec)->blocks, *next; block; block = next) {
-        next = block->next;
-        free(block);
-    }
-    free(*spec);
-    *spec = NULL;
-}
-
-const struct qdq_spec *
-api_spec_get(const struct api_spec *spec)
-{
-    return &spec->spec;
 }
 
 /* --- encoding ------------------------------------------------------------- */
@@ -329,10 +261,4 @@ api_write_members(const struct table *table, const void *object)
         }
     }
     return root;
-}
-
-char *
-api_spec_encode(const struct qdq_spec *spec)
-{
-    return api_json_dump(api_write_members(&api_members, spec), JSON_SORT_KEYS);
 }

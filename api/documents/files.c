@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/utf8.h"
-#include "json.h"
+#include "base/json.h"
 
 /* --- the id --------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_support: classes that the catalog lacks, or that are to be other than there. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 enum { MAX_AXIS = 64 }; /* ranks beyond that are not to be found */
 
@@ -9,7 +9,7 @@ static bool
 read_weight_input(struct reader *r, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_take_integer(r, m->pointer, value, 0, API_MANY, &n))
+    if (!api_parse_integer(r, m->pointer, value, 0, API_MANY, &n))
         return false;
     *(int *)api_field(r, m) = (int)n;
     return true;
@@ -30,7 +30,7 @@ read_axis(struct reader *r, const struct member *m, json_t *value)
 {
     int64_t n = QDQ_NO_AXIS;
     if (!json_is_null(value) &&
-        !api_take_integer(r, m->pointer, value, -MAX_AXIS, MAX_AXIS - 1, &n))
+        !api_parse_integer(r, m->pointer, value, -MAX_AXIS, MAX_AXIS - 1, &n))
         return false;
     *(int *)api_field(r, m) = (int)n;
     return true;

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "json.h"
+#include "base/json.h"
 #include "qdq/quantize.h"
 
 static json_t *

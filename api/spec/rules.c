@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules: placement rules of the target, by their ids, switched on and off. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <stdio.h>
 #include <string.h>

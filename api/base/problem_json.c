@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "json.h"
+#include "base/json.h"
 
 /* Samples and byte offsets are numbers, everything else is a name. */
 static json_t *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Readers and writers of one value, for the rows of every table. */
 #include "config.h"
-#include "members.h"
+#include "spec/values.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -189,7 +189,7 @@ api_write_tristate(const void *object, const struct member *m)
 }
 
 bool
-api_take_text(struct reader *r, const char *pointer, json_t *value, const char **ret)
+api_parse_text(struct reader *r, const char *pointer, json_t *value, const char **ret)
 {
     *ret = json_string_value(value);
     return **ret || api_refuse(r, API_INVALID_SPEC, pointer, "%s is empty",
@@ -199,7 +199,7 @@ api_take_text(struct reader *r, const char *pointer, json_t *value, const char *
 bool
 api_read_text(struct reader *r, const struct member *m, json_t *value)
 {
-    return api_take_text(r, m->pointer, value, api_field(r, m));
+    return api_parse_text(r, m->pointer, value, api_field(r, m));
 }
 
 json_t *
@@ -209,8 +209,8 @@ api_write_text(const void *object, const struct member *m)
 }
 
 bool
-api_take_integer(struct reader *r, const char *pointer, json_t *value, int64_t min,
-                 int64_t max, int64_t *ret)
+api_parse_integer(struct reader *r, const char *pointer, json_t *value, int64_t min,
+                  int64_t max, int64_t *ret)
 {
     int64_t n = 0;
     api_json_integer(value, &n);
@@ -226,7 +226,7 @@ bool
 api_read_count(struct reader *r, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_take_integer(r, m->pointer, value, m->min, API_MANY, &n))
+    if (!api_parse_integer(r, m->pointer, value, m->min, API_MANY, &n))
         return false;
     if (m->field == NO_FIELD)
         return unsupported(r, m, value);
@@ -239,28 +239,4 @@ api_write_count(const void *object, const struct member *m)
 {
     int64_t n = *(const int64_t *)const_field(object, m);
     return n < m->min ? json_null() : json_integer(n);
-}
-
-/* --- what has only one value ---------------------------------------------- */
-
-bool
-api_read_fixed(struct reader *r, const struct member *m, json_t *value)
-{
-    json_t *only = api_json_embed(m->names[0]);
-    if (!only)
-        return api_refuse(r, API_NO_MEMORY, "", "out of memory");
-    bool ok = json_equal(only, value);
-    json_decref(only);
-    return ok || unsupported(r, m, value);
-}
-
-json_t *
-api_write_fixed(const void *object, const struct member *m)
-{
-    (void)object;
-    json_t *only = api_json_embed(m->names[0]);
-    if (!only || json_is_boolean(only))
-        return only;
-    json_decref(only);
-    return json_null();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accept: bounds for every floating output, and for single ones in its `outputs`. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <float.h>
 #include <math.h>
@@ -79,7 +79,8 @@ bool
 api_read_output_gates(struct reader *r, const struct member *m, json_t *value)
 {
     struct qdq_accept *accept = &r->to->spec.accept;
-    struct qdq_output_gate *gates = api_keep(r, json_object_size(value), sizeof *gates);
+    struct qdq_output_gate *gates =
+        api_spec_alloc(r, json_object_size(value), sizeof *gates);
     const char *output;
     json_t *item;
     accept->outputs = gates;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "api/spec.h"
-#include "json.h"
+#include "base/json.h"
 
 enum { SCHEMA = 1 }; /* of the report; raised when a member changes its meaning */
 

@@ -2,7 +2,7 @@
 /* calibration.ranges: {tensor: [min, max]}, the list `tensors` of a report, or the text
    of TensorRT's calibration cache. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,7 +149,7 @@ read_cache(struct reader *r, const struct member *m, const char *text)
         return api_refuse(r, API_INVALID_SPEC, m->pointer,
                           "ranges in a string are to be the text of a TensorRT "
                           "calibration cache, which begins with \"TRT-\"");
-    char *lines = api_keep(r, size, 1), *next;
+    char *lines = api_spec_alloc(r, size, 1), *next;
     if (!lines)
         return false;
     memcpy(lines, text, size);
@@ -174,7 +174,7 @@ api_read_ranges(struct reader *r, const struct member *m, json_t *value)
     const char *text = json_string_value(value);
     size_t n =
         text ? count_lines(text) : json_object_size(value) + json_array_size(value);
-    struct qdq_given_range *ranges = api_keep(r, n, sizeof *ranges);
+    struct qdq_given_range *ranges = api_spec_alloc(r, n, sizeof *ranges);
     struct reader inner = {r->to, r->problem, NULL, ranges, r->at};
     to->ranges = ranges;
     if (!ranges ||

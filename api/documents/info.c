@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "json.h"
+#include "base/json.h"
 
 /* --- shapes --------------------------------------------------------------- */
 

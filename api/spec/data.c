@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration.dims: {"seq": 128}; calibration.random: {input: [low, high]}. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,14 +28,15 @@ read_dim(struct reader *r, const char *symbol, json_t *value, struct qdq_dim_val
                           json_is_real(value) ? "a fraction or so large a number"
                                               : api_json_type_name(value));
     to->symbol = symbol;
-    return api_take_integer(r, "", value, 1, API_MANY, &to->size);
+    return api_parse_integer(r, "", value, 1, API_MANY, &to->size);
 }
 
 bool
 api_read_dims(struct reader *r, const struct member *m, json_t *value)
 {
     struct qdq_calibration_spec *c = &r->to->spec.calibration;
-    struct qdq_dim_value *dims = api_keep(r, json_object_size(value), sizeof *dims);
+    struct qdq_dim_value *dims =
+        api_spec_alloc(r, json_object_size(value), sizeof *dims);
     const char *key;
     json_t *item;
     c->dims = dims;
@@ -95,7 +96,7 @@ api_read_random(struct reader *r, const struct member *m, json_t *value)
 {
     struct qdq_calibration_spec *c = &r->to->spec.calibration;
     struct qdq_random_input *random =
-        api_keep(r, json_object_size(value), sizeof *random);
+        api_spec_alloc(r, json_object_size(value), sizeof *random);
     const char *key;
     json_t *item;
     c->random = random;

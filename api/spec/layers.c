@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layers: whose inputs and weights are quantized. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ selector_of(const struct member *m)
 static bool
 read_name(struct reader *r, json_t *value)
 {
-    return api_take_text(r, "", value, r->object);
+    return api_parse_text(r, "", value, r->object);
 }
 
 static const struct list names = {
@@ -50,9 +50,9 @@ read_selector(struct reader *r, const struct member *m, json_t *value)
     entry->n_names = entry->is_list ? json_array_size(value) : 1;
     if (entry->is_list)
         return (entry->names = api_read_list(r, m, value, &names));
-    const char **one = api_keep(r, 1, sizeof *one);
+    const char **one = api_spec_alloc(r, 1, sizeof *one);
     entry->names = one;
-    if (!one || !api_take_text(r, m->pointer, value, one))
+    if (!one || !api_parse_text(r, m->pointer, value, one))
         return false;
     if (entry->by == QDQ_BY_MATCH && strlen(*one) > MAX_GLOB)
         return api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
@@ -82,7 +82,7 @@ static bool
 read_input(struct reader *r, json_t *value)
 {
     int64_t n;
-    if (!api_take_integer(r, "", value, 0, API_MANY, &n))
+    if (!api_parse_integer(r, "", value, 0, API_MANY, &n))
         return false;
     *(int *)r->object = (int)n;
     return true;

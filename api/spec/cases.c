@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases: insertion cases by name, and scripts. */
 #include "config.h"
-#include "members.h"
+#include "spec/members.h"
 
 #include <string.h>
 

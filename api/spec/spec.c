@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spec as a whole: from its text to the struct, and back. */
+#include "config.h"
+#include "api/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/members.h"
+
+static bool
+is_blank(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!memchr(" \t\r\n", text[i], 4))
+            return false;
+    return true;
+}
+
+static bool
+check_mode(struct reader *r)
+{
+    const struct qdq_spec *spec = &r->to->spec;
+    return spec->mode != QDQ_MODE_PARTIAL || spec->n_layers > 0 || spec->n_cases > 0 ||
+           api_refuse(r, API_INVALID_SPEC, "/mode",
+                      "partial mode, and neither layers nor cases name anything");
+}
+
+bool
+api_spec_decode(const char *text, size_t len, struct api_spec **ret,
+                struct api_problem *problem)
+{
+    bool ok = false;
+    struct api_spec *spec = calloc(1, sizeof *spec);
+    if (!spec) {
+        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        goto out;
+    }
+    qdq_spec_init(&spec->spec);
+    if (!text || is_blank(text, len)) {
+        text = "{}";
+        len = 2;
+    }
+    spec->root = api_json_load(text, len, API_INVALID_SPEC, problem);
+    if (!spec->root)
+        goto out;
+    if (!json_is_object(spec->root)) {
+        api_problem_set(problem, API_INVALID_SPEC, QDQ_AT_POINTER, "",
+                        "a spec is to be an object, not %s",
+                        api_json_type_name(spec->root));
+        goto out;
+    }
+    struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
+    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
+        !api_check_accept(&reader) || !api_check_percentile(&reader) ||
+        !api_check_formats(&reader) || !api_check_random(&reader) ||
+        !api_check_rules(&reader))
+        goto out;
+    qdq_spec_complete(&spec->spec);
+    *ret = spec;
+    spec = NULL;
+    ok = true;
+out:
+    api_spec_free(&spec);
+    return ok;
+}
+
+void
+api_spec_free(struct api_spec **spec)
+{
+    if (!spec || !*spec)
+        return;
+    json_decref((*spec)->root);
+    api_spec_free_arrays(*spec);
+    free(*spec);
+    *spec = NULL;
+}
+
+const struct qdq_spec *
+api_spec_get(const struct api_spec *spec)
+{
+    return &spec->spec;
+}
+
+char *
+api_spec_encode(const struct qdq_spec *spec)
+{
+    return api_json_dump(api_write_members(&api_members, spec), JSON_SORT_KEYS);
+}
