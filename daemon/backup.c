@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "backup.h"
-#include "digest.h"
-#include "store_backup.h"
-#include "tenants.h"
+#include "base/digest.h"
+#include "store/backup.h"
+#include "tenants/tenants.h"
 
 #include <dirent.h>
 #include <errno.h>

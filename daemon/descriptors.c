@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "descriptors.h"
-#include "log.h"
+#include "base/log.h"
 
 #include <sys/resource.h>
 

@@ -7,7 +7,7 @@
 #ifndef QDQD_DESCRIPTORS_H
 #define QDQD_DESCRIPTORS_H
 
-#include "settings.h"
+#include "settings/settings.h"
 #include "api/problem.h"
 
 /*

@@ -17,51 +17,64 @@ daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
-	daemon/backends.c daemon/backends.h \
+	daemon/base/clock.h \
+	daemon/base/digest.c daemon/base/digest.h \
+	daemon/base/errno_code.h \
+	daemon/base/log.c daemon/base/log.h \
+	daemon/base/sync.c daemon/base/sync.h \
+	daemon/settings/keys.h \
+	daemon/settings/print.c \
+	daemon/settings/rows.h \
+	daemon/settings/settings.c daemon/settings/settings.h \
+	daemon/watch/metrics.c daemon/watch/metrics.h \
+	daemon/watch/metrics_table.h \
+	daemon/watch/notify.c daemon/watch/notify.h \
+	daemon/watch/trace.c daemon/watch/trace.h \
+	daemon/watch/watchdog.c daemon/watch/watchdog.h \
+	daemon/store/backup.c daemon/store/backup.h \
+	daemon/store/files.c \
+	daemon/store/group_commit.c \
+	daemon/store/inner.h \
+	daemon/store/schema.c daemon/store/schema.h \
+	daemon/store/sql.h \
+	daemon/store/steps.h \
+	daemon/store/store.c daemon/store/store.h \
+	daemon/library/blob.c daemon/library/blob.h \
+	daemon/library/bundle.c daemon/library/bundle.h \
+	daemon/library/library.c daemon/library/library.h \
+	daemon/library/sweep.c daemon/library/sweep.h \
+	daemon/workers/backends.c daemon/workers/backends.h \
+	daemon/workers/cage.c daemon/workers/cage.h \
+	daemon/workers/message.c daemon/workers/message.h \
+	daemon/workers/messages.h \
+	daemon/workers/process.c daemon/workers/process.h \
+	daemon/workers/scripts.c daemon/workers/scripts.h \
+	daemon/workers/worker.c daemon/workers/worker.h \
+	daemon/jobs/bell.c daemon/jobs/bell.h \
+	daemon/jobs/gpus.c daemon/jobs/gpus.h \
+	daemon/jobs/job.c daemon/jobs/job.h \
+	daemon/jobs/paces.c daemon/jobs/paces.h \
+	daemon/tenants/tenants.c daemon/tenants/tenants.h \
+	daemon/tenants/token_command.c \
+	daemon/tenants/tokens.c daemon/tenants/tokens.h \
+	daemon/pool/pool.c daemon/pool/pool.h \
+	daemon/http/access_log.c daemon/http/access_log.h \
+	daemon/http/body.c daemon/http/body.h \
+	daemon/http/conns.c daemon/http/conns.h \
+	daemon/http/listen.c daemon/http/listen.h \
+	daemon/http/parts.h \
+	daemon/http/request.c daemon/http/request.h \
+	daemon/http/server.c daemon/http/server.h \
+	daemon/http/tls.c daemon/http/tls.h \
+	daemon/handlers/events.c \
+	daemon/handlers/files.c \
+	daemon/handlers/handlers.c daemon/handlers/handlers.h \
+	daemon/handlers/jobs.c \
+	daemon/handlers/lists.c \
+	daemon/handlers/metrics.c \
+	daemon/handlers/model_files.c daemon/handlers/model_files.h \
 	daemon/backup.c daemon/backup.h \
-	daemon/bell.c daemon/bell.h \
-	daemon/blob.c daemon/blob.h \
-	daemon/cage.c daemon/cage.h \
-	daemon/bundle.c daemon/bundle.h \
-	daemon/clock.h \
-	daemon/descriptors.c daemon/descriptors.h \
-	daemon/digest.c daemon/digest.h \
-	daemon/gpus.c daemon/gpus.h \
-	daemon/errno_code.h \
-	daemon/handlers.c daemon/handlers.h \
-	daemon/handlers_events.c daemon/handlers_metrics.c daemon/handlers_files.c daemon/handlers_jobs.c daemon/handlers_lists.c \
-	daemon/http.c daemon/http.h \
-	daemon/http_conns.c daemon/http_conns.h \
-	daemon/http_watch.c daemon/http_watch.h \
-	daemon/http_tls.c daemon/http_tls.h \
-	daemon/http_body.c daemon/body.h daemon/parts.h \
-	daemon/job.c daemon/job.h \
-	daemon/library.c daemon/library.h \
-	daemon/listen.c daemon/listen.h \
-	daemon/log.c daemon/log.h \
-	daemon/metrics.c daemon/metrics.h daemon/metrics_table.h \
-	daemon/message.c daemon/message.h daemon/messages.h \
-	daemon/model_files.c daemon/model_files.h \
-	daemon/notify.c daemon/notify.h \
-	daemon/paces.c daemon/paces.h \
-	daemon/pool.c daemon/pool.h \
-	daemon/process.c daemon/process.h \
-	daemon/request.c daemon/request.h \
-	daemon/scripts.c daemon/scripts.h \
-	daemon/settings.c daemon/settings.h daemon/settings_keys.h \
-	daemon/settings_print.c daemon/settings_rows.h \
-	daemon/store.c daemon/store.h daemon/store_sql.h \
-	daemon/store_backup.c daemon/store_backup.h \
-	daemon/store_files.c daemon/store_inner.h \
-	daemon/store_schema.c daemon/store_schema.h daemon/store_steps.h \
-	daemon/store_sync.c \
-	daemon/sweep.c daemon/sweep.h \
-	daemon/sync.c daemon/sync.h \
-	daemon/tenants.c daemon/tenants.h \
-	daemon/token_command.c daemon/tokens.c daemon/tokens.h \
-	daemon/trace.c daemon/trace.h \
-	daemon/watchdog.c daemon/watchdog.h \
-	daemon/worker.c daemon/worker.h
+	daemon/descriptors.c daemon/descriptors.h
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)
 daemon_qdqd_SOURCES = daemon/main.c
@@ -70,5 +83,5 @@ daemon_qdqd_LDADD = daemon/libqdqdi.la
 # Writes what people read about the settings.
 noinst_PROGRAMS += daemon/settings-doc
 daemon_settings_doc_CPPFLAGS = $(DAEMON_CPPFLAGS)
-daemon_settings_doc_SOURCES = daemon/settings_doc.c
+daemon_settings_doc_SOURCES = daemon/settings/doc.c
 daemon_settings_doc_LDADD = daemon/libqdqdi.la

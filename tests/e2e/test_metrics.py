@@ -12,7 +12,7 @@ import access
 import promtext
 from service import DATA, ROOT, eventually, kill_process, problem
 
-TABLE = ROOT / "daemon" / "metrics_table.h"
+TABLE = ROOT / "daemon" / "watch" / "metrics_table.h"
 RULES = ROOT / "etc" / "qdqd.alerts.yml"
 
 

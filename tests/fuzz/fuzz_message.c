@@ -4,7 +4,7 @@
  * descriptors come with the first message; the rest are the bytes on the socket.
  */
 #include "config.h"
-#include "message.h"
+#include "workers/message.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -9,10 +9,10 @@
 #ifndef SERVER_H
 #define SERVER_H
 
-#include "http.h"
-#include "listen.h"
-#include "settings.h"
-#include "tokens.h"
+#include "http/server.h"
+#include "http/listen.h"
+#include "settings/settings.h"
+#include "tenants/tokens.h"
 
 #include <assert.h>
 #include <errno.h>

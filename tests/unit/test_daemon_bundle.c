@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a bundle says of its files; what tar makes of it is asked by the end-to-end tests. */
 #include "config.h"
-#include "bundle.h"
+#include "library/bundle.h"
 #include "daemon.h"
 
 #define BIG (INT64_C(9) << 30) /* more than ustar can say */

@@ -5,7 +5,7 @@
  * can do little else.
  */
 #include "config.h"
-#include "cage.h"
+#include "workers/cage.h"
 #include "daemon.h"
 
 #include <errno.h>

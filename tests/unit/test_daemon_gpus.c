@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "gpus.h"
+#include "jobs/gpus.h"
 #include "unit.h"
 
 static struct gpus gpus;

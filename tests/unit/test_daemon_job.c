@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of jobs, with the lanes and their workers played by the test. */
 #include "config.h"
-#include "job.h"
-#include "process.h"
-#include "settings.h"
+#include "jobs/job.h"
+#include "workers/process.h"
+#include "settings/settings.h"
 #include "daemon.h"
 
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows and blobs that agree, while syncs take their time. */
 #include "config.h"
-#include "library.h"
-#include "sync.h"
+#include "library/library.h"
+#include "base/sync.h"
 #include "daemon.h"
 
 #include <errno.h>

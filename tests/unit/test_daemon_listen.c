@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "listen.h"
+#include "http/listen.h"
 #include "daemon.h"
 
 static struct api_problem problem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "log.h"
+#include "base/log.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "message.h"
+#include "workers/message.h"
 #include "qdq/quantize.h"
 #include "daemon.h"
 

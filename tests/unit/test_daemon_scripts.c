@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "scripts.h"
+#include "workers/scripts.h"
 #include "daemon.h"
 
 static struct api_problem problem;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "settings.h"
+#include "settings/settings.h"
 #include "daemon.h"
 
 #define GIB (INT64_C(1) << 30)
@@ -153,7 +153,7 @@ START_TEST(sample_file)
 #define SETTING_TEXT(section, key, def, reload, text) "\n" #key " =",
 #define SETTING_CHOICE(section, key, def, choices, reload, text) "\n" #key " = ",
 #define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) "\n" #key " = ",
-#include "settings_keys.h"
+#include "settings/keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
@@ -177,7 +177,7 @@ START_TEST(sample_file)
     ck_assert_str_eq(settings.section##_##key, standard.section##_##key);
 #define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) \
     ck_assert_int_eq(settings.section##_##key, standard.section##_##key);
-#include "settings_keys.h"
+#include "settings/keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
@@ -195,7 +195,7 @@ START_TEST(told_to_people)
 #define SETTING_CHOICE(section, key, def, choices, reload, text) {#section, #key, text},
 #define SETTING_NUMBER(section, key, def, min, max, unit, reload, text) \
     {#section, #key, text},
-#include "settings_keys.h"
+#include "settings/keys.h"
 #undef SETTING_TEXT
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "store.h"
+#include "store/store.h"
 #include "daemon.h"
 
 static struct store *store;

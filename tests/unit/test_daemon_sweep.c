@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes by its age, and what stays. Times are told, so no test waits. */
 #include "config.h"
-#include "sweep.h"
-#include "clock.h"
+#include "library/sweep.h"
+#include "base/clock.h"
 #include "daemon.h"
-#include "settings.h"
+#include "settings/settings.h"
 
 #define DAY INT64_C(86400000)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Group commit: what is on the disk when a call returns, and how many share a sync. */
 #include "config.h"
-#include "store.h"
+#include "store/store.h"
 #include "daemon.h"
 
 #include <errno.h>

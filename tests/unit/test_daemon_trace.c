@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "log.h"
-#include "trace.h"
+#include "base/log.h"
+#include "watch/trace.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job's life as server-sent events. The connection's thread waits in the answer's
+ * reader: for a change of the job, for the next look at its progress, for the client to
+ * go away.
+ *
+ * An event's id is the number of the change of state that the job has seen: 1 is its
+ * first place in the queue, and until the end an odd one is a place in the queue, an even
+ * one a run. So whoever comes back with the id it saw last is told what it
+ * has missed, and nothing twice. Progress carries the id of the state it belongs to.
+ */
+#include "config.h"
+#include "handlers/handlers.h"
+#include "base/clock.h"
+#include "settings/settings.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MS 500        /* between two looks at the progress of a job that runs */
+#define MAX_QUIET_MS 15000 /* then a comment shows that the connection lives */
+
+struct events {
+    struct jobs *jobs;
+    struct job_watch *watch;
+    char id[JOB_ID_SIZE];
+    int64_t told; /* id of the last event; 0: none yet */
+    bool changed; /* since the job was looked at in the store */
+    bool running, over;
+    const char *stage; /* the progress that was told last */
+    uint64_t done, total;
+    int64_t quiet_since, max_quiet; /* ms */
+    char *text;                     /* on its way to the client, from `at` to `len` */
+    size_t at, len;
+};
+
+/* --- events --------------------------------------------------------------- */
+
+/* Takes `data`. */
+static bool
+add_event(struct events *events, const char *name, int64_t id, char *data)
+{
+    static const char form[] = "id: %lld\nevent: %s\ndata: %s\n\n";
+    size_t room = data ? sizeof form + strlen(name) + strlen(data) + 20 : 0;
+    char *grown = data ? realloc(events->text, events->len + room) : NULL;
+    if (grown) {
+        events->text = grown;
+        events->len += (size_t)snprintf(grown + events->len, room, form, (long long)id,
+                                        name, data);
+    }
+    free(data);
+    return grown;
+}
+
+/* The job as it stood at an earlier change. */
+static bool
+add_past(struct events *events, const struct api_job *now, int64_t change)
+{
+    struct api_job job = *now;
+    bool ran = change % 2 == 0;
+    job.state = ran ? API_JOB_RUNNING : API_JOB_QUEUED;
+    job.started_at = ran ? now->started_at : 0;
+    job.attempts = change / 2 < now->attempts ? change / 2 : now->attempts;
+    job.ended_at = job.position = 0;
+    job.stage = job.result_model = NULL;
+    job.error = NULL;
+    return add_event(events, "state", change, api_job_encode(&job));
+}
+
+static bool
+add_changes(struct events *events, const struct job_view *view)
+{
+    const struct api_job job = show_job(view);
+    bool ended = api_job_state_ended(job.state), ok = true;
+    int64_t change = view->row.changes;
+    if (events->told == change)
+        return true;
+    for (int64_t i = events->told; ok && i && ++i < change;)
+        ok = add_past(events, &job, i);
+    events->told = change;
+    return ok &&
+           add_event(events, ended ? "end" : "state", change, api_job_encode(&job));
+}
+
+static bool
+add_progress(struct events *events, const struct job_view *view)
+{
+    if (!view->stage || (view->stage == events->stage && view->done == events->done &&
+                         view->total == events->total))
+        return true;
+    const struct api_job job = show_job(view);
+    events->stage = view->stage;
+    events->done = view->done;
+    events->total = view->total;
+    return add_event(events, "progress", events->told, api_progress_encode(&job));
+}
+
+/* --- the stream ----------------------------------------------------------- */
+
+/* Looks at the job in the store. False: there is nothing to be told any more. */
+static bool
+look_at_job(struct events *events)
+{
+    struct api_problem problem = {0};
+    struct job_view view = {0};
+    bool useful = job_watch_clear(events->jobs, events->watch);
+    events->changed = false;
+    bool ok = jobs_get(events->jobs, events->id, &view, &problem) &&
+              add_changes(events, &view) && add_progress(events, &view);
+    events->running = ok && view.row.state == API_JOB_RUNNING;
+    events->over = !useful || (ok && api_job_state_ended(view.row.state));
+    if (!events->running)
+        events->stage = NULL;
+    job_view_fini(&view);
+    return ok;
+}
+
+/* The same for its progress, which the store does not know. */
+static bool
+look_at_progress(struct events *events)
+{
+    struct job_view view = {.eta_s = -1};
+    if (events->running)
+        jobs_view_progress(events->jobs, events->id, &view);
+    return add_progress(events, &view);
+}
+
+/* Waits until there may be something to tell. False: the client is gone. */
+static bool
+rest(struct events *events, int socket)
+{
+    static const char comment[] = ":\n\n";
+    struct pollfd fds[] = {{.fd = job_watch_fd(events->watch), .events = POLLIN},
+                           {.fd = socket, .events = POLLRDHUP}};
+    int64_t left = events->quiet_since + events->max_quiet - clock_steady_ms();
+    if (events->running && left > TICK_MS)
+        left = TICK_MS;
+    if (left > 0) {
+        (void)poll(fds, 2, (int)left);
+        events->changed = fds[0].revents;
+        return !fds[1].revents;
+    }
+    char *grown = realloc(events->text, sizeof comment);
+    if (!grown)
+        return false;
+    memcpy(grown, comment, sizeof comment);
+    events->text = grown;
+    events->len = sizeof comment - 1;
+    return true;
+}
+
+static ssize_t
+read_events(void *arg, int socket, char *to, size_t size)
+{
+    struct events *events = arg;
+    while (events->at == events->len) {
+        events->at = events->len = 0;
+        if (events->over)
+            return 0;
+        if (!(events->changed ? look_at_job(events) : look_at_progress(events)))
+            return -1;
+        if (!events->len && !events->over && !rest(events, socket))
+            return -1;
+    }
+    size_t n = events->len - events->at;
+    if (n > size)
+        n = size;
+    memcpy(to, events->text + events->at, n);
+    events->at += n;
+    events->quiet_since = clock_steady_ms();
+    return (ssize_t)n;
+}
+
+static void
+free_events(void *arg)
+{
+    struct events *events = arg;
+    jobs_unwatch(events->jobs, &events->watch);
+    free(events->text);
+    free(events);
+}
+
+/* --- the answer ----------------------------------------------------------- */
+
+/* The id that the client saw last; 0 when it says none. */
+static int64_t
+last_id(const struct request *request)
+{
+    const char *text = request_header(request, "Last-Event-ID");
+    size_t len = text ? strlen(text) : 0;
+    return len && len <= 18 && strspn(text, "0123456789") == len
+               ? (int64_t)strtoll(text, NULL, 10)
+               : 0;
+}
+
+static struct events *
+make_events(const struct request *request, const struct job_view *view,
+            struct api_problem *p)
+{
+    const struct service *service = request->service;
+    struct events *events = calloc(1, sizeof *events);
+    if (!events) {
+        api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return NULL;
+    }
+    int64_t third = service->settings->http_timeout * 1000 / 3;
+    events->jobs = service->jobs;
+    memcpy(events->id, view->row.id, sizeof events->id);
+    events->told = last_id(request);
+    events->changed = true;
+    events->quiet_since = clock_steady_ms();
+    events->max_quiet = third < MAX_QUIET_MS ? third : MAX_QUIET_MS;
+    if (jobs_watch(service->jobs, events->id, &events->watch, p))
+        return events;
+    free(events);
+    return NULL;
+}
+
+void
+handle_job_events(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct stream stream = {.read = read_events, .free = free_events};
+    struct job_view view;
+    if (!jobs_get(request->service->jobs, request->match.id, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    if (api_job_state_ended(view.row.state) && last_id(request) == view.row.changes) {
+        reply_empty(request, 204);
+    } else if ((stream.arg = make_events(request, &view, &problem))) {
+        reply_stream(request, "text/event-stream", &stream);
+        reply_header(request, "Cache-Control", "no-store");
+    } else {
+        reply_problem(request, &problem);
+    }
+    job_view_fini(&view);
+}

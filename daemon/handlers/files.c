@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models and datasets. */
+#include "config.h"
+#include "handlers/handlers.h"
+#include "handlers/model_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The kinds of stored files differ only in these. */
+static const char *const paths[] = {
+    [STORE_MODEL] = "/v1/models",
+    [STORE_DATASET] = "/v1/datasets",
+    [STORE_BLOB] = "/v1/blobs",
+};
+
+static char *
+encode_file(enum store_kind kind, const struct store_file *file)
+{
+    switch (kind) {
+    case STORE_MODEL:
+        return api_model_encode(file->id, file->size, file->created_at,
+                                file->expires_at, file->info);
+    case STORE_DATASET:
+        return api_dataset_encode(file->id, file->size, file->created_at,
+                                  file->expires_at, file->info);
+    default:
+        return api_blob_encode(file->id, file->size, file->created_at,
+                               file->expires_at);
+    }
+}
+
+bool
+check_dataset(struct request *request, struct spool *file, char **ret,
+              struct api_problem *p)
+{
+    struct message question = {.type = MESSAGE_CHECK_DATASET, .n_fds = 1};
+    if (!spool_read(file, &question.fds[0], p))
+        return false;
+    bool ok = pool_ask(request->service, &question, ret, p);
+    close(question.fds[0]);
+    return ok;
+}
+
+static void
+reply_stored(struct request *request, enum store_kind kind,
+             const struct store_file *stored, bool is_new)
+{
+    reply_json(request, is_new ? 201 : 200, encode_file(kind, stored));
+    reply_header(request, "Location", "%s/%s", paths[kind], stored->id);
+}
+
+static void
+delete_file(struct request *request, enum store_kind kind)
+{
+    struct api_problem problem = {0};
+    if (library_remove(request->service->library, kind, request->match.id, &problem))
+        reply_empty(request, 204);
+    else
+        reply_problem(request, &problem);
+}
+
+void
+handle_models_post(struct request *request)
+{
+    const struct service *service = request->service;
+    struct api_problem problem = {0};
+    struct model_input input = {0};
+    struct store_file stored = {0};
+    bool is_new;
+    if (model_input_check(service, &request->body, &input, &problem) &&
+        model_input_store(service->library, &input, &stored, &is_new, &problem))
+        reply_stored(request, STORE_MODEL, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+    model_input_fini(&input);
+}
+
+void
+handle_datasets_post(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct spool **file = &request->body.files[BODY_MODEL];
+    struct store_file stored = {0};
+    char *info = NULL;
+    bool is_new;
+    if (check_dataset(request, *file, &info, &problem) &&
+        library_add(request->service->library, STORE_DATASET, file, info, &stored,
+                    &is_new, &problem))
+        reply_stored(request, STORE_DATASET, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+    free(info);
+}
+
+/* What the bytes are does not matter: they are what their name says. */
+void
+handle_blob_put(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct store_file stored = {0};
+    bool is_new;
+    if (library_add(request->service->library, STORE_BLOB,
+                    &request->body.files[BODY_MODEL], NULL, &stored, &is_new, &problem))
+        reply_stored(request, STORE_BLOB, &stored, is_new);
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&stored);
+}
+
+void
+handle_blob_delete(struct request *request)
+{
+    delete_file(request, STORE_BLOB);
+}
+
+void
+handle_model_delete(struct request *request)
+{
+    delete_file(request, STORE_MODEL);
+}
+
+void
+handle_dataset_delete(struct request *request)
+{
+    delete_file(request, STORE_DATASET);
+}
+
+/* What a request wants of bytes that it may have already. */
+struct wanted {
+    bool known;
+    enum api_ranged ranged;
+    struct api_range range;
+};
+
+/* Only GET has ranges, and only GET and HEAD conditions: the answer of another method is
+   not what lies at its path. */
+static bool
+read_wanted(const struct request *request, const char *tag, uint64_t size,
+            struct wanted *ret, struct api_problem *p)
+{
+    const char *unless = request_header(request, "If-Range");
+    char *known = NULL;
+    bool is_get = !strcmp(request->method, "GET");
+    *ret = (struct wanted){.ranged = API_RANGED_WHOLE};
+    if (!is_get && strcmp(request->method, "HEAD") != 0)
+        return true;
+    if (!request_list(request, "If-None-Match", &known, p))
+        return false;
+    ret->known = api_header_has_tag(known, tag);
+    free(known);
+    if (is_get && !ret->known && (!unless || !strcmp(unless, tag)))
+        ret->ranged =
+            api_header_range(request_header(request, "Range"), size, &ret->range);
+    return ret->ranged != API_RANGED_NONE ||
+           api_problem_set(p, API_RANGE_NOT_SATISFIABLE, QDQ_AT_NOTHING, NULL,
+                           "the range begins beyond the %llu bytes that are there",
+                           (unsigned long long)size);
+}
+
+void
+reply_digest(struct request *request, const char *id)
+{
+    char digest[API_HEADER_DIGEST];
+    if (api_header_digest_of(id, digest))
+        reply_header(request, "Repr-Digest", "%s", digest);
+}
+
+/* Puts what is there into the answer: one file, or several as a bundle. */
+static bool
+reply_bytes(struct request *request, const struct store_file *file,
+            struct api_problem *p)
+{
+    struct library *library = request->service->library;
+    struct store_model_files several = {0};
+    struct bundle *bundle;
+    int fd;
+    if (!file->info) {
+        if (!blob_read(library_blobs(library), file->id, &fd, p))
+            return false;
+        reply_file(request, "application/octet-stream", fd, file->size);
+        return true;
+    }
+    bool ok = store_model_files(library_store(library), file->id, &several, p) &&
+              model_files_pack(library, &several, &bundle, p);
+    store_model_files_fini(&several);
+    if (ok)
+        reply_bundle(request, bundle);
+    return ok;
+}
+
+/* Adds what a client may know of the answer, and leaves of it what it wants. */
+static void
+describe_bytes(struct request *request, const struct store_file *file, const char *ext)
+{
+    struct api_problem problem = {0};
+    struct wanted wanted;
+    char tag[DIGEST_SIZE + 2];
+    uint64_t size = request->reply.size;
+    snprintf(tag, sizeof tag, "\"%s\"", file->id);
+    if (!read_wanted(request, tag, size, &wanted, &problem)) {
+        reply_problem(request, &problem);
+        if (problem.code == API_RANGE_NOT_SATISFIABLE)
+            reply_header(request, "Content-Range", "bytes */%llu",
+                         (unsigned long long)size);
+        return;
+    }
+    if (wanted.known)
+        request->reply.status = 304; /* goes without the body */
+    if (wanted.ranged == API_RANGED_PART)
+        reply_part(request, &wanted.range);
+    reply_header(request, "Accept-Ranges", "bytes");
+    reply_header(request, "ETag", "%s", tag);
+    reply_header(request, "Content-Disposition", "attachment; filename=\"%.12s%s\"",
+                 strchr(file->id, ':') + 1, ext);
+    if (!request->reply.bundle)
+        reply_digest(request, file->id);
+}
+
+/* An id names bytes, so it is its own entity tag and never goes stale. That holds for an
+   bundle, too: the same files are always packed in the same way. */
+static void
+reply_stored_bytes(struct request *request, enum store_kind kind, const char *id)
+{
+    struct api_problem problem = {0};
+    struct store_file file = {0};
+    if (store_file_get(library_store(request->service->library), kind, id, &file,
+                       &problem) &&
+        reply_bytes(request, &file, &problem))
+        describe_bytes(request, &file,
+                       kind == STORE_BLOB ? ".bin"
+                       : file.info        ? ".tar"
+                                          : ".onnx");
+    else
+        reply_problem(request, &problem);
+    store_file_fini(&file);
+}
+
+void
+reply_model(struct request *request, const char *id)
+{
+    reply_stored_bytes(request, STORE_MODEL, id);
+}
+
+void
+handle_model_get(struct request *request)
+{
+    reply_model(request, request->match.id);
+}
+
+void
+handle_blob_get(struct request *request)
+{
+    reply_stored_bytes(request, STORE_BLOB, request->match.id);
+}
+
+void
+handle_model_info(struct request *request)
+{
+    struct library *library = request->service->library;
+    const char *id = request->match.id;
+    struct message question = {.type = MESSAGE_INFO};
+    struct store_file file = {0};
+    struct model_fds files = {0};
+    struct api_problem problem = {0};
+    char *info;
+    bool ok =
+        store_file_get(library_store(library), STORE_MODEL, id, &file, &problem) &&
+        model_fds_open(library, id, &files, &problem);
+    if (ok)
+        model_fds_attach(&files, &question);
+    if (ok && pool_ask(request->service, &question, &info, &problem))
+        reply_json(request, 200, info);
+    else
+        reply_problem(request, &problem);
+    model_fds_fini(&files);
+    store_file_fini(&file);
+}
+
+void
+handle_dataset_get(struct request *request)
+{
+    struct store_file file;
+    struct api_problem problem = {0};
+    if (!store_file_get(library_store(request->service->library), STORE_DATASET,
+                        request->match.id, &file, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_json(request, 200, encode_file(STORE_DATASET, &file));
+    store_file_fini(&file);
+}

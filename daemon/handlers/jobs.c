@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs, plans and the one-shot call. */
+#include "config.h"
+#include "handlers/handlers.h"
+#include "handlers/model_files.h"
+#include "settings/settings.h"
+#include "api/report.h"
+#include "api/spec.h"
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define QUANTIZE_WAIT 55 /* seconds: below the minute at which proxies give up */
+
+/* --- what a job is made of ------------------------------------------------ */
+
+/* The kind of file behind each place in a body, and the member that names it. */
+static const struct {
+    enum store_kind kind;
+    const char *member;
+} inputs[BODY_N_FILES] = {
+    [BODY_MODEL] = {STORE_MODEL, "/model"},
+    [BODY_DATASET] = {STORE_DATASET, "/calibration"},
+};
+
+/* The body's member for an input's id. */
+static char **
+id_of(struct body *body, int i)
+{
+    return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
+}
+
+/* Is there a model, and is the spec one, as far as can be told without the model? */
+static bool
+read_spec(const struct body *body, struct api_spec **ret, struct api_problem *p)
+{
+    const char *text = body->job.spec;
+    size_t len = text ? strlen(text) : 0;
+    if (!body->files[BODY_MODEL] && !body->job.model)
+        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
+                               "the request has no model");
+    if (len > MESSAGE_MAX_SPEC)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
+                               "the spec is over the limit of %u bytes",
+                               MESSAGE_MAX_SPEC);
+    return api_spec_decode(text, len, ret, p);
+}
+
+static bool
+check_stored(struct request *request, int i, const char *id, struct api_problem *p)
+{
+    struct store_file file;
+    struct api_problem problem = {0};
+    if (store_file_get(library_store(request->service->library), inputs[i].kind, id,
+                       &file, &problem)) {
+        store_file_fini(&file);
+        return true;
+    }
+    if (problem.code == API_NOT_FOUND)
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_POINTER, inputs[i].member,
+                               "nothing is stored under %.80s", id);
+    *p = problem;
+    return false;
+}
+
+/* What a request brings for a job, as far as it was checked. */
+struct brought {
+    struct model_input model; /* none: it names a stored one */
+    char *dataset;            /* what is said of it; NULL: likewise, or there is none */
+};
+
+static void
+brought_fini(struct brought *brought)
+{
+    model_input_fini(&brought->model);
+    free(brought->dataset);
+}
+
+static bool
+check_model(struct request *request, struct model_input *ret, struct api_problem *p)
+{
+    const struct service *service = request->service;
+    return ret->n || !model_input_is_brought(&request->body) ||
+           model_input_check(service, &request->body, ret, p);
+}
+
+/* Checks all that can be checked before the job runs, and stores nothing. */
+static bool
+check_inputs(struct request *request, struct brought *ret, struct api_problem *p)
+{
+    struct body *body = &request->body;
+    if (!model_input_is_brought(body) &&
+        !check_stored(request, BODY_MODEL, body->job.model, p))
+        return false;
+    if (!check_model(request, &ret->model, p))
+        return false;
+    if (body->job.calibration &&
+        !check_stored(request, BODY_DATASET, body->job.calibration, p))
+        return false;
+    return !body->files[BODY_DATASET] ||
+           check_dataset(request, body->files[BODY_DATASET], &ret->dataset, p);
+}
+
+/* Puts an id into the job. */
+static bool
+name_input(struct body *body, int i, const char *id, struct api_problem *p)
+{
+    free(*id_of(body, i));
+    *id_of(body, i) = strdup(id);
+    return *id_of(body, i) ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* Stores the files that came with the job; their ids take their places. */
+static bool
+store_inputs(struct request *request, struct brought *brought, struct api_problem *p)
+{
+    struct library *library = request->service->library;
+    struct body *body = &request->body;
+    struct store_file file = {0};
+    bool is_new, ok = true;
+    if (brought->model.n) {
+        ok = model_input_store(library, &brought->model, &file, &is_new, p) &&
+             name_input(body, BODY_MODEL, file.id, p);
+        store_file_fini(&file);
+    }
+    if (ok && body->files[BODY_DATASET]) {
+        ok = library_add(library, STORE_DATASET, &body->files[BODY_DATASET],
+                         brought->dataset, &file, &is_new, p) &&
+             name_input(body, BODY_DATASET, file.id, p);
+        store_file_fini(&file);
+    }
+    return ok;
+}
+
+static bool
+digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
+{
+    bool ok = text && digest_of(text, strlen(text), ret);
+    free(text);
+    return ok ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* What is asked, with the ids of files that are not stored yet. A model of several files
+   has its id once it was checked. */
+static bool
+digest_asked(const struct body *body, const struct api_spec *spec,
+             const struct model_input *model, char ret[DIGEST_SIZE],
+             struct api_problem *p)
+{
+    char ids[BODY_N_FILES][DIGEST_SIZE];
+    struct api_job_request asked = body->job;
+    char **const places[] = {&asked.model, &asked.calibration};
+    for (int i = 0; i < BODY_N_FILES; i++) {
+        bool checked = i == BODY_MODEL && model->n;
+        if (!body->files[i] && !checked)
+            continue;
+        snprintf(ids[i], sizeof ids[i], "%s",
+                 checked ? model->id : spool_id(body->files[i]));
+        *places[i] = ids[i];
+    }
+    return digest_text(api_job_asked(&asked, api_spec_get(spec)), ret, p);
+}
+
+/* Stores what came with the job, and queues it. */
+static bool
+submit_new(struct request *request, const struct api_spec *spec,
+           struct brought *brought, struct store_asking *asking, char id[JOB_ID_SIZE],
+           struct api_problem *p)
+{
+    const struct service *service = request->service;
+    const struct api_job_request *asked = &request->body.job;
+    char identity[DIGEST_SIZE];
+    bool ok = check_inputs(request, brought, p) && store_inputs(request, brought, p) &&
+              digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts,
+                                           service->runtime),
+                          identity, p);
+    if (ok) {
+        const struct store_job job = {.model = asked->model,
+                                      .calibration = asked->calibration,
+                                      .spec = asked->spec,
+                                      .labels = asked->labels,
+                                      .priority = asked->priority,
+                                      .fresh = asked->fresh};
+        asking->identity = identity;
+        ok = jobs_submit(service->jobs, &job, asking, id, p);
+        if (ok)
+            memcpy(request->job, id, sizeof request->job);
+    }
+    return ok;
+}
+
+/* `key` is the request's Idempotency-Key, or NULL. */
+static bool
+submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
+       struct api_problem *p)
+{
+    const struct body *body = &request->body;
+    struct store_asking asking = {.key = key};
+    struct brought brought = {0};
+    struct api_spec *spec = NULL;
+    char asked[DIGEST_SIZE];
+    bool known = false;
+    bool ok = read_spec(body, &spec, p);
+    if (ok && key) {
+        asking.asked = asked;
+        ok = (!body->n_externals || check_model(request, &brought.model, p)) &&
+             digest_asked(body, spec, &brought.model, asked, p) &&
+             jobs_find_key(request->service->jobs, key, asked, id, &known, p);
+    }
+    ok = ok && (known || submit_new(request, spec, &brought, &asking, id, p));
+    brought_fini(&brought);
+    api_spec_free(&spec);
+    return ok;
+}
+
+/* --- showing jobs --------------------------------------------------------- */
+
+/* Those that ended with their worker or its GPU, and the one under way or the last. */
+static int64_t
+count_attempts(const struct store_job *row)
+{
+    return row->attempts + (row->started_at != 0 && !row->cached_from);
+}
+
+struct api_job
+show_job(const struct job_view *view)
+{
+    const struct store_job *row = &view->row;
+    return (struct api_job){.id = row->id,
+                            .state = row->state,
+                            .stage = view->stage,
+                            .done = view->done,
+                            .total = view->total,
+                            .eta_s = view->eta_s,
+                            .position = view->position,
+                            .waiting_for = view->waits_for_gpu ? "gpu" : row->waits_for,
+                            .cached_from = row->cached_from,
+                            .attempts = count_attempts(row),
+                            .created_at = row->created_at,
+                            .started_at = row->started_at,
+                            .ended_at = row->ended_at,
+                            .expires_at = row->expires_at,
+                            .model = row->model,
+                            .calibration = row->calibration,
+                            .spec = row->spec,
+                            .labels = row->labels,
+                            .result_model = row->result_model,
+                            .result_files = row->result_files,
+                            .result_size = row->result_size,
+                            .summary = row->summary,
+                            .error = row->error.set ? &row->error : NULL};
+}
+
+static void
+reply_job(struct request *request, int status, const struct job_view *view)
+{
+    const struct api_job job = show_job(view);
+    reply_json(request, status, api_job_encode(&job));
+}
+
+static void
+locate(struct request *request, const char *id)
+{
+    reply_header(request, "Location", "/v1/jobs/%s", id);
+}
+
+/* Reads the job that the path names, after the wait that the request asks for. */
+static bool
+wait_for_job(struct request *request, struct job_view *ret, struct api_problem *p)
+{
+    int seconds;
+    return request_wait(request, 0, &seconds, p) &&
+           jobs_wait(request->service->jobs, request->match.id, seconds, ret, p);
+}
+
+/* --- POST ----------------------------------------------------------------- */
+
+void
+handle_plan_post(struct request *request)
+{
+    struct body *body = &request->body;
+    struct message question = {.type = MESSAGE_PLAN, .text = body->job.spec};
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    struct brought brought = {0};
+    struct model_fds stored = {0};
+    char *plan;
+    bool ok =
+        read_spec(body, &spec, &problem) && check_inputs(request, &brought, &problem) &&
+        (brought.model.n ||
+         model_fds_open(request->service->library, body->job.model, &stored, &problem));
+    if (ok)
+        model_fds_attach(brought.model.n ? &brought.model.open : &stored, &question);
+    question.text_len = body->job.spec ? strlen(body->job.spec) : 0;
+    if (ok && pool_ask(request->service, &question, &plan, &problem))
+        reply_json(request, 200, plan);
+    else
+        reply_problem(request, &problem);
+    api_spec_free(&spec);
+    model_fds_fini(&stored);
+    brought_fini(&brought);
+}
+
+void
+handle_jobs_post(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    char id[JOB_ID_SIZE];
+    const char *key;
+    int seconds;
+    if (!request_wait(request, 0, &seconds, &problem) ||
+        !request_key(request, &key, &problem) || !submit(request, key, id, &problem) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, seconds && api_job_state_ended(view.row.state) ? 200 : 202,
+              &view);
+    locate(request, id);
+    job_view_fini(&view);
+}
+
+/* Answers with the model of a job that has ended, or with why there is none. */
+static void
+reply_outcome(struct request *request, const struct job_view *view)
+{
+    struct api_problem problem = {0};
+    switch (view->row.state) {
+    case API_JOB_SUCCEEDED:
+        reply_model(request, view->row.result_model);
+        return;
+    case API_JOB_FAILED:
+        problem = view->row.error;
+        break;
+    case API_JOB_CANCELLED:
+        api_problem_set(&problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                        "the job was cancelled");
+        break;
+    default:
+        api_problem_set(&problem, API_STILL_RUNNING, QDQ_AT_NOTHING, NULL,
+                        "the job %s has not ended; ask for it at its Location",
+                        view->row.id);
+    }
+    reply_problem(request, &problem);
+}
+
+void
+handle_quantize_post(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    char id[JOB_ID_SIZE];
+    int seconds;
+    if (!request_wait(request, QUANTIZE_WAIT, &seconds, &problem) ||
+        !submit(request, NULL, id, &problem) ||
+        !jobs_wait(request->service->jobs, id, seconds, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_outcome(request, &view);
+    locate(request, id);
+    job_view_fini(&view);
+}
+
+/* --- one job -------------------------------------------------------------- */
+
+void
+handle_job_get(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    if (!wait_for_job(request, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, 200, &view);
+    job_view_fini(&view);
+}
+
+void
+handle_job_cancel(struct request *request)
+{
+    struct jobs *jobs = request->service->jobs;
+    struct api_problem problem = {0};
+    struct job_view view;
+    if (!jobs_cancel(jobs, request->match.id, &problem) ||
+        !jobs_get(jobs, request->match.id, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    reply_job(request, 202, &view);
+    job_view_fini(&view);
+}
+
+void
+handle_job_delete(struct request *request)
+{
+    struct api_problem problem = {0};
+    if (library_job_remove(request->service->library, request->match.id, &problem))
+        reply_empty(request, 204);
+    else
+        reply_problem(request, &problem);
+}
+
+/* 409 with the reason, for what only a job that succeeded has. */
+static bool
+check_succeeded(const struct job_view *view, struct api_problem *p)
+{
+    switch (view->row.state) {
+    case API_JOB_SUCCEEDED:
+        return true;
+    case API_JOB_FAILED:
+        *p = view->row.error;
+        if (p->code != API_ACCURACY)
+            p->code = API_FAILED;
+        return false;
+    case API_JOB_CANCELLED:
+        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                               "the job was cancelled");
+    default:
+        return api_problem_set(p, API_NOT_FINISHED, QDQ_AT_NOTHING, NULL,
+                               "the job is %s", api_job_state_name(view->row.state));
+    }
+}
+
+/* The same, for what a job has as well whose model was refused. */
+static bool
+check_ran(const struct job_view *view, struct api_problem *p)
+{
+    return (view->row.state == API_JOB_FAILED && view->row.report) ||
+           check_succeeded(view, p);
+}
+
+void
+handle_job_model(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view = {0};
+    if (wait_for_job(request, &view, &problem) && check_succeeded(&view, &problem))
+        reply_model(request, view.row.result_model);
+    else
+        reply_problem(request, &problem);
+    job_view_fini(&view);
+}
+
+/* A JSON text that a job left. */
+struct left {
+    char id[DIGEST_SIZE];
+    int fd; /* the caller's to close */
+    uint64_t size;
+};
+
+/* Opens what a job left; `member` of its row is the id. */
+static bool
+open_left(struct request *request, size_t member, struct left *ret,
+          struct api_problem *p)
+{
+    struct job_view view = {0};
+    struct stat st;
+    bool ok = wait_for_job(request, &view, p) && check_ran(&view, p);
+    const char *id = NULL;
+    memcpy(&id, (const char *)&view.row + member, sizeof id);
+    if (ok && !id)
+        ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                             "the job ran under a version that did not keep this");
+    ok = ok && blob_read(library_blobs(request->service->library), id, &ret->fd, p);
+    if (ok && fstat(ret->fd, &st)) {
+        close(ret->fd);
+        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                             "reading what the job left");
+    }
+    if (ok) {
+        ret->size = (uint64_t)st.st_size;
+        snprintf(ret->id, sizeof ret->id, "%s", id);
+    }
+    job_view_fini(&view);
+    return ok;
+}
+
+static void
+reply_left(struct request *request, const struct left *left)
+{
+    reply_file(request, "application/json", left->fd, left->size);
+    reply_digest(request, left->id);
+}
+
+/* Answers with the report for people. */
+static void
+reply_markdown(struct request *request, const struct left *left)
+{
+    struct api_problem problem = {0};
+    char *json = malloc(left->size + 1);
+    ssize_t n = json ? pread(left->fd, json, left->size, 0) : 0;
+    if (json && n != (ssize_t)left->size) {
+        api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
+        reply_problem(request, &problem);
+    } else {
+        reply_text(request, 200, "text/markdown; charset=utf-8",
+                   json ? api_report_markdown(json, left->size) : NULL);
+    }
+    free(json);
+    close(left->fd);
+}
+
+/* Which form of the report the client takes. */
+static bool
+choose_form(const struct request *request, bool *ret_markdown, struct api_problem *p)
+{
+    static const char *const types[] = {"application/json", "text/markdown"};
+    char *accept;
+    if (!request_list(request, "Accept", &accept, p))
+        return false;
+    size_t chosen = api_header_choose(accept, types, 2);
+    free(accept);
+    *ret_markdown = chosen == 1;
+    return chosen < 2 ||
+           api_problem_set(p, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
+                           "a report is application/json or text/markdown");
+}
+
+void
+handle_job_report(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct left left;
+    bool markdown;
+    if (!choose_form(request, &markdown, &problem) ||
+        !open_left(request, offsetof(struct store_job, report), &left, &problem))
+        reply_problem(request, &problem);
+    else if (markdown)
+        reply_markdown(request, &left);
+    else
+        reply_left(request, &left);
+    reply_header(request, "Vary", "Accept");
+}
+
+void
+handle_job_spec(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct left left;
+    if (open_left(request, offsetof(struct store_job, frozen), &left, &problem))
+        reply_left(request, &left);
+    else
+        reply_problem(request, &problem);
+}

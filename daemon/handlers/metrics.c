@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /metrics: what is counted all the time, and what is looked up when somebody asks. */
+#include "config.h"
+#include "handlers/handlers.h"
+#include "base/clock.h"
+#include "watch/metrics.h"
+#include "settings/settings.h"
+#include "tenants/tenants.h"
+
+#include <sys/statvfs.h>
+
+/* Sums over all tenants. */
+struct sums {
+    int64_t jobs[API_N_JOB_STATES], waiting, oldest, bytes[METRIC_N_STORED], used;
+    struct api_problem problem;
+};
+
+static void
+add_tenant(void *arg, const struct service *service)
+{
+    struct sums *sums = arg;
+    struct store_counts counts;
+    if (!store_count(library_store(service->library), &counts, &sums->problem))
+        return;
+    for (int i = 0; i < API_N_JOB_STATES; i++)
+        sums->jobs[i] += counts.jobs[i];
+    for (int i = 0; i < METRIC_N_STORED; i++)
+        sums->bytes[i] += counts.bytes[i];
+    sums->waiting += counts.waiting;
+    if (counts.oldest && (!sums->oldest || counts.oldest < sums->oldest))
+        sums->oldest = counts.oldest;
+    sums->used += (int64_t)blobs_used(library_blobs(service->library));
+}
+
+static void
+set_sums(struct metrics *metrics, const struct sums *sums)
+{
+    int64_t age = sums->oldest ? clock_wall_ms() - sums->oldest : 0;
+    for (size_t i = 0; i < API_N_JOB_STATES; i++)
+        metrics_set(metrics, METRIC_JOBS, i, sums->jobs[i]);
+    for (size_t i = 0; i < METRIC_N_STORED; i++)
+        metrics_set(metrics, METRIC_DISK, i, sums->bytes[i]);
+    metrics_set(metrics, METRIC_QUEUE_JOBS, 0, sums->waiting);
+    metrics_set(metrics, METRIC_QUEUE_AGE, 0, age > 0 ? age * 1000 : 0);
+    metrics_set(metrics, METRIC_DISK_USED, 0, sums->used);
+}
+
+void
+handle_metrics(struct request *request)
+{
+    const struct service *service = request->service;
+    struct metrics *metrics = service->metrics;
+    struct sums sums = {0};
+    struct statvfs disk;
+    tenants_each(service->tenants, add_tenant, &sums);
+    if (sums.problem.set) {
+        reply_problem(request, &sums.problem);
+        return;
+    }
+    set_sums(metrics, &sums);
+    metrics_set(metrics, METRIC_READY, 0,
+                !jobs_is_draining(service->jobs) && !pool_is_failing(service->pool));
+    metrics_set(metrics, METRIC_DISK_BUDGET, 0, tenants_budget(service->tenants));
+    if (statvfs(service->settings->state_dir, &disk) == 0)
+        metrics_set(metrics, METRIC_DISK_FREE, 0,
+                    (int64_t)(disk.f_bavail * disk.f_frsize));
+    reply_text(request, 200, "text/plain; version=0.0.4; charset=utf-8",
+               metrics_encode(metrics));
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "handlers/model_files.h"
+#include "http/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_NAME "model.onnx"
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* --- open files ----------------------------------------------------------- */
+
+/* Adds a path of a file that is not the model; NULL: its sender gave it none. */
+static bool
+add_name(struct model_fds *files, const char *name, struct api_problem *p)
+{
+    const char *text = name ? name : "";
+    size_t size = strlen(text) + 1;
+    char *grown = realloc(files->names, files->names_len + size);
+    if (!grown)
+        return fail_memory(p);
+    memcpy(grown + files->names_len, text, size);
+    files->names = grown;
+    files->names_len += size;
+    return true;
+}
+
+static bool
+open_several(struct library *library, const struct store_model_files *files,
+             struct model_fds *ret, struct api_problem *p)
+{
+    if (files->n > 1 + API_MAX_EXTERNAL)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "the record of the model has too many files");
+    for (size_t i = 0; i < files->n; i++) {
+        const struct store_model_file *file = &files->items[i];
+        if (!blob_read(library_blobs(library), file->digest, &ret->fds[i], p))
+            return false;
+        ret->n++;
+        if (i && !add_name(ret, file->path, p))
+            return false;
+    }
+    return true;
+}
+
+bool
+model_fds_open(struct library *library, const char *id, struct model_fds *ret,
+               struct api_problem *p)
+{
+    struct store_model_files files = {0};
+    *ret = (struct model_fds){0};
+    bool ok = store_model_files(library_store(library), id, &files, p);
+    if (ok && files.n)
+        ok = open_several(library, &files, ret, p);
+    else if (ok && (ok = blob_read(library_blobs(library), id, &ret->fds[0], p)))
+        ret->n = 1;
+    store_model_files_fini(&files);
+    if (!ok)
+        model_fds_fini(ret);
+    return ok;
+}
+
+void
+model_fds_fini(struct model_fds *files)
+{
+    while (files->n)
+        close(files->fds[--files->n]);
+    free(files->names);
+    files->names = NULL;
+    files->names_len = 0;
+}
+
+void
+model_fds_attach(const struct model_fds *files, struct message *message)
+{
+    message->fds[0] = files->fds[0];
+    if (!message->n_fds)
+        message->n_fds = 1;
+    for (size_t i = 1; i < files->n; i++)
+        message->fds[message->n_fds++] = files->fds[i];
+    message->n_files = files->n - 1;
+    message->names = files->names;
+    message->names_len = files->names_len;
+}
+
+bool
+model_files_pack(struct library *library, const struct store_model_files *files,
+                 struct bundle **ret, struct api_problem *p)
+{
+    struct bundle_file packed[1 + API_MAX_EXTERNAL];
+    size_t n = 0;
+    bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
+    if (!ok) /* it was deleted meanwhile */
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is no such model");
+    for (; ok && n < files->n; n += ok) {
+        const struct store_model_file *file = &files->items[n];
+        packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
+        ok = blob_read(library_blobs(library), file->digest, &packed[n].fd, p);
+    }
+    if (ok)
+        return bundle_open(packed, n, ret, p);
+    while (n)
+        close(packed[--n].fd);
+    return false;
+}
+
+/* --- what a request brings ------------------------------------------------ */
+
+bool
+model_input_is_brought(const struct body *body)
+{
+    return body->files[BODY_MODEL] || body->n_externals || body->is_listed;
+}
+
+/* Bytes that are stored by their digest: a blob, or a model of one file. */
+static bool
+find_stored(struct library *library, const char *id, uint64_t *ret_size,
+            struct api_problem *p)
+{
+    static const enum store_kind kinds[] = {STORE_BLOB, STORE_MODEL};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct api_problem problem = {0};
+        struct store_file file = {0};
+        bool found =
+            store_file_get(library_store(library), kinds[i], id, &file, &problem);
+        bool whole = found && (kinds[i] == STORE_BLOB || !file.info);
+        *ret_size = file.size;
+        store_file_fini(&file);
+        if (whole)
+            return true;
+        if (!found && problem.code != API_NOT_FOUND) {
+            *p = problem;
+            return false;
+        }
+    }
+    return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "no blob is stored under %.80s", id);
+}
+
+/* One file of the model, from what came in or what is stored: opens it as the next. */
+static bool
+take_part(struct library *library, struct spool **spool, const char *id,
+          struct model_input *to, struct api_problem *p)
+{
+    struct library_part *part = &to->parts[to->n];
+    int *fd = &to->open.fds[to->open.n];
+    if (*spool) {
+        part->spool = spool;
+        part->size = spool_size(*spool);
+        memcpy(part->digest, spool_id(*spool), sizeof part->digest);
+        if (!spool_read(*spool, fd, p))
+            return false;
+    } else {
+        if (!find_stored(library, id, &part->size, p) ||
+            !blob_read(library_blobs(library), id, fd, p))
+            return false;
+        snprintf(part->digest, sizeof part->digest, "%s", id);
+    }
+    to->size += part->size;
+    to->open.n++;
+    to->n++;
+    return true;
+}
+
+static bool
+take_parts(struct library *library, struct body *body, struct model_input *to,
+           struct api_problem *p)
+{
+    if (!take_part(library, &body->files[BODY_MODEL], body->job.model, to, p))
+        return false;
+    for (size_t i = 0; i < body->n_externals; i++) {
+        struct body_external *external = &body->externals[i];
+        if (!take_part(library, &external->file, external->id, to, p) ||
+            !add_name(&to->open, external->name, p))
+            return false;
+    }
+    return true;
+}
+
+/* Has a worker look at it; *ret is what it says. */
+static bool
+ask_worker(const struct service *service, const struct model_input *input, char **ret,
+           struct api_problem *p)
+{
+    struct message question = {.type = MESSAGE_CHECK_MODEL};
+    model_fds_attach(&input->open, &question);
+    return pool_ask(service, &question, ret, p);
+}
+
+/* The model's own name: what the client calls it, without folders. */
+static bool
+name_model(const struct body *body, struct model_input *input, struct api_problem *p)
+{
+    const char *name = body->model_name ? api_path_base(body->model_name) : "";
+    input->parts[0].path = strdup(api_path_is_inside(name) ? name : DEFAULT_NAME);
+    return input->parts[0].path || fail_memory(p);
+}
+
+/* The paths that the model names; they must do beside its own. */
+static bool
+name_others(struct model_input *input, const char *said, struct api_problem *p)
+{
+    size_t n = input->n - 1;
+    char *paths[API_MAX_EXTERNAL];
+    if (!api_paths_decode(said, paths, n))
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "a worker's answer cannot be read");
+    for (size_t i = 0; i < n; i++) {
+        api_path_normalize(paths[i]);
+        input->parts[1 + i].path = paths[i];
+    }
+    input->open.names_len = 0;
+    for (size_t i = 1; i <= n; i++) {
+        const char *path = input->parts[i].path;
+        if (!api_path_is_inside(path))
+            return api_problem_set(p, API_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
+                                   "the model keeps data in a file whose name cannot "
+                                   "be used: not UTF-8, or longer than %d bytes",
+                                   API_MAX_PATH);
+        if (!strcmp(path, input->parts[0].path))
+            return api_problem_set(p, API_EXTERNAL_AMBIGUOUS, QDQ_AT_NOTHING, NULL,
+                                   "the model's own file has the name %.100s, which "
+                                   "it gives to its data",
+                                   path);
+        if (!add_name(&input->open, path, p))
+            return false;
+    }
+    return true;
+}
+
+static bool
+make_id(struct model_input *input, struct api_problem *p)
+{
+    struct api_file files[1 + API_MAX_EXTERNAL];
+    if (input->n == 1) {
+        memcpy(input->id, input->parts[0].digest, sizeof input->id);
+        return true;
+    }
+    for (size_t i = 0; i < input->n; i++)
+        files[i] = (struct api_file){input->parts[i].path, input->parts[i].digest,
+                                     input->parts[i].size};
+    char *text = api_files_identity(files, input->n);
+    bool ok = (text && digest_of(text, strlen(text), input->id)) || fail_memory(p);
+    free(text);
+    return ok;
+}
+
+bool
+model_input_check(const struct service *service, struct body *body,
+                  struct model_input *ret, struct api_problem *p)
+{
+    struct model_input input = {0};
+    char *said = NULL;
+    if (!body->files[BODY_MODEL] && !body->job.model)
+        return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
+                               "the request has no model");
+    input.parts = calloc(1 + body->n_externals, sizeof *input.parts);
+    bool ok = (input.parts || fail_memory(p)) &&
+              take_parts(service->library, body, &input, p) &&
+              ask_worker(service, &input, &said, p) && name_model(body, &input, p) &&
+              name_others(&input, said, p) && make_id(&input, p);
+    free(said);
+    if (ok)
+        *ret = input;
+    else
+        model_input_fini(&input);
+    return ok;
+}
+
+bool
+model_input_store(struct library *library, struct model_input *input,
+                  struct store_file *ret, bool *ret_new, struct api_problem *p)
+{
+    return library_add_model(library, input->id, input->parts, input->n, ret, ret_new,
+                             p);
+}
+
+void
+model_input_fini(struct model_input *input)
+{
+    for (size_t i = 0; i < input->n; i++)
+        free(input->parts[i].path);
+    free(input->parts);
+    model_fds_fini(&input->open);
+    *input = (struct model_input){0};
+}

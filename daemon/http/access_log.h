@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is seen of each request from outside: what it is called, counted and logged as. */
+#ifndef QDQD_HTTP_WATCH_H
+#define QDQD_HTTP_WATCH_H
+
+#include "http/request.h"
+
+/* The head has come; `start` and `n` as for trace_begin(). */
+void watch_begin(struct request *request, uint32_t start, uint64_t n);
+/* It has been answered, or its connection is gone. */
+void watch_end(const struct request *request);
+
+#endif

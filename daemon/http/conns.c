@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "http/conns.h"
+#include "base/clock.h"
+#include "http/tls.h"
+#include "watch/metrics.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define RESERVE 16
+#define LEAVING 32 /* that were cut off and whose threads have not ended yet */
+#define LOOK_MS 250
+#define MOMENT_MS 500 /* for the first request, when nobody is waited for longer */
+
+struct conn {
+    struct conns *conns;
+    int socket;
+    unsigned char address[16]; /* of IPv6 what one network shares; all zero: none */
+    bool reserve;              /* constant */
+    bool cut;                  /* guarded by the lock of conns */
+    _Atomic enum conn_phase phase;
+    atomic_int_fast64_t since; /* when the phase began; in a body, the last look */
+    atomic_uint_fast64_t received, looked; /* bytes of the body, now and then */
+    struct conn *next, *before;
+};
+
+struct conns {
+    const struct settings *settings;
+    struct tls *tls;
+    struct metrics *metrics;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t closed;
+    /* guarded by lock: */
+    struct conn *newest, *oldest;
+    size_t n, n_reserve; /* in proper places, and in reserve and not cut off */
+    size_t n_cut;        /* that were cut off and are still counted by the library */
+    bool closing;
+};
+
+/* --- one of them ---------------------------------------------------------- */
+
+struct conn *
+conn_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+struct tls *
+tls_of(struct MHD_Connection *connection)
+{
+    const struct conn *conn = conn_of(connection);
+    return conn ? conn->conns->tls : NULL;
+}
+
+bool
+conn_is_reserve(const struct conn *conn)
+{
+    return conn->reserve;
+}
+
+void
+conn_begin(struct conn *conn, enum conn_phase phase)
+{
+    /* The first request has one time for all of its head. */
+    if (phase == CONN_HEAD && conn->phase == CONN_NEW)
+        return;
+    /* In this order: who finds `since` unchanged has seen no half of it. */
+    conn->since = clock_steady_ms();
+    conn->received = conn->looked = 0;
+    conn->phase = phase;
+}
+
+void
+conn_received(struct conn *conn, size_t len)
+{
+    conn->received += len;
+}
+
+/* With the lock held. Its thread finds the socket at its end and leaves. */
+static void
+cut_off(struct conn *conn)
+{
+    if (conn->cut)
+        return;
+    conn->cut = true;
+    conn->conns->n_cut++;
+    conn->conns->n_reserve -= conn->reserve;
+    shutdown(conn->socket, SHUT_RDWR);
+}
+
+/* --- coming and going ----------------------------------------------------- */
+
+static void
+read_address(const struct sockaddr *from, unsigned char ret[16])
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    memset(ret, 0, 16);
+    if (from && from->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, from, sizeof in);
+        memcpy(ret, mapped, sizeof mapped);
+        memcpy(ret + sizeof mapped, &in.sin_addr, 4);
+    }
+    if (from && from->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, from, sizeof in6);
+        bool is_v4 = !memcmp(&in6.sin6_addr, mapped, sizeof mapped);
+        bool is_loopback = IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+        memcpy(ret, &in6.sin6_addr, is_v4 || is_loopback ? 16 : 8);
+    }
+}
+
+/* With the lock held: has this address, if it is one, as many as it may have? */
+static bool
+has_all(const struct conns *conns, const unsigned char address[16])
+{
+    static const unsigned char none[16];
+    int64_t n = 0;
+    if (!memcmp(address, none, sizeof none))
+        return false;
+    for (const struct conn *c = conns->newest; c; c = c->next)
+        n += !c->reserve && !memcmp(c->address, address, sizeof none);
+    return n >= conns->settings->http_connections_per_address;
+}
+
+/* Nothing has come that is still to be read, and nothing is being answered. */
+static bool
+is_silent(const struct conn *conn)
+{
+    int pending = 0;
+    return conn->phase <= CONN_HEAD &&
+           (ioctl(conn->socket, FIONREAD, &pending) != 0 || pending == 0);
+}
+
+/* With the lock held: who leaves for the next one, the oldest of those that are silent if
+   there are such. */
+static struct conn *
+next_to_leave(const struct conns *conns)
+{
+    struct conn *first = NULL;
+    for (struct conn *c = conns->oldest; c; c = c->before) {
+        if (!c->reserve || c->cut)
+            continue;
+        if (is_silent(c))
+            return c;
+        if (!first)
+            first = c;
+    }
+    return first;
+}
+
+/* With the lock held. */
+static void
+add(struct conns *conns, struct conn *conn)
+{
+    conn->reserve = conns->n >= (size_t)conns->settings->http_connections ||
+                    has_all(conns, conn->address);
+    if (conn->reserve && conns->n_reserve >= RESERVE) {
+        struct conn *first = next_to_leave(conns);
+        if (first)
+            cut_off(first);
+    }
+    conns->n += !conn->reserve;
+    conns->n_reserve += conn->reserve;
+    conn->next = conns->newest;
+    if (conn->next)
+        conn->next->before = conn;
+    else
+        conns->oldest = conn;
+    conns->newest = conn;
+}
+
+static void
+drop(struct conns *conns, struct conn *conn)
+{
+    *(conn->before ? &conn->before->next : &conns->newest) = conn->next;
+    *(conn->next ? &conn->next->before : &conns->oldest) = conn->before;
+    conns->n -= !conn->reserve;
+    conns->n_reserve -= conn->reserve && !conn->cut;
+    conns->n_cut -= conn->cut;
+}
+
+/*
+ * Where the library has as many as it may it turns the next one away, whoever that is. So
+ * those that come in a crowd are taken more slowly, while the threads of many before them
+ * have not ended yet; the others wait in line meanwhile.
+ */
+static void
+take_time(size_t n_cut)
+{
+    size_t ms = n_cut > LEAVING / 4 ? 2 * (n_cut - LEAVING / 4) : 0;
+    const struct timespec pause = {0, (long)ms * 1000000};
+    if (ms)
+        nanosleep(&pause, NULL);
+}
+
+void
+conns_notify(void *arg, struct MHD_Connection *connection, void **context,
+             enum MHD_ConnectionNotificationCode code)
+{
+    struct conns *conns = arg;
+    struct conn *conn = *context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *socket =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *from =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *context = conn = socket ? calloc(1, sizeof *conn) : NULL;
+        if (!conn)
+            return;
+        conn->conns = conns;
+        conn->socket = socket->connect_fd;
+        conn->since = clock_steady_ms();
+        read_address(from ? from->client_addr : NULL, conn->address);
+    }
+    if (!conn)
+        return;
+    metrics_add(conns->metrics, METRIC_CONNECTIONS, 0,
+                code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
+    pthread_mutex_lock(&conns->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        add(conns, conn);
+    else
+        drop(conns, conn);
+    size_t n_cut = conns->n_cut;
+    pthread_mutex_unlock(&conns->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        take_time(n_cut);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        free(conn);
+        *context = NULL;
+    }
+}
+
+/* --- those who are too slow ----------------------------------------------- */
+
+/* A body is looked at every http.timeout: was it enough since then? */
+static bool
+is_dripping(struct conn *conn, int64_t since, int64_t ms, int64_t min_rate)
+{
+    int_fast64_t expected = since;
+    uint64_t received = conn->received, came = received - conn->looked;
+    if (came < (uint64_t)min_rate * (uint64_t)ms / 1000)
+        return true;
+    conn->looked = received;
+    atomic_compare_exchange_strong(&conn->since, &expected, since + ms);
+    return false;
+}
+
+static bool
+is_too_slow(struct conn *conn, const struct settings *s, int64_t since, int64_t now)
+{
+    int64_t ms = now - since;
+    switch (atomic_load(&conn->phase)) {
+    case CONN_NEW:
+    case CONN_HEAD:
+        return ms > s->http_header_timeout * 1000;
+    case CONN_IDLE: /* the library ends those that say nothing at all */
+        return ms > (s->http_timeout + 2) * 1000;
+    case CONN_BODY:
+        return ms > s->http_timeout * 1000 &&
+               is_dripping(conn, since, ms, s->http_min_rate);
+    default:
+        return false;
+    }
+}
+
+static void *
+watch(void *arg)
+{
+    struct conns *conns = arg;
+    pthread_mutex_lock(&conns->lock);
+    while (!conns->closing) {
+        int64_t now = clock_steady_ms();
+        for (struct conn *c = conns->newest; c; c = c->next) {
+            int64_t since = c->since;
+            if (is_too_slow(c, conns->settings, since, now) && c->since == since)
+                cut_off(c);
+        }
+        clock_cond_wait(&conns->closed, &conns->lock, now + LOOK_MS);
+    }
+    pthread_mutex_unlock(&conns->lock);
+    return NULL;
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+bool
+conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
+           struct api_problem *p)
+{
+    struct conns *conns = calloc(1, sizeof *conns);
+    if (!conns)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    conns->settings = settings;
+    conns->tls = tls;
+    pthread_mutex_init(&conns->lock, NULL);
+    clock_cond_init(&conns->closed);
+    if (pthread_create(&conns->thread, NULL, watch, conns) == 0) {
+        *ret = conns;
+        return true;
+    }
+    pthread_cond_destroy(&conns->closed);
+    pthread_mutex_destroy(&conns->lock);
+    free(conns);
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                           "a thread cannot be started");
+}
+
+void
+conns_count(struct conns *conns, struct metrics *metrics)
+{
+    conns->metrics = metrics;
+}
+
+void
+conns_close(struct conns **conns)
+{
+    struct conns *old = *conns;
+    if (!old)
+        return;
+    pthread_mutex_lock(&old->lock);
+    old->closing = true;
+    pthread_cond_signal(&old->closed);
+    pthread_mutex_unlock(&old->lock);
+    pthread_join(old->thread, NULL);
+    pthread_cond_destroy(&old->closed);
+    pthread_mutex_destroy(&old->lock);
+    free(old);
+    *conns = NULL;
+}
+
+bool
+conns_await(struct conns *conns)
+{
+    int64_t now = clock_steady_ms();
+    bool found = false;
+    pthread_mutex_lock(&conns->lock);
+    for (const struct conn *c = conns->newest; c && !found; c = c->next)
+        found = !c->cut && c->phase == CONN_NEW && now - c->since < MOMENT_MS;
+    pthread_mutex_unlock(&conns->lock);
+    return found;
+}
+
+unsigned
+conns_limit(const struct conns *conns)
+{
+    return (unsigned)conns->settings->http_connections + RESERVE + LEAVING;
+}

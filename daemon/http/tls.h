@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The certificate and the key of TLS, which can be read again while the daemon runs. */
+#ifndef QDQD_HTTP_TLS_H
+#define QDQD_HTTP_TLS_H
+
+#include "settings/settings.h"
+#include "api/problem.h"
+
+#include <microhttpd.h>
+
+/* TLS 1.2 and newer. */
+#define TLS_PRIORITIES \
+    "SECURE128:%SERVER_PRECEDENCE:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+struct tls;
+
+/* Reads http.tls_cert and http.tls_key. */
+bool tls_open(const struct settings *settings, struct tls **ret, struct api_problem *p);
+/* There are no connections any more. */
+void tls_close(struct tls **tls);
+/* Reads them again; where that fails it stays with what it has. */
+bool tls_reload(struct tls *tls, struct api_problem *p);
+
+/* What MHD_OPTION_HTTPS_CERT_CALLBACK2 wants; it finds the tls by tls_of(). */
+void *tls_callback(void);
+/* The tls of a connection; http/conns.c knows. */
+struct tls *tls_of(struct MHD_Connection *connection);
+
+/* Sends bytes past the HTTP library. */
+bool tls_send(struct MHD_Connection *connection, const char *data, size_t len);
+
+#endif

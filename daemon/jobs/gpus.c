@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "jobs/gpus.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+static bool
+has(const int *devices, size_t n, int device)
+{
+    for (size_t i = 0; i < n; i++)
+        if (devices[i] == device)
+            return true;
+    return false;
+}
+
+bool
+gpus_parse(const char *text, int ret[GPUS_MOST], size_t *ret_n)
+{
+    size_t n = 0;
+    *ret_n = 0;
+    while (*text) {
+        int device = 0;
+        size_t digits = strspn(text, "0123456789");
+        if (digits == 0 || digits > 2)
+            return false;
+        for (size_t i = 0; i < digits; i++)
+            device = device * 10 + (text[i] - '0');
+        text += digits;
+        if (device >= GPUS_MOST || has(ret, n, device))
+            return false;
+        ret[n++] = device;
+        if (*text && (*text++ != ',' || !*text))
+            return false;
+    }
+    *ret_n = n;
+    return true;
+}
+
+void
+gpus_init(struct gpus *gpus, const char *text)
+{
+    memset(gpus, 0, sizeof *gpus);
+    pthread_mutex_init(&gpus->lock, NULL);
+    (void)gpus_parse(text, gpus->devices, &gpus->n);
+}
+
+void
+gpus_fini(struct gpus *gpus)
+{
+    pthread_mutex_destroy(&gpus->lock);
+}
+
+/* With the lock held: the first of those who lent it. */
+static struct gpus_turn *
+first_turn(struct gpus *gpus, int device)
+{
+    struct gpus_turn *turn = gpus->turns;
+    while (turn && turn->device != device)
+        turn = turn->next;
+    return turn;
+}
+
+static size_t
+index_of(const struct gpus *gpus, int device)
+{
+    size_t i = 0;
+    while (gpus->devices[i] != device)
+        i++;
+    return i;
+}
+
+int
+gpus_take(struct gpus *gpus)
+{
+    int device = GPUS_NONE;
+    int64_t now = clock_steady_ms();
+    pthread_mutex_lock(&gpus->lock);
+    for (size_t i = 0; device == GPUS_NONE && i < gpus->n; i++)
+        if (!gpus->taken[i] &&
+            (gpus->offered[i] > now || !first_turn(gpus, gpus->devices[i]))) {
+            gpus->taken[i] = true;
+            device = gpus->devices[i];
+        }
+    pthread_mutex_unlock(&gpus->lock);
+    return device;
+}
+
+void
+gpus_keep(struct gpus *gpus, int device)
+{
+    pthread_mutex_lock(&gpus->lock);
+    gpus->offered[index_of(gpus, device)] = 0;
+    gpus->wanted = false;
+    pthread_mutex_unlock(&gpus->lock);
+}
+
+void
+gpus_give_back(struct gpus *gpus, int device)
+{
+    pthread_mutex_lock(&gpus->lock);
+    for (size_t i = 0; i < gpus->n; i++)
+        if (gpus->devices[i] == device)
+            gpus->taken[i] = false;
+    pthread_mutex_unlock(&gpus->lock);
+}
+
+bool
+gpus_are_taken(struct gpus *gpus)
+{
+    bool taken = gpus->n > 0;
+    pthread_mutex_lock(&gpus->lock);
+    for (size_t i = 0; i < gpus->n; i++)
+        taken &= gpus->taken[i];
+    pthread_mutex_unlock(&gpus->lock);
+    return taken;
+}
+
+/* --- between steps -------------------------------------------------------- */
+
+/*
+ * As long as a lane may take to have the next job: it waits for the disk. Nobody comes
+ * when that job was cancelled meanwhile, or the lane has found other work.
+ */
+enum { OFFER_MS = 1000 };
+
+void
+gpus_want(struct gpus *gpus)
+{
+    pthread_mutex_lock(&gpus->lock);
+    gpus->wanted = gpus->n > 0;
+    pthread_mutex_unlock(&gpus->lock);
+}
+
+bool
+gpus_is_wanted(struct gpus *gpus, int device)
+{
+    pthread_mutex_lock(&gpus->lock);
+    bool wanted = gpus->wanted || first_turn(gpus, device);
+    pthread_mutex_unlock(&gpus->lock);
+    return wanted;
+}
+
+void
+gpus_lend(struct gpus *gpus, int device, struct gpus_turn *turn)
+{
+    pthread_mutex_lock(&gpus->lock);
+    size_t i = index_of(gpus, device);
+    gpus->taken[i] = false;
+    gpus->offered[i] = gpus->wanted ? clock_steady_ms() + OFFER_MS : 0;
+    gpus->wanted = false;
+    struct gpus_turn **last = &gpus->turns;
+    while (*last)
+        last = &(*last)->next;
+    *turn = (struct gpus_turn){.device = device};
+    *last = turn;
+    pthread_mutex_unlock(&gpus->lock);
+}
+
+/* With the lock held. */
+static void
+remove_turn(struct gpus *gpus, struct gpus_turn *turn)
+{
+    struct gpus_turn **at = &gpus->turns;
+    while (*at != turn)
+        at = &(*at)->next;
+    *at = turn->next;
+}
+
+bool
+gpus_regain(struct gpus *gpus, struct gpus_turn *turn)
+{
+    int64_t now = clock_steady_ms();
+    pthread_mutex_lock(&gpus->lock);
+    size_t i = index_of(gpus, turn->device);
+    bool has_it = !gpus->taken[i] && gpus->offered[i] <= now &&
+                  first_turn(gpus, turn->device) == turn;
+    if (has_it) {
+        gpus->taken[i] = true;
+        remove_turn(gpus, turn);
+    }
+    pthread_mutex_unlock(&gpus->lock);
+    return has_it;
+}
+
+void
+gpus_forgo(struct gpus *gpus, struct gpus_turn *turn)
+{
+    pthread_mutex_lock(&gpus->lock);
+    remove_turn(gpus, turn);
+    pthread_mutex_unlock(&gpus->lock);
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "library/blob.h"
+#include "base/errno_code.h"
+#include "base/sync.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define RESERVE (16u << 20) /* left for what has to be written: the record, above all */
+#define MOST_FREE (1u << 30) /* is left of a large disk, unless more was asked for */
+#define NAME_SIZE 96         /* "ab/" and 64 digits, or a spool's name */
+
+struct blobs {
+    int dir, tmp; /* descriptors of STATE/blobs and STATE/tmp */
+    struct blobs_limits limits;
+    atomic_uint_fast64_t next;
+    atomic_uint_fast64_t used, spooled; /* bytes of blobs, and of spools */
+    pthread_mutex_t
+        naming; /* held while a blob gets or loses its name, and is counted */
+};
+
+struct spool {
+    struct blobs *blobs;
+    int fd;
+    char name[NAME_SIZE]; /* in STATE/tmp */
+    struct digest *digest;
+    uint64_t size;        /* counted in blobs->spooled */
+    char id[DIGEST_SIZE]; /* "" until finished */
+    bool replaces;        /* a blob of its name, if there is one */
+};
+
+static bool
+fail(struct api_problem *p, const char *what)
+{
+    return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL, "%s: %s", what,
+                           strerror(errno));
+}
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+static const char *
+hex_of(const char *id)
+{
+    return strchr(id, ':') + 1;
+}
+
+static void
+blob_name(const char *id, char name[NAME_SIZE])
+{
+    snprintf(name, NAME_SIZE, "%.2s/%s", hex_of(id), hex_of(id));
+}
+
+static int
+open_folder(int dir, const char *name)
+{
+    if (mkdirat(dir, name, 0700) && errno != EEXIST)
+        return -1;
+    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The 256 folders are made once, so that a commit never has to. */
+static bool
+make_folders(int dir)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof name, "%02x", i);
+        if (mkdirat(dir, name, 0700) && errno != EEXIST)
+            return false;
+    }
+    return fsync(dir) == 0;
+}
+
+/* Opens a folder of its own for reading, because the stream takes its descriptor. */
+static DIR *
+open_stream(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    if (!stream && fd >= 0)
+        close(fd);
+    return stream;
+}
+
+static bool
+sweep_tmp(int tmp)
+{
+    DIR *stream = open_stream(tmp, ".");
+    if (!stream)
+        return false;
+    for (struct dirent *entry; (entry = readdir(stream));)
+        if (entry->d_name[0] != '.')
+            unlinkat(tmp, entry->d_name, 0);
+    closedir(stream);
+    return true;
+}
+
+static uint64_t
+size_of(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
+}
+
+/* Counts what is there. */
+static bool
+count_blobs(struct blobs *blobs)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof name, "%02x", i);
+        DIR *stream = open_stream(blobs->dir, name);
+        if (!stream)
+            return false;
+        for (struct dirent *entry; (entry = readdir(stream));)
+            if (entry->d_name[0] != '.')
+                blobs->used += size_of(dirfd(stream), entry->d_name);
+        closedir(stream);
+    }
+    return true;
+}
+
+bool
+blobs_open(int dir, struct blobs **ret, struct api_problem *p)
+{
+    struct blobs *blobs = calloc(1, sizeof *blobs);
+    if (!blobs)
+        return fail_memory(p);
+    pthread_mutex_init(&blobs->naming, NULL);
+    blobs->dir = open_folder(dir, "blobs");
+    blobs->tmp = open_folder(dir, "tmp");
+    if (blobs->dir < 0 || blobs->tmp < 0 || !make_folders(blobs->dir) ||
+        !sweep_tmp(blobs->tmp) || !count_blobs(blobs)) {
+        fail(p, "the state folder");
+        blobs_close(&blobs);
+        return false;
+    }
+    *ret = blobs;
+    return true;
+}
+
+void
+blobs_close(struct blobs **blobs)
+{
+    if (!*blobs)
+        return;
+    if ((*blobs)->dir >= 0)
+        close((*blobs)->dir);
+    if ((*blobs)->tmp >= 0)
+        close((*blobs)->tmp);
+    pthread_mutex_destroy(&(*blobs)->naming);
+    free(*blobs);
+    *blobs = NULL;
+}
+
+bool
+blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
+{
+    char name[NAME_SIZE];
+    if (!digest_is_id(id))
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is no blob of this id");
+    blob_name(id, name);
+    int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is no blob %s", id);
+    if (fd < 0)
+        return fail(p, "opening a blob");
+    *ret = fd;
+    return true;
+}
+
+bool
+blob_exists(struct blobs *blobs, const char *id)
+{
+    char name[NAME_SIZE];
+    if (!digest_is_id(id))
+        return false;
+    blob_name(id, name);
+    return faccessat(blobs->dir, name, F_OK, 0) == 0;
+}
+
+void
+blob_remove(struct blobs *blobs, const char *id)
+{
+    char name[NAME_SIZE];
+    if (!digest_is_id(id))
+        return;
+    blob_name(id, name);
+    pthread_mutex_lock(&blobs->naming);
+    uint64_t size = size_of(blobs->dir, name);
+    if (unlinkat(blobs->dir, name, 0) == 0)
+        blobs->used -= size;
+    pthread_mutex_unlock(&blobs->naming);
+}
+
+static void
+each_of_folder(DIR *stream, void (*fn)(void *arg, const char *id), void *arg)
+{
+    for (struct dirent *entry; (entry = readdir(stream));) {
+        char id[DIGEST_SIZE + 192];
+        snprintf(id, sizeof id, "sha256:%s", entry->d_name);
+        if (digest_is_id(id))
+            fn(arg, id);
+    }
+}
+
+bool
+blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
+           struct api_problem *p)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char name[4];
+        snprintf(name, sizeof name, "%02x", i);
+        DIR *stream = open_stream(blobs->dir, name);
+        if (!stream)
+            return fail(p, "reading the blobs' folder");
+        each_of_folder(stream, fn, arg);
+        closedir(stream);
+    }
+    return true;
+}
+
+/* --- room ----------------------------------------------------------------- */
+
+void
+blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
+{
+    blobs->limits.max_bytes = limits->max_bytes;
+    blobs->limits.min_free = limits->min_free;
+    if (blobs->limits.evict != limits->evict || blobs->limits.arg != limits->arg) {
+        blobs->limits.evict = limits->evict;
+        blobs->limits.arg = limits->arg;
+    }
+}
+
+uint64_t
+blobs_used(struct blobs *blobs)
+{
+    return blobs->used;
+}
+
+/* What stays free of a disk. */
+static uint64_t
+reserve_of(const struct blobs *blobs, const struct statvfs *disk)
+{
+    uint64_t least = blobs->limits.min_free;
+    if (!least)
+        least = (uint64_t)disk->f_blocks * disk->f_frsize / 20;
+    if (!blobs->limits.min_free && least > MOST_FREE)
+        least = MOST_FREE;
+    return least < RESERVE ? RESERVE : least;
+}
+
+/* How many bytes are too many, if so many more come; DISK_FULL goes to `p` with them. */
+static bool
+find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
+{
+    struct statvfs disk;
+    uint64_t most = blobs->limits.max_bytes;
+    uint64_t there = blobs->used + blobs->spooled;
+    *ret = 0;
+    if (fstatvfs(blobs->tmp, &disk))
+        return fail(p, "asking for the disk's free space");
+    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+    uint64_t wanted = reserve_of(blobs, &disk);
+    wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
+    if (wanted > left)
+        *ret = wanted - left;
+    if (most && (size > most || there > most - size)) {
+        uint64_t over = size > most ? UINT64_MAX : there - (most - size);
+        *ret = over > *ret ? over : *ret;
+        return api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                               "%llu bytes are stored, too many to store %llu more "
+                               "(storage.max_bytes)",
+                               (unsigned long long)there, (unsigned long long)size);
+    }
+    return !*ret ||
+           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                           "too little of the disk is free to store %llu bytes "
+                           "more (storage.min_free)",
+                           (unsigned long long)size);
+}
+
+bool
+blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+{
+    uint64_t excess;
+    return find_excess(blobs, size, &excess, p);
+}
+
+/*
+ * Nothing is removed for what would not fit then either. What is removed may be free only
+ * later (somebody reads it still), so it is counted here and not asked of the disk.
+ */
+bool
+blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    const struct blobs_limits *limits = &blobs->limits;
+    uint64_t before = blobs->used, excess;
+    if (find_excess(blobs, size, &excess, &problem))
+        return true;
+    if (excess && excess <= before && limits->evict) {
+        while (blobs->used + excess > before && limits->evict(limits->arg))
+            continue;
+        if (blobs->used + excess <= before)
+            return blobs_has_room(blobs, size, p);
+    }
+    *p = problem;
+    return false;
+}
+
+/* --- spools --------------------------------------------------------------- */
+
+bool
+spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
+{
+    struct spool *spool = calloc(1, sizeof *spool);
+    if (!spool)
+        return fail_memory(p);
+    spool->blobs = blobs;
+    spool->digest = digest_new();
+    snprintf(spool->name, sizeof spool->name, "%llu.tmp",
+             (unsigned long long)atomic_fetch_add(&blobs->next, 1));
+    spool->fd =
+        openat(blobs->tmp, spool->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (spool->fd < 0)
+        fail(p, "making a temporary file");
+    if (!spool->digest)
+        fail_memory(p);
+    if (spool->fd < 0 || !spool->digest) {
+        spool_drop(&spool);
+        return false;
+    }
+    *ret = spool;
+    return true;
+}
+
+static bool
+write_all(int fd, const char *at, size_t left, struct api_problem *p)
+{
+    while (left) {
+        ssize_t n = write(fd, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail(p, "writing a temporary file");
+        at += n;
+        left -= (size_t)n;
+    }
+    return true;
+}
+
+static void
+add_size(struct spool *spool, uint64_t size)
+{
+    spool->size += size;
+    spool->blobs->spooled += size;
+}
+
+bool
+spool_write(struct spool *spool, const void *data, size_t len, struct api_problem *p)
+{
+    const struct blobs *blobs = spool->blobs;
+    uint64_t most = blobs->limits.max_bytes;
+    if (most && blobs->used + blobs->spooled + len > most &&
+        !blobs_check_room(spool->blobs, len, p))
+        return false;
+    if (!digest_update(spool->digest, data, len))
+        return fail_memory(p);
+    if (!write_all(spool->fd, data, len, p))
+        return false;
+    add_size(spool, len);
+    return true;
+}
+
+bool
+spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_problem *p)
+{
+    enum { CHUNK = 1 << 18 };
+    char *chunk = malloc(CHUNK);
+    struct digest *digest = digest_new();
+    off_t at = 0;
+    ssize_t n = 1;
+    bool ok = (chunk && digest) || fail_memory(p);
+    while (ok && n != 0) {
+        n = pread(from, chunk, CHUNK, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            ok = fail(p, "reading a blob");
+        else
+            ok = (digest_update(digest, chunk, (size_t)n) || fail_memory(p)) &&
+                 write_all(spool->fd, chunk, (size_t)n, p);
+        at += n;
+    }
+    ok = ok && (digest_finish(digest, ret) || fail_memory(p));
+    digest_free(&digest);
+    free(chunk);
+    return ok;
+}
+
+bool
+spool_finish(struct spool *spool, struct api_problem *p)
+{
+    if (!digest_finish(spool->digest, spool->id))
+        return fail_memory(p);
+    digest_free(&spool->digest);
+    return true;
+}
+
+bool
+spool_finish_file(struct spool *spool, struct api_problem *p)
+{
+    enum { CHUNK = 1 << 18 };
+    bool ok = false;
+    char *chunk = malloc(CHUNK);
+    if (!chunk)
+        return fail_memory(p);
+    for (;;) {
+        ssize_t n = pread(spool->fd, chunk, CHUNK, (off_t)spool->size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            fail(p, "reading a temporary file");
+            goto out;
+        }
+        if (n == 0)
+            break;
+        if (!digest_update(spool->digest, chunk, (size_t)n)) {
+            fail_memory(p);
+            goto out;
+        }
+        add_size(spool, (uint64_t)n);
+    }
+    ok = spool_finish(spool, p);
+out:
+    free(chunk);
+    return ok;
+}
+
+uint64_t
+spool_size(const struct spool *spool)
+{
+    return spool->size;
+}
+
+const char *
+spool_id(const struct spool *spool)
+{
+    return spool->id;
+}
+
+int
+spool_fd(const struct spool *spool)
+{
+    return spool->fd;
+}
+
+bool
+spool_read(struct spool *spool, int *ret, struct api_problem *p)
+{
+    int fd = openat(spool->blobs->tmp, spool->name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail(p, "opening a temporary file");
+    *ret = fd;
+    return true;
+}
+
+bool
+spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
+{
+    int fds[SYNC_MOST];
+    for (size_t at = 0; at < n; at += SYNC_MOST) {
+        size_t some = n - at < SYNC_MOST ? n - at : SYNC_MOST;
+        for (size_t i = 0; i < some; i++)
+            fds[i] = (*spools[at + i])->fd;
+        if ((errno = sync_together(fdatasync, fds, some)))
+            return fail(p, "writing a temporary file");
+    }
+    return true;
+}
+
+bool
+spool_sync(struct spool *spool, struct api_problem *p)
+{
+    struct spool **const one = &spool;
+    return spools_sync(&one, 1, p);
+}
+
+/* Opens the folder of a blob. */
+static int
+open_folder_of(struct blobs *blobs, const char *id)
+{
+    char folder[4];
+    snprintf(folder, sizeof folder, "%.2s", hex_of(id));
+    return openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Makes the names of up to SYNC_MOST blobs durable. */
+static bool
+sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
+{
+    int fds[SYNC_MOST];
+    size_t opened = 0;
+    int error = 0;
+    while (opened < n && !error) {
+        fds[opened] = open_folder_of(blobs, (*spools[opened])->id);
+        if (fds[opened] < 0)
+            error = errno;
+        else
+            opened++;
+    }
+    if (!error)
+        error = sync_together(fsync, fds, opened);
+    while (opened)
+        close(fds[--opened]);
+    errno = error;
+    return !error;
+}
+
+bool
+blob_settle(struct blobs *blobs, const char *id, struct api_problem *p)
+{
+    int fd = open_folder_of(blobs, id);
+    bool ok = (fd >= 0 && fsync(fd) == 0) || fail(p, "storing a file");
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* Gives a finished spool its blob's name, where there is none. */
+static bool
+name_blob(struct spool *s)
+{
+    struct blobs *blobs = s->blobs;
+    char name[NAME_SIZE];
+    bool ok = true;
+    blob_name(s->id, name);
+    pthread_mutex_lock(&blobs->naming);
+    uint64_t before = size_of(blobs->dir, name);
+    if (!before || before != s->size || s->replaces) {
+        ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
+        if (ok) {
+            s->name[0] = '\0';
+            blobs->used += s->size - before;
+        }
+    }
+    pthread_mutex_unlock(&blobs->naming);
+    return ok;
+}
+
+bool
+spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!name_blob(*spools[i]))
+            return fail(p, "storing a file");
+    for (size_t at = 0; at < n; at += SYNC_MOST)
+        if (!sync_folders((*spools[at])->blobs, spools + at,
+                          n - at < SYNC_MOST ? n - at : SYNC_MOST))
+            return fail(p, "storing a file");
+    for (size_t i = 0; i < n; i++)
+        spool_drop(spools[i]);
+    return true;
+}
+
+void
+spool_replaces(struct spool *spool)
+{
+    spool->replaces = true;
+}
+
+bool
+spool_commit(struct spool **spool, struct api_problem *p)
+{
+    return spools_commit(&spool, 1, p);
+}
+
+void
+spool_drop(struct spool **spool)
+{
+    if (!*spool)
+        return;
+    (*spool)->blobs->spooled -= (*spool)->size;
+    if ((*spool)->fd >= 0) {
+        if ((*spool)->name[0])
+            unlinkat((*spool)->blobs->tmp, (*spool)->name, 0);
+        close((*spool)->fd);
+    }
+    digest_free(&(*spool)->digest);
+    free(*spool);
+    *spool = NULL;
+}

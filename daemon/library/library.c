@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "library/library.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "api/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOCK_MS = 2000 };
+
+struct library {
+    int dir, lock_file;
+    const char *tenant; /* as the log has it; NULL: not said */
+    struct blobs *blobs;
+    struct store *store;
+    pthread_mutex_t lock;      /* held while rows and blobs change together */
+    struct incoming *incoming; /* guarded by lock */
+};
+
+/*
+ * Blobs on their way to the disk, which takes its time and so needs no lock: until the
+ * rows that name them are there, nobody else removes them. On the stack of the thread that
+ * stores them.
+ */
+struct incoming {
+    size_t n;
+    struct spool ***spools;
+    char (*ids)[DIGEST_SIZE];
+    struct incoming *next;
+};
+
+#define DATABASE "qdqd.sqlite3"
+
+static bool
+fail(struct api_problem *p, const char *path, const char *what)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s: %s", path, what,
+                           strerror(errno));
+}
+
+static bool
+is_empty(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+    bool empty = stream != NULL;
+    if (!stream && fd >= 0)
+        close(fd);
+    for (struct dirent *entry; stream && (entry = readdir(stream));)
+        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
+    if (stream)
+        closedir(stream);
+    return empty;
+}
+
+/*
+ * A folder that was made by somebody else, with another mode, is closed to others; but
+ * one that holds what is not ours is left as it is: it may be the wrong one.
+ */
+static bool
+close_to_others(struct library *library, const char *path, struct api_problem *p)
+{
+    struct stat st;
+    if (fstat(library->dir, &st))
+        return fail(p, path, "looking at the state folder");
+    if ((st.st_mode & 077) == 0)
+        return true;
+    if (faccessat(library->dir, DATABASE, F_OK, 0) && !is_empty(library->dir)) {
+        log_info("state_folder_open", "mode=%03o", (unsigned)st.st_mode & 0777);
+        return true;
+    }
+    return fchmod(library->dir, 0700) == 0 || fail(p, path, "closing it to others");
+}
+
+/* A daemon that was killed while it started a worker leaves the lock to that process for a
+   moment, until it is another program. */
+static bool
+take_lock(int file)
+{
+    for (int64_t began = clock_steady_ms(); flock(file, LOCK_EX | LOCK_NB);) {
+        const struct timespec pause = {.tv_nsec = 20 * 1000000};
+        if (errno != EWOULDBLOCK || clock_steady_ms() - began > LOCK_MS)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+/* Opens the folder and takes its lock, which ends with this process. */
+static bool
+take_folder(struct library *library, const char *path, struct api_problem *p)
+{
+    if (mkdir(path, 0700) && errno != EEXIST)
+        return fail(p, path, "making the state folder");
+    library->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (library->dir < 0)
+        return fail(p, path, "opening the state folder");
+    if (!close_to_others(library, path, p))
+        return false;
+    library->lock_file =
+        openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (library->lock_file < 0)
+        return fail(p, path, "making its lock file");
+    if (!take_lock(library->lock_file))
+        return errno == EWOULDBLOCK
+                   ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                     "%s: another daemon uses this state folder", path)
+                   : fail(p, path, "locking the state folder");
+    return true;
+}
+
+static bool
+is_incoming(const struct library *library, const char *id)
+{
+    for (const struct incoming *one = library->incoming; one; one = one->next)
+        for (size_t i = 0; i < one->n; i++)
+            if (strcmp(one->ids[i], id) == 0)
+                return true;
+    return false;
+}
+
+/* With the lock held. */
+static void
+drop_unneeded(void *arg, const char *id)
+{
+    struct library *library = arg;
+    if (!is_incoming(library, id) && !store_needs_blob(library->store, id))
+        blob_remove(library->blobs, id);
+}
+
+/* Makes spools blobs. Returns with the lock held, whether that works or not, for the rows
+   to follow. */
+static bool
+bring_in(struct library *library, struct incoming *incoming, struct api_problem *p)
+{
+    pthread_mutex_lock(&library->lock);
+    incoming->next = library->incoming;
+    library->incoming = incoming;
+    pthread_mutex_unlock(&library->lock);
+    bool ok = spools_sync(incoming->spools, incoming->n, p) &&
+              spools_commit(incoming->spools, incoming->n, p);
+    pthread_mutex_lock(&library->lock);
+    struct incoming **at = &library->incoming;
+    while (*at != incoming)
+        at = &(*at)->next;
+    *at = incoming->next;
+    return ok;
+}
+
+/* What came in and is not named by a row, because one failed. With the lock held. */
+static void
+turn_away(struct library *library, const struct incoming *incoming)
+{
+    for (size_t i = 0; i < incoming->n; i++)
+        drop_unneeded(library, incoming->ids[i]);
+}
+
+bool
+library_open(const char *path, struct library **ret, struct api_problem *p)
+{
+    char database[PATH_MAX];
+    struct library *library = calloc(1, sizeof *library);
+    if (!library)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    library->dir = library->lock_file = -1;
+    pthread_mutex_init(&library->lock, NULL);
+    snprintf(database, sizeof database, "%s/" DATABASE, path);
+    if (!take_folder(library, path, p) ||
+        !blobs_open(library->dir, &library->blobs, p) ||
+        !store_open(database, &library->store, p) ||
+        !blobs_each(library->blobs, drop_unneeded, library, p)) {
+        library_close(&library);
+        return false;
+    }
+    *ret = library;
+    return true;
+}
+
+void
+library_close(struct library **library)
+{
+    if (!*library)
+        return;
+    store_close(&(*library)->store);
+    blobs_close(&(*library)->blobs);
+    if ((*library)->lock_file >= 0)
+        close((*library)->lock_file);
+    if ((*library)->dir >= 0)
+        close((*library)->dir);
+    pthread_mutex_destroy(&(*library)->lock);
+    free(*library);
+    *library = NULL;
+}
+
+void
+library_name(struct library *library, const char *tenant)
+{
+    library->tenant = tenant;
+}
+
+const char *
+library_tenant(const struct library *library)
+{
+    return library->tenant && *library->tenant ? library->tenant : "-";
+}
+
+struct store *
+library_store(struct library *library)
+{
+    return library->store;
+}
+
+struct blobs *
+library_blobs(struct library *library)
+{
+    return library->blobs;
+}
+
+bool
+library_add(struct library *library, enum store_kind kind, struct spool **spool,
+            const char *info, struct store_file *ret, bool *ret_new,
+            struct api_problem *p)
+{
+    struct store_file file = {.size = spool_size(*spool),
+                              .created_at = clock_wall_ms()};
+    memcpy(file.id, spool_id(*spool), sizeof file.id);
+    if (info && !(file.info = strdup(info)))
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    bool is_new = false;
+    struct incoming incoming = {.n = 1, .spools = &spool, .ids = &file.id};
+    bool ok = bring_in(library, &incoming, p) &&
+              store_file_add(library->store, kind, &file, &is_new, p);
+    if (!ok)
+        turn_away(library, &incoming);
+    pthread_mutex_unlock(&library->lock);
+    ok = ok && store_sync(library->store, p);
+    store_file_fini(&file);
+    if (!ok || !store_file_get(library->store, kind, file.id, ret, p))
+        return false;
+    *ret_new = is_new;
+    return true;
+}
+
+/* All that came in, or that is said to be stored, is stored. With the lock held. */
+static bool
+check_parts(struct library *library, const struct library_part *parts, size_t n,
+            struct api_problem *p)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *id = parts[i].digest;
+        if (!blob_exists(library->blobs, id))
+            return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                   "%s is not stored any more", id);
+        /* Somebody else's row will say that it is durable; this one's may come first. */
+        if (is_incoming(library, id) && !blob_settle(library->blobs, id, p))
+            return false;
+    }
+    return true;
+}
+
+/* The parts that are not stored yet. */
+static bool
+list_incoming(const struct library_part *parts, size_t n, struct incoming *ret,
+              struct api_problem *p)
+{
+    *ret = (struct incoming){.spools = calloc(n, sizeof *ret->spools),
+                             .ids = calloc(n, sizeof *ret->ids)};
+    if (!ret->spools || !ret->ids)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        if (!parts[i].spool)
+            continue;
+        memcpy(ret->ids[ret->n], parts[i].digest, DIGEST_SIZE);
+        ret->spools[ret->n++] = parts[i].spool;
+    }
+    return true;
+}
+
+/* Borrows from the parts. A model of one file has no rows for it. */
+static bool
+list_parts(const struct library_part *parts, size_t n, struct store_model_files *ret,
+           struct api_problem *p)
+{
+    *ret = (struct store_model_files){.items = calloc(n, sizeof *ret->items)};
+    if (!ret->items)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    for (size_t i = 0; i < n && n > 1; i++) {
+        struct store_model_file *file = &ret->items[ret->n++];
+        file->path = parts[i].path;
+        file->size = parts[i].size;
+        memcpy(file->digest, parts[i].digest, sizeof file->digest);
+    }
+    return true;
+}
+
+/*
+ * The id does not say which of the files is the model. Two that each name the other as
+ * their data have one id, and only one of them can be stored under it. With the lock held.
+ */
+static bool
+check_first(struct library *library, const char *id,
+            const struct store_model_files *files, struct api_problem *p)
+{
+    struct store_model_files before = {0};
+    bool ok = store_model_files(library->store, id, &before, p);
+    if (ok && before.n && files->n &&
+        strcmp(before.items[0].path, files->items[0].path))
+        ok =
+            api_problem_set(p, API_MODEL_CONFLICT, QDQ_AT_NOTHING, NULL,
+                            "%s is stored already, with %.100s as the model and %.100s "
+                            "as a file of its data",
+                            id, before.items[0].path, files->items[0].path);
+    store_model_files_fini(&before);
+    return ok;
+}
+
+bool
+library_add_model(struct library *library, const char *id,
+                  const struct library_part *parts, size_t n, struct store_file *ret,
+                  bool *ret_new, struct api_problem *p)
+{
+    struct store_file file = {.created_at = clock_wall_ms()};
+    struct store_model_files files;
+    struct incoming incoming = {0};
+    bool is_new = false;
+    bool ok = list_parts(parts, n, &files, p) && list_incoming(parts, n, &incoming, p);
+    snprintf(file.id, sizeof file.id, "%s", id);
+    for (size_t i = 0; i < n; i++)
+        file.size += parts[i].size;
+    if (ok) {
+        ok = bring_in(library, &incoming, p) && check_parts(library, parts, n, p) &&
+             check_first(library, id, &files, p) &&
+             store_model_add(library->store, &file, &files, &is_new, p);
+        if (!ok)
+            turn_away(library, &incoming);
+        pthread_mutex_unlock(&library->lock);
+        ok = ok && store_sync(library->store, p);
+    }
+    free(incoming.spools);
+    free(incoming.ids);
+    free(files.items);
+    if (!ok || !store_file_get(library->store, STORE_MODEL, id, ret, p))
+        return false;
+    *ret_new = is_new;
+    return true;
+}
+
+/* The blobs of a model that goes. */
+static void
+drop_files(struct library *library, const struct store_model_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        drop_unneeded(library, files->items[i].digest);
+}
+
+/* Observations are a matter of time alone: what cannot be forgotten now is later. */
+static void
+forget_observations(struct library *library, enum store_kind kind, const char *id)
+{
+    struct api_problem ignored = {0};
+    char blob[DIGEST_SIZE];
+    bool any = true;
+    while (any &&
+           store_observations_forget(library->store, kind, id, blob, &any, &ignored))
+        if (any)
+            drop_unneeded(library, blob);
+}
+
+bool
+library_remove(struct library *library, enum store_kind kind, const char *id,
+               struct api_problem *p)
+{
+    struct store_model_files files = {0};
+    pthread_mutex_lock(&library->lock);
+    bool ok =
+        (kind != STORE_MODEL || store_model_files(library->store, id, &files, p)) &&
+        store_file_remove(library->store, kind, id, p);
+    if (ok) {
+        forget_observations(library, kind, id);
+        drop_unneeded(library, id);
+        drop_files(library, &files);
+    }
+    pthread_mutex_unlock(&library->lock);
+    store_model_files_fini(&files);
+    return ok;
+}
+
+/* The files of a result, in the order in which they are stored. */
+enum { RESULT_MODEL, RESULT_REPORT, RESULT_FROZEN, RESULT_DATA, N_RESULTS };
+
+/* A result while it is stored. */
+struct result {
+    size_t n; /* files */
+    struct spool **files[N_RESULTS];
+    char digests[N_RESULTS][DIGEST_SIZE];
+    char id[DIGEST_SIZE]; /* of the model */
+    uint64_t size;        /* of the model's files */
+    struct store_model_file model[2];
+    struct store_model_files model_files; /* none, where it is one */
+};
+
+/* The model's data lies in a file of its own: so the model is two. */
+static bool
+add_data(struct result *result, const char *path, struct api_problem *p)
+{
+    static char name[] = LIBRARY_RESULT_NAME;
+    struct store_model_file *files = result->model;
+    const size_t from[] = {RESULT_MODEL, RESULT_DATA};
+    struct api_file named[2];
+    char *const paths[] = {name, strdup(path)};
+    for (size_t i = 0; i < 2; i++) {
+        files[i].path = paths[i];
+        files[i].size = spool_size(*result->files[from[i]]);
+        memcpy(files[i].digest, result->digests[from[i]], DIGEST_SIZE);
+        named[i] = (struct api_file){files[i].path, files[i].digest, files[i].size};
+    }
+    result->model_files = (struct store_model_files){2, files};
+    result->size += files[1].size;
+    char *text = paths[1] ? api_files_identity(named, 2) : NULL;
+    bool ok = (text && digest_of(text, strlen(text), result->id)) ||
+              api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    free(text);
+    return ok;
+}
+
+static void
+result_fini(struct result *result)
+{
+    free(result->model[1].path);
+}
+
+/* What the files come to. */
+static bool
+take_result(const struct job_result *from, struct result *ret, struct api_problem *p)
+{
+    *ret = (struct result){
+        .n = from->data ? N_RESULTS : RESULT_DATA,
+        .files = {from->model, from->report, from->frozen, from->data},
+        .size = spool_size(*from->model),
+    };
+    for (size_t i = 0; i < ret->n; i++)
+        memcpy(ret->digests[i], spool_id(*ret->files[i]), DIGEST_SIZE);
+    memcpy(ret->id, ret->digests[RESULT_MODEL], sizeof ret->id);
+    return !from->data || add_data(ret, from->data_path, p);
+}
+
+bool
+library_job_end(struct library *library, const char *id,
+                const struct job_result *result, const struct api_problem *error,
+                struct store_ended *ret, struct api_problem *p)
+{
+    struct result made;
+    struct store_ended ended = {0};
+    if (!take_result(result, &made, p) || !blobs_check_room(library->blobs, 0, p)) {
+        result_fini(&made);
+        return false;
+    }
+    struct store_end end = {.state = error ? API_JOB_FAILED : API_JOB_SUCCEEDED,
+                            .result_model = made.id,
+                            .report = made.digests[RESULT_REPORT],
+                            .frozen = made.digests[RESULT_FROZEN],
+                            .summary = result->summary,
+                            .result_size = made.size,
+                            .result_files = &made.model_files,
+                            .error = error};
+    struct incoming incoming = {made.n, made.files, made.digests, NULL};
+    bool ok = bring_in(library, &incoming, p) &&
+              store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                            &ended, p);
+    if (!ok || !ended.was)
+        turn_away(library, &incoming);
+    pthread_mutex_unlock(&library->lock);
+    result_fini(&made);
+    if (ok)
+        *ret = ended;
+    return ok;
+}
+
+/* The files of the model that a job made; they are not named any more once it is gone. */
+static bool
+find_result_files(struct library *library, const char *id,
+                  struct store_model_files *ret, struct api_problem *p)
+{
+    struct store_job job;
+    if (!store_job_get(library->store, id, &job, p))
+        return false;
+    bool ok = !job.result_files ||
+              store_model_files(library->store, job.result_model, ret, p);
+    store_job_fini(&job);
+    return ok;
+}
+
+bool
+library_job_remove(struct library *library, const char *id, struct api_problem *p)
+{
+    struct store_job job;
+    struct store_model_files files = {0};
+    pthread_mutex_lock(&library->lock);
+    bool ok = find_result_files(library, id, &files, p) &&
+              store_job_remove(library->store, id, &job, p);
+    if (ok) {
+        drop_files(library, &files);
+        if (job.result_model) {
+            drop_unneeded(library, job.result_model);
+            if (!store_needs_blob(library->store, job.result_model))
+                forget_observations(library, STORE_MODEL, job.result_model);
+        }
+        if (job.report)
+            drop_unneeded(library, job.report);
+        if (job.frozen)
+            drop_unneeded(library, job.frozen);
+        store_job_fini(&job);
+    }
+    pthread_mutex_unlock(&library->lock);
+    store_model_files_fini(&files);
+    return ok;
+}
+
+/* --- observations --------------------------------------------------------- */
+
+enum { MOST_OBSERVATIONS = 10000 }; /* rows */
+
+bool
+library_observations_get(struct library *library, const char *key, struct spool *spool,
+                         char ret_id[DIGEST_SIZE], struct api_problem *p)
+{
+    int fd = -1;
+    bool any = false;
+    char found[DIGEST_SIZE] = "";
+    ret_id[0] = '\0';
+    pthread_mutex_lock(&library->lock);
+    bool ok =
+        store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
+        (!any || blob_read(library->blobs, ret_id, &fd, p));
+    pthread_mutex_unlock(&library->lock);
+    ok = ok && (!any || spool_fill(spool, fd, found, p));
+    if (strcmp(ret_id, found) != 0)
+        ret_id[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+/* With the lock held. */
+static bool
+trim(struct library *library, int64_t bytes, struct api_problem *p)
+{
+    char blob[DIGEST_SIZE];
+    bool any = true, ok = true;
+    while (ok && any) {
+        ok = store_observations_evict(library->store, bytes, MOST_OBSERVATIONS, blob,
+                                      &any, p);
+        if (ok && any)
+            drop_unneeded(library, blob);
+    }
+    return ok;
+}
+
+bool
+library_observations_keep(struct library *library, const struct store_observations *row,
+                          struct spool **spool, int64_t bytes, struct api_problem *p)
+{
+    struct store_observations full = *row;
+    char before[DIGEST_SIZE];
+    bool had = false, stored = false;
+    full.size = spool_size(*spool);
+    memcpy(full.blob, spool_id(*spool), sizeof full.blob);
+    struct incoming incoming = {.n = 1, .spools = &spool, .ids = &full.blob};
+    if (!blobs_has_room(library->blobs, 0, p))
+        return false;
+    bool ok =
+        bring_in(library, &incoming, p) &&
+        store_observations_use(library->store, row->key, clock_wall_ms(), before, &had,
+                               p) &&
+        store_observations_put(library->store, &full, clock_wall_ms(), &stored, p);
+    drop_unneeded(library, full.blob);
+    if (had)
+        drop_unneeded(library, before);
+    ok = ok && trim(library, bytes, p);
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}
+
+bool
+library_observations_trim(struct library *library, int64_t bytes, struct api_problem *p)
+{
+    pthread_mutex_lock(&library->lock);
+    bool ok = trim(library, bytes, p);
+    pthread_mutex_unlock(&library->lock);
+    return ok;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the table of settings says, for people: help, sample file, manual page. */
+#include "config.h"
+#include "settings/rows.h"
+
+#include <string.h>
+
+#define WIDTH 88
+#define VALUE 512
+
+/* Prints a text in lines of WIDTH, each after `before`. */
+static void
+print_wrapped(FILE *out, const char *before, const char *text)
+{
+    size_t room = WIDTH - strlen(before);
+    while (*text) {
+        size_t len = strlen(text);
+        if (len > room) {
+            len = room;
+            while (len && text[len] != ' ')
+                len--;
+            if (!len)
+                len = strcspn(text, " ");
+        }
+        fprintf(out, "%s%.*s\n", before, (int)len, text);
+        text += len;
+        text += strspn(text, " ");
+    }
+}
+
+/* A number as the file takes it, with the largest suffix that leaves it whole. */
+static void
+describe_number(const struct setting_row *row, int64_t n, char ret[VALUE])
+{
+    static const char letters[] = "KMG";
+    size_t i = 0;
+    while (row->unit == BYTES && n && n % 1024 == 0 && i < sizeof letters - 1) {
+        n /= 1024;
+        i++;
+    }
+    snprintf(ret, VALUE, "%lld%.*s", (long long)n, i ? 1 : 0, i ? &letters[i - 1] : "");
+}
+
+static void
+describe_default(const struct setting_row *row, char ret[VALUE])
+{
+    if (row->unit == TEXT)
+        snprintf(ret, VALUE, "%s", row->text_default);
+    else
+        describe_number(row, row->number_default, ret);
+}
+
+static const struct setting_row *
+rows_end(void)
+{
+    return setting_rows + N_SETTINGS;
+}
+
+static bool
+begins_section(const struct setting_row *row)
+{
+    return row == setting_rows || strcmp(row->section, row[-1].section) != 0;
+}
+
+void
+settings_help(FILE *out)
+{
+    char value[VALUE];
+    for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
+        describe_default(row, value);
+        fprintf(out, "  %s.%s (%s%s)\n", row->section, row->key,
+                *value ? value : "empty", row->unit == SECONDS ? " s" : "");
+        print_wrapped(out, "      ", row->text);
+    }
+}
+
+void
+settings_print(const struct settings *settings, FILE *out)
+{
+    struct settings values = *settings;
+    char value[VALUE];
+    for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
+        fprintf(out, "%s.%s = ", row->section, row->key);
+        if (row->unit != TEXT)
+            describe_number(row, *setting_number(&values, row), value);
+        fprintf(out, "%s  # %s\n",
+                row->unit == TEXT ? *setting_text(&values, row) : value,
+                settings->origins[row - setting_rows]);
+    }
+}
+
+void
+settings_print_conf(FILE *out)
+{
+    char value[VALUE];
+    fputs(
+        "# SPDX-License-Identifier: Apache-2.0\n"
+        "# Settings of qdqd. Every line shows a default; take its # away to change "
+        "it.\n"
+        "#\n"
+        "# A flag comes before the environment (QDQD_SECTION_KEY), that before this\n"
+        "# file, that before the default. `qdqd --check-config` says what is wrong,\n"
+        "# with --print also what holds and why. Sizes take the suffixes K, M and G;\n"
+        "# times are in seconds. After SIGHUP a new value holds where it says so, "
+        "else\n"
+        "# after a restart.\n",
+        out);
+    for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
+        if (begins_section(row))
+            fprintf(out, "\n[%s]", row->section);
+        fputs("\n", out);
+        print_wrapped(out, "# ", row->text);
+        if (row->reload == NOW)
+            fputs("# (SIGHUP)\n", out);
+        describe_default(row, value);
+        fprintf(out, "#%s =%s%s\n", row->key, *value ? " " : "", value);
+    }
+}
+
+/* --- the manual page ------------------------------------------------------ */
+
+/* Text of mdoc: each sentence has its line, none begins with a control character. */
+static void
+print_roff(FILE *out, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", out);
+    for (; *text; text++) {
+        bool ends = text[0] == '.' && text[1] == ' ';
+        if (*text == '\\')
+            fputs("\\e", out);
+        else if (*text == '-')
+            fputs("\\-", out);
+        else
+            fputs(ends ? ".\n" : (char[]){*text, '\0'}, out);
+        text += ends;
+    }
+    fputc('\n', out);
+}
+
+static void
+print_range(FILE *out, const struct setting_row *row)
+{
+    char least[VALUE], most[VALUE];
+    if (row->choices) {
+        fprintf(out, "One of: %s.\n", row->choices);
+        return;
+    }
+    if (row->unit == TEXT)
+        return;
+    describe_number(row, row->min, least);
+    describe_number(row, row->max, most);
+    if (row->max == INT64_MAX)
+        fprintf(out, "At least %s.\n", least);
+    else
+        fprintf(out, "From %s to %s%s.\n", least, most,
+                row->unit == SECONDS ? " seconds" : "");
+}
+
+static void
+print_setting(FILE *out, const struct setting_row *row)
+{
+    char value[VALUE], variable[SETTING_VARIABLE];
+    describe_default(row, value);
+    setting_variable(row, variable);
+    fprintf(out, ".It Cm %s\n", row->key);
+    print_roff(out, row->text);
+    print_range(out, row);
+    fputs("Default: ", out);
+    print_roff(out, *value ? value : "empty");
+    fprintf(out, ".Pq Ev %s", variable);
+    fputs(row->reload == NOW ? "\nRead again on SIGHUP.\n" : "\n", out);
+}
+
+void
+settings_print_manual(FILE *out)
+{
+    fputs(
+        ".\\\" SPDX-License-Identifier: Apache-2.0\n"
+        ".Dd November 21, 2026\n.Dt QDQD.CONF 5\n.Os\n"
+        ".Sh NAME\n.Nm qdqd.conf\n.Nd settings of the quantization service\n"
+        ".Sh DESCRIPTION\n"
+        ".Xr qdqd 8\nreads this file at its start. It has sections in brackets, lines\n"
+        ".Dq key = value ,\nand comments behind a #. A flag comes before the\n"
+        "environment, that before the file, that before the default.\n"
+        "Sizes are in bytes and take the suffixes K, M and G; times are in seconds.\n"
+        ".Pp\nWhere that is said, SIGHUP makes a new value hold; else the next start\n"
+        "does.\n.Dq qdqd \\-\\-check\\-config \\-\\-print\n"
+        "shows what holds and where each value comes from.\n",
+        out);
+    for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
+        if (begins_section(row))
+            fprintf(out, ".Sh [%s]\n.Bl -tag -width Ds\n", row->section);
+        print_setting(out, row);
+        if (row + 1 == rows_end() || begins_section(row + 1))
+            fputs(".El\n", out);
+    }
+    fputs(".Sh SEE ALSO\n.Xr qdq 1 ,\n.Xr qdqd 8\n", out);
+}

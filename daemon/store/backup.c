@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store/backup.h"
+#include "store/schema.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATIENCE_MS 10000 /* with who holds the database */
+
+#define IS_ONE_FILE(id) "NOT EXISTS (SELECT 1 FROM model_files WHERE model = " id ")"
+
+/* Where blobs are named, since which schema. What BLOB_NEEDED asks stands here, too. */
+static const struct {
+    int since, until;
+    const char *sql;
+} names[] = {
+    {1, 5, "SELECT id FROM files"},
+    {1, 5, "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"},
+    /* The id of a model of several files is no blob's. */
+    {6, INT_MAX, "SELECT id FROM files WHERE kind != 0 OR " IS_ONE_FILE("files.id")},
+    {6, INT_MAX,
+     "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"
+     " AND " IS_ONE_FILE("result_model")},
+    {6, INT_MAX, "SELECT digest FROM model_files"},
+    {1, INT_MAX, "SELECT report FROM jobs WHERE report IS NOT NULL"},
+    {2, INT_MAX, "SELECT frozen FROM jobs WHERE frozen IS NOT NULL"},
+    {3, INT_MAX, "SELECT blob FROM observations"},
+};
+
+#define N_NAMES (sizeof names / sizeof *names)
+
+static bool
+fail(sqlite3 *db, const char *path, struct api_problem *p)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path,
+                           db ? sqlite3_errmsg(db) : "out of memory");
+}
+
+/* *ret is to be closed, also after an error. */
+static bool
+open_at(const char *path, sqlite3 **ret, int *ret_version, struct api_problem *p)
+{
+    *ret = NULL;
+    if (sqlite3_open_v2(path, ret, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ||
+        sqlite3_busy_timeout(*ret, PATIENCE_MS) ||
+        sqlite3_exec(*ret, "PRAGMA trusted_schema = OFF", NULL, NULL, NULL))
+        return fail(*ret, path, p);
+    return store_schema_version(*ret, ret_version, p);
+}
+
+bool
+store_backup_copy(const char *from, const char *to, struct api_problem *p)
+{
+    sqlite3 *db;
+    int version;
+    char why[256];
+    bool ok = open_at(from, &db, &version, p);
+    if (ok && !store_schema_copy(db, to, why, sizeof why))
+        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", to, why);
+    sqlite3_close(db);
+    return ok;
+}
+
+static bool
+check(sqlite3 *db, const char *path, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *text = NULL;
+    if (sqlite3_prepare_v2(db, "PRAGMA integrity_check(1)", -1, &stmt, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        text = (const char *)sqlite3_column_text(stmt, 0);
+    bool ok = text && !strcmp(text, "ok");
+    if (!ok)
+        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s is damaged: %s", path,
+                        text ? text : sqlite3_errmsg(db));
+    sqlite3_finalize(stmt);
+    return ok;
+}
+
+bool
+store_backup_check(const char *path, struct api_problem *p)
+{
+    sqlite3 *db;
+    int version;
+    bool ok = open_at(path, &db, &version, p) && check(db, path, p);
+    if (ok && version == 0)
+        ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                             "%s is no database of this service", path);
+    sqlite3_close(db);
+    return ok;
+}
+
+/* All the names in one question, so that each id comes once. */
+static void
+make_question(int version, char *ret, size_t size)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < N_NAMES; i++)
+        if (names[i].since <= version && version <= names[i].until)
+            at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? " UNION " : "",
+                                   names[i].sql);
+}
+
+bool
+store_backup_each(const char *path,
+                  bool (*fn)(void *arg, const char *id, struct api_problem *p),
+                  void *arg, struct api_problem *p)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    int version, rc = SQLITE_ROW;
+    char sql[1024] = "";
+    bool ok = open_at(path, &db, &version, p);
+    if (ok)
+        make_question(version, sql, sizeof sql);
+    if (ok && sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
+        ok = fail(db, path, p);
+    while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        ok = fn(arg, (const char *)sqlite3_column_text(stmt, 0), p);
+    if (ok && rc != SQLITE_DONE)
+        ok = fail(db, path, p);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return ok;
+}

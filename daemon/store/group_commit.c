@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group commit. SQLite writes what is committed to its log and leaves it there
+ * (synchronous=NORMAL: it syncs the log itself only before it moves it to the database).
+ * Who needs it on the disk waits here, without any lock: the first that comes syncs the
+ * log for all who have committed by then, those who come meanwhile share the next sync.
+ */
+#include "config.h"
+#include "base/errno_code.h"
+#include "store/inner.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <unistd.h>
+
+#define CHECKPOINT 1000 /* pages of the log; SQLite's own default */
+
+/* After each commit; it takes the place of SQLite's own, which moves the log likewise. */
+static int
+on_commit(void *arg, sqlite3 *db, const char *schema, int pages)
+{
+    struct store *store = arg;
+    store->log.committed++;
+    if (pages >= CHECKPOINT)
+        (void)sqlite3_wal_checkpoint(db, schema);
+    return SQLITE_OK;
+}
+
+/* The log's name in its folder is to last, too. */
+static bool
+sync_folder(const char *path)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static bool
+fail_sync(struct api_problem *p)
+{
+    return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL,
+                           "the database's log: %s", strerror(errno));
+}
+
+bool
+store_log_open(struct store *store, const char *path, struct api_problem *p)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s-wal", path);
+    store->log.fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (store->log.fd < 0 || fdatasync(store->log.fd) || !sync_folder(path))
+        return fail_sync(p);
+    sqlite3_wal_hook(store->db, on_commit, store);
+    return true;
+}
+
+void
+store_log_init(struct store_log *log)
+{
+    log->fd = -1;
+    pthread_mutex_init(&log->lock, NULL);
+    pthread_cond_init(&log->synced_more, NULL);
+}
+
+void
+store_log_fini(struct store_log *log)
+{
+    if (log->fd >= 0)
+        close(log->fd);
+    pthread_cond_destroy(&log->synced_more);
+    pthread_mutex_destroy(&log->lock);
+}
+
+/*
+ * With the lock held, which is let go meanwhile. What fails here fails for all who would
+ * have shared it; the next one tries again.
+ */
+static bool
+sync_for_all(struct store_log *log, struct api_problem *p)
+{
+    log->busy = true;
+    uint64_t upto = log->committed;
+    pthread_mutex_unlock(&log->lock);
+    bool ok = fdatasync(log->fd) == 0 || fail_sync(p);
+    pthread_mutex_lock(&log->lock);
+    log->busy = false;
+    if (ok)
+        log->synced = upto;
+    else
+        log->failed = upto;
+    pthread_cond_broadcast(&log->synced_more);
+    return ok;
+}
+
+bool
+store_sync(struct store *store, struct api_problem *p)
+{
+    struct store_log *log = &store->log;
+    uint64_t wanted = log->committed;
+    bool ok = true;
+    pthread_mutex_lock(&log->lock);
+    while (ok && log->synced < wanted) {
+        if (!log->busy)
+            ok = sync_for_all(log, p);
+        else
+            pthread_cond_wait(&log->synced_more, &log->lock);
+        if (ok && log->synced < wanted && log->failed >= wanted)
+            ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                 "the database's log cannot be written to the disk");
+    }
+    pthread_mutex_unlock(&log->lock);
+    return ok;
+}

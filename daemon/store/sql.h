@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every SQL statement of the store, one row each: STATEMENT(NAME, "sql"). */
+STATEMENT(BEGIN, "BEGIN IMMEDIATE")
+STATEMENT(COMMIT, "COMMIT")
+STATEMENT(ROLLBACK, "ROLLBACK")
+STATEMENT(FILE_ADD, "INSERT INTO files(kind, id, size, created_at, info)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+STATEMENT(FILE_GET,
+          "SELECT id, size, created_at,"
+          " coalesce(info, " MODEL_FILES_OF(
+              "id") "), kept_from, 0 FROM files"
+                    " WHERE kind = ?1 AND id = ?2"
+                    " UNION ALL SELECT result_model, result_size, ended_at,"
+                    " " MODEL_FILES_OF("result_model") ", kept_from, 1"
+                                                       " FROM jobs WHERE ?1 = 0 AND "
+                                                       "result_model = ?2 LIMIT 1")
+STATEMENT(MODEL_FILE_ADD, "INSERT INTO model_files(model, position, path, digest, size)"
+                          " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM model_files WHERE model = ?1"
+                       " ORDER BY position")
+/* It was there already: its time begins anew. */
+STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM clock))"
+                    " WHERE kind = ?1 AND id = ?2")
+STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
+STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
+                     " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
+                     " LIMIT 1")
+/* Where blobs are named; store/backup.c lists the same places. */
+STATEMENT(BLOB_NEEDED,
+          "SELECT 1 FROM files WHERE id = ?1"
+          " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
+          " OR frozen = ?1"
+          " UNION ALL SELECT 1 FROM observations WHERE blob = ?1"
+          " UNION ALL SELECT 1 FROM model_files WHERE digest = ?1"
+          " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
+          " AND (model = ?1 OR calibration = ?1) LIMIT 1")
+STATEMENT(OBSERVATIONS_USE,
+          "UPDATE observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
+/* Nothing when the model or its data were deleted meanwhile. */
+STATEMENT(OBSERVATIONS_PUT,
+          "INSERT INTO observations(key, model, calibration, blob, size, used_at)"
+          " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?2)"
+          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?2))"
+          " AND (?3 IS NULL"
+          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?3))"
+          " ON CONFLICT(key) DO UPDATE SET blob = excluded.blob,"
+          " size = excluded.size, used_at = excluded.used_at")
+STATEMENT(OBSERVATIONS_FORGET,
+          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          " WHERE (?1 = 0 AND model = ?2) OR (?1 = 1 AND calibration = ?2) LIMIT 1)"
+          " RETURNING blob")
+STATEMENT(OBSERVATIONS_EVICT,
+          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          " ORDER BY used_at, key LIMIT 1)"
+          " AND ((SELECT sum(size) FROM observations) > ?1"
+          " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
+/* No row when an input was deleted since its id was looked up. */
+STATEMENT(JOB_ADD,
+          "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
+          " calibration, spec, labels, fresh, idempotency_key, asked, identity)"
+          " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12"
+          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
+          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
+          " AND (?6 IS NULL"
+          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
+STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM jobs WHERE idempotency_key = ?1")
+/* Another that was asked the same: what succeeded goes before what is on its way. */
+STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
+                    " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
+                    " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
+                    " ORDER BY done DESC, seq LIMIT 1")
+STATEMENT(JOB_ANSWER,
+          "UPDATE jobs SET state = 'succeeded', ended_at = ?3, changes = changes + 1,"
+          " cached_from = ?2, (result_model, result_size, report, frozen, summary) ="
+          " (SELECT result_model, result_size, report, frozen, summary"
+          " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1")
+STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
+/* Nobody waits longer than by a place of their own. */
+STATEMENT(JOB_RAISE, "UPDATE jobs SET priority = max(priority, ?2) WHERE id = ?1")
+/* Those who joined a job end as it did. */
+STATEMENT(JOINED_END,
+          "UPDATE jobs SET state = other.state, ended_at = other.ended_at,"
+          " result_model = other.result_model, result_size = other.result_size,"
+          " report = other.report, frozen = other.frozen, summary = other.summary,"
+          " error_code = other.error_code, error_kind = other.error_kind,"
+          " error_where = other.error_where, error_detail = other.error_detail,"
+          " cached_from = ?1, waits_for = NULL, changes = jobs.changes + 1"
+          " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1")
+/* The first of them runs in its place, and the others join that one. */
+STATEMENT(JOINED_RELEASE,
+          "UPDATE jobs SET waits_for = nullif(first.id, jobs.id)"
+          " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
+          " AS first WHERE jobs.waits_for = ?1")
+STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
+/* A job that is to have a GPU where there are any. */
+#define WANTS_GPU                                                              \
+    "CASE COALESCE(json_extract(spec, '$.device'), 'auto') WHEN 'cuda' THEN 1" \
+    " WHEN 'auto' THEN calibration IS NOT NULL"                                \
+    " OR COALESCE(json_extract(spec, '$.calibration.random_samples'), 0) > 0"  \
+    " ELSE 0 END"
+STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1,"
+                     " changes = changes + 1"
+                     " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"
+                     " AND waits_for IS NULL AND (?2 OR NOT " WANTS_GPU ")"
+                     " ORDER BY priority DESC, seq LIMIT 1)"
+                     " RETURNING " JOB_COLUMNS)
+STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
+                       " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
+                       "AND state = 'running'")
+STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
+                   " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
+                   " error_kind = ?10, error_where = ?11, error_detail = ?12,"
+                   " frozen = ?13, waits_for = NULL, changes = changes + 1"
+                   " WHERE id = ?1 AND state = ?2")
+STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
+STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0,"
+                       " changes = changes + 1 WHERE state = 'running'")
+STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
+                     " AND waits_for IS NULL")
+STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
+                              " WHERE state = 'queued' AND waits_for IS NULL")
+STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
+/* In the order of struct store_counts. */
+STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
+                   " (SELECT sum(size) FROM files WHERE kind = 1),"
+                   " (SELECT sum(size) FROM files WHERE kind = 2),"
+                   " (SELECT sum(size) FROM (SELECT max(result_size) AS size FROM jobs"
+                   " WHERE result_model IS NOT NULL GROUP BY result_model)),"
+                   " (SELECT sum(size) FROM observations)")
+STATEMENT(JOB_POSITION,
+          "SELECT count(*) FROM jobs AS other, jobs AS this"
+          " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"
+          " AND other.state = 'queued' AND other.waits_for IS NULL AND (other.priority "
+          "> this.priority"
+          " OR (other.priority = this.priority AND other.seq <= this.seq))")
+#define IS_LISTED                                                 \
+    " AND (?2 IS NULL OR state = ?2)"                             \
+    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels)" \
+    " WHERE key = ?3 AND value = ?4))"
+STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1" IS_LISTED
+                    " ORDER BY seq DESC LIMIT ?5")
+STATEMENT(JOB_LIST_BY_TIME,
+          "SELECT " JOB_COLUMNS " FROM jobs"
+          " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
+          " ORDER BY created_at DESC, seq DESC LIMIT ?5")
+/* What is older than ?2 at ?1, by a clock that does not go back, and what no job needs
+   that has not ended. */
+STATEMENT(JOB_OLDEST,
+          "SELECT id FROM jobs WHERE kept_from > 0"
+          " AND kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
+          " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
+          " WHERE live.state IN ('queued', 'running')"
+          " AND live.model = jobs.result_model) ORDER BY kept_from, seq LIMIT 1")
+STATEMENT(FILE_OLDEST, "SELECT id, kind FROM files"
+                       " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
+                       " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
+                       " WHERE live.state IN ('queued', 'running')"
+                       " AND CASE files.kind WHEN 0 THEN live.model"
+                       " WHEN 1 THEN live.calibration END"
+                       " = files.id) ORDER BY kept_from, id LIMIT 1")

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store/inner.h"
+#include "store/schema.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* JSON of the files of a model of several, else NULL. */
+#define MODEL_FILES_OF(model)                                                       \
+    "(SELECT json_group_array(json_object('path', path, 'digest', digest, 'size', " \
+    "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
+    " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
+
+#define JOB_COLUMNS                                                                 \
+    "kept_from, "                                                                   \
+    "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
+    "calibration, spec, labels, result_model, result_size, report, frozen, "        \
+    "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
+    "waits_for, cached_from, " MODEL_FILES_OF("jobs.result_model")
+
+/* With a backup: it reads at the same time, which the lock of the state folder does not
+   keep out. It need not wait for it but for moments. */
+#define PATIENCE_MS 5000
+
+static const char *const sql_of[N_STATEMENTS] = {
+#define STATEMENT(name, sql) [name] = sql,
+#include "store/sql.h"
+#undef STATEMENT
+};
+
+/* --- opening -------------------------------------------------------------- */
+
+/* SQLite makes its other files with the rights of this one. */
+static void
+make_file(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool
+open_database(struct store *store, const char *path, struct api_problem *p)
+{
+    make_file(path);
+    if (sqlite3_open_v2(
+            path, &store->db,
+            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
+        sqlite3_busy_timeout(store->db, PATIENCE_MS) ||
+        sqlite3_exec(store->db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                     "PRAGMA trusted_schema = OFF",
+                     NULL, NULL, NULL))
+        return fail(store, p);
+    if (!store_schema_bring(store->db, path, p))
+        return false;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        if (sqlite3_prepare_v3(store->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT,
+                               &store->statements[i], NULL))
+            return fail(store, p);
+    return store_log_open(store, path, p);
+}
+
+bool
+store_open(const char *path, struct store **ret, struct api_problem *p)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return fail_memory(p);
+    pthread_mutex_init(&store->lock, NULL);
+    store_log_init(&store->log);
+    if (!open_database(store, path, p)) {
+        store_close(&store);
+        return false;
+    }
+    *ret = store;
+    return true;
+}
+
+void
+store_close(struct store **store)
+{
+    if (!*store)
+        return;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        sqlite3_finalize((*store)->statements[i]);
+    sqlite3_close((*store)->db);
+    store_log_fini(&(*store)->log);
+    pthread_mutex_destroy(&(*store)->lock);
+    free(*store);
+    *store = NULL;
+}
+
+void
+store_set_retention(struct store *store, const struct store_retention *retention)
+{
+    store->retention.jobs = retention->jobs;
+    store->retention.files = retention->files;
+}
+
+/* --- jobs ----------------------------------------------------------------- */
+
+/* An error whose slug this version does not know stays an error: INTERNAL. */
+static void
+column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
+{
+    const char *slug = (const char *)sqlite3_column_text(stmt, i);
+    if (!slug)
+        return;
+    enum api_code code = api_problem_code(slug);
+    ret->code = code == API_N_CODES ? API_INTERNAL : code;
+    ret->set = true;
+    int kind = sqlite3_column_int(stmt, i + 1);
+    ret->kind =
+        kind >= 0 && kind < QDQ_N_WHERES ? (enum qdq_where)kind : QDQ_AT_NOTHING;
+    column_chars(stmt, i + 2, ret->where, sizeof ret->where);
+    column_chars(stmt, i + 3, ret->detail, sizeof ret->detail);
+}
+
+/* From a row of JOB_COLUMNS, in their order. */
+static bool
+column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
+           struct api_problem *p)
+{
+    struct store_job job = {0};
+    bool ok = true;
+    int i = 0;
+    job.expires_at = expires(sqlite3_column_int64(stmt, i++), store->retention.jobs);
+    column_chars(stmt, i++, job.id, sizeof job.id);
+    job.seq = sqlite3_column_int64(stmt, i++);
+    job.state = api_job_state_parse((const char *)sqlite3_column_text(stmt, i++));
+    job.priority = sqlite3_column_int64(stmt, i++);
+    job.attempts = sqlite3_column_int64(stmt, i++);
+    job.created_at = sqlite3_column_int64(stmt, i++);
+    job.started_at = sqlite3_column_int64(stmt, i++);
+    job.ended_at = sqlite3_column_int64(stmt, i++);
+    job.model = column_text(stmt, i++, &ok);
+    job.calibration = column_text(stmt, i++, &ok);
+    job.spec = column_text(stmt, i++, &ok);
+    job.labels = column_text(stmt, i++, &ok);
+    job.result_model = column_text(stmt, i++, &ok);
+    job.result_size = (uint64_t)sqlite3_column_int64(stmt, i++);
+    job.report = column_text(stmt, i++, &ok);
+    job.frozen = column_text(stmt, i++, &ok);
+    job.summary = column_text(stmt, i++, &ok);
+    column_problem(stmt, i, &job.error);
+    i += 4;
+    job.fresh = sqlite3_column_int(stmt, i++) != 0;
+    job.changes = sqlite3_column_int64(stmt, i++);
+    job.waits_for = column_text(stmt, i++, &ok);
+    job.cached_from = column_text(stmt, i++, &ok);
+    job.result_files = column_text(stmt, i++, &ok);
+    if (job.error.set && job.result_model)
+        snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
+    if (!ok) {
+        store_job_fini(&job);
+        return fail_memory(p);
+    }
+    *ret = job;
+    return true;
+}
+
+/* Steps a statement of JOB_COLUMNS once. *ret_any: was there a row? */
+static bool
+read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret_any,
+         struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[s];
+    int rc = sqlite3_step(stmt);
+    bool ok = rc == SQLITE_ROW    ? column_job(store, stmt, ret, p)
+              : rc == SQLITE_DONE ? true
+                                  : fail(store, p);
+    *ret_any = ok && rc == SQLITE_ROW;
+    /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
+    if (*ret_any && sqlite3_step(stmt) != SQLITE_DONE) {
+        store_job_fini(ret);
+        ok = fail(store, p);
+    }
+    done(stmt);
+    return ok;
+}
+
+static bool
+find_job(struct store *store, const char *id, struct store_job *ret,
+         struct api_problem *p)
+{
+    bool any;
+    bind_text(store->statements[JOB_GET], 1, id);
+    if (!read_job(store, JOB_GET, ret, &any, p))
+        return false;
+    return any || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                  "there is no such job");
+}
+
+static bool
+insert_job(struct store *store, const struct store_job *job,
+           const struct store_asking *asking, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_ADD];
+    bind_text(stmt, 1, job->id);
+    sqlite3_bind_int64(stmt, 2, job->priority);
+    sqlite3_bind_int64(stmt, 3, job->attempts);
+    sqlite3_bind_int64(stmt, 4, job->created_at);
+    bind_text(stmt, 5, job->model);
+    bind_text(stmt, 6, job->calibration);
+    bind_text(stmt, 7, job->spec);
+    bind_text(stmt, 8, job->labels);
+    sqlite3_bind_int(stmt, 9, job->fresh);
+    bind_text(stmt, 10, asking->key);
+    bind_text(stmt, 11, asking->asked);
+    bind_text(stmt, 12, asking->identity);
+    return run(store, JOB_ADD, p) &&
+           (sqlite3_changes(store->db) == 1 ||
+            api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                            "the model or its calibration data is not stored any "
+                            "more"));
+}
+
+/* The job that was asked the same, and whether it has succeeded. */
+static bool
+find_same(struct store *store, const char *id, const char *identity,
+          char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_SAME];
+    bind_text(stmt, 1, identity);
+    bind_text(stmt, 2, id);
+    int rc = sqlite3_step(stmt);
+    ret[0] = '\0';
+    if (rc == SQLITE_ROW) {
+        column_chars(stmt, 0, ret, JOB_ID_SIZE);
+        *ret_done = sqlite3_column_int(stmt, 1) != 0;
+    }
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
+    return ok;
+}
+
+static bool
+answer_job(struct store *store, const struct store_job *job, const char *other,
+           struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_ANSWER];
+    bind_text(stmt, 1, job->id);
+    bind_text(stmt, 2, other);
+    sqlite3_bind_int64(stmt, 3, job->created_at);
+    return run(store, JOB_ANSWER, p);
+}
+
+static bool
+join_job(struct store *store, const struct store_job *job, const char *other,
+         struct api_problem *p)
+{
+    bind_text(store->statements[JOB_JOIN], 1, job->id);
+    bind_text(store->statements[JOB_JOIN], 2, other);
+    bind_text(store->statements[JOB_RAISE], 1, other);
+    sqlite3_bind_int64(store->statements[JOB_RAISE], 2, job->priority);
+    return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
+}
+
+/* Answers a job that was added, or joins it, where another was asked the same. */
+static bool
+settle_job(struct store *store, const struct store_job *job, const char *identity,
+           enum store_added *ret, struct api_problem *p)
+{
+    char other[JOB_ID_SIZE];
+    bool has_succeeded = false;
+    if (!identity || job->fresh)
+        return true;
+    if (!find_same(store, job->id, identity, other, &has_succeeded, p))
+        return false;
+    if (!other[0])
+        return true;
+    *ret = has_succeeded ? STORE_ANSWERED : STORE_JOINED;
+    return has_succeeded ? answer_job(store, job, other, p)
+                         : join_job(store, job, other, p);
+}
+
+bool
+store_job_add(struct store *store, const struct store_job *job,
+              const struct store_asking *asking, enum store_added *ret,
+              struct api_problem *p)
+{
+    *ret = STORE_QUEUED;
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok)
+        ok = finish(store,
+                    insert_job(store, job, asking, p) &&
+                        settle_job(store, job, asking->identity, ret, p),
+                    p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
+                 char ret_asked[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_OF_KEY];
+    bind_text(stmt, 1, key);
+    int rc = sqlite3_step(stmt);
+    *ret_any = rc == SQLITE_ROW;
+    if (*ret_any) {
+        column_chars(stmt, 0, ret_id, JOB_ID_SIZE);
+        column_chars(stmt, 1, ret_asked, DIGEST_SIZE);
+    }
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_get(struct store *store, const char *id, struct store_job *ret,
+              struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = find_job(store, id, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
+                bool *ret_any, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
+    sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
+    bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
+                  struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[JOB_REQUEUE], 1, id);
+    sqlite3_bind_int(store->statements[JOB_REQUEUE], 2, charge);
+    bool ok = run(store, JOB_REQUEUE, p);
+    if (ok)
+        *ret_was = sqlite3_changes(store->db) == 1;
+    pthread_mutex_unlock(&store->lock);
+    return ok && store_sync(store, p);
+}
+
+static void
+bind_end(struct store *store, const char *id, enum api_job_state from,
+         const struct store_end *end, int64_t now)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_END];
+    bind_text(stmt, 1, id);
+    bind_text(stmt, 2, api_job_state_name(from));
+    bind_text(stmt, 3, api_job_state_name(end->state));
+    sqlite3_bind_int64(stmt, 4, now);
+    bind_text(stmt, 5, end->result_model);
+    sqlite3_bind_int64(stmt, 6, (int64_t)end->result_size);
+    bind_text(stmt, 7, end->report);
+    bind_text(stmt, 8, end->summary);
+    bind_text(stmt, 13, end->frozen);
+    if (end->error) {
+        bind_text(stmt, 9, api_problem_slug(end->error->code));
+        sqlite3_bind_int(stmt, 10, (int)end->error->kind);
+        bind_text(stmt, 11, end->error->where);
+        bind_text(stmt, 12, end->error->detail);
+    }
+}
+
+/* Does the end say nothing of others who asked the same? */
+static bool
+is_own_end(const struct store_end *end)
+{
+    return end->state == API_JOB_CANCELLED ||
+           (end->error && api_problem_retryable(end->error->code));
+}
+
+bool
+store_job_end(struct store *store, const char *id, enum api_job_state from,
+              const struct store_end *end, int64_t now, struct store_ended *ret,
+              struct api_problem *p)
+{
+    struct store_ended ended = {0};
+    enum statement joined = is_own_end(end) ? JOINED_RELEASE : JOINED_END;
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        bind_end(store, id, from, end, now);
+        ok = run(store, JOB_END, p);
+        ended.was = ok && sqlite3_changes(store->db) == 1;
+        if (ended.was) {
+            bind_text(store->statements[joined], 1, id);
+            ok = run(store, joined, p);
+            ended.joined = sqlite3_changes(store->db);
+            ok = ok &&
+                 store_add_model_files(store, end->result_model, end->result_files, p);
+        }
+        ok = finish(store, ok, p);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (ok)
+        *ret = ended;
+    return ok;
+}
+
+/* May the job go? */
+static bool
+check_removable(struct store *store, const struct store_job *job, struct api_problem *p)
+{
+    bool used = false;
+    if (!api_job_state_ended(job->state))
+        return api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                               "the job has not ended; cancel it first");
+    bind_file(store, FILE_USED, STORE_MODEL, job->result_model);
+    return ask(store, FILE_USED, &used, NULL, p) &&
+           (!used || api_problem_set(p, API_IN_USE, QDQ_AT_NOTHING, NULL,
+                                     "a job that has not ended needs its model"));
+}
+
+bool
+store_job_remove(struct store *store, const char *id, struct store_job *ret,
+                 struct api_problem *p)
+{
+    struct store_job job = {0};
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, BEGIN, p);
+    if (ok) {
+        ok = find_job(store, id, &job, p) && check_removable(store, &job, p);
+        bind_text(store->statements[JOB_REMOVE], 1, id);
+        ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
+    }
+    pthread_mutex_unlock(&store->lock);
+    ok = ok && store_sync(store, p);
+    if (ok)
+        *ret = job;
+    else
+        store_job_fini(&job);
+    return ok;
+}
+
+bool
+store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = run(store, JOB_RECOVER, p);
+    if (ok)
+        *ret_n = sqlite3_changes(store->db);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bool ok = ask(store, JOB_COUNT, NULL, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+/* With the lock held. */
+static bool
+count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[JOB_STATES];
+    int rc;
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(stmt, 0);
+        enum api_job_state state = name ? api_job_state_parse(name) : API_N_JOB_STATES;
+        if (state < API_N_JOB_STATES)
+            ret->jobs[state] = sqlite3_column_int64(stmt, 1);
+    }
+    bool ok = rc == SQLITE_DONE || fail(store, p);
+    done(stmt);
+    return ok;
+}
+
+/* With the lock held. */
+static bool
+count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = store->statements[AMOUNTS];
+    bool ok = sqlite3_step(stmt) == SQLITE_ROW || fail(store, p);
+    for (int i = 0; ok && i < (int)(sizeof ret->bytes / sizeof *ret->bytes); i++)
+        ret->bytes[i] = sqlite3_column_int64(stmt, i);
+    done(stmt);
+    return ok;
+}
+
+bool
+store_count(struct store *store, struct store_counts *ret, struct api_problem *p)
+{
+    *ret = (struct store_counts){0};
+    pthread_mutex_lock(&store->lock);
+    bool ok = count_states(store, ret, p) && count_bytes(store, ret, p) &&
+              ask(store, JOB_COUNT, NULL, &ret->waiting, p) &&
+              ask(store, JOB_OLDEST_WAITING, NULL, &ret->oldest, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_position(struct store *store, const char *id, int64_t *ret,
+                   struct api_problem *p)
+{
+    pthread_mutex_lock(&store->lock);
+    bind_text(store->statements[JOB_POSITION], 1, id);
+    bool ok = ask(store, JOB_POSITION, NULL, ret, p);
+    pthread_mutex_unlock(&store->lock);
+    return ok;
+}
+
+bool
+store_job_list(struct store *store, const struct store_filter *filter,
+               struct store_job **ret, size_t *ret_n, struct api_problem *p)
+{
+    size_t n = 0;
+    bool any_state = filter->state == API_N_JOB_STATES;
+    struct store_job *jobs = calloc((size_t)filter->limit, sizeof *jobs);
+    if (!jobs)
+        return fail_memory(p);
+    pthread_mutex_lock(&store->lock);
+    sqlite3_stmt *stmt =
+        store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
+    sqlite3_bind_int64(stmt, 1, filter->before);
+    bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
+    bind_text(stmt, 3, filter->label_key);
+    bind_text(stmt, 4, filter->label_value);
+    sqlite3_bind_int(stmt, 5, filter->limit);
+    if (filter->by_time)
+        sqlite3_bind_int64(stmt, 6, filter->time);
+    bool ok = true;
+    int rc = SQLITE_ROW;
+    while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        if ((ok = column_job(store, stmt, &jobs[n], p)))
+            n++;
+    ok = ok && (rc == SQLITE_DONE || fail(store, p));
+    done(stmt);
+    pthread_mutex_unlock(&store->lock);
+    if (ok) {
+        *ret = jobs;
+        *ret_n = n;
+        return true;
+    }
+    while (n)
+        store_job_fini(&jobs[--n]);
+    free(jobs);
+    return false;
+}
+
+void
+store_job_fini(struct store_job *job)
+{
+    char **const texts[] = {&job->model,        &job->calibration, &job->spec,
+                            &job->labels,       &job->report,      &job->summary,
+                            &job->result_model, &job->frozen,      &job->waits_for,
+                            &job->cached_from,  &job->result_files};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        free(*texts[i]);
+        *texts[i] = NULL;
+    }
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "tenants/tenants.h"
+#include "workers/backends.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "watch/metrics.h"
+#include "workers/scripts.h"
+#include "settings/settings.h"
+#include "library/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define FOLDER "tenants"
+
+struct tenant {
+    char name[TENANT_SIZE];
+    struct settings settings; /* with its limits; the texts are borrowed */
+    struct service service;
+    struct pool_share share;
+    struct library *library;
+    struct jobs *jobs;
+    /* guarded by `turns`: */
+    uint64_t served; /* the turn of its last job */
+    uint64_t looked; /* the last look at its queue */
+    struct tenant *next;
+};
+
+struct tenants {
+    const struct settings *settings;
+    struct metrics *metrics;
+    struct backends *backends;
+    struct bell bell;
+    char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
+    pthread_mutex_t turns; /* held while a job is taken; before `lock` */
+    uint64_t turn, look;   /* guarded by turns */
+    pthread_mutex_t lock;
+    /* guarded by lock: */
+    struct tenant *first, **last;
+    struct pool *pool;
+    bool draining;
+    struct tenant_own *own; /* limits */
+    size_t n_own;
+};
+
+bool
+tenant_is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+    size_t len = strlen(name);
+    return len > 0 && len < TENANT_SIZE && strspn(name, letters) == len &&
+           !strchr("-_.", name[0]);
+}
+
+/* --- one tenant ----------------------------------------------------------- */
+
+static void
+close_tenant(struct tenant *tenant)
+{
+    jobs_close(&tenant->jobs);
+    library_close(&tenant->library);
+    free(tenant);
+}
+
+/* What is set for this tenant, or else for each. */
+static int64_t
+of_its_own(int64_t own, int64_t each)
+{
+    return own ? own : each;
+}
+
+/* What holds for who has a name, where it was set. */
+static void
+set_limits(struct settings *s, const struct tenant_limits *own)
+{
+    int64_t queue = of_its_own(own->queue, s->tenants_queue);
+    int64_t bytes = of_its_own(own->max_bytes, s->tenants_max_bytes);
+    int64_t time = of_its_own(own->job_timeout, s->tenants_job_timeout);
+    if (queue)
+        s->queue_max = queue;
+    if (bytes)
+        s->storage_max_bytes = bytes;
+    if (time && (!s->workers_job_timeout || time < s->workers_job_timeout))
+        s->workers_job_timeout = time;
+}
+
+/* Those of all, with the limits of a tenant; the texts are borrowed. With the lock held. */
+static struct settings
+settings_of(const struct tenants *tenants, const char *name,
+            const struct settings *settings)
+{
+    static const struct tenant_limits none = {0};
+    const struct tenant_limits *limits = &none;
+    struct settings ret = *settings;
+    for (size_t i = 0; i < tenants->n_own; i++)
+        if (!strcmp(tenants->own[i].name, name))
+            limits = &tenants->own[i].limits;
+    if (*name)
+        set_limits(&ret, limits);
+    return ret;
+}
+
+static bool
+make_folder(const char *path, struct api_problem *p)
+{
+    return mkdir(path, 0700) == 0 || errno == EEXIST ||
+           api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: making a folder: %s",
+                           path, strerror(errno));
+}
+
+static bool
+open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem *p)
+{
+    char path[PATH_MAX];
+    const char *state = tenants->settings->state_dir;
+    int len = *tenant->name ? snprintf(path, sizeof path, "%s/" FOLDER, state)
+                            : snprintf(path, sizeof path, "%s", state);
+    if (len >= PATH_MAX - TENANT_SIZE - 1)
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "state.dir: the path is too long");
+    if (*tenant->name && !make_folder(path, p))
+        return false;
+    if (*tenant->name)
+        snprintf(path + len, sizeof path - (size_t)len, "/%s", tenant->name);
+    return library_open(path, &tenant->library, p);
+}
+
+/* With the lock held. */
+static bool
+open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
+            struct api_problem *p)
+{
+    struct tenant *tenant = calloc(1, sizeof *tenant);
+    if (!tenant)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    snprintf(tenant->name, sizeof tenant->name, "%s", name);
+    tenant->settings = settings_of(tenants, name, tenants->settings);
+    bool ok = open_library(tenants, tenant, p);
+    if (ok) {
+        library_name(tenant->library, tenant->name);
+        sweep_set_up(tenant->library, &tenant->settings);
+        ok = library_observations_trim(tenant->library,
+                                       tenant->settings.cache_observations, p) &&
+             jobs_open(tenant->library, &tenant->settings, &tenants->bell,
+                       &tenant->jobs, p);
+    }
+    if (!ok) {
+        close_tenant(tenant);
+        return false;
+    }
+    jobs_name(tenant->jobs, tenant->name, tenants->metrics);
+    tenant->service = (struct service){.tenant = tenant->name,
+                                       .tenants = tenants,
+                                       .metrics = tenants->metrics,
+                                       .backends = tenants->backends,
+                                       .settings = &tenant->settings,
+                                       .library = tenant->library,
+                                       .jobs = tenant->jobs,
+                                       .pool = tenants->pool,
+                                       .share = &tenant->share};
+    memcpy(tenant->service.scripts, tenants->scripts, DIGEST_SIZE);
+    memcpy(tenant->service.runtime, tenants->runtime, RUNTIME_SIZE);
+    if (tenants->draining)
+        jobs_drain(tenant->jobs);
+    *tenants->last = tenant;
+    tenants->last = &tenant->next;
+    *ret = tenant;
+    return true;
+}
+
+/* --- all of them ---------------------------------------------------------- */
+
+/* Opens those that have a folder: their jobs may wait to be run. */
+static bool
+open_known(struct tenants *tenants, struct api_problem *p)
+{
+    char path[PATH_MAX];
+    const struct service *service;
+    snprintf(path, sizeof path, "%s/" FOLDER, tenants->settings->state_dir);
+    DIR *stream = opendir(path);
+    if (!stream)
+        return errno == ENOENT || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                                  "%s: %s", path, strerror(errno));
+    bool ok = true;
+    for (struct dirent *entry; ok && (entry = readdir(stream));)
+        ok = !tenant_is_name(entry->d_name) ||
+             tenants_get(tenants, entry->d_name, true, &service, p);
+    closedir(stream);
+    return ok;
+}
+
+bool
+tenants_open(const struct settings *settings, struct tenants **ret,
+             struct api_problem *p)
+{
+    const struct service *service;
+    struct tenants *tenants = calloc(1, sizeof *tenants);
+    if (!tenants)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    tenants->settings = settings;
+    tenants->last = &tenants->first;
+    pthread_mutex_init(&tenants->turns, NULL);
+    pthread_mutex_init(&tenants->lock, NULL);
+    bell_init(&tenants->bell, settings->gpu_devices);
+    runtime_identity(settings->engine_runtime, tenants->runtime);
+    tenants->metrics = metrics_new();
+    metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);
+    metrics_set(tenants->metrics, METRIC_START_TIME, 0, clock_wall_ms() * 1000);
+    tenants->backends = backends_new();
+    if (!tenants->metrics || !tenants->backends)
+        api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    if (!tenants->metrics || !tenants->backends ||
+        !scripts_digest(settings->engine_cases, tenants->scripts, p) ||
+        !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {
+        tenants_close(&tenants);
+        return false;
+    }
+    *ret = tenants;
+    return true;
+}
+
+void
+tenants_set_pool(struct tenants *tenants, struct pool *pool)
+{
+    pthread_mutex_lock(&tenants->lock);
+    tenants->pool = pool;
+    for (struct tenant *t = tenants->first; t; t = t->next)
+        t->service.pool = pool;
+    pthread_mutex_unlock(&tenants->lock);
+}
+
+int64_t
+tenants_budget(const struct tenants *tenants)
+{
+    return tenants->settings->storage_max_bytes;
+}
+
+struct metrics *
+tenants_metrics(struct tenants *tenants)
+{
+    return tenants->metrics;
+}
+
+void
+tenants_close(struct tenants **tenants)
+{
+    struct tenants *old = *tenants;
+    if (!old)
+        return;
+    while (old->first) {
+        struct tenant *tenant = old->first;
+        old->first = tenant->next;
+        close_tenant(tenant);
+    }
+    free(old->own);
+    metrics_free(&old->metrics);
+    backends_free(&old->backends);
+    bell_fini(&old->bell);
+    pthread_mutex_destroy(&old->lock);
+    pthread_mutex_destroy(&old->turns);
+    free(old);
+    *tenants = NULL;
+}
+
+bool
+tenants_get(struct tenants *tenants, const char *name, bool make,
+            const struct service **ret, struct api_problem *p)
+{
+    pthread_mutex_lock(&tenants->lock);
+    struct tenant *tenant = tenants->first;
+    while (tenant && strcmp(tenant->name, name) != 0)
+        tenant = tenant->next;
+    bool ok = tenant || (make && open_tenant(tenants, name, &tenant, p));
+    pthread_mutex_unlock(&tenants->lock);
+    if (ok)
+        *ret = &tenant->service;
+    else if (!make)
+        api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                        "there is no such tenant");
+    return ok;
+}
+
+/* The one behind `tenant`, NULL: the first. They are only ever added at the end. */
+static struct tenant *
+after(struct tenants *tenants, const struct tenant *tenant)
+{
+    pthread_mutex_lock(&tenants->lock);
+    struct tenant *next = tenant ? tenant->next : tenants->first;
+    pthread_mutex_unlock(&tenants->lock);
+    return next;
+}
+
+void
+tenants_each(struct tenants *tenants,
+             void (*fn)(void *arg, const struct service *service), void *arg)
+{
+    for (struct tenant *t = NULL; (t = after(tenants, t));)
+        fn(arg, &t->service);
+}
+
+/* With the lock held. */
+static void
+refit(struct tenants *tenants, const struct settings *settings)
+{
+    for (struct tenant *t = tenants->first; t; t = t->next) {
+        const struct settings fresh = settings_of(tenants, t->name, settings);
+        settings_apply(&t->settings, &fresh, NULL);
+        sweep_set_up(t->library, &t->settings);
+    }
+}
+
+/* With the lock held, so that who is made meanwhile has the old or the new ones. */
+void
+tenants_reload(struct tenants *tenants, struct settings *settings,
+               const struct settings *fresh, settings_tell_fn tell)
+{
+    pthread_mutex_lock(&tenants->lock);
+    settings_apply(settings, fresh, tell);
+    refit(tenants, fresh);
+    pthread_mutex_unlock(&tenants->lock);
+}
+
+void
+tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
+{
+    pthread_mutex_lock(&tenants->lock);
+    free(tenants->own);
+    tenants->own = list;
+    tenants->n_own = n;
+    refit(tenants, tenants->settings);
+    pthread_mutex_unlock(&tenants->lock);
+}
+
+/* --- turns ---------------------------------------------------------------- */
+
+/* Of those that were not looked at yet the one that was served longest ago. */
+static struct tenant *
+choose(struct tenants *tenants)
+{
+    struct tenant *best = NULL;
+    for (struct tenant *t = NULL; (t = after(tenants, t));)
+        if (t->looked != tenants->look && (!best || t->served < best->served))
+            best = t;
+    return best;
+}
+
+/*
+ * Takes the next job. *ret is NULL when there is none. A queue that cannot be read or
+ * written (a full disk) does not keep the others from being served; *ret_failed then.
+ */
+static void
+claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret,
+      struct store_job *ret_job, bool *ret_failed)
+{
+    char quoted[LOG_QUOTED];
+    bool any = false;
+    *ret = NULL;
+    *ret_failed = false;
+    pthread_mutex_lock(&tenants->turns);
+    tenants->look++;
+    for (struct tenant *t; !any && (t = choose(tenants));) {
+        struct api_problem problem = {0};
+        t->looked = tenants->look;
+        if (!jobs_claim(t->jobs, slot, ret_job, &any, &problem)) {
+            *ret_failed = true;
+            log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+        }
+        if (any) {
+            t->served = ++tenants->turn;
+            *ret = &t->service;
+        }
+    }
+    pthread_mutex_unlock(&tenants->turns);
+}
+
+static bool
+is_draining(struct tenants *tenants)
+{
+    pthread_mutex_lock(&tenants->lock);
+    bool draining = tenants->draining;
+    pthread_mutex_unlock(&tenants->lock);
+    return draining;
+}
+
+bool
+tenants_claim(struct tenants *tenants, struct job_slot *slot,
+              const struct service **ret_service, struct store_job *ret)
+{
+    const struct timespec a_while = {1, 0};
+    for (;;) {
+        bool failed;
+        uint64_t heard = bell_heard(&tenants->bell);
+        if (is_draining(tenants))
+            return false;
+        claim(tenants, slot, ret_service, ret, &failed);
+        if (*ret_service)
+            return true;
+        if (failed)
+            nanosleep(&a_while, NULL);
+        else
+            bell_wait(&tenants->bell, heard);
+    }
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void
+drain_one(void *arg, const struct service *service)
+{
+    (void)arg;
+    jobs_drain(service->jobs);
+}
+
+void
+tenants_drain(struct tenants *tenants)
+{
+    pthread_mutex_lock(&tenants->lock);
+    tenants->draining = true;
+    pthread_mutex_unlock(&tenants->lock);
+    tenants_each(tenants, drain_one, NULL);
+}
+
+static void
+ask_idle(void *arg, const struct service *service)
+{
+    bool *idle = arg;
+    *idle = *idle && jobs_are_idle(service->jobs);
+}
+
+bool
+tenants_are_idle(struct tenants *tenants)
+{
+    bool idle = true;
+    tenants_each(tenants, ask_idle, &idle);
+    return idle;
+}
+
+static void
+stop_one(void *arg, const struct service *service)
+{
+    (void)arg;
+    jobs_stop(service->jobs);
+}
+
+void
+tenants_stop(struct tenants *tenants)
+{
+    tenants_each(tenants, stop_one, NULL);
+}

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "tenants/tokens.h"
+#include "base/log.h"
+#include "settings/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE 512
+#define MOST_TOKENS 10000
+#define SECRET_BYTES 32
+#define SETTLED_MS 100 /* a file so old by its clock does not change unseen */
+
+static const struct {
+    const char *name;
+    unsigned bit;
+} scopes[] = {{"read", TOKEN_READ},
+              {"submit", TOKEN_SUBMIT},
+              {"admin", TOKEN_ADMIN},
+              {"metrics", TOKEN_METRICS}};
+
+#define N_SCOPES (sizeof scopes / sizeof *scopes)
+
+static bool
+fail(struct api_problem *p, const char *path, const char *what)
+{
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path, what);
+}
+
+static bool
+fail_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+bool
+tokens_path(const struct settings *settings, char ret[TOKEN_PATH],
+            struct api_problem *p)
+{
+    const char *path = settings->auth_tokens;
+    int len = *path ? snprintf(ret, TOKEN_PATH, "%s", path)
+                    : snprintf(ret, TOKEN_PATH, "%s/tokens", settings->state_dir);
+    return len < TOKEN_PATH || fail(p, "auth.tokens", "the path is too long");
+}
+
+/* --- scopes --------------------------------------------------------------- */
+
+unsigned
+token_scopes_parse(const char *text)
+{
+    unsigned all = 0;
+    while (*text) {
+        size_t len = strcspn(text, ","), i = 0;
+        while (i < N_SCOPES && (strlen(scopes[i].name) != len ||
+                                strncmp(scopes[i].name, text, len) != 0))
+            i++;
+        if (i == N_SCOPES)
+            return 0;
+        all |= scopes[i].bit;
+        text += len;
+        text += *text == ',' && text[1];
+    }
+    return all;
+}
+
+void
+token_scopes_print(unsigned all, char ret[TOKEN_SCOPES])
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (size_t i = 0; i < N_SCOPES; i++)
+        if (all & scopes[i].bit)
+            at += (size_t)snprintf(ret + at, TOKEN_SCOPES - at, "%s%s", at ? "," : "",
+                                   scopes[i].name);
+}
+
+/* --- limits --------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+} limit_rows[] = {
+#define LIMIT(member) {#member, offsetof(struct tenant_limits, member)},
+    TENANT_LIMITS(LIMIT)
+#undef LIMIT
+};
+
+#define N_LIMITS (sizeof limit_rows / sizeof *limit_rows)
+
+static int64_t *
+limit_at(struct tenant_limits *limits, size_t i)
+{
+    return (int64_t *)((char *)limits + limit_rows[i].offset);
+}
+
+static int64_t
+limit_of(const struct tenant_limits *limits, size_t i)
+{
+    return *(const int64_t *)((const char *)limits + limit_rows[i].offset);
+}
+
+static bool
+has_limits(const struct tenant_limits *limits)
+{
+    bool any = false;
+    for (size_t i = 0; i < N_LIMITS; i++)
+        any = any || limit_of(limits, i);
+    return any;
+}
+
+/* One "NAME=DIGITS"; moves *text behind it. */
+static bool
+parse_limit(const char **text, struct tenant_limits *ret)
+{
+    char *end;
+    const char *digits = *text + strcspn(*text, "=,");
+    size_t len = (size_t)(digits - *text), i = 0;
+    if (*digits++ != '=' || *digits < '1' || *digits > '9')
+        return false;
+    while (i < N_LIMITS && (strlen(limit_rows[i].name) != len ||
+                            strncmp(limit_rows[i].name, *text, len) != 0))
+        i++;
+    errno = 0;
+    long long n = strtoll(digits, &end, 10);
+    *text = end;
+    if (i == N_LIMITS || errno || *limit_at(ret, i))
+        return false;
+    *limit_at(ret, i) = n;
+    return true;
+}
+
+bool
+token_limits_parse(const char *text, struct tenant_limits *ret)
+{
+    *ret = (struct tenant_limits){0};
+    while (*text)
+        if (!parse_limit(&text, ret) || (*text && (*text++ != ',' || !*text)))
+            return false;
+    return true;
+}
+
+void
+token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS])
+{
+    size_t at = 0;
+    ret[0] = '\0';
+    for (size_t i = 0; i < N_LIMITS; i++)
+        if (limit_of(limits, i))
+            at += (size_t)snprintf(ret + at, TOKEN_LIMITS - at, "%s%s=%lld",
+                                   at ? "," : "", limit_rows[i].name,
+                                   (long long)limit_of(limits, i));
+}
+
+/* Of two that are said of one tenant the smaller holds. */
+static void
+tighten(struct tenant_limits *limits, const struct tenant_limits *also)
+{
+    for (size_t i = 0; i < N_LIMITS; i++) {
+        int64_t *one = limit_at(limits, i), other = limit_of(also, i);
+        if (other && (!*one || other < *one))
+            *one = other;
+    }
+}
+
+/* --- reading -------------------------------------------------------------- */
+
+enum { NAME, HASH, SCOPES, TENANT, MADE, LIMITS, N_WORDS };
+
+/* Cuts a line at single spaces; all but the last word have to be there. */
+static bool
+cut(char *line, char *words[N_WORDS])
+{
+    size_t n = 0;
+    bool more = true;
+    while (more && n < N_WORDS) {
+        words[n] = line;
+        line += strcspn(line, " ");
+        if (line == words[n++])
+            return false;
+        more = *line == ' ';
+        if (more)
+            *line++ = '\0';
+    }
+    for (size_t i = n; i < N_WORDS; i++)
+        words[i] = line;
+    return !more && n >= LIMITS;
+}
+
+static bool
+parse_line(char *line, struct token *ret)
+{
+    char *words[N_WORDS];
+    struct tenant_limits limits;
+    if (!cut(line, words))
+        return false;
+    bool tenant = strcmp(words[TENANT], "-") != 0;
+    unsigned parsed = token_scopes_parse(words[SCOPES]);
+    if (!tenant_is_name(words[NAME]) || !digest_is_id(words[HASH]) || !parsed ||
+        (tenant ? !tenant_is_name(words[TENANT]) : *words[LIMITS] != '\0') ||
+        strlen(words[MADE]) >= sizeof ret->made ||
+        !token_limits_parse(words[LIMITS], &limits))
+        return false;
+    *ret = (struct token){.scopes = parsed, .limits = limits};
+    snprintf(ret->name, sizeof ret->name, "%s", words[NAME]);
+    snprintf(ret->hash, sizeof ret->hash, "%s", words[HASH]);
+    snprintf(ret->tenant, sizeof ret->tenant, "%s", tenant ? words[TENANT] : "");
+    snprintf(ret->made, sizeof ret->made, "%s", words[MADE]);
+    return true;
+}
+
+static bool
+read_lines(FILE *file, const char *path, struct token **list, size_t *n,
+           struct api_problem *p)
+{
+    char line[LINE], what[64];
+    int number = 0;
+    while (fgets(line, sizeof line, file)) {
+        number++;
+        size_t len = strcspn(line, "\n");
+        bool whole = line[len] == '\n' || feof(file);
+        line[len] = '\0';
+        if (line[0] == '#' || (whole && !len))
+            continue;
+        struct token *grown =
+            *n < MOST_TOKENS ? realloc(*list, (*n + 1) * sizeof **list) : NULL;
+        if (!grown)
+            return *n < MOST_TOKENS ? fail_memory(p) : fail(p, path, "too many tokens");
+        *list = grown;
+        snprintf(what, sizeof what, "line %d is no token", number);
+        if (!whole || !parse_line(line, &grown[*n]))
+            return fail(p, path, what);
+        ++*n;
+    }
+    return !ferror(file) || fail(p, path, "cannot be read");
+}
+
+bool
+token_file_read(const char *path, struct token **ret, size_t *ret_n, bool *ret_there,
+                struct api_problem *p)
+{
+    struct token *list = NULL;
+    size_t n = 0;
+    struct stat st;
+    FILE *file = fopen(path, "re");
+    *ret_there = file || errno != ENOENT;
+    *ret = NULL;
+    *ret_n = 0;
+    if (!file)
+        return !*ret_there || fail(p, path, strerror(errno));
+    bool ok = (fstat(fileno(file), &st) == 0 && !(st.st_mode & 022)) ||
+              fail(p, path, "others than its owner may write it");
+    ok = ok && read_lines(file, path, &list, &n, p);
+    fclose(file);
+    if (!ok) {
+        free(list);
+        return false;
+    }
+    *ret = list;
+    *ret_n = n;
+    return true;
+}
+
+/* --- writing -------------------------------------------------------------- */
+
+static bool
+write_lines(int fd, const struct token *list, size_t n)
+{
+    char words[TOKEN_SCOPES], limits[TOKEN_LIMITS];
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        return false;
+    }
+    fprintf(file, "# Tokens of qdqd: name, hash, scopes, tenant, when it was made,\n"
+                  "# limits of the tenant.\n"
+                  "# Written by `qdqd token`; a running daemon sees every change.\n");
+    for (size_t i = 0; i < n; i++) {
+        token_scopes_print(list[i].scopes, words);
+        token_limits_print(&list[i].limits, limits);
+        fprintf(file, "%s %s %s %s %s%s%s\n", list[i].name, list[i].hash, words,
+                *list[i].tenant ? list[i].tenant : "-", list[i].made,
+                *limits ? " " : "", limits);
+    }
+    bool ok = !fflush(file) && !fsync(fileno(file));
+    return !fclose(file) && ok;
+}
+
+/* The folder of the file, locked against others who write it. */
+static bool
+take_folder(const char *path, int *ret, struct api_problem *p)
+{
+    char copy[TOKEN_PATH];
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *folder = dirname(copy);
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return fail(p, folder, strerror(errno));
+    *ret = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret >= 0 && flock(*ret, LOCK_EX) == 0)
+        return true;
+    fail(p, folder, strerror(errno));
+    if (*ret >= 0)
+        close(*ret);
+    return false;
+}
+
+/* Puts the list in the file's place, at once and for good. Root writes it for whoever
+   owns the folder. */
+static bool
+replace(const char *path, int folder, const struct token *list, size_t n,
+        struct api_problem *p)
+{
+    char temporary[TOKEN_PATH + 8];
+    struct stat st;
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail(p, temporary, strerror(errno));
+    bool ok = fchmod(fd, 0600) == 0 && fstat(folder, &st) == 0 &&
+              (geteuid() != 0 || fchown(fd, st.st_uid, st.st_gid) == 0);
+    if (!ok)
+        close(fd);
+    ok = ok && write_lines(fd, list, n) && rename(temporary, path) == 0 &&
+         fsync(folder) == 0;
+    if (ok)
+        return true;
+    fail(p, path, strerror(errno));
+    unlink(temporary);
+    return false;
+}
+
+static struct token *
+find(struct token *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name))
+            return &list[i];
+    return NULL;
+}
+
+static bool
+make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
+{
+    unsigned char bytes[SECRET_BYTES];
+    struct tm tm;
+    time_t now = time(NULL);
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "no random bytes: %s", strerror(errno));
+    int at = snprintf(ret, TOKEN_SIZE, "qdqd_");
+    for (size_t i = 0; i < sizeof bytes; i++)
+        at += snprintf(ret + at, TOKEN_SIZE - (size_t)at, "%02x", bytes[i]);
+    gmtime_r(&now, &tm);
+    strftime(token->made, sizeof token->made, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return digest_of(ret, strlen(ret), token->hash) || fail_memory(p);
+}
+
+/* The file while it is changed. */
+struct edit {
+    const char *path;
+    int folder; /* -1: not locked */
+    struct token *list;
+    size_t n;
+};
+
+static bool
+edit_begin(struct edit *edit, const char *path, struct api_problem *p)
+{
+    bool there;
+    *edit = (struct edit){.path = path, .folder = -1};
+    return take_folder(path, &edit->folder, p) &&
+           token_file_read(path, &edit->list, &edit->n, &there, p);
+}
+
+/* `ok`: what was changed is to hold. */
+static bool
+edit_end(struct edit *edit, bool ok, struct api_problem *p)
+{
+    ok = ok && replace(edit->path, edit->folder, edit->list, edit->n, p);
+    free(edit->list);
+    if (edit->folder >= 0)
+        close(edit->folder);
+    return ok;
+}
+
+static bool
+edit_find(const struct edit *edit, const char *name, struct token **ret,
+          struct api_problem *p)
+{
+    *ret = find(edit->list, edit->n, name);
+    return *ret || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                                   "%s: there is no token of this name", name);
+}
+
+static bool
+append(struct edit *edit, const struct token *token, struct api_problem *p)
+{
+    if (find(edit->list, edit->n, token->name))
+        return fail(p, token->name, "there is a token of this name");
+    struct token *grown = realloc(edit->list, (edit->n + 1) * sizeof *grown);
+    if (!grown)
+        return fail_memory(p);
+    edit->list = grown;
+    edit->list[edit->n++] = *token;
+    return true;
+}
+
+static bool
+check_limited(const struct token *token, struct api_problem *p)
+{
+    return *token->tenant || !has_limits(&token->limits) ||
+           api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "%s: limits are a tenant's, and it has none", token->name);
+}
+
+bool
+token_file_add(const char *path, struct token *token, char ret[TOKEN_SIZE],
+               struct api_problem *p)
+{
+    struct edit edit;
+    if (!check_limited(token, p) || !make_secret(token, ret, p))
+        return false;
+    bool ok = edit_begin(&edit, path, p) && append(&edit, token, p);
+    return edit_end(&edit, ok, p);
+}
+
+bool
+token_file_limit(const char *path, const char *name, const struct tenant_limits *limits,
+                 struct api_problem *p)
+{
+    struct edit edit;
+    struct token *token = NULL;
+    bool ok = edit_begin(&edit, path, p) && edit_find(&edit, name, &token, p);
+    for (size_t i = 0; ok && i < N_LIMITS; i++)
+        if (limit_of(limits, i) != TOKEN_AS_IT_WAS)
+            *limit_at(&token->limits, i) = limit_of(limits, i);
+    return edit_end(&edit, ok && check_limited(token, p), p);
+}
+
+bool
+token_file_remove(const char *path, const char *name, struct api_problem *p)
+{
+    struct edit edit;
+    struct token *token = NULL;
+    bool ok = edit_begin(&edit, path, p) && edit_find(&edit, name, &token, p);
+    if (ok)
+        *token = edit.list[--edit.n];
+    return edit_end(&edit, ok, p);
+}
+
+/* --- those who ask -------------------------------------------------------- */
+
+struct tokens {
+    char path[TOKEN_PATH];
+    pthread_mutex_t lock;
+    /* guarded by lock: */
+    struct stat seen; /* of the file as it was read */
+    bool settled;     /* a change after that shows in `seen` */
+    bool needed, broken;
+    struct token *list;
+    size_t n;
+    struct tenants *tenants; /* who have its limits; NULL: nobody yet */
+};
+
+/* With the lock held. */
+static bool
+tell_limits(struct tokens *tokens, struct api_problem *p)
+{
+    struct tenant_own *own =
+        tokens->tenants ? calloc(tokens->n + 1, sizeof *own) : NULL;
+    size_t n = 0;
+    if (!own)
+        return !tokens->tenants || fail_memory(p);
+    for (size_t i = 0; i < tokens->n; i++) {
+        const struct token *token = &tokens->list[i];
+        size_t at = 0;
+        if (!has_limits(&token->limits))
+            continue;
+        while (at < n && strcmp(own[at].name, token->tenant) != 0)
+            at++;
+        if (at == n)
+            snprintf(own[n++].name, TENANT_SIZE, "%s", token->tenant);
+        tighten(&own[at].limits, &token->limits);
+    }
+    tenants_limit(tokens->tenants, own, n);
+    return true;
+}
+
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+           a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Times of files go by ticks: what was changed just now may change again unseen. */
+static bool
+is_settled(const struct stat *st)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t age = ((int64_t)now.tv_sec - st->st_ctim.tv_sec) * 1000 +
+                  (now.tv_nsec - st->st_ctim.tv_nsec) / 1000000;
+    return age > SETTLED_MS;
+}
+
+/* Reads the file, if it is not the one that was read. With the lock held. */
+static bool
+refresh(struct tokens *tokens, struct api_problem *p)
+{
+    struct stat st = {0};
+    struct token *list;
+    size_t n;
+    bool there;
+    if (stat(tokens->path, &st) && errno != ENOENT)
+        memset(&st, 0, sizeof st);
+    if (tokens->settled && !tokens->broken && same_file(&st, &tokens->seen))
+        return true;
+    bool ok = token_file_read(tokens->path, &list, &n, &there, p);
+    free(tokens->list);
+    tokens->list = ok ? list : NULL;
+    tokens->n = ok ? n : 0;
+    ok = ok && tell_limits(tokens, p); /* which stay while the file cannot be read */
+    tokens->needed = tokens->needed || there;
+    tokens->broken = !ok;
+    tokens->seen = st;
+    tokens->settled = is_settled(&st);
+    return ok;
+}
+
+bool
+tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
+{
+    struct tokens *tokens = calloc(1, sizeof *tokens);
+    if (!tokens)
+        return fail_memory(p);
+    snprintf(tokens->path, sizeof tokens->path, "%s", path);
+    pthread_mutex_init(&tokens->lock, NULL);
+    if (!refresh(tokens, p)) {
+        tokens_close(&tokens);
+        return false;
+    }
+    *ret = tokens;
+    return true;
+}
+
+bool
+tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *p)
+{
+    pthread_mutex_lock(&tokens->lock);
+    tokens->tenants = tenants;
+    bool ok = tell_limits(tokens, p);
+    pthread_mutex_unlock(&tokens->lock);
+    return ok;
+}
+
+bool
+tokens_reload(struct tokens *tokens, struct api_problem *p)
+{
+    pthread_mutex_lock(&tokens->lock);
+    bool ok = refresh(tokens, p);
+    pthread_mutex_unlock(&tokens->lock);
+    return ok;
+}
+
+void
+tokens_close(struct tokens **tokens)
+{
+    if (!*tokens)
+        return;
+    pthread_mutex_destroy(&(*tokens)->lock);
+    free((*tokens)->list);
+    free(*tokens);
+    *tokens = NULL;
+}
+
+size_t
+tokens_count(struct tokens *tokens)
+{
+    pthread_mutex_lock(&tokens->lock);
+    size_t n = tokens->n;
+    pthread_mutex_unlock(&tokens->lock);
+    return n;
+}
+
+/* The token of "Bearer TOKEN"; NULL where there is none. */
+static const char *
+bearer(const char *authorization)
+{
+    static const char word[] = "Bearer";
+    size_t len = sizeof word - 1;
+    if (!authorization || strncasecmp(authorization, word, len) != 0 ||
+        authorization[len] != ' ')
+        return NULL;
+    authorization += len;
+    return authorization + strspn(authorization, " ");
+}
+
+/* Looks at each, so that the time tells nothing of which it was. */
+static const struct token *
+match(const struct tokens *tokens, const char *hash)
+{
+    const struct token *found = NULL;
+    for (size_t i = 0; i < tokens->n; i++)
+        if (digest_is_same(tokens->list[i].hash, hash))
+            found = &tokens->list[i];
+    return found;
+}
+
+bool
+tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
+             struct api_problem *p)
+{
+    char hash[DIGEST_SIZE], quoted[LOG_QUOTED];
+    struct api_problem problem = {0};
+    const char *text = bearer(authorization);
+    if (text && !digest_of(text, strlen(text), hash))
+        return fail_memory(p);
+    pthread_mutex_lock(&tokens->lock);
+    bool was_broken = tokens->broken;
+    bool readable = refresh(tokens, &problem), needed = tokens->needed;
+    const struct token *found = text && readable ? match(tokens, hash) : NULL;
+    *ret = found ? *found : (struct token){.scopes = TOKEN_ADMIN};
+    pthread_mutex_unlock(&tokens->lock);
+    if (!readable) {
+        if (!was_broken)
+            log_error("tokens_unreadable", "detail=%s",
+                      log_quote(quoted, problem.detail));
+        return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                               "the access tokens cannot be read");
+    }
+    return !needed || found ||
+           api_problem_set(p, API_UNAUTHORIZED, QDQ_AT_NOTHING, NULL,
+                           text ? "the access token is not known"
+                                : "this needs an access token: Authorization: Bearer");
+}

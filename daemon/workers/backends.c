@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/backends.h"
+#include "jobs/gpus.h"
+#include "settings/settings.h"
+#include "api/version.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct backends {
+    pthread_mutex_t lock;
+    char *found; /* api_backends_encode(); NULL: nothing yet. Guarded by lock */
+};
+
+struct backends *
+backends_new(void)
+{
+    struct backends *backends = calloc(1, sizeof *backends);
+    if (backends)
+        pthread_mutex_init(&backends->lock, NULL);
+    return backends;
+}
+
+void
+backends_free(struct backends **backends)
+{
+    if (!*backends)
+        return;
+    pthread_mutex_destroy(&(*backends)->lock);
+    free((*backends)->found);
+    free(*backends);
+    *backends = NULL;
+}
+
+static const char *
+path_of(const char *setting)
+{
+    return *setting ? setting : NULL;
+}
+
+/* What a worker says of a GPU, or why none could say anything. */
+static char *
+ask_gpu(const struct settings *settings, int gpu, backends_ask_fn ask, void *arg)
+{
+    const struct message request = {.type = MESSAGE_DEVICE};
+    struct api_problem problem = {0};
+    char *text = NULL;
+    if (ask(arg, gpu, &request, &text, &problem))
+        return text;
+    return api_gpu_encode(&(struct api_gpu){.index = gpu,
+                                            .module = path_of(settings->gpu_module),
+                                            .problem = problem.detail});
+}
+
+static char *
+ask_runtime(const struct settings *settings, backends_ask_fn ask, void *arg)
+{
+    const struct message request = {.type = MESSAGE_RUNTIME};
+    struct api_problem problem = {0};
+    char *text = NULL;
+    if (ask(arg, GPUS_NONE, &request, &text, &problem))
+        return text;
+    return api_runtime_encode(path_of(settings->engine_runtime), NULL, problem.detail);
+}
+
+/* The runtime comes last, so that its process is there for the first work. */
+void
+backends_learn(struct backends *backends, const struct settings *settings,
+               backends_ask_fn ask, void *arg)
+{
+    char *gpus[GPUS_MOST] = {0}, *runtime, *found = NULL;
+    int devices[GPUS_MOST];
+    size_t n;
+    bool ok = gpus_parse(settings->gpu_devices, devices, &n);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (gpus[i] = ask_gpu(settings, devices[i], ask, arg)) != NULL;
+    runtime = ask_runtime(settings, ask, arg);
+    if (ok && runtime)
+        found = api_backends_encode(runtime, (const char *const *)gpus, n,
+                                    path_of(settings->gpu_module));
+    for (size_t i = 0; i < n; i++)
+        free(gpus[i]);
+    free(runtime);
+    pthread_mutex_lock(&backends->lock);
+    backends->found = found;
+    pthread_mutex_unlock(&backends->lock);
+}
+
+char *
+backends_version(struct backends *backends)
+{
+    pthread_mutex_lock(&backends->lock);
+    char *version = api_version_encode(backends->found);
+    pthread_mutex_unlock(&backends->lock);
+    return version;
+}

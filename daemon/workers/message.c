@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/message.h"
+#include "qdq/quantize.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define MAGIC 0x51445121u
+
+struct header {
+    uint32_t magic, type, text_len, n_fds, n_files, names_len;
+};
+
+static const struct {
+    size_t body, max_text, min_fds, max_fds, max_files;
+} types[MESSAGE_N_TYPES] = {
+#define MESSAGE(name, body, text, min_fds, max_fds, max_files) \
+    [MESSAGE_##name] = {body, text, min_fds, max_fds, max_files},
+#include "workers/messages.h"
+#undef MESSAGE
+};
+
+union control {
+    struct cmsghdr header; /* for its alignment */
+    char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_MAX_FDS)];
+};
+
+static bool
+header_fits(const struct header *h)
+{
+    if (h->magic != MAGIC || h->type >= MESSAGE_N_TYPES || h->n_fds < h->n_files)
+        return false;
+    uint32_t own = h->n_fds - h->n_files;
+    return h->text_len <= types[h->type].max_text && own >= types[h->type].min_fds &&
+           own <= types[h->type].max_fds && h->n_files <= types[h->type].max_files &&
+           h->names_len >= h->n_files && h->names_len <= MESSAGE_MAX_NAMES &&
+           (h->n_files || !h->names_len);
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+static void
+attach_fds(struct msghdr *msg, union control *control, const struct message *message)
+{
+    if (!message->n_fds)
+        return;
+    size_t bytes = sizeof(int) * message->n_fds;
+    memset(control, 0, sizeof *control);
+    msg->msg_control = control->bytes;
+    msg->msg_controllen = CMSG_SPACE(bytes);
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(cmsg), message->fds, bytes);
+}
+
+/* Takes `n` sent bytes off the front of the vector. */
+static void
+advance(struct msghdr *msg, size_t n)
+{
+    while (msg->msg_iovlen && n >= msg->msg_iov->iov_len) {
+        n -= msg->msg_iov->iov_len;
+        msg->msg_iov++;
+        msg->msg_iovlen--;
+    }
+    if (msg->msg_iovlen) {
+        msg->msg_iov->iov_base = (char *)msg->msg_iov->iov_base + n;
+        msg->msg_iov->iov_len -= n;
+    }
+}
+
+bool
+message_send(int socket, const struct message *message)
+{
+    struct header header = {
+        MAGIC,
+        message->type,
+        (uint32_t)message->text_len,
+        (uint32_t)message->n_fds,
+        (uint32_t)message->n_files,
+        (uint32_t)message->names_len,
+    };
+    if (message->text_len > UINT32_MAX || message->names_len > UINT32_MAX ||
+        !header_fits(&header)) {
+        errno = EMSGSIZE;
+        return false;
+    }
+    struct message copy = *message; /* iovec is not const */
+    struct iovec parts[] = {{&header, sizeof header},
+                            {&copy.body, types[message->type].body},
+                            {copy.names, copy.names_len},
+                            {copy.text, copy.text_len}};
+    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 4};
+    union control control;
+    attach_fds(&msg, &control, message);
+    while (msg.msg_iovlen) {
+        ssize_t n = sendmsg(socket, &msg, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        msg.msg_control = NULL; /* the descriptors went with the first byte */
+        msg.msg_controllen = 0;
+        advance(&msg, (size_t)n);
+    }
+    return true;
+}
+
+/* --- receiving ------------------------------------------------------------ */
+
+static bool
+read_all(int socket, void *buf, size_t len)
+{
+    for (char *at = buf; len;) {
+        ssize_t n = recv(socket, at, len, MSG_WAITALL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += n;
+        len -= (size_t)n;
+    }
+    return true;
+}
+
+/* Takes the descriptors that came along, also those that nobody asked for. */
+static void
+detach_fds(struct msghdr *msg, struct message *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (message->n_fds < MESSAGE_MAX_FDS)
+                message->fds[message->n_fds++] = fd;
+            else
+                close(fd);
+        }
+    }
+}
+
+static enum message_got
+read_header(int socket, struct header *header, struct message *message)
+{
+    struct iovec part = {header, sizeof *header};
+    union control control;
+    struct msghdr msg = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    ssize_t n;
+    do
+        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return MESSAGE_EOF;
+    detach_fds(&msg, message);
+    if (msg.msg_flags & MSG_CTRUNC)
+        return MESSAGE_BROKEN;
+    if ((size_t)n < sizeof *header &&
+        !read_all(socket, (char *)header + n, sizeof *header - (size_t)n))
+        return MESSAGE_EOF;
+    return header_fits(header) && header->n_fds == message->n_fds ? MESSAGE_GOT
+                                                                  : MESSAGE_BROKEN;
+}
+
+static bool
+is_text(const char *chars, size_t size)
+{
+    return memchr(chars, '\0', size) != NULL;
+}
+
+/* Are the values in a body that came in such that they can be used? */
+static bool
+body_fits(const struct message *m)
+{
+    const struct api_problem *p = &m->body.failed;
+    switch (m->type) {
+    case MESSAGE_QUANTIZE:
+        return is_text(m->body.quantize.model_id, DIGEST_SIZE) &&
+               is_text(m->body.quantize.dataset_id, DIGEST_SIZE) &&
+               m->body.quantize.observe <= 1;
+    case MESSAGE_GPU:
+        return m->body.gpu.wanted <= 1;
+    case MESSAGE_PROGRESS:
+        return m->body.progress.stage < QDQ_N_STAGES;
+    case MESSAGE_REJECTED:
+    case MESSAGE_FAILED:
+        return (unsigned)p->code < API_N_CODES && (unsigned)p->kind < QDQ_N_WHERES &&
+               is_text(p->where, sizeof p->where) &&
+               is_text(p->detail, sizeof p->detail) &&
+               is_text(p->model, sizeof p->model);
+    default:
+        return true;
+    }
+}
+
+/* `len` bytes and an end; NULL: no memory, or the other side is gone. */
+static char *
+read_text(int socket, size_t len)
+{
+    char *text = malloc(len + 1);
+    if (text)
+        text[len] = '\0';
+    if (text && !read_all(socket, text, len)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+/* As many names as files. */
+static bool
+names_fit(const struct message *m)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->names_len; i++)
+        n += !m->names[i];
+    return n == m->n_files && !m->names[m->names_len - 1];
+}
+
+static enum message_got
+read_rest(int socket, const struct header *header, struct message *message)
+{
+    message->type = (enum message_type)header->type;
+    if (!read_all(socket, &message->body, types[message->type].body))
+        return MESSAGE_EOF;
+    if (!body_fits(message))
+        return MESSAGE_BROKEN;
+    message->n_files = header->n_files;
+    message->names_len = header->names_len;
+    if (header->n_files && !(message->names = read_text(socket, header->names_len)))
+        return MESSAGE_EOF;
+    if (header->n_files && !names_fit(message))
+        return MESSAGE_BROKEN;
+    message->text_len = header->text_len;
+    if (header->text_len && !(message->text = read_text(socket, header->text_len)))
+        return MESSAGE_EOF;
+    return MESSAGE_GOT;
+}
+
+enum message_got
+message_receive(int socket, int timeout_ms, struct message *ret)
+{
+    struct message message = {0};
+    struct header header;
+    struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
+    int n;
+    do
+        n = poll(&poll_fd, 1, timeout_ms);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return MESSAGE_TIMEOUT;
+    enum message_got got = read_header(socket, &header, &message);
+    if (got == MESSAGE_GOT)
+        got = read_rest(socket, &header, &message);
+    if (got == MESSAGE_GOT)
+        *ret = message;
+    else
+        message_fini(&message);
+    return got;
+}
+
+void
+message_fini(struct message *message)
+{
+    free(message->text);
+    message->text = NULL;
+    message->text_len = 0;
+    free(message->names);
+    message->names = NULL;
+    message->names_len = message->n_files = 0;
+    while (message->n_fds)
+        close(message->fds[--message->n_fds]);
+}

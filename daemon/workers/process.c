@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/process.h"
+#include "base/errno_code.h"
+#include "base/log.h"
+#include "watch/metrics.h"
+#include "settings/settings.h"
+#include "workers/worker.h"
+#include "qdq.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+void
+process_init(struct process *process, const struct settings *settings,
+             struct metrics *metrics)
+{
+    *process = (struct process){.settings = settings, .metrics = metrics, .socket = -1};
+    pthread_mutex_init(&process->lock, NULL);
+}
+
+static int
+worker_threads(const struct settings *s)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long share = cores / s->workers_count;
+    return (int)(s->workers_threads ? s->workers_threads : share > 1 ? share : 1);
+}
+
+/* The folder in which workers may have files without a name; it is always empty. */
+static bool
+make_scratch(const struct settings *s, char ret[PATH_MAX])
+{
+    if (snprintf(ret, PATH_MAX, "%s/scratch", s->state_dir) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return mkdir(ret, 0700) == 0 || errno == EEXIST;
+}
+
+enum { PROCESS_LIMITS = 256 };
+
+/* In the order of qdq/limits.h, as worker.c reads them. */
+static void
+write_limits(const struct settings *s, char ret[PROCESS_LIMITS])
+{
+    const long long numbers[] = {
+#define NUMBER(name) (long long)s->limits_##name,
+        QDQ_LIMITS(NUMBER)
+#undef NUMBER
+    };
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        len += (size_t)snprintf(ret + len, PROCESS_LIMITS - len, "%lld ", numbers[i]);
+}
+
+/*
+ * Starts this very program again (not what stands at its path by now) with `socket` at
+ * WORKER_SOCKET; every other descriptor of ours is O_CLOEXEC. Its own process group
+ * keeps a terminal's Ctrl-C from ending jobs before the daemon has drained.
+ */
+static int
+spawn(const struct settings *s, int device, int socket, pid_t *ret)
+{
+    char number[16];
+    char parent[24], threads[24], memory[24], word[] = "--worker", name[] = "qdqd";
+    char scratch[PATH_MAX];
+    if (!make_scratch(s, scratch))
+        return errno;
+    char limits[PROCESS_LIMITS];
+    snprintf(parent, sizeof parent, "%ld", (long)getpid());
+    snprintf(threads, sizeof threads, "%d", worker_threads(s));
+    snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
+    snprintf(number, sizeof number, "%d", device);
+    write_limits(s, limits);
+    char *argv[] = {name,
+                    word,
+                    parent,
+                    threads,
+                    memory,
+                    s->workers_cage,
+                    scratch,
+                    s->engine_runtime,
+                    s->engine_cases,
+                    s->gpu_module,
+                    number,
+                    limits,
+                    NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    int rc = posix_spawn_file_actions_adddup2(&actions, socket, WORKER_SOCKET);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setpgroup(&attr, 0);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    if (!rc)
+        rc = posix_spawn(ret, "/proc/self/exe", &actions, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+/* A warm process that has ended or said something unasked has its socket readable. */
+static bool
+is_usable(struct process *process)
+{
+    struct pollfd poll_fd = {.fd = process->socket, .events = POLLIN};
+    pthread_mutex_lock(&process->lock);
+    bool killed = process->killed;
+    pthread_mutex_unlock(&process->lock);
+    return !killed && process->jobs < process->settings->workers_max_jobs &&
+           poll(&poll_fd, 1, 0) == 0;
+}
+
+bool
+process_start(struct process *process, int device, struct api_problem *p)
+{
+    int sockets[2];
+    pid_t pid = 0;
+    if (process->socket >= 0 && (process->device != device || !is_usable(process)))
+        process_end(process, false, NULL);
+    if (process->socket >= 0)
+        return true;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+        return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL,
+                               "starting a worker process: %s", strerror(errno));
+    int rc = spawn(process->settings, device, sockets[1], &pid);
+    close(sockets[1]);
+    if (rc) {
+        close(sockets[0]);
+        return api_problem_set(p, errno_code(rc), QDQ_AT_NOTHING, NULL,
+                               "starting a worker process: %s", strerror(rc));
+    }
+    pthread_mutex_lock(&process->lock);
+    process->pid = pid;
+    process->killed = false;
+    pthread_mutex_unlock(&process->lock);
+    process->socket = sockets[0];
+    process->jobs = 0;
+    process->device = device;
+    metrics_add(process->metrics, METRIC_WORKERS_STARTED, 0, 1);
+    log_info("worker_started", "pid=%ld", (long)pid);
+    return true;
+}
+
+/* The kernel ends a process that takes more. Its limit counts from the process's start. */
+void
+process_allow(const struct process *process)
+{
+    rlim_t most = (rlim_t)process->settings->workers_cpu_time;
+    struct rlimit limit = {0, RLIM_INFINITY};
+    struct timespec used;
+    clockid_t clock;
+    if (!most || clock_getcpuclockid(process->pid, &clock) ||
+        clock_gettime(clock, &used))
+        return;
+    limit.rlim_cur = (rlim_t)used.tv_sec + 1 + most;
+    prlimit(process->pid, RLIMIT_CPU, &limit, NULL);
+}
+
+static void
+describe(int status, char how[64])
+{
+    if (WIFSIGNALED(status))
+        snprintf(how, 64, "was killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(how, 64, "ended with status %d", WEXITSTATUS(status));
+}
+
+void
+process_end(struct process *process, bool force, char how[64])
+{
+    char text[64];
+    int status = 0;
+    if (process->socket < 0)
+        return;
+    if (force)
+        process_kill(process);
+    close(process->socket);
+    process->socket = -1;
+    /* Waits without reaping, so that the pid is nobody else's while it can be killed.
+     */
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR)
+        continue;
+    pthread_mutex_lock(&process->lock);
+    pid_t pid = process->pid;
+    waitpid(pid, &status, 0);
+    process->pid = 0;
+    bool killed = process->killed;
+    pthread_mutex_unlock(&process->lock);
+    process->spent = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+    describe(status, text);
+    if (how)
+        memcpy(how, text, sizeof text);
+    if (status && !killed)
+        log_error("worker_died", "pid=%ld how=\"%s\"", (long)pid, text);
+    else
+        log_info("worker_ended", "pid=%ld how=\"%s\"", (long)pid, text);
+}
+
+void
+process_kill(struct process *process)
+{
+    pthread_mutex_lock(&process->lock);
+    if (process->pid) {
+        process->killed = true;
+        kill(process->pid, SIGKILL);
+    }
+    pthread_mutex_unlock(&process->lock);
+}
+
+void
+process_fini(struct process *process)
+{
+    process_end(process, false, NULL);
+    pthread_mutex_destroy(&process->lock);
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "workers/worker.h"
+#include "workers/cage.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "workers/message.h"
+#include "api/report.h"
+#include "api/spec.h"
+#include "api/version.h"
+#include "qdq.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROGRESS_EVERY_MS 50
+
+/*
+ * For tests only: milliseconds to sleep before a QUANTIZE and at each of its stages, so
+ * that a test can end the process, or the daemon, in the middle of a job.
+ */
+#define PAUSE_VARIABLE "QDQD_TEST_WORKER_PAUSE_MS"
+
+struct worker {
+    struct qdq_engine *engine;
+    const char *runtime, *cuda_module; /* paths; NULL: not configured */
+    int device;
+    long pause_ms;
+    bool lost; /* the GPU: no later work of this process can succeed */
+    bool gone; /* the daemon does not take messages any more */
+    /* Of the job that runs: */
+    int64_t told_at; /* when progress was last told, in ms */
+    int told_stage;  /* -1 before the first */
+    /* When its GPU was given back to it, in ms, and when it may be lent again; 0: it has
+       not been lent, and may be any time. */
+    int64_t regained_at, lends_at;
+};
+
+/* --- answers -------------------------------------------------------------- */
+
+static void
+send_message(struct worker *w, const struct message *message)
+{
+    if (!message_send(WORKER_SOCKET, message))
+        w->gone = true;
+}
+
+static void
+answer_failed(struct worker *w, const struct api_problem *problem)
+{
+    struct message message = {.type = MESSAGE_FAILED, .body.failed = *problem};
+    send_message(w, &message);
+}
+
+/* Answers with `text`, which it takes; NULL stands for an encoder without memory. */
+static void
+answer_text(struct worker *w, struct message message, char *text)
+{
+    struct api_problem problem = {0};
+    message.text = text;
+    if (!text)
+        api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    else if ((message.text_len = strlen(text)) > MESSAGE_MAX_RESULT)
+        api_problem_set(&problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                        "the answer is longer than %u bytes", MESSAGE_MAX_RESULT);
+    if (problem.set)
+        answer_failed(w, &problem);
+    else
+        send_message(w, &message);
+    free(text);
+}
+
+static void
+answer_result(struct worker *w, char *text)
+{
+    answer_text(w, (struct message){.type = MESSAGE_RESULT}, text);
+}
+
+/* The work is done, and what it made is not to be handed on. */
+static void
+answer_rejected(struct worker *w, const struct api_problem *problem, char *text)
+{
+    answer_text(w, (struct message){.type = MESSAGE_REJECTED, .body.failed = *problem},
+                text);
+}
+
+static void
+answer_error(struct worker *w, const struct qdq_error *err)
+{
+    struct api_problem problem = {0};
+    api_problem_set_engine(&problem, err);
+    answer_failed(w, &problem);
+}
+
+static void
+nap(long ms)
+{
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) && errno == EINTR)
+        continue;
+}
+
+/* Tells of every new stage, and within a stage not more often than is of use. */
+static bool
+tell_progress(void *arg, const struct qdq_progress *p)
+{
+    struct worker *w = arg;
+    int64_t now = clock_steady_ms();
+    bool new_stage = (int)p->stage != w->told_stage;
+    if (!new_stage && now - w->told_at < PROGRESS_EVERY_MS)
+        return w->gone;
+    struct message message = {.type = MESSAGE_PROGRESS,
+                              .body.progress = {p->stage, p->done, p->total, p->later}};
+    send_message(w, &message);
+    w->told_at = now;
+    w->told_stage = (int)p->stage;
+    if (new_stage)
+        nap(w->pause_ms);
+    return w->gone;
+}
+
+/* --- the GPU between steps ------------------------------------------------ */
+
+enum { LENDS_AFTER_MS = 1000, LENDS_AFTER_OVERHEADS = 10 };
+
+/* What the daemon says to it. */
+static bool
+ask_gpu(struct worker *w, enum message_type question)
+{
+    const struct message message = {.type = question};
+    struct message answer;
+    send_message(w, &message);
+    if (w->gone || message_receive(WORKER_SOCKET, -1, &answer) != MESSAGE_GOT) {
+        w->gone = true;
+        return false;
+    }
+    w->gone = answer.type != MESSAGE_GPU;
+    bool wanted = !w->gone && answer.body.gpu.wanted;
+    message_fini(&answer);
+    return wanted;
+}
+
+/*
+ * It takes time to begin anew on a GPU, so it is not lent again before it has been used
+ * for much longer than that. What it took is known at the first step's end.
+ */
+static bool
+gpu_is_wanted(void *arg)
+{
+    struct worker *w = arg;
+    int64_t now = clock_steady_ms();
+    if (w->regained_at) {
+        int64_t after = LENDS_AFTER_OVERHEADS * (now - w->regained_at);
+        w->lends_at = now + (after > LENDS_AFTER_MS ? after : LENDS_AFTER_MS);
+        w->regained_at = 0;
+    }
+    return now >= w->lends_at && ask_gpu(w, MESSAGE_GPU_WANTED);
+}
+
+static bool
+regain_gpu(void *arg)
+{
+    struct worker *w = arg;
+    (void)ask_gpu(w, MESSAGE_GPU_LENT);
+    w->regained_at = clock_steady_ms();
+    return !w->gone;
+}
+
+/* --- requests ------------------------------------------------------------- */
+
+/* The model's other files as the engine takes them; they borrow from the request. */
+static void
+list_externals(const struct message *request,
+               struct qdq_external ret[MESSAGE_MAX_FILES])
+{
+    const char *name = request->names;
+    size_t own = message_own_fds(request);
+    for (size_t i = 0; i < request->n_files; i++) {
+        ret[i] = (struct qdq_external){name, request->fds[own + i]};
+        name += strlen(name) + 1;
+    }
+}
+
+static bool
+open_externals(const struct worker *w, const struct message *request,
+               const struct qdq_external *files, struct qdq_model **ret,
+               struct api_problem *problem)
+{
+    struct qdq_error err = {0};
+    enum qdq_code code =
+        qdq_model_open_files(request->fds[0], files, request->n_files, ret, &err);
+    if (!code)
+        code = qdq_limits_check(qdq_engine_limits(w->engine), *ret, &err);
+    return !code || api_problem_set_engine(problem, &err);
+}
+
+static bool
+open_model(const struct worker *w, const struct message *request,
+           struct qdq_model **ret, struct api_problem *problem)
+{
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    list_externals(request, files);
+    return open_externals(w, request, files, ret, problem);
+}
+
+/*
+ * A file without a name is the one that the model lacks, where both are the only ones;
+ * `locations` is to be freed once the file is not looked at any more.
+ */
+static bool
+name_nameless(const struct message *request, struct qdq_external *files,
+              struct qdq_locations **locations, struct api_problem *problem)
+{
+    struct qdq_error err = {0};
+    size_t nameless = 0;
+    for (size_t i = 0; i < request->n_files; i++)
+        nameless += !*files[i].path;
+    if (!nameless)
+        return true;
+    if (qdq_model_locations(request->fds[0], locations, &err) != QDQ_OK)
+        return api_problem_set_engine(problem, &err);
+    if (request->n_files > 1 || (*locations)->n > 1)
+        return api_problem_set(problem, API_EXTERNAL_AMBIGUOUS, QDQ_AT_NOTHING, NULL,
+                               "a file was sent without a name, and it is not the only "
+                               "one that was sent or that the model names");
+    if ((*locations)->n == 1)
+        files[0].path = (*locations)->names[0];
+    return true;
+}
+
+/* What each of the files is to the model. */
+static bool
+find_locations(const struct message *request, const struct qdq_external *files,
+               const struct qdq_model *model, const char *ret[MESSAGE_MAX_FILES],
+               struct api_problem *problem)
+{
+    for (size_t i = 0; i < request->n_files; i++) {
+        ret[i] = qdq_model_location(model, i);
+        if (!ret[i])
+            return api_problem_set(
+                problem, API_EXTERNAL_UNUSED, QDQ_AT_NOTHING, NULL,
+                "the model keeps no data in a file \"%.200s\", which "
+                "was sent with it",
+                files[i].path);
+    }
+    return true;
+}
+
+static void
+check_model(struct worker *w, const struct message *request)
+{
+    struct api_problem problem = {0};
+    struct qdq_model *model = NULL;
+    struct qdq_locations *locations = NULL;
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    const char *found[MESSAGE_MAX_FILES];
+    list_externals(request, files);
+    if (name_nameless(request, files, &locations, &problem) &&
+        open_externals(w, request, files, &model, &problem) &&
+        find_locations(request, files, model, found, &problem))
+        answer_result(w, api_paths_encode(found, request->n_files));
+    else
+        answer_failed(w, &problem);
+    qdq_model_free(&model);
+    qdq_locations_free(&locations);
+}
+
+static void
+check_dataset(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct qdq_dataset *dataset = NULL;
+    if (qdq_dataset_open_within(request->fds[0], qdq_engine_limits(w->engine), &dataset,
+                                &err) == QDQ_OK)
+        answer_result(w, api_dataset_info_encode(qdq_dataset_info(dataset)));
+    else
+        answer_error(w, &err);
+    qdq_dataset_free(&dataset);
+}
+
+static void
+tell_missing(const char *event, const char *detail)
+{
+    char quoted[LOG_QUOTED];
+    log_error(event, "detail=%s", log_quote(quoted, detail));
+}
+
+static void
+runtime(struct worker *w, const struct message *request)
+{
+    const char *version = NULL;
+    struct qdq_error why = {0};
+    (void)request;
+    bool ok = qdq_engine_runtime_version(w->engine, &version, &why) == QDQ_OK;
+    if (!ok && w->runtime)
+        tell_missing("runtime_missing", why.text);
+    answer_result(w, api_runtime_encode(w->runtime, version, ok ? NULL : why.text));
+}
+
+/* As a job would try it. */
+static void
+device(struct worker *w, const struct message *request)
+{
+    struct qdq_gpu found;
+    struct qdq_error why = {0};
+    (void)request;
+    bool ok = qdq_engine_gpu(w->engine, &found, &why) == QDQ_OK;
+    if (!ok)
+        tell_missing("gpu_missing", why.text);
+    answer_result(
+        w, api_gpu_encode(&(struct api_gpu){.index = w->device,
+                                            .name = *found.name ? found.name : NULL,
+                                            .module = w->cuda_module,
+                                            .cuda = found.cuda,
+                                            .problem = ok ? NULL : why.text}));
+}
+
+static void
+cases(struct worker *w, const struct message *request)
+{
+    (void)request;
+    answer_result(w, api_cases_encode(qdq_engine_catalog(w->engine)));
+}
+
+static void
+layers(struct worker *w, const struct message *request)
+{
+    (void)request;
+    answer_result(w, api_layers_encode(qdq_engine_catalog(w->engine)));
+}
+
+static void
+plan(struct worker *w, const struct message *request)
+{
+    struct qdq_error err = {0};
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    struct qdq_model *model = NULL, *prepared = NULL;
+    struct qdq_plan *made = NULL;
+    if (!api_spec_decode(request->text, request->text_len, &spec, &problem))
+        answer_failed(w, &problem);
+    else if (!open_model(w, request, &model, &problem))
+        answer_failed(w, &problem);
+    else if (qdq_model_prepare(model, api_spec_get(spec), &prepared, &err) == QDQ_OK &&
+             qdq_limits_check(qdq_engine_limits(w->engine), prepared ? prepared : model,
+                              &err) == QDQ_OK &&
+             qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model,
+                           api_spec_get(spec), &made, &err) == QDQ_OK)
+        answer_result(w, api_plan_encode(qdq_plan_view(made), qdq_model_info(model)));
+    else
+        answer_error(w, &err);
+    qdq_plan_free(&made);
+    qdq_model_free(&prepared);
+    qdq_model_free(&model);
+    api_spec_free(&spec);
+}
+
+/* A model that cannot be quantized as it is can be described all the same. */
+static void
+info(struct worker *w, const struct message *request)
+{
+    struct api_problem problem = {0};
+    struct qdq_spec spec;
+    struct qdq_model *model = NULL, *prepared = NULL;
+    struct qdq_plan *made = NULL;
+    qdq_spec_init(&spec);
+    if (!open_model(w, request, &model, &problem)) {
+        answer_failed(w, &problem);
+        qdq_model_free(&model);
+        return;
+    }
+    bool planned =
+        qdq_model_prepare(model, &spec, &prepared, NULL) == QDQ_OK &&
+        qdq_plan_make(qdq_engine_catalog(w->engine), prepared ? prepared : model, &spec,
+                      &made, NULL) == QDQ_OK;
+    answer_result(w, api_model_info_encode(qdq_model_info(model),
+                                           planned ? qdq_plan_view(made) : NULL));
+    qdq_plan_free(&made);
+    qdq_model_free(&prepared);
+    qdq_model_free(&model);
+}
+
+static bool
+write_all(int fd, const char *text, struct api_problem *problem)
+{
+    for (size_t left = strlen(text); left;) {
+        ssize_t n = write(fd, text, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return api_problem_set(
+                problem, errno == ENOSPC || errno == EFBIG ? API_DISK_FULL : API_IO,
+                QDQ_AT_NOTHING, NULL, "writing the result: %s", strerror(errno));
+        text += n;
+        left -= (size_t)n;
+    }
+    return true;
+}
+
+/* The frozen spec's text and digest. */
+struct frozen {
+    char *text;
+    char digest[DIGEST_SIZE];
+};
+
+static const char *
+freeze(void *arg, const struct qdq_spec *spec)
+{
+    struct frozen *frozen = arg;
+    frozen->text = api_spec_encode(spec);
+    bool ok =
+        frozen->text && digest_of(frozen->text, strlen(frozen->text), frozen->digest);
+    return ok ? frozen->digest : NULL;
+}
+
+static bool
+run_engine(struct worker *w, const struct message *request, const struct api_spec *spec,
+           struct frozen *frozen, struct qdq_report **ret, struct api_problem *problem)
+{
+    const struct message_quantize *ids = &request->body.quantize;
+    struct qdq_error err = {0};
+    bool data = message_own_fds(request) > MESSAGE_FD_DATASET;
+    struct qdq_external files[MESSAGE_MAX_FILES];
+    list_externals(request, files);
+    struct qdq_work work = {
+        .model = request->fds[MESSAGE_FD_MODEL],
+        .external = files,
+        .n_external = request->n_files,
+        .model_id = ids->model_id,
+        .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
+        .dataset_id = data ? ids->dataset_id : NULL,
+        .spec = api_spec_get(spec),
+        .freeze = freeze,
+        .freeze_arg = frozen,
+        .output = request->fds[MESSAGE_FD_OUTPUT],
+        .output_data = request->fds[MESSAGE_FD_DATA],
+        .output_data_name = MESSAGE_DATA_NAME,
+        .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
+        .progress = tell_progress,
+        .progress_arg = w,
+        .wanted = gpu_is_wanted,
+        .regain = regain_gpu,
+        .gpu_arg = w,
+    };
+    w->told_stage = -1;
+    w->regained_at = w->lends_at = 0;
+    nap(w->pause_ms);
+    return qdq_quantize(w->engine, &work, ret, &err) == QDQ_OK ||
+           api_problem_set_engine(problem, &err);
+}
+
+static void
+quantize(struct worker *w, const struct message *request)
+{
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    struct qdq_report *report = NULL;
+    struct frozen frozen = {.text = NULL};
+    char *text = NULL;
+    bool ok = api_spec_decode(request->text, request->text_len, &spec, &problem) &&
+              run_engine(w, request, spec, &frozen, &report, &problem);
+    if (ok && !(text = api_report_encode(report)))
+        ok = api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
+                             "out of memory");
+    ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem) &&
+         write_all(request->fds[MESSAGE_FD_FROZEN], frozen.text, &problem);
+    w->lost = !ok && problem.code == API_DEVICE_LOST;
+    if (!ok)
+        answer_failed(w, &problem);
+    else if (api_report_accepted(report, &problem))
+        answer_result(w, api_summary_encode(report));
+    else
+        answer_rejected(w, &problem, api_summary_encode(report));
+    free(text);
+    free(frozen.text);
+    qdq_report_free(&report);
+    api_spec_free(&spec);
+}
+
+/* What is no request has no row here and ends the worker. */
+static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
+                                               const struct message *) = {
+    [MESSAGE_CHECK_MODEL] = check_model,
+    [MESSAGE_CHECK_DATASET] = check_dataset,
+    [MESSAGE_INFO] = info,
+    [MESSAGE_PLAN] = plan,
+    [MESSAGE_QUANTIZE] = quantize,
+    [MESSAGE_RUNTIME] = runtime,
+    [MESSAGE_DEVICE] = device,
+    [MESSAGE_CASES] = cases,
+    [MESSAGE_LAYERS] = layers,
+};
+
+static int
+serve(struct worker *w)
+{
+    for (;;) {
+        struct message request;
+        enum message_got got = message_receive(WORKER_SOCKET, -1, &request);
+        if (got == MESSAGE_EOF)
+            return EXIT_SUCCESS;
+        if (got != MESSAGE_GOT)
+            return EXIT_FAILURE;
+        void (*handler)(struct worker *, const struct message *) =
+            handlers[request.type];
+        if (handler)
+            handler(w, &request);
+        message_fini(&request);
+        if (w->lost)
+            return EXIT_SUCCESS;
+        if (!handler)
+            return EXIT_FAILURE;
+    }
+}
+
+/* --- start ---------------------------------------------------------------- */
+
+/* In need of memory the kernel ends a worker, which costs one job, not the daemon. */
+static void
+offer_to_oom_killer(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = write(fd, "500", 3);
+    (void)n; /* a matter of politeness */
+    close(fd);
+}
+
+/* Ends with the daemon, whenever that ends: also between its fork and our prctl(). */
+static bool
+confine(pid_t parent, rlim_t memory)
+{
+    const struct rlimit no_core = {0, 0}, data = {memory, memory};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || setrlimit(RLIMIT_CORE, &no_core) ||
+        (memory && setrlimit(RLIMIT_DATA, &data)))
+        return false;
+    prctl(PR_SET_NAME, "qdqd-worker");
+    offer_to_oom_killer();
+    return true;
+}
+
+/* What the daemon checked when it started may have changed since. */
+static bool
+open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
+{
+    char quoted[LOG_QUOTED];
+    struct qdq_error err = {0};
+    if (qdq_engine_open(options, ret, &err) == QDQ_OK)
+        return true;
+    log_error("engine_failed", "detail=%s", log_quote(quoted, err.text));
+    return false;
+}
+
+/* Whatever needs a path comes before: ONNX Runtime, and what is wrong with it. */
+static bool
+lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
+        const char *setting, const char *scratch)
+{
+    char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
+    const char *version;
+    struct qdq_error ignored = {0};
+    if (strcmp(setting, "off") == 0)
+        return true;
+    (void)!qdq_engine_runtime_version(engine, &version, &ignored);
+    /* Stays loaded; CUDA itself begins in the cage, for it makes threads. */
+    if (options->cuda_module)
+        (void)!dlopen(options->cuda_module, RTLD_NOW | RTLD_LOCAL);
+    enum cage_profile profile = options->cuda_module ? CAGE_GPU : CAGE_CPU;
+    bool whole = cage_enter(profile, scratch, lacking) && !*lacking;
+    if (!whole)
+        log_error("cage_lacking", "detail=%s", log_quote(quoted, lacking));
+    return whole || strcmp(setting, "auto") == 0;
+}
+
+/* As process.c writes them. */
+static void
+read_limits(char *text, struct qdq_limits *ret)
+{
+#define READ(name) ret->name = strtoull(text, &text, 10);
+    QDQ_LIMITS(READ)
+#undef READ
+}
+
+int
+worker_main(int argc, char **argv)
+{
+    if (argc != 10) {
+        fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
+        return 2;
+    }
+    struct qdq_engine_options options = {
+        .threads = (int)strtol(argv[1], NULL, 10),
+        .runtime = *argv[5] ? argv[5] : NULL,
+        .catalog = *argv[6] ? argv[6] : NULL,
+        .cuda_module = strtol(argv[8], NULL, 10) >= 0 ? argv[7] : NULL,
+        .device = (int)strtol(argv[8], NULL, 10),
+        .device_chosen = true,
+    };
+    read_limits(argv[9], &options.limits);
+    struct worker w = {.runtime = options.runtime,
+                       .cuda_module = options.cuda_module,
+                       .device = options.device};
+    setenv("TMPDIR", argv[4], 1);
+    if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
+        !open_engine(&options, &w.engine) ||
+        !lock_in(&options, w.engine, argv[3], argv[4]))
+        return EXIT_FAILURE;
+    fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+    const char *pause = getenv(PAUSE_VARIABLE);
+    w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;
+    int status = serve(&w);
+    qdq_engine_close(&w.engine);
+    return status;
+}
