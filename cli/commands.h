@@ -6,12 +6,18 @@
 #include "api/problem.h"
 #include "qdq/quantize.h"
 
-/* What stands on the command line; NULL where it does not. */
+/* The command line; NULL for what it does not say. */
 struct options {
     const char *model, *spec, *calibration, *observations, *out, *report, *cases;
     const char *threads_text;
     int threads;
-    bool json, all;
+    bool json, all, help;
+};
+
+struct command {
+    const char *name;
+    bool (*run)(const struct options *options, struct api_problem *problem);
+    const char *text; /* what it does, as a sentence */
 };
 
 /*

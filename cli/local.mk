@@ -11,6 +11,7 @@ cli_qdq_SOURCES = \
 	cli/files.c cli/files.h \
 	cli/inspect.c \
 	cli/main.c \
+	cli/options.c cli/options.h \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
 	cli/quantize.c

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the tables ----------------------------------------------------------- */
+
+enum { QUANTIZE, PLAN, INFO, N_COMMANDS };
+
+static const struct command commands[N_COMMANDS] = {
+    [QUANTIZE] = {"quantize", command_quantize,
+                  "Inserts calibrated Q/DQ pairs into an ONNX model."},
+    [PLAN] = {"plan", command_plan,
+              "Says which layers of a model would be quantized, and why."},
+    [INFO] = {"info", command_info, "Says what is in a model."},
+};
+
+/* The commands that have an option. */
+enum { IN_QUANTIZE = 1 << QUANTIZE, IN_PLAN = 1 << PLAN, IN_INFO = 1 << INFO };
+
+/* The field is a bool for an option without an argument, else a string. */
+static const struct row {
+    const char *name;
+    char letter;          /* '\0': none */
+    const char *argument; /* as the pages call it; NULL: none */
+    unsigned commands;
+    size_t field;
+    const char *text;
+} rows[] = {
+    {"spec", '\0', "FILE", IN_QUANTIZE | IN_PLAN, offsetof(struct options, spec),
+     "The spec, which says what to quantize, and how (JSON); \"-\" is standard input. "
+     "Without one, every supported layer is quantized by its default."},
+    {"calibration", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, calibration),
+     "The samples that ranges are calibrated with: .npz, .npy, .zip, .tar or .tar.gz."},
+    {"out", 'o', "OUT", IN_QUANTIZE, offsetof(struct options, out),
+     "The quantized model; by default MODEL with the ending .int8.onnx. Its external "
+     "data, where it has some, goes to OUT.data."},
+    {"observations", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, observations),
+     "A file for what calibration observed. Another run with the same model and the "
+     "same samples reads it there instead of observing it again, whatever its spec. "
+     "The file is made when it is absent."},
+    {"report", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, report),
+     "A file for the report, which says what was done and what it cost (JSON)."},
+    {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
+     "The number of threads that run the model; by default all processors."},
+    {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
+     offsetof(struct options, cases),
+     "The folder of your own insertion cases and layer support (*.lua), which a spec "
+     "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
+    {"all", '\0', NULL, IN_PLAN, offsetof(struct options, all),
+     "Lists every layer. Without it, layers that are off by default and that nobody "
+     "asked for are only counted by class."},
+    {"json", '\0', NULL, IN_PLAN | IN_INFO, offsetof(struct options, json),
+     "Prints JSON instead of a table; the JSON of a plan has every layer."},
+    {"help", 'h', NULL, IN_QUANTIZE | IN_PLAN | IN_INFO, offsetof(struct options, help),
+     "Prints this page."},
+};
+
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static bool
+has_option(const struct command *command, const struct row *row)
+{
+    return row->commands & 1U << (command - commands);
+}
+
+const struct command *
+find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* --- parsing -------------------------------------------------------------- */
+
+int
+wrong_usage(const struct command *command, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fputs("qdq: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, " (qdq%s%s --help says more)\n", command ? " " : "",
+            command ? command->name : "");
+    va_end(args);
+    return USAGE;
+}
+
+enum { FIRST_ROW = 256 }; /* above every letter */
+
+/* What getopt_long() returns for the row. */
+static int
+row_value(int row)
+{
+    return rows[row].letter ? rows[row].letter : FIRST_ROW + row;
+}
+
+/* The command's rows as getopt_long() wants them. */
+struct getopt_tables {
+    struct option longs[N_ROWS + 1];
+    char letters[2 * N_ROWS + 2];
+};
+
+static struct getopt_tables
+make_getopt_tables(const struct command *command)
+{
+    struct getopt_tables ret = {.letters = ":"}; /* a missing argument returns ':' */
+    size_t n = 0, len = 1;
+    for (int i = 0; i < N_ROWS; i++) {
+        if (!has_option(command, &rows[i]))
+            continue;
+        int argument = rows[i].argument ? required_argument : no_argument;
+        ret.longs[n++] = (struct option){rows[i].name, argument, NULL, row_value(i)};
+        if (rows[i].letter)
+            ret.letters[len++] = rows[i].letter;
+        if (rows[i].letter && rows[i].argument)
+            ret.letters[len++] = ':';
+    }
+    return ret;
+}
+
+static void
+store_option(struct options *options, int value, const char *argument)
+{
+    int i = 0;
+    while (row_value(i) != value)
+        i++;
+    char *field = (char *)options + rows[i].field;
+    if (rows[i].argument)
+        *(const char **)field = argument;
+    else
+        *(bool *)field = true;
+}
+
+static bool
+parse_threads(const char *text, int *ret)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || errno || n < 1 || n > 1024)
+        return false;
+    *ret = (int)n;
+    return true;
+}
+
+/* The number of processors that this process may use. */
+static int
+count_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static int
+unknown_option(const struct command *command, char **argv)
+{
+    if (optopt && optopt < FIRST_ROW)
+        return wrong_usage(command, "-%c is no option of %s", optopt, command->name);
+    return wrong_usage(command, "%s is no option of %s", argv[optind - 1],
+                       command->name);
+}
+
+int
+parse_options(int argc, char **argv, const struct command *command, struct options *ret)
+{
+    struct getopt_tables tables = make_getopt_tables(command);
+    int value;
+    opterr = 0;
+    *ret = (struct options){.threads = count_processors()};
+    while ((value = getopt_long(argc, argv, tables.letters, tables.longs, NULL)) !=
+           -1) {
+        if (value == ':')
+            return wrong_usage(command, "%s needs a value", argv[optind - 1]);
+        if (value == '?')
+            return unknown_option(command, argv);
+        store_option(ret, value, optarg);
+        if (ret->help)
+            return DONE;
+    }
+    if (optind == argc)
+        return wrong_usage(command, "%s needs a model", command->name);
+    if (optind + 1 < argc)
+        return wrong_usage(command, "\"%s\" is one model too many", argv[optind + 1]);
+    ret->model = argv[optind];
+    if (ret->threads_text && !parse_threads(ret->threads_text, &ret->threads))
+        return wrong_usage(command, "--threads is a number from 1 to 1024, not \"%s\"",
+                           ret->threads_text);
+    return DONE;
+}
+
+/* --- pages ---------------------------------------------------------------- */
+
+enum { WIDTH = 80, TEXT_COLUMN = 24 };
+
+/* Text that is broken between its items; further lines begin at `indent`. */
+struct wrapped {
+    FILE *to;
+    int indent, column;
+};
+
+static void
+print_item(struct wrapped *text, const char *item)
+{
+    int len = (int)strlen(item);
+    if (text->column > text->indent && text->column + 1 + len > WIDTH) {
+        fprintf(text->to, "\n%*s", text->indent, "");
+        text->column = text->indent;
+    }
+    bool is_first = text->column == text->indent;
+    text->column += fprintf(text->to, "%s%s", is_first ? "" : " ", item);
+}
+
+static void
+print_words(struct wrapped *text, const char *words)
+{
+    char word[128];
+    while (*words) {
+        size_t len = strcspn(words, " ");
+        snprintf(word, sizeof word, "%.*s", (int)len, words);
+        print_item(text, word);
+        words += len + (words[len] == ' ');
+    }
+}
+
+/* As it stands in the usage: "[--spec FILE]". */
+static void
+print_optional(struct wrapped *text, const struct row *row)
+{
+    char item[64];
+    const char *argument = row->argument ? row->argument : "";
+    const char *space = row->argument ? " " : "";
+    if (row->letter)
+        snprintf(item, sizeof item, "[-%c%s%s]", row->letter, space, argument);
+    else
+        snprintf(item, sizeof item, "[--%s%s%s]", row->name, space, argument);
+    print_item(text, item);
+}
+
+static void
+print_command_usage(FILE *to, const char *before, const struct command *command)
+{
+    struct wrapped text = {.to = to};
+    text.indent = text.column = fprintf(to, "%s qdq %s MODEL ", before, command->name);
+    for (int i = 0; i < N_ROWS; i++)
+        if (has_option(command, &rows[i]) && rows[i].letter != 'h')
+            print_optional(&text, &rows[i]);
+    fputc('\n', to);
+}
+
+void
+print_usage(FILE *to)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        print_command_usage(to, i == 0 ? "usage:" : "      ", &commands[i]);
+    fputs("       qdq COMMAND --help\n"
+          "       qdq --help | --version\n",
+          to);
+}
+
+static void
+print_option(const struct row *row)
+{
+    struct wrapped text = {stdout, TEXT_COLUMN, 0};
+    text.column = row->letter ? printf("  -%c, ", row->letter) : printf("  ");
+    text.column += printf("--%s%s%s", row->name, row->argument ? " " : "",
+                          row->argument ? row->argument : "");
+    if (text.column >= TEXT_COLUMN) {
+        printf("\n");
+        text.column = 0;
+    }
+    text.column += printf("%*s", TEXT_COLUMN - text.column, "");
+    print_words(&text, row->text);
+    printf("\n");
+}
+
+void
+print_command_help(const struct command *command)
+{
+    print_command_usage(stdout, "usage:", command);
+    printf("\n%s\n\n", command->text);
+    for (int i = 0; i < N_ROWS; i++)
+        if (has_option(command, &rows[i]))
+            print_option(&rows[i]);
+}
+
+void
+print_help(void)
+{
+    print_usage(stdout);
+    printf("\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        printf("  %-*s%s\n", TEXT_COLUMN - 2, commands[i].name, commands[i].text);
+    printf("\n"
+           "The environment variable QDQD_ENGINE_RUNTIME names another "
+           "libonnxruntime.so,\n"
+           "QDQD_ENGINE_CASES another folder of insertion cases.\n"
+           "Exit status: 0 done, 1 the work failed, 2 wrong usage.\n");
+}
