@@ -380,7 +380,8 @@ spec_mode(lua_State *L)
 static int
 spec_target(lua_State *L)
 {
-    static const char *const names[] = {[QDQ_TARGET_TENSORRT] = "tensorrt"};
+    static const char *const names[] = {
+        [QDQ_TARGET_TENSORRT] = "tensorrt", [QDQ_TARGET_ONNXRUNTIME] = "onnxruntime"};
     lua_pushstring(L, names[spec_of(L)->target]);
     return 1;
 }

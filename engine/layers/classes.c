@@ -245,23 +245,31 @@ static const char *const kind_names[] = {
 };
 
 /* What the table's states and kinds are: who selects; the spec's kind, its name, whether
-   it is seen through. */
+   it is seen through, whether it moves data. */
 #define BY_ON "default"
 #define BY_OFF "any"
 #define BY_ASKED "name_or_class"
 #define BY_NAMED "name"
 #define KIND_WEIGHTED QDQ_WEIGHTED
 #define KIND_NON_WEIGHTED QDQ_NON_WEIGHTED
+#define KIND_MOVING QDQ_NON_WEIGHTED
 #define KIND_PASS QDQ_NON_WEIGHTED
 #define KIND_MULTI_INPUT QDQ_MULTI_INPUT
 #define NAME_WEIGHTED "weighted"
 #define NAME_NON_WEIGHTED "non_weighted"
+#define NAME_MOVING "non_weighted"
 #define NAME_PASS "non_weighted"
 #define NAME_MULTI_INPUT "multi_input"
 #define THROUGH_WEIGHTED false
 #define THROUGH_NON_WEIGHTED false
+#define THROUGH_MOVING false
 #define THROUGH_PASS true
 #define THROUGH_MULTI_INPUT false
+#define MOVES_WEIGHTED false
+#define MOVES_NON_WEIGHTED false
+#define MOVES_MOVING true
+#define MOVES_PASS true
+#define MOVES_MULTI_INPUT false
 
 #define LAYER(class_name, op_name, row_kind, weight, row_axis, row_state, predicate, \
               text)                                                                  \
@@ -276,6 +284,7 @@ static const char *const kind_names[] = {
                  .note = text,                                                       \
                  .source = "library"},                                               \
      .kind = KIND_##row_kind,                                                        \
+     .moves_data = MOVES_##row_kind,                                                 \
      .state = QDQI_##row_state,                                                      \
      .axis = axis_##row_axis,                                                        \
      .is = predicate},
@@ -320,6 +329,7 @@ given_row(const struct qdq_support *given, const struct qdqi_class *like,
                                    : given->cls,
                     .source = source},
         .kind = given->kind,
+        .moves_data = like && like->moves_data,
         .state = is_on ? QDQI_ON : QDQI_OFF,
         .axis = axis_given,
         .is = like ? like->is : any_node,

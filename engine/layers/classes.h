@@ -13,6 +13,7 @@ struct qdqi_class {
     struct qdq_layer_support support;
     enum qdq_kind kind;
     enum qdqi_state state;
+    bool moves_data; /* the operator computes nothing */
     /* Channel axis of a weight of `rank` dimensions: -1 for none, QDQI_BAD_AXIS when
        the weight lacks the axis that was given for it. */
     int (*axis)(const struct qdqi_class *cls, const struct qdqi_node *node,

@@ -319,10 +319,7 @@ rules_of_default(const struct planner *p, const struct qdq_layer *layer)
     const struct qdqi_node *node = node_of(p, layer);
     const struct qdqi_class *cls = class_of(p, layer);
     const struct qdqi_node *producer = qdqi_layer_producer(p->graph, node, 0);
-    static const char *const movements[] = {
-        "Identity",  "Dropout", "Transpose", "Reshape", "Flatten", "Squeeze", "Gather",
-        "Unsqueeze", "Slice",   "Split",     "Pad",     "Expand",  "Tile",    NULL};
-    if (qdqi_is_one_of(node, movements))
+    if (cls->moves_data && qdqi_is_onnx_domain(node->proto->domain))
         return qdqi_rule_bit(QDQI_RULE_T16);
     if (qdqi_is_swish(p->graph, node))
         return qdqi_rule_bit(QDQI_RULE_T27);

@@ -6,7 +6,8 @@
  *
  *   KIND    WEIGHTED      one data input and a constant weight
  *           NON_WEIGHTED  input 0 is data
- *           PASS          the same, and the data come out as they went in, perhaps in
+ *           MOVING        the same, and the operator only moves data
+ *           PASS          the same, and all data come out as they went in, perhaps in
  *                         another layout: patterns are seen through such a node
  *           MULTI_INPUT   every computed input is data
  *   weight  input index of the weight, -1 for none; MatMul finds its constant operand
@@ -86,12 +87,12 @@ MOVEMENT("Reshape", PASS)
 MOVEMENT("Flatten", PASS)
 MOVEMENT("Squeeze", PASS)
 MOVEMENT("Unsqueeze", PASS)
-MOVEMENT("Gather", NON_WEIGHTED)
-MOVEMENT("Slice", NON_WEIGHTED)
-MOVEMENT("Split", NON_WEIGHTED)
-MOVEMENT("Pad", NON_WEIGHTED)
-MOVEMENT("Expand", NON_WEIGHTED)
-MOVEMENT("Tile", NON_WEIGHTED)
-MOVEMENT("DepthToSpace", NON_WEIGHTED)
-MOVEMENT("SpaceToDepth", NON_WEIGHTED)
+MOVEMENT("Gather", MOVING)
+MOVEMENT("Slice", MOVING)
+MOVEMENT("Split", MOVING)
+MOVEMENT("Pad", MOVING)
+MOVEMENT("Expand", MOVING)
+MOVEMENT("Tile", MOVING)
+MOVEMENT("DepthToSpace", MOVING)
+MOVEMENT("SpaceToDepth", MOVING)
 #undef MOVEMENT

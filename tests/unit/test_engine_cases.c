@@ -199,6 +199,26 @@ START_TEST(what_scripts_see)
 }
 END_TEST
 
+START_TEST(scripts_see_the_target)
+{
+    static const struct {
+        enum qdq_target target;
+        const char *name;
+    } rows[] = {{QDQ_TARGET_TENSORRT, "tensorrt"},
+                {QDQ_TARGET_ONNXRUNTIME, "onnxruntime"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world w = {0};
+        world_residual(&w);
+        w.spec.target = rows[i].target;
+        ck_assert_int_eq(run(&w, "mine", SCRIPT("return { {name = spec.target} }")),
+                         QDQ_OK);
+        ck_assert_uint_eq(w.n, 1);
+        ck_assert_str_eq(w.entries[0].names[0], rows[i].name);
+        world_close(&w);
+    }
+}
+END_TEST
+
 START_TEST(entries_are_read)
 {
     struct world w = {0};
@@ -371,6 +391,7 @@ suite(void)
     Suite *s = suite_create("cases");
     TCase *t = tcase_create("scripts");
     tcase_add_loop_test(t, what_scripts_see, 0, N_SEEN);
+    tcase_add_test(t, scripts_see_the_target);
     tcase_add_test(t, entries_are_read);
     tcase_add_test(t, unknown_case);
     suite_add_tcase(s, t);

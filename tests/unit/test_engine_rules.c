@@ -115,6 +115,39 @@ START_TEST(long_names_are_cut)
 }
 END_TEST
 
+/* The rule by which an operator behind no layer is left alone; every row of tbl/layers.h
+   that moves data is here. */
+static const struct {
+    const char *op, *rule;
+} left_alone[] = {
+    {"Identity", "T16"},  {"Dropout", "T16"},      {"Transpose", "T16"},
+    {"Reshape", "T16"},   {"Flatten", "T16"},      {"Squeeze", "T16"},
+    {"Unsqueeze", "T16"}, {"Gather", "T16"},       {"Slice", "T16"},
+    {"Split", "T16"},     {"Pad", "T16"},          {"Expand", "T16"},
+    {"Tile", "T16"},      {"DepthToSpace", "T16"}, {"SpaceToDepth", "T16"},
+    {"Resize", "T17"},    {"Softmax", "T17"},      {"Relu", "T17"},
+    {"MaxPool", NULL},
+};
+
+enum { N_LEFT_ALONE = sizeof left_alone / sizeof *left_alone };
+
+START_TEST(an_operator_is_left_alone_by_its_rule)
+{
+    builder_node(&b, left_alone[_i].op, "n", "x", "y");
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s", err.text);
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    ck_assert_msg(qdq_plan_make(NULL, m, &spec, &plan, &err) == QDQ_OK, "%s", err.text);
+    const struct qdq_plan_view *view = qdq_plan_view(plan);
+    ck_assert_uint_eq(view->n_layers, 1);
+    uint64_t cited = 0;
+    for (size_t i = 0; left_alone[_i].rule && qdq_rule(i); i++)
+        if (strcmp(qdq_rule(i)->id, left_alone[_i].rule) == 0)
+            cited = (uint64_t)1 << i;
+    ck_assert_msg(view->layers[0].rules == cited, "%s", left_alone[_i].op);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -127,6 +160,10 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, one_warning_counts_layers_and_names_three, 1, 6);
     tcase_add_test(t, long_names_are_cut);
+    suite_add_tcase(s, t);
+    t = tcase_create("citations");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, an_operator_is_left_alone_by_its_rule, 0, N_LEFT_ALONE);
     suite_add_tcase(s, t);
     return s;
 }
