@@ -22,6 +22,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/errno_code.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/sync.c daemon/base/sync.h \
+	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \
 	daemon/settings/keys.h \
 	daemon/settings/print.c \
 	daemon/settings/rows.h \
@@ -54,9 +55,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
 	daemon/jobs/job.c daemon/jobs/job.h \
 	daemon/jobs/paces.c daemon/jobs/paces.h \
+	daemon/tenants/service.h \
+	daemon/tenants/sweeper.c daemon/tenants/sweeper.h \
 	daemon/tenants/tenants.c daemon/tenants/tenants.h \
 	daemon/tenants/token_command.c \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
+	daemon/pool/model_fds.c daemon/pool/model_fds.h \
 	daemon/pool/pool.c daemon/pool/pool.h \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \
@@ -72,7 +76,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/jobs.c \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \
-	daemon/handlers/model_files.c daemon/handlers/model_files.h \
+	daemon/handlers/model_input.c daemon/handlers/model_input.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/descriptors.c daemon/descriptors.h
 

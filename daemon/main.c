@@ -3,13 +3,14 @@
 #include "config.h"
 #include "backup.h"
 #include "base/clock.h"
-#include "descriptors.h"
-#include "http/server.h"
 #include "base/log.h"
-#include "watch/notify.h"
+#include "descriptors.h"
+#include "handlers/handlers.h"
+#include "http/server.h"
 #include "settings/settings.h"
-#include "library/sweep.h"
+#include "tenants/sweeper.h"
 #include "tenants/tokens.h"
+#include "watch/notify.h"
 #include "watch/watchdog.h"
 #include "workers/worker.h"
 #include "qdq/catalog.h"
@@ -179,7 +180,7 @@ start(struct daemon *d, struct api_problem *p)
         close(d->listener.fd);
         return false;
     }
-    const struct http_needs needs = {&d->settings, d->tenants, d->tokens};
+    const struct http_needs needs = {handler_of, &d->settings, d->tenants, d->tokens};
     if (http_open(&needs, &d->listener, &d->http, p))
         return true;
     /* Else the lanes would wait for jobs for ever. */
@@ -217,7 +218,7 @@ stop(struct daemon *d)
 }
 
 /*
- * Threads inherit the mask, so only sweep_until() and drain() see these signals. Workers inherit
+ * Threads inherit the mask, so only sweeper_run() and drain() see these signals. Workers inherit
  * that SIGPIPE is ignored, and the signal of a file that grows too large.
  */
 static void
@@ -298,9 +299,9 @@ serve(struct daemon *d, const struct arguments *arguments)
         notify_send("READY=1");
         struct watchdog dog;
         watchdog_open(&dog, d->listener.fd);
-        const struct sweep_pulse pulse = {dog.every_ms, watchdog_beat, &dog};
+        const struct sweeper_pulse pulse = {dog.every_ms, watchdog_beat, &dog};
         int got;
-        while ((got = sweep_until(d->tenants, &d->settings, &signals, &pulse)) ==
+        while ((got = sweeper_run(d->tenants, &d->settings, &signals, &pulse)) ==
                SIGHUP)
             reload(d, arguments);
         tell_stopping(&d->settings);

@@ -10,8 +10,8 @@
  * has missed, and nothing twice. Progress carries the id of the state it belongs to.
  */
 #include "config.h"
-#include "handlers/handlers.h"
 #include "base/clock.h"
+#include "handlers/handlers.h"
 #include "settings/settings.h"
 
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* Models and datasets. */
 #include "config.h"
 #include "handlers/handlers.h"
-#include "handlers/model_files.h"
+#include "handlers/model_input.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +170,29 @@ reply_digest(struct request *request, const char *id)
         reply_header(request, "Repr-Digest", "%s", digest);
 }
 
+/* Opens a stored model of several files as one bundle. NOT_FOUND. */
+static bool
+pack_model(struct library *library, const struct store_model_files *files,
+           struct bundle **ret, struct api_problem *p)
+{
+    struct bundle_file packed[1 + API_MAX_EXTERNAL];
+    size_t n = 0;
+    bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
+    if (!ok) /* it was deleted meanwhile */
+        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                               "there is no such model");
+    for (; ok && n < files->n; n += ok) {
+        const struct store_model_file *file = &files->items[n];
+        packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
+        ok = blob_read(library_blobs(library), file->digest, &packed[n].fd, p);
+    }
+    if (ok)
+        return bundle_open(packed, n, ret, p);
+    while (n)
+        close(packed[--n].fd);
+    return false;
+}
+
 /* Puts what is there into the answer: one file, or several as a bundle. */
 static bool
 reply_bytes(struct request *request, const struct store_file *file,
@@ -186,7 +209,7 @@ reply_bytes(struct request *request, const struct store_file *file,
         return true;
     }
     bool ok = store_model_files(library_store(library), file->id, &several, p) &&
-              model_files_pack(library, &several, &bundle, p);
+              pack_model(library, &several, &bundle, p);
     store_model_files_fini(&several);
     if (ok)
         reply_bundle(request, bundle);

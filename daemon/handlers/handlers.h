@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What each route does. A handler runs on its connection's thread, may block, and
- * leaves exactly one reply.
- */
+/* The handlers of all routes; see handler_fn. */
 #ifndef QDQD_HANDLERS_H
 #define QDQD_HANDLERS_H
 
 #include "http/request.h"
-
-typedef void (*handler_fn)(struct request *request);
+#include "jobs/job.h"
+#include "pool/pool.h"
 
 /* NULL when this version has no such route. */
 handler_fn handler_of(enum api_route route);

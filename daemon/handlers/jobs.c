@@ -2,7 +2,7 @@
 /* Jobs, plans and the one-shot call. */
 #include "config.h"
 #include "handlers/handlers.h"
-#include "handlers/model_files.h"
+#include "handlers/model_input.h"
 #include "settings/settings.h"
 #include "api/report.h"
 #include "api/spec.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /metrics: what is counted all the time, and what is looked up when somebody asks. */
 #include "config.h"
-#include "handlers/handlers.h"
 #include "base/clock.h"
-#include "watch/metrics.h"
+#include "handlers/handlers.h"
 #include "settings/settings.h"
 #include "tenants/tenants.h"
+#include "watch/metrics.h"
 
 #include <sys/statvfs.h>
 

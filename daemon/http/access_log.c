@@ -3,8 +3,8 @@
 #include "http/access_log.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "watch/metrics.h"
 #include "settings/settings.h"
+#include "watch/metrics.h"
 
 #include <ctype.h>
 #include <stdio.h>

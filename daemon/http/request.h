@@ -6,11 +6,11 @@
 #ifndef QDQD_REQUEST_H
 #define QDQD_REQUEST_H
 
-#include "library/bundle.h"
 #include "http/body.h"
-#include "pool/pool.h"
+#include "library/bundle.h"
+#include "store/store.h"
+#include "tenants/service.h"
 #include "watch/trace.h"
-#include "workers/scripts.h"
 #include "api/header.h"
 #include "api/route.h"
 
@@ -18,22 +18,6 @@
 #include <sys/types.h>
 
 #define REPLY_HEADERS 8
-#define ALL_TENANTS "*" /* in the place of a name */
-
-/* What the handlers work with, of one tenant; all of it lives longer than any request. */
-struct service {
-    struct tenants *tenants; /* all */
-    struct metrics *metrics;
-    struct backends *backends;
-    const char *tenant; /* "": without a name */
-    const struct settings *settings;
-    struct library *library;
-    struct jobs *jobs;
-    struct pool *pool;
-    struct pool_share *share;   /* of its short work */
-    char scripts[DIGEST_SIZE];  /* scripts_digest() at the start */
-    char runtime[RUNTIME_SIZE]; /* runtime_identity(), likewise */
-};
 
 /*
  * Makes the next bytes of an answer that comes bit by bit, at most `size`; 0: it ends
@@ -65,6 +49,11 @@ struct reply {
 
 struct MHD_Connection;
 struct conn;
+struct request;
+
+/* What a route does. It runs on its connection's thread, may block, and leaves exactly one
+   reply. */
+typedef void (*handler_fn)(struct request *request);
 
 struct request {
     unsigned magic;
@@ -74,8 +63,9 @@ struct request {
     const char *method; /* borrowed from the connection */
     struct api_match match;
     char allow[64];
-    bool found;  /* there is such a route */
-    bool of_all; /* it is about all tenants, and may be */
+    handler_fn handler; /* of the route; NULL until it is found */
+    bool found;         /* there is such a route */
+    bool of_all;        /* it is about all tenants, and may be */
     struct trace trace;
     int64_t began;           /* steady us */
     uint64_t received, sent; /* bytes of the bodies */

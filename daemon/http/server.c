@@ -2,11 +2,11 @@
 #include "config.h"
 #include "http/server.h"
 #include "base/clock.h"
-#include "handlers/handlers.h"
+#include "base/log.h"
+#include "http/access_log.h"
 #include "http/conns.h"
 #include "http/tls.h"
-#include "http/access_log.h"
-#include "base/log.h"
+#include "jobs/job.h"
 #include "settings/settings.h"
 #include "tenants/tokens.h"
 
@@ -35,6 +35,7 @@
 #define STOP_MS 5000
 
 struct http {
+    handler_fn (*handler_of)(enum api_route route);
     struct tenants *tenants;
     const struct settings *settings;
     struct tokens *tokens;
@@ -361,7 +362,8 @@ check_head(const struct http *http, struct request *request, const char *method,
         *p = no_route;
         return false;
     }
-    if (!handler_of(request->match.route))
+    request->handler = http->handler_of(request->match.route);
+    if (!request->handler)
         return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                "this version has no such resource");
     if (!check_room(request, p))
@@ -535,7 +537,7 @@ answer(struct request *request)
     if (request->problem.set)
         reply_problem(request, &request->problem);
     else
-        handler_of(request->match.route)(request);
+        request->handler(request);
     MHD_set_connection_option(request->connection, MHD_CONNECTION_OPTION_TIMEOUT,
                               (unsigned)settings->http_timeout);
     return send_reply(request);
@@ -758,6 +760,7 @@ http_open(const struct http_needs *needs, const struct listener *listener,
         close(listener->fd);
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     }
+    http->handler_of = needs->handler_of;
     http->tenants = needs->tenants;
     http->tokens = needs->tokens;
     http->settings = needs->settings;

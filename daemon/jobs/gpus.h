@@ -11,12 +11,12 @@
 #ifndef QDQD_GPUS_H
 #define QDQD_GPUS_H
 
+#include "settings/gpu_list.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { GPUS_MOST = 64, GPUS_NONE = -1 };
 
 /* One who lent a GPU, and wants it back; lives with its owner. */
 struct gpus_turn {
@@ -35,9 +35,6 @@ struct gpus {
     struct gpus_turn *turns; /* of all devices, who has waited longest is first */
     bool wanted;             /* see gpus_want() */
 };
-
-/* Reads "0,1": numbers from 0 to 63, none twice, with commas between; "": none. */
-bool gpus_parse(const char *text, int ret[GPUS_MOST], size_t *ret_n);
 
 /* Of a text that can be read. */
 void gpus_init(struct gpus *gpus, const char *text);

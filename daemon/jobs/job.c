@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "jobs/job.h"
-#include "api/spec.h"
 #include "base/clock.h"
 #include "base/errno_code.h"
 #include "base/log.h"
-#include "watch/metrics.h"
 #include "jobs/paces.h"
-#include "workers/process.h"
 #include "settings/settings.h"
+#include "watch/metrics.h"
+#include "workers/process.h"
+#include "api/spec.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,10 +5,7 @@
 
 #include "library/library.h"
 
-#include <signal.h>
-
 struct settings;
-struct tenants;
 
 /* Tells the library for how long things are kept, and how much. Also
    while other threads use it. */
@@ -21,16 +18,7 @@ void sweep_set_up(struct library *library, const struct settings *settings);
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);
 
-/* What is done meanwhile, every `ms`; 0: nothing. */
-struct sweep_pulse {
-    int64_t ms;
-    void (*fn)(void *arg);
-    void *arg;
-};
-
-/* Sweeps at once and then every now and then, for all tenants, until one of the signals
-   comes: which. */
-int sweep_until(struct tenants *tenants, const struct settings *settings,
-                const sigset_t *signals, const struct sweep_pulse *pulse);
+/* Logs that a round failed. */
+void sweep_log_failure(struct library *library, const struct api_problem *problem);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/pool.h"
-#include "workers/backends.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "watch/metrics.h"
-#include "handlers/model_files.h"
-#include "workers/process.h"
+#include "pool/model_fds.h"
 #include "settings/settings.h"
 #include "tenants/tenants.h"
+#include "watch/metrics.h"
+#include "workers/backends.h"
+#include "workers/process.h"
 #include "api/spec.h"
 #include "qdq/quantize.h"
 

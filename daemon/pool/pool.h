@@ -14,11 +14,6 @@
 
 struct pool;
 struct service;
-
-/* What a tenant has had of the short work; the pool's. */
-struct pool_share {
-    uint64_t served; /* the turn of the last one, 0: none yet */
-};
 struct tenants;
 
 /* Runs the jobs of all tenants, whose services have it from then on. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "settings/settings.h"
+#include "settings/gpu_list.h"
 #include "settings/rows.h"
-#include "jobs/gpus.h"
 
 #include <ctype.h>
 #include <errno.h>

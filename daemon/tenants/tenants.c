@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "tenants/tenants.h"
-#include "workers/backends.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "watch/metrics.h"
-#include "workers/scripts.h"
-#include "settings/settings.h"
 #include "library/sweep.h"
+#include "settings/settings.h"
+#include "watch/metrics.h"
+#include "workers/backends.h"
+#include "workers/scripts.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -15,10 +15,12 @@
 #ifndef QDQD_TENANTS_H
 #define QDQD_TENANTS_H
 
-#include "http/request.h"
+#include "jobs/job.h"
 #include "settings/settings.h"
+#include "tenants/service.h"
 
 #define TENANT_SIZE 64
+#define ALL_TENANTS "*" /* in the place of a name */
 
 struct tenants;
 

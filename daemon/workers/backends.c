@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/backends.h"
-#include "jobs/gpus.h"
+#include "settings/gpu_list.h"
 #include "settings/settings.h"
 #include "api/version.h"
 

@@ -3,8 +3,8 @@
 #include "workers/process.h"
 #include "base/errno_code.h"
 #include "base/log.h"
-#include "watch/metrics.h"
 #include "settings/settings.h"
+#include "watch/metrics.h"
 #include "workers/worker.h"
 #include "qdq.h"
 

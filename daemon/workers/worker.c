@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/worker.h"
-#include "workers/cage.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "workers/cage.h"
 #include "workers/message.h"
 #include "api/report.h"
 #include "api/spec.h"

@@ -9,6 +9,7 @@
 #ifndef SERVER_H
 #define SERVER_H
 
+#include "handlers/handlers.h"
 #include "http/server.h"
 #include "http/listen.h"
 #include "settings/settings.h"
@@ -177,7 +178,8 @@ server_start(void)
     must(tenants_get(server.tenants, "", false, &server.service, &p), &p);
     must(listen_open(address, false, &server.listener, &p), &p);
     snprintf(server.listener.host, sizeof server.listener.host, "127.0.0.1");
-    const struct http_needs needs = {&server.settings, server.tenants, server.tokens};
+    const struct http_needs needs = {handler_of, &server.settings, server.tenants,
+                                     server.tokens};
     must(http_open(&needs, &server.listener, &server.http, &p), &p);
     atexit(server_stop);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "handlers/model_files.h"
-#include "http/request.h"
+#include "handlers/model_input.h"
+#include "pool/pool.h"
+#include "tenants/service.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,105 +16,6 @@ fail_memory(struct api_problem *p)
 {
     return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
 }
-
-/* --- open files ----------------------------------------------------------- */
-
-/* Adds a path of a file that is not the model; NULL: its sender gave it none. */
-static bool
-add_name(struct model_fds *files, const char *name, struct api_problem *p)
-{
-    const char *text = name ? name : "";
-    size_t size = strlen(text) + 1;
-    char *grown = realloc(files->names, files->names_len + size);
-    if (!grown)
-        return fail_memory(p);
-    memcpy(grown + files->names_len, text, size);
-    files->names = grown;
-    files->names_len += size;
-    return true;
-}
-
-static bool
-open_several(struct library *library, const struct store_model_files *files,
-             struct model_fds *ret, struct api_problem *p)
-{
-    if (files->n > 1 + API_MAX_EXTERNAL)
-        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
-                               "the record of the model has too many files");
-    for (size_t i = 0; i < files->n; i++) {
-        const struct store_model_file *file = &files->items[i];
-        if (!blob_read(library_blobs(library), file->digest, &ret->fds[i], p))
-            return false;
-        ret->n++;
-        if (i && !add_name(ret, file->path, p))
-            return false;
-    }
-    return true;
-}
-
-bool
-model_fds_open(struct library *library, const char *id, struct model_fds *ret,
-               struct api_problem *p)
-{
-    struct store_model_files files = {0};
-    *ret = (struct model_fds){0};
-    bool ok = store_model_files(library_store(library), id, &files, p);
-    if (ok && files.n)
-        ok = open_several(library, &files, ret, p);
-    else if (ok && (ok = blob_read(library_blobs(library), id, &ret->fds[0], p)))
-        ret->n = 1;
-    store_model_files_fini(&files);
-    if (!ok)
-        model_fds_fini(ret);
-    return ok;
-}
-
-void
-model_fds_fini(struct model_fds *files)
-{
-    while (files->n)
-        close(files->fds[--files->n]);
-    free(files->names);
-    files->names = NULL;
-    files->names_len = 0;
-}
-
-void
-model_fds_attach(const struct model_fds *files, struct message *message)
-{
-    message->fds[0] = files->fds[0];
-    if (!message->n_fds)
-        message->n_fds = 1;
-    for (size_t i = 1; i < files->n; i++)
-        message->fds[message->n_fds++] = files->fds[i];
-    message->n_files = files->n - 1;
-    message->names = files->names;
-    message->names_len = files->names_len;
-}
-
-bool
-model_files_pack(struct library *library, const struct store_model_files *files,
-                 struct bundle **ret, struct api_problem *p)
-{
-    struct bundle_file packed[1 + API_MAX_EXTERNAL];
-    size_t n = 0;
-    bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
-    if (!ok) /* it was deleted meanwhile */
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no such model");
-    for (; ok && n < files->n; n += ok) {
-        const struct store_model_file *file = &files->items[n];
-        packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
-        ok = blob_read(library_blobs(library), file->digest, &packed[n].fd, p);
-    }
-    if (ok)
-        return bundle_open(packed, n, ret, p);
-    while (n)
-        close(packed[--n].fd);
-    return false;
-}
-
-/* --- what a request brings ------------------------------------------------ */
 
 bool
 model_input_is_brought(const struct body *body)
@@ -180,7 +82,7 @@ take_parts(struct library *library, struct body *body, struct model_input *to,
     for (size_t i = 0; i < body->n_externals; i++) {
         struct body_external *external = &body->externals[i];
         if (!take_part(library, &external->file, external->id, to, p) ||
-            !add_name(&to->open, external->name, p))
+            !model_fds_name(&to->open, external->name, p))
             return false;
     }
     return true;
@@ -231,7 +133,7 @@ name_others(struct model_input *input, const char *said, struct api_problem *p)
                                    "the model's own file has the name %.100s, which "
                                    "it gives to its data",
                                    path);
-        if (!add_name(&input->open, path, p))
+        if (!model_fds_name(&input->open, path, p))
             return false;
     }
     return true;
