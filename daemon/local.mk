@@ -33,6 +33,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/watch/trace.c daemon/watch/trace.h \
 	daemon/watch/watchdog.c daemon/watch/watchdog.h \
 	daemon/store/backup.c daemon/store/backup.h \
+	daemon/store/derive.c daemon/store/derive.h \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
 	daemon/store/inner.h \

@@ -274,34 +274,28 @@ api_labels_check(const char *text, struct api_problem *problem)
 /* --- what was asked ------------------------------------------------------- */
 
 char *
-api_job_identity(const struct api_job_request *request, const struct qdq_spec *spec,
+api_job_identity(const struct api_job_request *request, const char *effective_spec,
                  const char *scripts, const char *runtime)
 {
-    char *text = api_spec_encode(spec);
-    json_t *json =
-        text ? json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "engine", qdq_version(),
-                         "model", api_json_text(request->model), "calibration",
-                         api_json_text(request->calibration), "scripts",
-                         api_json_text(scripts), "runtime", api_json_text(runtime),
-                         "spec", text)
-             : NULL;
-    free(text);
-    return api_json_dump(json, JSON_SORT_KEYS);
+    return api_json_dump(json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "engine",
+                                   qdq_version(), "model",
+                                   api_json_text(request->model), "calibration",
+                                   api_json_text(request->calibration), "scripts",
+                                   api_json_text(scripts), "runtime",
+                                   api_json_text(runtime), "spec", effective_spec),
+                         JSON_SORT_KEYS);
 }
 
 char *
-api_job_asked(const struct api_job_request *request, const struct qdq_spec *spec)
+api_job_asked(const struct api_job_request *request, const char *effective_spec)
 {
-    char *text = api_spec_encode(spec);
-    json_t *json =
-        text ? json_pack("{s:o, s:o, s:s, s:o, s:I, s:b}", "model",
-                         api_json_text(request->model), "calibration",
-                         api_json_text(request->calibration), "spec", text, "labels",
-                         api_json_embed(request->labels), "priority",
-                         (json_int_t)request->priority, "fresh", request->fresh)
-             : NULL;
-    free(text);
-    return api_json_dump(json, JSON_SORT_KEYS);
+    return api_json_dump(
+        json_pack("{s:o, s:o, s:s, s:o, s:I, s:b}", "model",
+                  api_json_text(request->model), "calibration",
+                  api_json_text(request->calibration), "spec", effective_spec, "labels",
+                  api_json_embed(request->labels), "priority",
+                  (json_int_t)request->priority, "fresh", request->fresh),
+        JSON_SORT_KEYS);
 }
 
 /* --- members of a body ---------------------------------------------------- */

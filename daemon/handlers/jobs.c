@@ -4,6 +4,7 @@
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
 #include "settings/settings.h"
+#include "store/derive.h"
 #include "api/report.h"
 #include "api/spec.h"
 
@@ -35,20 +36,42 @@ id_of(struct body *body, int i)
     return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
 }
 
+/* A request's spec: decoded, and in its effective form. */
+struct asked_spec {
+    struct api_spec *decoded;
+    char *effective;
+};
+
+static void
+asked_spec_fini(struct asked_spec *spec)
+{
+    api_spec_free(&spec->decoded);
+    free(spec->effective);
+}
+
+static bool
+check_spec_size(size_t len, struct api_problem *p)
+{
+    return len <= MESSAGE_MAX_SPEC ||
+           api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
+                           "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
+}
+
 /* Is there a model, and is the spec one, as far as can be told without the model? */
 static bool
-read_spec(const struct body *body, struct api_spec **ret, struct api_problem *p)
+read_spec(const struct body *body, struct asked_spec *ret, struct api_problem *p)
 {
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
     if (!body->files[BODY_MODEL] && !body->job.model)
         return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
                                "the request has no model");
-    if (len > MESSAGE_MAX_SPEC)
-        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_POINTER, "/spec",
-                               "the spec is over the limit of %u bytes",
-                               MESSAGE_MAX_SPEC);
-    return api_spec_decode(text, len, ret, p);
+    if (!check_spec_size(len, p) || !api_spec_decode(text, len, &ret->decoded, p))
+        return false;
+    ret->effective = api_spec_encode(api_spec_get(ret->decoded));
+    if (!ret->effective)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    return check_spec_size(strlen(ret->effective), p);
 }
 
 static bool
@@ -150,7 +173,7 @@ digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
 /* What is asked, with the ids of files that are not stored yet. A model of several files
    has its id once it was checked. */
 static bool
-digest_asked(const struct body *body, const struct api_spec *spec,
+digest_asked(const struct body *body, const struct asked_spec *spec,
              const struct model_input *model, char ret[DIGEST_SIZE],
              struct api_problem *p)
 {
@@ -165,12 +188,12 @@ digest_asked(const struct body *body, const struct api_spec *spec,
                  checked ? model->id : spool_id(body->files[i]));
         *places[i] = ids[i];
     }
-    return digest_text(api_job_asked(&asked, api_spec_get(spec)), ret, p);
+    return digest_text(api_job_asked(&asked, spec->effective), ret, p);
 }
 
 /* Stores what came with the job, and queues it. */
 static bool
-submit_new(struct request *request, const struct api_spec *spec,
+submit_new(struct request *request, const struct asked_spec *spec,
            struct brought *brought, struct store_asking *asking, char id[JOB_ID_SIZE],
            struct api_problem *p)
 {
@@ -178,18 +201,20 @@ submit_new(struct request *request, const struct api_spec *spec,
     const struct api_job_request *asked = &request->body.job;
     char identity[DIGEST_SIZE];
     bool ok = check_inputs(request, brought, p) && store_inputs(request, brought, p) &&
-              digest_text(api_job_identity(asked, api_spec_get(spec), service->scripts,
+              digest_text(api_job_identity(asked, spec->effective, service->scripts,
                                            service->runtime),
                           identity, p);
     if (ok) {
-        const struct store_job job = {.model = asked->model,
-                                      .calibration = asked->calibration,
-                                      .spec = asked->spec,
-                                      .labels = asked->labels,
-                                      .priority = asked->priority,
-                                      .fresh = asked->fresh};
+        struct store_job job = {.model = asked->model,
+                                .calibration = asked->calibration,
+                                .spec = asked->spec,
+                                .effective_spec = spec->effective,
+                                .labels = asked->labels,
+                                .priority = asked->priority,
+                                .fresh = asked->fresh};
         asking->identity = identity;
-        ok = jobs_submit(service->jobs, &job, asking, id, p);
+        ok = store_derive(api_spec_get(spec->decoded), &job, p) &&
+             jobs_submit(service->jobs, &job, asking, id, p);
         if (ok)
             memcpy(request->job, id, sizeof request->job);
     }
@@ -204,19 +229,19 @@ submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
     const struct body *body = &request->body;
     struct store_asking asking = {.key = key};
     struct brought brought = {0};
-    struct api_spec *spec = NULL;
+    struct asked_spec spec = {0};
     char asked[DIGEST_SIZE];
     bool known = false;
     bool ok = read_spec(body, &spec, p);
     if (ok && key) {
         asking.asked = asked;
         ok = (!body->n_externals || check_model(request, &brought.model, p)) &&
-             digest_asked(body, spec, &brought.model, asked, p) &&
+             digest_asked(body, &spec, &brought.model, asked, p) &&
              jobs_find_key(request->service->jobs, key, asked, id, &known, p);
     }
-    ok = ok && (known || submit_new(request, spec, &brought, &asking, id, p));
+    ok = ok && (known || submit_new(request, &spec, &brought, &asking, id, p));
     brought_fini(&brought);
-    api_spec_free(&spec);
+    asked_spec_fini(&spec);
     return ok;
 }
 
@@ -286,9 +311,9 @@ void
 handle_plan_post(struct request *request)
 {
     struct body *body = &request->body;
-    struct message question = {.type = MESSAGE_PLAN, .text = body->job.spec};
+    struct message question = {.type = MESSAGE_PLAN};
     struct api_problem problem = {0};
-    struct api_spec *spec = NULL;
+    struct asked_spec spec = {0};
     struct brought brought = {0};
     struct model_fds stored = {0};
     char *plan;
@@ -296,14 +321,16 @@ handle_plan_post(struct request *request)
         read_spec(body, &spec, &problem) && check_inputs(request, &brought, &problem) &&
         (brought.model.n ||
          model_fds_open(request->service->library, body->job.model, &stored, &problem));
-    if (ok)
+    if (ok) {
         model_fds_attach(brought.model.n ? &brought.model.open : &stored, &question);
-    question.text_len = body->job.spec ? strlen(body->job.spec) : 0;
+        question.text = spec.effective;
+        question.text_len = strlen(spec.effective);
+    }
     if (ok && pool_ask(request->service, &question, &plan, &problem))
         reply_json(request, 200, plan);
     else
         reply_problem(request, &problem);
-    api_spec_free(&spec);
+    asked_spec_fini(&spec);
     model_fds_fini(&stored);
     brought_fini(&brought);
 }

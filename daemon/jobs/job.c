@@ -266,24 +266,6 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-/* As JOB_CLAIM in store/sql.h says it: asked for, or left open and there is data to run
-   the model with. */
-static bool
-wants_gpu(const struct store_job *job)
-{
-    struct api_problem ignored = {0};
-    struct api_spec *spec = NULL;
-    const char *text = job->spec;
-    if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, &ignored))
-        return false;
-    const struct qdq_spec *s = api_spec_get(spec);
-    bool wants = s->device == QDQ_DEVICE_CUDA ||
-                 (s->device == QDQ_DEVICE_AUTO &&
-                  (job->calibration || s->calibration.random_samples > 0));
-    api_spec_free(&spec);
-    return wants;
-}
-
 bool
 jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
           struct api_problem *p)
@@ -293,7 +275,7 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
         !store_job_position(jobs->store, row->id, &view.position, p))
         return false;
     view.waits_for_gpu = row->state == API_JOB_QUEUED && !row->waits_for &&
-                         gpus_are_taken(&jobs->bell->gpus) && wants_gpu(row);
+                         gpus_are_taken(&jobs->bell->gpus) && row->wants_gpu;
     if (row->state == API_JOB_RUNNING)
         jobs_view_progress(jobs, row->id, &view);
     memset(row, 0, sizeof *row);
@@ -519,7 +501,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         ok = store_job_claim(jobs->store, clock_wall_ms(),
                              gpus->n == 0 || device != GPUS_NONE, ret, ret_any, p);
     slot->device = GPUS_NONE;
-    if (ok && *ret_any && wants_gpu(ret))
+    if (ok && *ret_any && ret->wants_gpu)
         slot->device = device;
     else
         gpus_give_back(gpus, device);

@@ -9,7 +9,6 @@
 #include "watch/metrics.h"
 #include "workers/backends.h"
 #include "workers/process.h"
-#include "api/spec.h"
 #include "qdq/quantize.h"
 
 #include <stdatomic.h>
@@ -331,7 +330,6 @@ struct work {
     int dataset; /* -1: none */
     struct spool *output, *report, *frozen, *data;
     struct spool *observed;
-    char key[DIGEST_SIZE];  /* of what is observed; "": it is not kept */
     char kept[DIGEST_SIZE]; /* blob of what was observed before; "": none */
 };
 
@@ -342,43 +340,22 @@ tell_not_kept(const struct api_problem *problem)
     log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
 }
 
-/* The key of what the job may observe; "" when that is nothing. */
-static bool
-find_key(const struct store_job *job, char ret[DIGEST_SIZE], struct api_problem *p)
-{
-    struct api_spec *spec = NULL;
-    const char *text = job->spec;
-    if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, p))
-        return false;
-    bool ok = true;
-    if (job->calibration || api_spec_get(spec)->calibration.random_samples > 0) {
-        char *identity =
-            qdq_observations_identity(api_spec_get(spec), job->model, job->calibration);
-        ok = (identity && digest_of(identity, strlen(identity), ret)) ||
-             api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-        free(identity);
-    }
-    api_spec_free(&spec);
-    return ok;
-}
-
 /* Without it the job takes longer, no more. A fresh one asks for that, and what it
    observes takes the place of what is kept. */
 static void
 open_observations(struct lane *lane, const struct store_job *job, struct work *work)
 {
     struct api_problem problem = {0};
-    if (lane->service->settings->cache_observations == 0)
+    if (lane->service->settings->cache_observations == 0 || !*job->observations)
         return;
-    if (!find_key(job, work->key, &problem) ||
-        (work->key[0] && !job->fresh &&
-         !library_observations_get(lane->service->library, work->key, work->observed,
-                                   work->kept, &problem)))
+    work->request.body.quantize.observe = 1;
+    if (job->fresh)
+        return;
+    if (!library_observations_get(lane->service->library, job->observations,
+                                  work->observed, work->kept, &problem))
         tell_not_kept(&problem);
-    work->request.body.quantize.observe = work->key[0] != '\0';
-    if (work->key[0] && !job->fresh)
-        metrics_add(lane->service->metrics, METRIC_OBSERVATIONS,
-                    *work->kept ? METRIC_HIT : METRIC_MISS, 1);
+    metrics_add(lane->service->metrics, METRIC_OBSERVATIONS,
+                *work->kept ? METRIC_HIT : METRIC_MISS, 1);
 }
 
 static bool
@@ -406,8 +383,8 @@ open_work(struct lane *lane, const struct store_job *job, struct work *work,
     snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
     snprintf(request->body.quantize.dataset_id, DIGEST_SIZE, "%s",
              job->calibration ? job->calibration : "");
-    request->text = job->spec;
-    request->text_len = job->spec ? strlen(job->spec) : 0;
+    request->text = job->effective_spec;
+    request->text_len = strlen(job->effective_spec);
     open_observations(lane, job, work);
     return true;
 }
@@ -459,7 +436,7 @@ is_whole(const struct spool *spool)
  * later on: what is missing there may be no matter of calibration.
  */
 static void
-keep_observations(struct lane *lane, struct work *work)
+keep_observations(struct lane *lane, const struct store_job *job, struct work *work)
 {
     struct api_problem problem = {0};
     const struct message_quantize *ids = &work->request.body.quantize;
@@ -469,7 +446,7 @@ keep_observations(struct lane *lane, struct work *work)
                                          *ids->dataset_id ? ids->dataset_id : NULL};
     if (!ids->observe || !is_whole(work->observed))
         return;
-    memcpy(row.key, work->key, sizeof row.key);
+    memcpy(row.key, job->observations, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
     /* What could not be used, for it was damaged, may have the very name. */
     spool_replaces(work->observed);
@@ -555,7 +532,7 @@ run_job(struct lane *lane, const struct store_job *job)
         outcome = lose_device(lane, job, how);
     leave_device(lane);
     if (outcome != DIED)
-        keep_observations(lane, &work);
+        keep_observations(lane, job, &work);
     if (outcome == DONE || outcome == REJECTED)
         outcome = keep_result(lane, &work, outcome, summary, &problem);
     if (outcome == FAILED && problem.code == API_IO)

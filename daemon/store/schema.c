@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/schema.h"
+#include "store/derive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -139,7 +140,8 @@ take_steps(sqlite3 *db, int version, struct api_problem *p)
     char set_version[48];
     snprintf(set_version, sizeof set_version, "PRAGMA user_version = %d",
              SCHEMA_VERSION);
-    bool ok = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
+    bool ok = store_derive_functions(db) &&
+              sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK;
     for (int i = version; ok && i < SCHEMA_VERSION; i++)
         ok = sqlite3_exec(db, steps[i], NULL, NULL, NULL) == SQLITE_OK;
     if (ok && sqlite3_exec(db, set_version, NULL, NULL, NULL) == SQLITE_OK &&

@@ -58,8 +58,10 @@ STATEMENT(OBSERVATIONS_EVICT,
 /* No row when an input was deleted since its id was looked up. */
 STATEMENT(JOB_ADD,
           "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
-          " calibration, spec, labels, fresh, idempotency_key, asked, identity)"
-          " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12"
+          " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
+          " effective_spec, observations, wants_gpu)"
+          " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+          " ?14, ?15"
           " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
           " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
           " AND (?6 IS NULL"
@@ -72,7 +74,8 @@ STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
                     " ORDER BY done DESC, seq LIMIT 1")
 STATEMENT(JOB_ANSWER,
           "UPDATE jobs SET state = 'succeeded', ended_at = ?3, changes = changes + 1,"
-          " cached_from = ?2, (result_model, result_size, report, frozen, summary) ="
+          " cached_from = ?2, effective_spec = NULL, (result_model, result_size, "
+          "report, frozen, summary) ="
           " (SELECT result_model, result_size, report, frozen, summary"
           " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1")
 STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
@@ -85,7 +88,8 @@ STATEMENT(JOINED_END,
           " report = other.report, frozen = other.frozen, summary = other.summary,"
           " error_code = other.error_code, error_kind = other.error_kind,"
           " error_where = other.error_where, error_detail = other.error_detail,"
-          " cached_from = ?1, waits_for = NULL, changes = jobs.changes + 1"
+          " cached_from = ?1, waits_for = NULL, effective_spec = NULL,"
+          " changes = jobs.changes + 1"
           " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1")
 /* The first of them runs in its place, and the others join that one. */
 STATEMENT(JOINED_RELEASE,
@@ -93,16 +97,10 @@ STATEMENT(JOINED_RELEASE,
           " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
-/* A job that is to have a GPU where there are any. */
-#define WANTS_GPU                                                              \
-    "CASE COALESCE(json_extract(spec, '$.device'), 'auto') WHEN 'cuda' THEN 1" \
-    " WHEN 'auto' THEN calibration IS NOT NULL"                                \
-    " OR COALESCE(json_extract(spec, '$.calibration.random_samples'), 0) > 0"  \
-    " ELSE 0 END"
 STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1,"
                      " changes = changes + 1"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"
-                     " AND waits_for IS NULL AND (?2 OR NOT " WANTS_GPU ")"
+                     " AND waits_for IS NULL AND (?2 OR NOT wants_gpu)"
                      " ORDER BY priority DESC, seq LIMIT 1)"
                      " RETURNING " JOB_COLUMNS)
 STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
@@ -111,7 +109,8 @@ STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
 STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
                    " error_kind = ?10, error_where = ?11, error_detail = ?12,"
-                   " frozen = ?13, waits_for = NULL, changes = changes + 1"
+                   " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
+                   " changes = changes + 1"
                    " WHERE id = ?1 AND state = ?2")
 STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
 STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0,"

@@ -95,3 +95,15 @@ STEP("CREATE TABLE model_files("
      "  AND NOT EXISTS (SELECT 1 FROM jobs WHERE result_model = OLD.result_model)"
      "  AND NOT EXISTS (SELECT 1 FROM files WHERE kind = 0"
      "  AND id = OLD.result_model); END;")
+/*
+ * effective_spec, observations, wants_gpu: what follows from a job's model, data and spec,
+ * decided when it is submitted; see store/derive.h, which has the functions of this step.
+ * A job that has ended has no effective spec: nobody reads it any more.
+ */
+STEP("ALTER TABLE jobs ADD COLUMN effective_spec TEXT;"
+     "ALTER TABLE jobs ADD COLUMN observations TEXT;"
+     "ALTER TABLE jobs ADD COLUMN wants_gpu INTEGER NOT NULL DEFAULT 0;"
+     "UPDATE jobs SET effective_spec = effective_spec(spec),"
+     "  observations = observations_key(spec, model, calibration),"
+     "  wants_gpu = wants_gpu(spec, calibration)"
+     "  WHERE state IN ('queued', 'running');")

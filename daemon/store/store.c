@@ -17,7 +17,8 @@
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
     "calibration, spec, labels, result_model, result_size, report, frozen, "        \
     "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
-    "waits_for, cached_from, " MODEL_FILES_OF("jobs.result_model")
+    "waits_for, cached_from, effective_spec, observations, "                        \
+    "wants_gpu, " MODEL_FILES_OF("jobs.result_model")
 
 /* With a backup: it reads at the same time, which the lock of the state folder does not
    keep out. It need not wait for it but for moments. */
@@ -150,6 +151,9 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     job.changes = sqlite3_column_int64(stmt, i++);
     job.waits_for = column_text(stmt, i++, &ok);
     job.cached_from = column_text(stmt, i++, &ok);
+    job.effective_spec = column_text(stmt, i++, &ok);
+    column_chars(stmt, i++, job.observations, sizeof job.observations);
+    job.wants_gpu = sqlite3_column_int(stmt, i++) != 0;
     job.result_files = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
@@ -210,6 +214,9 @@ insert_job(struct store *store, const struct store_job *job,
     bind_text(stmt, 10, asking->key);
     bind_text(stmt, 11, asking->asked);
     bind_text(stmt, 12, asking->identity);
+    bind_text(stmt, 13, job->effective_spec);
+    bind_text(stmt, 14, *job->observations ? job->observations : NULL);
+    sqlite3_bind_int(stmt, 15, job->wants_gpu);
     return run(store, JOB_ADD, p) &&
            (sqlite3_changes(store->db) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -554,10 +561,10 @@ store_job_list(struct store *store, const struct store_filter *filter,
 void
 store_job_fini(struct store_job *job)
 {
-    char **const texts[] = {&job->model,        &job->calibration, &job->spec,
-                            &job->labels,       &job->report,      &job->summary,
-                            &job->result_model, &job->frozen,      &job->waits_for,
-                            &job->cached_from,  &job->result_files};
+    char **const texts[] = {
+        &job->model,     &job->calibration, &job->spec,         &job->labels,
+        &job->report,    &job->summary,     &job->result_model, &job->frozen,
+        &job->waits_for, &job->cached_from, &job->result_files, &job->effective_spec};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

@@ -57,7 +57,11 @@ struct store_job {
     int64_t created_at, started_at, ended_at;
     int64_t expires_at;        /* not before; 0: never, or not known yet */
     char *model, *calibration; /* ids; calibration may be NULL */
-    char *spec, *labels;       /* JSON or NULL */
+    char *spec, *labels;       /* JSON as it was sent, or NULL */
+    /* What follows from these and was decided at submit; see store/derive.h. */
+    char *effective_spec;           /* JSON; NULL once the job has ended */
+    char observations[DIGEST_SIZE]; /* key of what it observes; "": nothing */
+    bool wants_gpu;
     /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY). Jobs of
        schema 1 have no frozen spec. */
     char *result_model, *report, *frozen, *summary;

@@ -18,7 +18,7 @@
 #define MESSAGE_MAX_FILES API_MAX_EXTERNAL
 #define MESSAGE_MAX_FDS (7 + MESSAGE_MAX_FILES) /* Linux takes 253 */
 #define MESSAGE_MAX_NAMES (MESSAGE_MAX_FILES * (API_MAX_PATH + 1))
-#define MESSAGE_MAX_SPEC (8u << 20) /* a spec of a body's size, numbers written out */
+#define MESSAGE_MAX_SPEC (16u << 20) /* a spec of a body's size, all written out */
 #define MESSAGE_MAX_RESULT (64u << 20)
 
 /* What a result calls the file of its data. */

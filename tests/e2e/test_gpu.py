@@ -246,6 +246,26 @@ def test_jobs_wait_for_it_and_others_go_on(service):
         one.succeeded(job)
 
 
+def test_a_blank_spec_holds_nobody_up(service):
+    """A form's field may be blank: its job waits for the GPU like any other with data, and
+    those behind it go on."""
+    one = service(gpu_devices="0", gpu_module="/nowhere.so", workers_count=2,
+                  test_worker_pause_ms=500)
+    first = one.submit_glyphs(spec=SHORT)
+    one.running(first)
+    answer = one.post("/v1/jobs", files={
+        "model": (None, one.job(first)["model"]),
+        "calibration": (None, one.job(first)["calibration"]), "spec": (None, "  ")})
+    assert answer.status_code == 202, answer.text
+    assert answer.json()["spec"] is None
+    goes = one.submit_glyphs(spec={**SHORT, "device": "cpu"})
+    one.running(goes)
+    waits = answer.json()["id"]
+    assert one.job(waits)["queue"]["waiting_for"] == "gpu"
+    for job in (first, waits, goes):
+        one.succeeded(job)
+
+
 SEARCH = {"calibration": {"max_samples": 8, "method": "minmax"}, "evaluate": False,
           "device": "cuda", "search": {"min_sqnr_db": 60, "max_float_layers": 6,
                                        "samples": 2}}

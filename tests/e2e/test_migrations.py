@@ -82,6 +82,21 @@ CREATE TRIGGER job_ended AFTER UPDATE OF ended_at ON jobs
   WHERE kind = 1 AND id = NEW.calibration;
   UPDATE jobs SET kept_from = (SELECT newest FROM clock)
   WHERE seq = NEW.seq; END;
+""", """
+CREATE TABLE model_files(
+  model TEXT NOT NULL, position INTEGER NOT NULL, path TEXT NOT NULL,
+  digest TEXT NOT NULL, size INTEGER NOT NULL,
+  PRIMARY KEY(model, position)) WITHOUT ROWID;
+CREATE INDEX model_files_digest ON model_files(digest);
+CREATE TRIGGER file_gone AFTER DELETE ON files WHEN OLD.kind = 0 BEGIN
+  DELETE FROM model_files WHERE model = OLD.id
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE result_model = OLD.id); END;
+CREATE TRIGGER job_gone AFTER DELETE ON jobs
+  WHEN OLD.result_model IS NOT NULL BEGIN
+  DELETE FROM model_files WHERE model = OLD.result_model
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE result_model = OLD.result_model)
+  AND NOT EXISTS (SELECT 1 FROM files WHERE kind = 0
+  AND id = OLD.result_model); END;
 """]
 
 MODEL = (DATA / "glyph_resnet.onnx").read_bytes()
@@ -123,7 +138,7 @@ def state_of_schema(one, version):
 def dump(path):
     database = sqlite3.connect(path)
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    lines = list(database.iterdump())
+    lines = sorted(database.iterdump())  # a copy has its triggers last
     database.close()
     return version, lines
 
@@ -152,7 +167,7 @@ def old(tmp_path):
     one.stop()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("version", range(1, len(STEPS) + 1))
 def test_an_older_schema(old, version):
     state_of_schema(old, version)
     before = dump(old.state / "qdqd.sqlite3")
@@ -183,6 +198,45 @@ def test_an_older_schema(old, version):
     copy.rename(old.state / "qdqd.sqlite3")
     old.start()
     old.succeeded(WAITS)
+
+
+def add_waiting(one, specs):
+    """More jobs that wait, of these specs; returns their ids."""
+    names = [f"j{i:032x}" for i in range(len(specs))]
+    database = sqlite3.connect(one.state / "qdqd.sqlite3")
+    database.executemany(
+        "INSERT INTO jobs(id, state, priority, attempts, created_at, model, spec)"
+        " VALUES(?, 'queued', 0, 0, 1600000000000, ?, ?)",
+        [(name, MODEL_ID, spec) for name, spec in zip(names, specs)])
+    database.commit()
+    database.close()
+    return names
+
+
+SMALL = '"calibration":{"random_samples":2},"evaluate":false'
+# A stored spec, how the job ends, and the spec that it shows.
+SPECS = [
+    ("  ", "no_calibration", None),
+    (None, "no_calibration", None),
+    ("{" + SMALL + "}", None, {"calibration": {"random_samples": 2}, "evaluate": False}),
+    ("{" + SMALL + ',"device":"cuda"}', "no_device",
+     {"calibration": {"random_samples": 2}, "evaluate": False, "device": "cuda"}),
+    ('{"calibration":', "invalid_json", None),
+]
+
+
+def test_the_specs_of_jobs_that_wait(old):
+    """Whatever stands there, each is run, shows what was sent, and holds nobody up."""
+    state_of_schema(old, 6)
+    names = add_waiting(old, [spec for spec, _, _ in SPECS])
+    old.start(QDQD_GPU_DEVICES="0", QDQD_GPU_MODULE="/nowhere.so",
+              QDQD_WORKERS_COUNT="2")
+    old.succeeded(WAITS)
+    for name, (spec, code, shown) in zip(names, SPECS):
+        job = old.ended(name)
+        assert (job["error"] and job["error"]["code"]) == code, (spec, job)
+        assert (job["state"] == "succeeded") == (code is None)
+        assert job["spec"] == shown
 
 
 def test_a_new_database_has_no_copy(daemon):

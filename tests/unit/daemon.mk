@@ -8,6 +8,7 @@ EXTRA_DIST += tests/unit/daemon.h
 check_PROGRAMS += tests/unit/test_daemon_blob \
 	tests/unit/test_daemon_bundle \
 	tests/unit/test_daemon_cage \
+	tests/unit/test_daemon_derive \
 	tests/unit/test_daemon_gpus \
 	tests/unit/test_daemon_job \
 	tests/unit/test_daemon_library \
@@ -33,6 +34,10 @@ tests_unit_test_daemon_bundle_LDADD = $(DAEMON_UNIT_LDADD)
 tests_unit_test_daemon_cage_SOURCES = tests/unit/test_daemon_cage.c
 tests_unit_test_daemon_cage_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)
 tests_unit_test_daemon_cage_LDADD = $(DAEMON_UNIT_LDADD)
+
+tests_unit_test_daemon_derive_SOURCES = tests/unit/test_daemon_derive.c
+tests_unit_test_daemon_derive_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS) $(SQLITE_CFLAGS)
+tests_unit_test_daemon_derive_LDADD = $(DAEMON_UNIT_LDADD) $(SQLITE_LIBS)
 
 tests_unit_test_daemon_gpus_SOURCES = tests/unit/test_daemon_gpus.c
 tests_unit_test_daemon_gpus_CPPFLAGS = $(DAEMON_UNIT_CPPFLAGS)

@@ -4,6 +4,8 @@
 #include "jobs/job.h"
 #include "workers/process.h"
 #include "settings/settings.h"
+#include "store/derive.h"
+#include "api/spec.h"
 #include "daemon.h"
 
 #include <poll.h>
@@ -510,7 +512,11 @@ submit_spec(const char *spec)
 {
     char model[] = "sha256:m", copy[200];
     snprintf(copy, sizeof copy, "%s", spec);
-    const struct store_job request = {.model = model, .spec = copy};
+    struct store_job request = {.model = model, .spec = copy};
+    struct api_spec *decoded;
+    ck_assert(api_spec_decode(copy, strlen(copy), &decoded, &problem));
+    ck_assert(store_derive(api_spec_get(decoded), &request, &problem));
+    api_spec_free(&decoded);
     const struct store_file file = {.id = "sha256:m"};
     const struct store_asking asking = {0};
     bool is_new;

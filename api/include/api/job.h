@@ -76,17 +76,18 @@ struct api_job_request {
 };
 
 /*
- * What a job's result depends on, as text: ids, the effective spec, the engine. `scripts`
+ * What a job's result depends on, as text: ids, the effective spec (api_spec_encode()),
+ * the engine. `scripts`
  * stands for what the operator added to it, `runtime` for the ONNX Runtime that it loads:
  * another one rounds in other ways. What is asked with the same text, in another
  * order, form or with defaults written out, has the same identity.
  */
 char *api_job_identity(const struct api_job_request *request,
-                       const struct qdq_spec *spec, const char *scripts,
+                       const char *effective_spec, const char *scripts,
                        const char *runtime);
 /* All that was asked, in the same way: the identity's members without the engine's, and
    labels, priority and fresh. */
-char *api_job_asked(const struct api_job_request *request, const struct qdq_spec *spec);
+char *api_job_asked(const struct api_job_request *request, const char *effective_spec);
 
 /* BAD_REQUEST and INVALID_JSON name the member by JSON pointer. */
 bool api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store/derive.h"
+#include "api/spec.h"
+#include "qdq/quantize.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Does the job run its model? Without data to feed it does not. */
+static bool
+feeds_model(const struct qdq_spec *spec, const char *calibration)
+{
+    return calibration || spec->calibration.random_samples > 0;
+}
+
+/* A GPU is asked for, or it is left open and there is a model to run on it. */
+static bool
+wants_gpu(const struct qdq_spec *spec, const char *calibration)
+{
+    return spec->device == QDQ_DEVICE_CUDA ||
+           (spec->device == QDQ_DEVICE_AUTO && feeds_model(spec, calibration));
+}
+
+/* Writes the key under which the job's observations are kept; "": it observes nothing.
+   False: there is no memory. */
+static bool
+derive_key(const struct qdq_spec *spec, const char *model, const char *calibration,
+           char ret[DIGEST_SIZE])
+{
+    ret[0] = '\0';
+    if (!feeds_model(spec, calibration))
+        return true;
+    char *identity = qdq_observations_identity(spec, model, calibration);
+    bool ok = identity && digest_of(identity, strlen(identity), ret);
+    free(identity);
+    return ok;
+}
+
+bool
+store_derive(const struct qdq_spec *spec, struct store_job *job, struct api_problem *p)
+{
+    job->wants_gpu = wants_gpu(spec, job->calibration);
+    return derive_key(spec, job->model, job->calibration, job->observations) ||
+           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+/* --- for SQL -------------------------------------------------------------- */
+
+static const char *
+text_of(sqlite3_value *value)
+{
+    return (const char *)sqlite3_value_text(value);
+}
+
+/* Decodes the spec of a row. NULL: it cannot be decoded, or there is no memory, which
+   ends the statement. */
+static struct api_spec *
+decode(sqlite3_context *context, const char *text)
+{
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    if (!api_spec_decode(text, text ? strlen(text) : 0, &spec, &problem) &&
+        problem.code == API_NO_MEMORY)
+        sqlite3_result_error_nomem(context);
+    return spec;
+}
+
+static void
+sql_effective_spec(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    sqlite3_result_value(context, values[0]);
+    struct api_spec *spec = decode(context, text_of(values[0]));
+    if (!spec)
+        return;
+    char *text = api_spec_encode(api_spec_get(spec));
+    if (text)
+        sqlite3_result_text(context, text, -1, free);
+    else
+        sqlite3_result_error_nomem(context);
+    api_spec_free(&spec);
+}
+
+static void
+sql_wants_gpu(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    sqlite3_result_int(context, 0);
+    struct api_spec *spec = decode(context, text_of(values[0]));
+    if (spec)
+        sqlite3_result_int(context, wants_gpu(api_spec_get(spec), text_of(values[1])));
+    api_spec_free(&spec);
+}
+
+static void
+sql_observations_key(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    char key[DIGEST_SIZE];
+    (void)n;
+    struct api_spec *spec = decode(context, text_of(values[0]));
+    if (!spec)
+        return;
+    if (!derive_key(api_spec_get(spec), text_of(values[1]), text_of(values[2]), key))
+        sqlite3_result_error_nomem(context);
+    else if (*key)
+        sqlite3_result_text(context, key, -1, SQLITE_TRANSIENT);
+    api_spec_free(&spec);
+}
+
+bool
+store_derive_functions(sqlite3 *db)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+    return !sqlite3_create_function(db, "effective_spec", 1, flags, NULL,
+                                    sql_effective_spec, NULL, NULL) &&
+           !sqlite3_create_function(db, "wants_gpu", 2, flags, NULL, sql_wants_gpu,
+                                    NULL, NULL) &&
+           !sqlite3_create_function(db, "observations_key", 3, flags, NULL,
+                                    sql_observations_key, NULL, NULL);
+}

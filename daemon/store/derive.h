@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The facts that follow from a job's model, calibration data and spec. They are derived
+ * once, when the job is submitted, and stored in its row: nobody who meets the job later
+ * decodes its spec again, but the worker that runs it.
+ */
+#ifndef QDQD_STORE_DERIVE_H
+#define QDQD_STORE_DERIVE_H
+
+#include "store/store.h"
+#include "qdq/spec.h"
+
+struct sqlite3;
+
+/* Fills wants_gpu and observations from the job's model and calibration and its decoded
+   spec. False: there is no memory. */
+bool store_derive(const struct qdq_spec *spec, struct store_job *job,
+                  struct api_problem *p);
+
+/*
+ * The same facts as functions for SQL, for the migration step that added the columns:
+ *
+ *     effective_spec(spec)                       a spec that cannot be decoded stays as
+ *                                                it is: the worker names its mistake
+ *     wants_gpu(spec, calibration)               0 or 1; 0 where it cannot be decoded
+ *     observations_key(spec, model, calibration) a digest or NULL
+ */
+bool store_derive_functions(struct sqlite3 *db);
+
+#endif
