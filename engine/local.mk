@@ -70,7 +70,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/layers/classes.c engine/layers/classes.h \
 	engine/layers/kernels.c engine/layers/kernels.h \
 	engine/layers/layers.c engine/layers/layers.h \
-	engine/layers/parts.c engine/layers/parts.h \
+	engine/layers/patterns.c engine/layers/patterns.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/derive.c engine/model/derive.h \
 	engine/model/external.c engine/model/external.h \

@@ -33,4 +33,36 @@ for file in $sources; do
         ;;
     esac
 done
+
+# An include guard is the header's path, so that no two are the same: a file that includes
+# two headers with one guard silently loses the second. Tables of rows have none.
+guard_of() {
+    case $1 in
+    engine/include/*) path=${1#engine/include/} ;;
+    engine/*) path=qdqi/${1#engine/} ;;
+    api/include/*) path=${1#api/include/} ;;
+    daemon/*) path=qdqd/${1#daemon/} ;;
+    *) path=$1 ;;
+    esac
+    echo "$path" | tr 'a-z/.' 'A-Z__'
+}
+headers=$(echo "$sources" | tr ' ' '\n' | grep '\.h$')
+for guard in $(for file in $headers; do guard_of "$file"; done | sort | uniq -d); do
+    echo "$guard: the guard of two headers whose paths differ in punctuation alone"
+    failed=1
+done
+for file in $headers; do
+    guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$file" | head -n 1)
+    if [ -n "$guard" ] && [ "$guard" != "$(guard_of "$file")" ]; then
+        echo "$file: its include guard is $guard and not $(guard_of "$file")"
+        failed=1
+    fi
+done
+# No two headers define a struct, an enum or a union of the same name.
+# shellcheck disable=SC2086 # a list of words
+for tag in $(sed -nE 's/^(struct|enum|union) ([A-Za-z0-9_]+) \{.*/\2/p' $headers | sort | uniq -d); do
+    grep -nE "^(struct|enum|union) $tag \{" $headers
+    echo "$tag: defined in more than one header"
+    failed=1
+done
 exit $failed

@@ -6,8 +6,8 @@
  * Makers return NULL when out of memory; jansson's containers take NULL for a failure
  * and pass it on, so only the last call of an encoder is checked.
  */
-#ifndef API_JSON_H
-#define API_JSON_H
+#ifndef API_BASE_JSON_H
+#define API_BASE_JSON_H
 
 #include <jansson.h>
 

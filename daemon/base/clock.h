@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two clocks: what users see, and what timeouts are measured by. */
-#ifndef QDQD_CLOCK_H
-#define QDQD_CLOCK_H
+#ifndef QDQD_BASE_CLOCK_H
+#define QDQD_BASE_CLOCK_H
 
 #include <pthread.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256, as the ids that the wire shows: "sha256:" and 64 hex digits. */
-#ifndef QDQD_DIGEST_H
-#define QDQD_DIGEST_H
+#ifndef QDQD_BASE_DIGEST_H
+#define QDQD_BASE_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

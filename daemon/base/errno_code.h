@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a client is told of an errno. */
-#ifndef QDQD_ERRNO_CODE_H
-#define QDQD_ERRNO_CODE_H
+#ifndef QDQD_BASE_ERRNO_CODE_H
+#define QDQD_BASE_ERRNO_CODE_H
 
 #include "api/problem.h"
 

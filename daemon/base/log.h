@@ -6,8 +6,8 @@
  * An error is logged once, where it stops travelling. What a user sent is logged only
  * through log_quote().
  */
-#ifndef QDQD_LOG_H
-#define QDQD_LOG_H
+#ifndef QDQD_BASE_LOG_H
+#define QDQD_BASE_LOG_H
 
 #include "qdq/error.h"
 

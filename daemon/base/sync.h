@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes several files durable in the time of one. Any thread may call. */
-#ifndef QDQD_SYNC_H
-#define QDQD_SYNC_H
+#ifndef QDQD_BASE_SYNC_H
+#define QDQD_BASE_SYNC_H
 
 #include <stddef.h>
 

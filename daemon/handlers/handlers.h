@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers of all routes; see handler_fn. */
-#ifndef QDQD_HANDLERS_H
-#define QDQD_HANDLERS_H
+#ifndef QDQD_HANDLERS_HANDLERS_H
+#define QDQD_HANDLERS_HANDLERS_H
 
 #include "http/request.h"
 #include "jobs/job.h"

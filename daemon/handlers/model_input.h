@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model as a request brings it: files that came with it and files that are stored. */
-#ifndef QDQD_MODEL_INPUT_H
-#define QDQD_MODEL_INPUT_H
+#ifndef QDQD_HANDLERS_MODEL_INPUT_H
+#define QDQD_HANDLERS_MODEL_INPUT_H
 
 #include "http/body.h"
 #include "library/library.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is seen of each request from outside: what it is called, counted and logged as. */
-#ifndef QDQD_HTTP_WATCH_H
-#define QDQD_HTTP_WATCH_H
+#ifndef QDQD_HTTP_ACCESS_LOG_H
+#define QDQD_HTTP_ACCESS_LOG_H
 
 #include "http/request.h"
 

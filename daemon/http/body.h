@@ -3,8 +3,8 @@
  * A request's body while it comes in: files, JSON, or a multipart form of both.
  * Files are streamed into spools, so memory does not grow with them.
  */
-#ifndef QDQD_BODY_H
-#define QDQD_BODY_H
+#ifndef QDQD_HTTP_BODY_H
+#define QDQD_HTTP_BODY_H
 
 #include "library/blob.h"
 #include "api/files.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listening socket, from its text: "HOST:PORT", "[HOST]:PORT" or "unix:PATH". */
-#ifndef QDQD_LISTEN_H
-#define QDQD_LISTEN_H
+#ifndef QDQD_HTTP_LISTEN_H
+#define QDQD_HTTP_LISTEN_H
 
 #include "api/problem.h"
 

@@ -3,8 +3,8 @@
  * One HTTP request and its answer, as the handlers see them: no word of the HTTP
  * library. A request belongs to its connection's thread.
  */
-#ifndef QDQD_REQUEST_H
-#define QDQD_REQUEST_H
+#ifndef QDQD_HTTP_REQUEST_H
+#define QDQD_HTTP_REQUEST_H
 
 #include "http/body.h"
 #include "library/bundle.h"

@@ -5,8 +5,8 @@
  * and resuming connections would make a state machine of each. What it costs is bounded
  * by http.connections, by small stacks, and by the timeout of idle connections.
  */
-#ifndef QDQD_HTTP_H
-#define QDQD_HTTP_H
+#ifndef QDQD_HTTP_SERVER_H
+#define QDQD_HTTP_SERVER_H
 
 #include "http/listen.h"
 #include "http/request.h"

@@ -3,8 +3,8 @@
  * Rings when there may be a job to take, or none will be taken any more: what several
  * `jobs` and the lanes that run them have in common.
  */
-#ifndef QDQD_BELL_H
-#define QDQD_BELL_H
+#ifndef QDQD_JOBS_BELL_H
+#define QDQD_JOBS_BELL_H
 
 #include "jobs/gpus.h"
 

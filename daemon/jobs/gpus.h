@@ -8,8 +8,8 @@
  * has waited longest first. So the queue does not wait for long jobs, nor they for ever
  * for the queue, and several long ones take turns.
  */
-#ifndef QDQD_GPUS_H
-#define QDQD_GPUS_H
+#ifndef QDQD_JOBS_GPUS_H
+#define QDQD_JOBS_GPUS_H
 
 #include "settings/gpu_list.h"
 

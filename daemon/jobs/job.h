@@ -28,8 +28,8 @@
  *
  * Any thread may call. Order of locks: jobs before library before store.
  */
-#ifndef QDQD_JOB_H
-#define QDQD_JOB_H
+#ifndef QDQD_JOBS_JOB_H
+#define QDQD_JOBS_JOB_H
 
 #include "jobs/bell.h"
 #include "library/library.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How fast the last runs of models went, the oldest forgotten. Who calls sees to it that
    one thread does. */
-#ifndef QDQD_PACES_H
-#define QDQD_PACES_H
+#ifndef QDQD_JOBS_PACES_H
+#define QDQD_JOBS_PACES_H
 
 #include "base/digest.h"
 #include "api/eta.h"

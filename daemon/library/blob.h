@@ -9,8 +9,8 @@
  * call; one spool belongs to one thread at a time. Whoever makes blobs and rows of the
  * store agree does so under library.h's lock.
  */
-#ifndef QDQD_BLOB_H
-#define QDQD_BLOB_H
+#ifndef QDQD_LIBRARY_BLOB_H
+#define QDQD_LIBRARY_BLOB_H
 
 #include "base/digest.h"
 #include "api/problem.h"

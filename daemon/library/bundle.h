@@ -6,8 +6,8 @@
  *
  * A bundle is read by one thread at a time.
  */
-#ifndef QDQD_BUNDLE_H
-#define QDQD_BUNDLE_H
+#ifndef QDQD_LIBRARY_BUNDLE_H
+#define QDQD_LIBRARY_BUNDLE_H
 
 #include "api/problem.h"
 

@@ -7,8 +7,8 @@
  *
  * Any thread may call. Order of locks: library before store.
  */
-#ifndef QDQD_LIBRARY_H
-#define QDQD_LIBRARY_H
+#ifndef QDQD_LIBRARY_LIBRARY_H
+#define QDQD_LIBRARY_LIBRARY_H
 
 #include "library/blob.h"
 #include "store/store.h"

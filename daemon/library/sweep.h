@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes, and when: what is older than the settings say, or has no room any more. */
-#ifndef QDQD_SWEEP_H
-#define QDQD_SWEEP_H
+#ifndef QDQD_LIBRARY_SWEEP_H
+#define QDQD_LIBRARY_SWEEP_H
 
 #include "library/library.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a model, open, as a worker gets them. */
-#ifndef QDQD_MODEL_FDS_H
-#define QDQD_MODEL_FDS_H
+#ifndef QDQD_POOL_MODEL_FDS_H
+#define QDQD_POOL_MODEL_FDS_H
 
 #include "library/library.h"
 #include "workers/message.h"

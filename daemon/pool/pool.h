@@ -6,8 +6,8 @@
  * keeps it warm and replaces it when it dies or has done workers.max_jobs. No process
  * works for two tenants: what one has done to it is no matter of another's.
  */
-#ifndef QDQD_POOL_H
-#define QDQD_POOL_H
+#ifndef QDQD_POOL_POOL_H
+#define QDQD_POOL_POOL_H
 
 #include "jobs/job.h"
 #include "workers/message.h"

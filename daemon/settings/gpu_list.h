@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of GPUs in the setting gpu.devices. */
-#ifndef QDQD_GPU_LIST_H
-#define QDQD_GPU_LIST_H
+#ifndef QDQD_SETTINGS_GPU_LIST_H
+#define QDQD_SETTINGS_GPU_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

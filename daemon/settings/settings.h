@@ -5,8 +5,8 @@
  * Every thread may read them. Numbers may change while it does (settings_apply), each at
  * once; texts are what they were at the start.
  */
-#ifndef QDQD_SETTINGS_H
-#define QDQD_SETTINGS_H
+#ifndef QDQD_SETTINGS_SETTINGS_H
+#define QDQD_SETTINGS_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

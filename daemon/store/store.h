@@ -15,8 +15,8 @@
  * Who may change a job's state, and when, is job.h's business: the calls here carry the
  * state that they expect and say whether it was so.
  */
-#ifndef QDQD_STORE_H
-#define QDQD_STORE_H
+#ifndef QDQD_STORE_STORE_H
+#define QDQD_STORE_STORE_H
 
 #include "base/digest.h"
 #include "api/job.h"

@@ -4,8 +4,8 @@
  * access token names and knows no other; a lane has that of the tenant whose job it runs.
  * All that it points to lives longer than any request or job.
  */
-#ifndef QDQD_SERVICE_H
-#define QDQD_SERVICE_H
+#ifndef QDQD_TENANTS_SERVICE_H
+#define QDQD_TENANTS_SERVICE_H
 
 #include "base/digest.h"
 #include "workers/scripts.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sweeps the libraries of all tenants every now and then; the main thread runs it. */
-#ifndef QDQD_SWEEPER_H
-#define QDQD_SWEEPER_H
+#ifndef QDQD_TENANTS_SWEEPER_H
+#define QDQD_TENANTS_SWEEPER_H
 
 #include <signal.h>
 #include <stdint.h>

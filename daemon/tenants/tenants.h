@@ -12,8 +12,8 @@
  *
  * Any thread may call. Order of locks: tenants before jobs.
  */
-#ifndef QDQD_TENANTS_H
-#define QDQD_TENANTS_H
+#ifndef QDQD_TENANTS_TENANTS_H
+#define QDQD_TENANTS_TENANTS_H
 
 #include "jobs/job.h"
 #include "settings/settings.h"

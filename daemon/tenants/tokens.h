@@ -11,8 +11,8 @@
  * A daemon looks at the file before each request and reads it again when it has changed.
  * Where there was a file once, a token is needed for the rest of its life.
  */
-#ifndef QDQD_TOKENS_H
-#define QDQD_TOKENS_H
+#ifndef QDQD_TENANTS_TOKENS_H
+#define QDQD_TENANTS_TOKENS_H
 
 #include "base/digest.h"
 #include "tenants/tenants.h"

@@ -3,8 +3,8 @@
  * What the daemon counts, and its text for Prometheus. Any thread may count, at the cost of
  * an atomic addition or some. Where NULL is given for the metrics, nothing is counted.
  */
-#ifndef QDQD_METRICS_H
-#define QDQD_METRICS_H
+#ifndef QDQD_WATCH_METRICS_H
+#define QDQD_WATCH_METRICS_H
 
 #include "api/job.h"
 #include "api/route.h"

@@ -4,8 +4,8 @@
  * (traceparent, W3C Trace Context). Both are taken from the request where they are well
  * formed, and stand in its answer and in the log.
  */
-#ifndef QDQD_TRACE_H
-#define QDQD_TRACE_H
+#ifndef QDQD_WATCH_TRACE_H
+#define QDQD_WATCH_TRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

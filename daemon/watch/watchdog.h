@@ -4,8 +4,8 @@
  * does: the main thread gets round, the databases answer it, and somebody who connects to
  * the listening socket is answered.
  */
-#ifndef QDQD_WATCHDOG_H
-#define QDQD_WATCHDOG_H
+#ifndef QDQD_WATCH_WATCHDOG_H
+#define QDQD_WATCH_WATCHDOG_H
 
 #include <stdint.h>
 #include <sys/socket.h>

@@ -4,8 +4,8 @@
  * processes are asked once, at the start, because the daemon loads none of these; a device
  * that is lost later on is a matter of the job that finds it so. Any thread may call.
  */
-#ifndef QDQD_BACKENDS_H
-#define QDQD_BACKENDS_H
+#ifndef QDQD_WORKERS_BACKENDS_H
+#define QDQD_WORKERS_BACKENDS_H
 
 #include "workers/message.h"
 

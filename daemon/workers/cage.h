@@ -12,8 +12,8 @@
  *
  * Whatever has to be loaded or read by path comes before. Nothing leads out again.
  */
-#ifndef QDQD_CAGE_H
-#define QDQD_CAGE_H
+#ifndef QDQD_WORKERS_CAGE_H
+#define QDQD_WORKERS_CAGE_H
 
 #include <stdbool.h>
 

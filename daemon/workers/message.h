@@ -9,8 +9,8 @@
  *
  * A socket is used by one thread at a time.
  */
-#ifndef QDQD_MESSAGE_H
-#define QDQD_MESSAGE_H
+#ifndef QDQD_WORKERS_MESSAGE_H
+#define QDQD_WORKERS_MESSAGE_H
 
 #include "base/digest.h"
 #include "api/files.h"

@@ -6,8 +6,8 @@
  * with that thread (PR_SET_PDEATHSIG looks at the thread, not at the process). Only
  * process_kill() may be called by others.
  */
-#ifndef QDQD_PROCESS_H
-#define QDQD_PROCESS_H
+#ifndef QDQD_WORKERS_PROCESS_H
+#define QDQD_WORKERS_PROCESS_H
 
 #include "api/problem.h"
 

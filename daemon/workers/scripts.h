@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of an operator's decides on results, as something to compare: scripts, runtime. */
-#ifndef QDQD_SCRIPTS_H
-#define QDQD_SCRIPTS_H
+#ifndef QDQD_WORKERS_SCRIPTS_H
+#define QDQD_WORKERS_SCRIPTS_H
 
 #include "base/digest.h"
 #include "api/problem.h"

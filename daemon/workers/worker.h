@@ -6,8 +6,8 @@
  * path of the state folder, answers one request after the other and leaves at the end
  * of file.
  */
-#ifndef QDQD_WORKER_H
-#define QDQD_WORKER_H
+#ifndef QDQD_WORKERS_WORKER_H
+#define QDQD_WORKERS_WORKER_H
 
 #define WORKER_SOCKET 3
 

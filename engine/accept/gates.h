@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec.accept: what is asked of the quantized model, held against what was measured. */
-#ifndef QDQI_GATES_H
-#define QDQI_GATES_H
+#ifndef QDQI_ACCEPT_GATES_H
+#define QDQI_ACCEPT_GATES_H
 
 #include "base/warnings.h"
 #include "qdq/report.h"

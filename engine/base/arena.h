@@ -7,8 +7,8 @@
  * --enable-arena-emulator makes each allocation a malloc, so that sanitizers see
  * bounds.
  */
-#ifndef QDQI_ARENA_H
-#define QDQI_ARENA_H
+#ifndef QDQI_BASE_ARENA_H
+#define QDQI_BASE_ARENA_H
 
 #include "qdq/error.h"
 

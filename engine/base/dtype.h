@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types, by the rows of tbl/dtypes.h. */
-#ifndef QDQI_DTYPE_H
-#define QDQI_DTYPE_H
+#ifndef QDQI_BASE_DTYPE_H
+#define QDQI_BASE_DTYPE_H
 
 #include "qdq/error.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names to pointers, in an arena. Keys are borrowed and must outlive the map. */
-#ifndef QDQI_MAP_H
-#define QDQI_MAP_H
+#ifndef QDQI_BASE_MAP_H
+#define QDQI_BASE_MAP_H
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of warnings that grows, in an arena. */
-#ifndef QDQI_WARNINGS_H
-#define QDQI_WARNINGS_H
+#ifndef QDQI_BASE_WARNINGS_H
+#define QDQI_BASE_WARNINGS_H
 
 #include "base/arena.h"
 #include "qdq/plan.h"

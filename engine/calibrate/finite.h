@@ -4,8 +4,8 @@
  * an error that names both, or the sample is left out of all that is accumulated, as if
  * it had not been there (on_nonfinite).
  */
-#ifndef QDQI_FINITE_H
-#define QDQI_FINITE_H
+#ifndef QDQI_CALIBRATE_FINITE_H
+#define QDQI_CALIBRATE_FINITE_H
 
 #include "range/observations.h"
 #include "job/job.h"

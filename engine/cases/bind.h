@@ -4,8 +4,8 @@
  * reference. A layer is light userdata, a node's address: it costs nothing, and two of
  * one node are equal. Scripts have no way to make another.
  */
-#ifndef QDQI_BIND_H
-#define QDQI_BIND_H
+#ifndef QDQI_CASES_BIND_H
+#define QDQI_CASES_BIND_H
 
 #include "cases/script.h"
 

@@ -3,8 +3,8 @@
  * Custom Q/DQ insertion cases: Lua scripts that look at the model and return entries of
  * a spec. docs/adding-a-case.md says what a script sees.
  */
-#ifndef QDQI_CASE_H
-#define QDQI_CASE_H
+#ifndef QDQI_CASES_CASE_H
+#define QDQI_CASES_CASE_H
 
 #include "layers/layers.h"
 #include "qdq/catalog.h"

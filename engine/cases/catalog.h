@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of struct qdq_catalog, for the plan. */
-#ifndef QDQI_CATALOG_H
-#define QDQI_CATALOG_H
+#ifndef QDQI_CASES_CATALOG_H
+#define QDQI_CASES_CATALOG_H
 
 #include "layers/classes.h"
 

@@ -3,8 +3,8 @@
  * What scripts return, as the spec's structs. Every mistake is named: which element,
  * which member. The members are those that a spec's JSON has.
  */
-#ifndef QDQI_ENTRIES_H
-#define QDQI_ENTRIES_H
+#ifndef QDQI_CASES_ENTRIES_H
+#define QDQI_CASES_ENTRIES_H
 
 #include "cases/script.h"
 

@@ -5,8 +5,8 @@
  * addresses, no order of a hash table, no random numbers), and that reach nothing
  * outside of the state.
  */
-#ifndef QDQI_LIBS_H
-#define QDQI_LIBS_H
+#ifndef QDQI_CASES_LIBS_H
+#define QDQI_CASES_LIBS_H
 
 #include <lua.h>
 

@@ -17,8 +17,8 @@
  * One state, one run, one caller. Everything that can raise a Lua error runs inside
  * qdqi_sandbox_run().
  */
-#ifndef QDQI_SANDBOX_H
-#define QDQI_SANDBOX_H
+#ifndef QDQI_CASES_SANDBOX_H
+#define QDQI_CASES_SANDBOX_H
 
 #include "qdq/error.h"
 

@@ -4,8 +4,8 @@
  * a table with `info` (a text, or a function that returns one), `case` (a function of
  * model and spec) and, in an operator's file, `layer_support`.
  */
-#ifndef QDQI_SCRIPT_H
-#define QDQI_SCRIPT_H
+#ifndef QDQI_CASES_SCRIPT_H
+#define QDQI_CASES_SCRIPT_H
 
 #include "base/arena.h"
 #include "cases/sandbox.h"

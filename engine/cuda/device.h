@@ -4,8 +4,8 @@
  * so the engine is built and works without it. Nothing here waits for a device except
  * what is queued on it by the module's functions.
  */
-#ifndef QDQI_DEVICE_H
-#define QDQI_DEVICE_H
+#ifndef QDQI_CUDA_DEVICE_H
+#define QDQI_CUDA_DEVICE_H
 
 #include "cuda/api.h"
 #include "qdq/error.h"

@@ -4,8 +4,8 @@
  * that the system may move a sample of a gigabyte out of memory and the run has what
  * there is for its own tensors. Where no such file can be had it is plain memory.
  */
-#ifndef QDQI_BUFFER_H
-#define QDQI_BUFFER_H
+#ifndef QDQI_DATA_BUFFER_H
+#define QDQI_DATA_BUFFER_H
 
 #include "qdq/error.h"
 

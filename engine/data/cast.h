@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Casts of a dataset's elements to a model input's type, by tbl/casts.h. */
-#ifndef QDQI_CAST_H
-#define QDQI_CAST_H
+#ifndef QDQI_DATA_CAST_H
+#define QDQI_DATA_CAST_H
 
 #include "base/dtype.h"
 

@@ -288,7 +288,7 @@ const int64_t *
 qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i, int64_t sample,
                   size_t *ret_elements)
 {
-    const struct qdqi_part *part =
+    const struct qdqi_sample_file *part =
         &dataset->parts[(size_t)sample * dataset->info.n_arrays + i];
     *ret_elements = (size_t)part->n;
     return part->shape;

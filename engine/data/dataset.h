@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inside of a dataset, for the files that open one and reader.c. */
-#ifndef QDQI_DATASET_H
-#define QDQI_DATASET_H
+#ifndef QDQI_DATA_DATASET_H
+#define QDQI_DATA_DATASET_H
 
 #include "base/arena.h"
 #include "base/dtype.h"
@@ -29,7 +29,7 @@ enum {
 enum qdq_code qdqi_dataset_check_arrays(size_t n, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* One sample of an array, where each is a file of its own and has its own shape. */
-struct qdqi_part {
+struct qdqi_sample_file {
     size_t member;        /* of the archive */
     uint64_t file_size;   /* of the member */
     unsigned field;       /* of the TensorProto that holds the elements */
@@ -47,7 +47,8 @@ struct qdq_dataset {
     struct qdqi_item *items;  /* one for each array */
     struct qdqi_draw *draws;  /* likewise, of random samples; else NULL */
     uint64_t most_unpacked;   /* bytes of a packed archive */
-    struct qdqi_part *parts;  /* of ONNX's test data: [sample * n_arrays + array] */
+    /* Of ONNX's test data: [sample * n_arrays + array]. */
+    struct qdqi_sample_file *parts;
 };
 
 #endif

@@ -15,8 +15,8 @@
  * The dataset is borrowed and outlives the feed; the model's information is only read
  * while the feed is opened, except for what a warning names.
  */
-#ifndef QDQI_FEED_H
-#define QDQI_FEED_H
+#ifndef QDQI_DATA_FEED_H
+#define QDQI_DATA_FEED_H
 
 #include "base/arena.h"
 #include "base/dtype.h"

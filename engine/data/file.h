@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regular files by offset, whatever the position of their descriptors. */
-#ifndef QDQI_FILE_H
-#define QDQI_FILE_H
+#ifndef QDQI_DATA_FILE_H
+#define QDQI_DATA_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>

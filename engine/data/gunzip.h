@@ -4,8 +4,8 @@
  * what comes out against the checksums in it. (libarchive's own reader does not.)
  * Reads by pread, so the descriptor's position is not moved.
  */
-#ifndef QDQI_GUNZIP_H
-#define QDQI_GUNZIP_H
+#ifndef QDQI_DATA_GUNZIP_H
+#define QDQI_DATA_GUNZIP_H
 
 #include "qdq/error.h"
 

@@ -4,8 +4,8 @@
  * calibration.dims gives a size have it, and what calibration.random says is held
  * against them.
  */
-#ifndef QDQI_INPUTS_H
-#define QDQI_INPUTS_H
+#ifndef QDQI_DATA_INPUTS_H
+#define QDQI_DATA_INPUTS_H
 
 #include "base/warnings.h"
 #include "qdq/model.h"

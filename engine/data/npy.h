@@ -3,8 +3,8 @@
  * The header of NumPy's .npy format, versions 1 to 3 (numpy.lib.format): a magic, the
  * length of the header, and a Python dict literal with descr, fortran_order and shape.
  */
-#ifndef QDQI_NPY_H
-#define QDQI_NPY_H
+#ifndef QDQI_DATA_NPY_H
+#define QDQI_DATA_NPY_H
 
 #include "base/dtype.h"
 #include "data/stream.h"

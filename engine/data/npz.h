@@ -6,8 +6,8 @@
  * All reading is by pread on the descriptor that was given, so that nobody's file
  * offset moves and several members may be open at once. One thread at a time.
  */
-#ifndef QDQI_NPZ_H
-#define QDQI_NPZ_H
+#ifndef QDQI_DATA_NPZ_H
+#define QDQI_DATA_NPZ_H
 
 #include "qdq/error.h"
 

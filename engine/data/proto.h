@@ -4,8 +4,8 @@
  * the file nor its elements are ever held as a whole. Read twice, front to back: first
  * for what it says of itself, then for its elements.
  */
-#ifndef QDQI_PROTO_H
-#define QDQI_PROTO_H
+#ifndef QDQI_DATA_PROTO_H
+#define QDQI_DATA_PROTO_H
 
 #include "base/dtype.h"
 #include "data/stream.h"

@@ -11,8 +11,8 @@
  *   integers  low + x mod (high - low + 1)
  *   bool      the highest bit of x
  */
-#ifndef QDQI_RANDOM_H
-#define QDQI_RANDOM_H
+#ifndef QDQI_DATA_RANDOM_H
+#define QDQI_DATA_RANDOM_H
 
 #include "base/dtype.h"
 #include "qdq/dataset.h"

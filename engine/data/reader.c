@@ -145,7 +145,7 @@ static enum qdq_code
 open_part(struct qdqi_reader *reader, struct qdq_error *err)
 {
     struct qdq_dataset *ds = reader->dataset;
-    const struct qdqi_part *part =
+    const struct qdqi_sample_file *part =
         &ds->parts[reader->next_part++ * ds->info.n_arrays + reader->index];
     const struct qdqi_proto_head head = {.dtype = reader->item->dtype,
                                          .field = part->field};

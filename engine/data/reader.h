@@ -3,8 +3,8 @@
  * Streams one array of a dataset as little-endian elements in C order, whatever its
  * file's byte order and axis order.
  */
-#ifndef QDQI_READER_H
-#define QDQI_READER_H
+#ifndef QDQI_DATA_READER_H
+#define QDQI_DATA_READER_H
 
 #include "base/dtype.h"
 #include "qdq/dataset.h"

@@ -261,8 +261,8 @@ add_part(struct qdq_dataset *ds, size_t at, const struct file *file, size_t arra
             "the samples of '%s' are too large together", ds->arrays[array].name);
     item->size += bytes;
     memcpy(shape, head->shape, head->rank * sizeof *shape);
-    ds->parts[at] =
-        (struct qdqi_part){file->member, file->size, head->field, head->n, shape};
+    ds->parts[at] = (struct qdqi_sample_file){file->member, file->size, head->field,
+                                              head->n, shape};
     return QDQ_OK;
 }
 

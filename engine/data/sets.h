@@ -5,8 +5,8 @@
  * sets may differ. Sets are taken in the order of N; what their outputs were, and what
  * else lies in the archive, is left alone.
  */
-#ifndef QDQI_SETS_H
-#define QDQI_SETS_H
+#ifndef QDQI_DATA_SETS_H
+#define QDQI_DATA_SETS_H
 
 #include "data/dataset.h"
 #include "data/stream.h"

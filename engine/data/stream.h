@@ -3,8 +3,8 @@
  * The bytes of one array, front to back: an .npy file, a member of an .npz file, or a
  * part of a file.
  */
-#ifndef QDQI_STREAM_H
-#define QDQI_STREAM_H
+#ifndef QDQI_DATA_STREAM_H
+#define QDQI_DATA_STREAM_H
 
 #include "data/npz.h"
 

@@ -5,8 +5,8 @@
  * are unpacked once into a file without a name in TMPDIR, or in /var/tmp. Names are keys
  * and never touch the file system.
  */
-#ifndef QDQI_TAR_H
-#define QDQI_TAR_H
+#ifndef QDQI_DATA_TAR_H
+#define QDQI_DATA_TAR_H
 
 #include "base/arena.h"
 #include "qdq/error.h"

@@ -7,8 +7,8 @@
  * pass such a NULL on to the next one, so that qdqi_edit_finish() alone need be
  * checked.
  */
-#ifndef QDQI_EDIT_H
-#define QDQI_EDIT_H
+#ifndef QDQI_EDIT_EDIT_H
+#define QDQI_EDIT_EDIT_H
 
 #include "model/write.h"
 

@@ -4,8 +4,8 @@
  * that suffer less from being quantized. Names, shapes and the graph stay as they are,
  * so whatever is said about the source is true of the result.
  */
-#ifndef QDQI_EQUALIZE_H
-#define QDQI_EQUALIZE_H
+#ifndef QDQI_EQUALIZE_EQUALIZE_H
+#define QDQI_EQUALIZE_EQUALIZE_H
 
 #include "model/model.h"
 #include "qdq/report.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far two runs of a model are apart, accumulated over samples. */
-#ifndef QDQI_METRICS_H
-#define QDQI_METRICS_H
+#ifndef QDQI_EVALUATE_METRICS_H
+#define QDQI_EVALUATE_METRICS_H
 
 #include "qdq/report.h"
 

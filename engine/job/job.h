@@ -3,8 +3,8 @@
  * What the stages of one quantization share: quantize.c walks through them, each stage
  * reads what the earlier ones left and fills in its own part.
  */
-#ifndef QDQI_STAGES_H
-#define QDQI_STAGES_H
+#ifndef QDQI_JOB_JOB_H
+#define QDQI_JOB_JOB_H
 
 #include "base/warnings.h"
 #include "data/feed.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layer support that a plan goes by, and how nodes are matched to its rows. */
-#ifndef QDQI_CLASSES_H
-#define QDQI_CLASSES_H
+#ifndef QDQI_LAYERS_CLASSES_H
+#define QDQI_LAYERS_CLASSES_H
 
 #include "model/model.h"
 #include "qdq/plan.h"

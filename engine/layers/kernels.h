@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What onnxruntime does with integers, by operator: tbl/kernels.h. */
-#ifndef QDQI_KERNELS_H
-#define QDQI_KERNELS_H
+#ifndef QDQI_LAYERS_KERNELS_H
+#define QDQI_LAYERS_KERNELS_H
 
 #include "model/model.h"
 

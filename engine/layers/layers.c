@@ -6,7 +6,7 @@
 
 /* --- what can be quantized ------------------------------------------------ */
 
-enum qdqi_input
+enum qdqi_input_kind
 qdqi_input_of_dtype(const struct qdq_model *model, enum qdqi_dtype dtype)
 {
     switch (dtype) {
@@ -27,7 +27,7 @@ qdqi_input_of_dtype(const struct qdq_model *model, enum qdqi_dtype dtype)
 }
 
 const char *
-qdqi_input_reason(enum qdqi_input input)
+qdqi_input_reason(enum qdqi_input_kind input)
 {
     static const char *const reasons[] = {
         [QDQI_INPUT_DATA] = "",
@@ -65,7 +65,7 @@ qdqi_layer_dtype(const struct qdqi_class *cls, const struct qdqi_node *node, int
     return dtype;
 }
 
-enum qdqi_input
+enum qdqi_input_kind
 qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node, int i)
 {
     const struct qdqi_class *cls = layers->classes[qdqi_layer_index(layers, node)];
@@ -77,7 +77,7 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
         return QDQI_INPUT_CONSTANT;
     if (qdqi_layer_is_paired(layers, node, i))
         return QDQI_INPUT_PAIRED;
-    enum qdqi_input input =
+    enum qdqi_input_kind input =
         qdqi_input_of_dtype(layers->model, qdqi_layer_dtype(cls, node, i));
     return node->inputs[i]->is_shape && input == QDQI_INPUT_DATA ? QDQI_INPUT_SHAPE
                                                                  : input;

@@ -7,8 +7,8 @@
  * Made in one walk in file order; nodes of a file that is not in order (a user before
  * the maker) are not seen through.
  */
-#ifndef QDQI_LAYERS_H
-#define QDQI_LAYERS_H
+#ifndef QDQI_LAYERS_LAYERS_H
+#define QDQI_LAYERS_LAYERS_H
 
 #include "layers/classes.h"
 
@@ -39,7 +39,7 @@ const struct qdqi_node *qdqi_layer_find(const struct qdqi_layers *layers,
                                         const char *name);
 
 /* What input i of a layer is to the plan. */
-enum qdqi_input {
+enum qdqi_input_kind {
     QDQI_INPUT_DATA,     /* can get a pair */
     QDQI_INPUT_NO_DATA,  /* not there, the weight, or a parameter */
     QDQI_INPUT_CONSTANT, /* data that never changes */
@@ -58,12 +58,12 @@ enum { QDQI_OPSET_FLOAT16 = 19 };
    it, for operators bind both to one T. */
 enum qdqi_dtype qdqi_layer_dtype(const struct qdqi_class *cls,
                                  const struct qdqi_node *node, int i);
-enum qdqi_input qdqi_layer_input(const struct qdqi_layers *layers,
-                                 const struct qdqi_node *node, int i);
+enum qdqi_input_kind qdqi_layer_input(const struct qdqi_layers *layers,
+                                      const struct qdqi_node *node, int i);
 /* What keeps an input of a type from being data, and how a report says it. */
-enum qdqi_input qdqi_input_of_dtype(const struct qdq_model *model,
-                                    enum qdqi_dtype dtype);
-const char *qdqi_input_reason(enum qdqi_input input);
+enum qdqi_input_kind qdqi_input_of_dtype(const struct qdq_model *model,
+                                         enum qdqi_dtype dtype);
+const char *qdqi_input_reason(enum qdqi_input_kind input);
 
 /* Whether input i, also a weight, comes from a DequantizeLinear of the model itself,
    seen through those that pass on. */

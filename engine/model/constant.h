@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading constant tensors where they lie: in the mapped file or in the skeleton. */
-#ifndef QDQI_CONSTANT_H
-#define QDQI_CONSTANT_H
+#ifndef QDQI_MODEL_CONSTANT_H
+#define QDQI_MODEL_CONSTANT_H
 
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model that is made of another one by an edit, and is read like any other. */
-#ifndef QDQI_DERIVE_H
-#define QDQI_DERIVE_H
+#ifndef QDQI_MODEL_DERIVE_H
+#define QDQI_MODEL_DERIVE_H
 
 #include "model/write.h"
 

@@ -7,8 +7,8 @@
  * with the names of the files that were sent, never opened. Format: onnx.proto,
  * TensorProto.external_data, and the ONNX document "External Data".
  */
-#ifndef QDQI_EXTERNAL_H
-#define QDQI_EXTERNAL_H
+#ifndef QDQI_MODEL_EXTERNAL_H
+#define QDQI_MODEL_EXTERNAL_H
 
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that tensors are read from where it is mapped. */
-#ifndef QDQI_MAPPED_H
-#define QDQI_MAPPED_H
+#ifndef QDQI_MODEL_MAPPED_H
+#define QDQI_MODEL_MAPPED_H
 
 #include "qdq/error.h"
 

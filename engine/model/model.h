@@ -5,8 +5,8 @@
  * Everything here is read-only after qdq_model_open() and may be shared by threads.
  * Whoever edits a model copies messages (edit/edit.c), never these.
  */
-#ifndef QDQI_MODEL_H
-#define QDQI_MODEL_H
+#ifndef QDQI_MODEL_MODEL_H
+#define QDQI_MODEL_MODEL_H
 
 #include "base/dtype.h"
 #include "base/map.h"

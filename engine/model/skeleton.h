@@ -12,8 +12,8 @@
  *
  * Wire format: protobuf.dev/programming-guides/encoding; fields: onnx.proto.
  */
-#ifndef QDQI_SKELETON_H
-#define QDQI_SKELETON_H
+#ifndef QDQI_MODEL_SKELETON_H
+#define QDQI_MODEL_SKELETON_H
 
 #include "base/arena.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every tensor of a parsed model, wherever it stands. */
-#ifndef QDQI_TENSORS_H
-#define QDQI_TENSORS_H
+#ifndef QDQI_MODEL_TENSORS_H
+#define QDQI_MODEL_TENSORS_H
 
 #include "onnx.pb-c.h"
 #include "qdq/error.h"

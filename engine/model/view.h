@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators that only pass elements on make of a fixed tensor. */
-#ifndef QDQI_VIEW_H
-#define QDQI_VIEW_H
+#ifndef QDQI_MODEL_VIEW_H
+#define QDQI_MODEL_VIEW_H
 
 #include "model/model.h"
 

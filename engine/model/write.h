@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model's messages back into bytes; bulks are copied from the source's files. */
-#ifndef QDQI_WRITE_H
-#define QDQI_WRITE_H
+#ifndef QDQI_MODEL_WRITE_H
+#define QDQI_MODEL_WRITE_H
 
 #include "model/model.h"
 #include "qdq/spec.h"

@@ -4,8 +4,8 @@
  * in one place. C and C++. Here: bits of numbers, and IEEE 754 binary16, exact to
  * float32 and half to even back; NaN stays NaN.
  */
-#ifndef QDQI_BOTH_H
-#define QDQI_BOTH_H
+#ifndef QDQI_NUMBER_BOTH_H
+#define QDQI_NUMBER_BOTH_H
 
 #include <stdint.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * Fake quantization: a tensor as it comes out of QuantizeLinear and DequantizeLinear, in
  * floating point, bit for bit (format.h states the arithmetic).
  */
-#ifndef QDQI_FAKE_NUMBER_H
-#define QDQI_FAKE_NUMBER_H
+#ifndef QDQI_NUMBER_FAKE_H
+#define QDQI_NUMBER_FAKE_H
 
 #include "number/format.h"
 

@@ -16,8 +16,8 @@
  * The inline functions are the definition. The kernels of engine/cuda compile them for
  * the device, so that both give the same bits.
  */
-#ifndef QDQI_FORMAT_H
-#define QDQI_FORMAT_H
+#ifndef QDQI_NUMBER_FORMAT_H
+#define QDQI_NUMBER_FORMAT_H
 
 #include "base/dtype.h"
 #include "number/both.h"

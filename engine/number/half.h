@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* float16 (IEEE 754 binary16): any of its values is a float32, exactly. */
-#ifndef QDQI_HALF_H
-#define QDQI_HALF_H
+#ifndef QDQI_NUMBER_HALF_H
+#define QDQI_NUMBER_HALF_H
 
 #include "base/dtype.h"
 

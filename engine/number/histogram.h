@@ -15,8 +15,8 @@
  * asymmetric ranges would be a second row of bins for the negative values, on the same
  * grid.
  */
-#ifndef QDQI_HISTOGRAM_H
-#define QDQI_HISTOGRAM_H
+#ifndef QDQI_NUMBER_HISTOGRAM_H
+#define QDQI_NUMBER_HISTOGRAM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floating types of 16 bits that a model can be written in: float16 and bfloat16. */
-#ifndef QDQI_LOW_H
-#define QDQI_LOW_H
+#ifndef QDQI_NUMBER_LOW_H
+#define QDQI_NUMBER_LOW_H
 
 #include "base/arena.h"
 #include "base/dtype.h"

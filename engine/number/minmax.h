@@ -7,8 +7,8 @@
  * ends, so the same pass finds them; and integer minima vectorize, which those of
  * floating point (with NaN and signed zero to heed) do not.
  */
-#ifndef QDQI_MINMAX_H
-#define QDQI_MINMAX_H
+#ifndef QDQI_NUMBER_MINMAX_H
+#define QDQI_NUMBER_MINMAX_H
 
 #include <stdbool.h>
 #include <stddef.h>

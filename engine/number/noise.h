@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far two arrays of float32 are apart: the sums that an SQNR is made of. */
-#ifndef QDQI_NOISE_H
-#define QDQI_NOISE_H
+#ifndef QDQI_NUMBER_NOISE_H
+#define QDQI_NUMBER_NOISE_H
 
 #include <stddef.h>
 

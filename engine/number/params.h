@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How tensors are quantized: formats, scales and zero points, and how ranges become
    them. */
-#ifndef QDQI_PARAMS_H
-#define QDQI_PARAMS_H
+#ifndef QDQI_NUMBER_PARAMS_H
+#define QDQI_NUMBER_PARAMS_H
 
 #include "number/format.h"
 

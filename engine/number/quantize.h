@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a weight's elements to its scales and zero points. */
-#ifndef QDQI_QUANTIZE_H
-#define QDQI_QUANTIZE_H
+#ifndef QDQI_NUMBER_QUANTIZE_H
+#define QDQI_NUMBER_QUANTIZE_H
 
 #include "base/arena.h"
 #include "model/constant.h"

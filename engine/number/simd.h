@@ -5,8 +5,8 @@
  * asks the processor. (Not by target_clones: its resolvers run before the sanitizers'
  * runtimes are up.)
  */
-#ifndef QDQI_SIMD_H
-#define QDQI_SIMD_H
+#ifndef QDQI_NUMBER_SIMD_H
+#define QDQI_NUMBER_SIMD_H
 
 #include <stdbool.h>
 

@@ -58,7 +58,7 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     if (!qdqi_input_is_constant(node, weight))
         return "weight is not constant";
     const struct qdqi_tensor *t = node->inputs[weight];
-    enum qdqi_input type = qdqi_input_of_dtype(p->model, t->dtype);
+    enum qdqi_input_kind type = qdqi_input_of_dtype(p->model, t->dtype);
     struct qdqi_constant elements;
     if (type != QDQI_INPUT_DATA)
         return qdqi_input_reason(type);
@@ -132,10 +132,10 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
             const struct qdqi_node *node, const struct wish *wish, int *inputs,
             struct qdq_layer *layer)
 {
-    enum qdqi_input hindrance = QDQI_INPUT_NO_DATA;
+    enum qdqi_input_kind hindrance = QDQI_INPUT_NO_DATA;
     size_t n_data = 0, n_paired = 0, n = 0;
     for (int i = 0; (size_t)i < node->proto->n_input; i++) {
-        enum qdqi_input input = qdqi_layer_input(p->graph, node, i);
+        enum qdqi_input_kind input = qdqi_layer_input(p->graph, node, i);
         bool left_out = input == QDQI_INPUT_PAIRED ||
                         (cls->kind == QDQ_MULTI_INPUT && input > QDQI_INPUT_NO_DATA &&
                          input <= QDQI_INPUT_INTEGER);

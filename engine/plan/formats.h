@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What number formats need of a model. */
-#ifndef QDQI_FORMATS_H
-#define QDQI_FORMATS_H
+#ifndef QDQI_PLAN_FORMATS_H
+#define QDQI_PLAN_FORMATS_H
 
 #include "qdq/spec.h"
 

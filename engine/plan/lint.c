@@ -3,7 +3,7 @@
 #include "config.h"
 #include "plan/lint.h"
 
-#include "layers/parts.h"
+#include "layers/patterns.h"
 #include "plan/rules.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a plan has that its target does not fuse, or does slowly. */
-#ifndef QDQI_LINT_H
-#define QDQI_LINT_H
+#ifndef QDQI_PLAN_LINT_H
+#define QDQI_PLAN_LINT_H
 
 #include "plan/planner.h"
 

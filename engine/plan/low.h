@@ -4,8 +4,8 @@
  * of the main graph that can, by their operator's schema, by their constants and by the
  * ranges that are known of what they read and make. All others stay float32.
  */
-#ifndef QDQI_LOW_PLAN_H
-#define QDQI_LOW_PLAN_H
+#ifndef QDQI_PLAN_LOW_H
+#define QDQI_PLAN_LOW_H
 
 #include "base/warnings.h"
 #include "model/model.h"

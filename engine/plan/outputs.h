@@ -4,8 +4,8 @@
  * makes has a pair, too, and everybody who reads a tensor reads it from its pair. Numbers
  * are shared where data only move; biases become int32.
  */
-#ifndef QDQI_OUTPUTS_H
-#define QDQI_OUTPUTS_H
+#ifndef QDQI_PLAN_OUTPUTS_H
+#define QDQI_PLAN_OUTPUTS_H
 
 #include "layers/kernels.h"
 #include "plan/planner.h"

@@ -104,7 +104,7 @@ select_entries(struct planner *p, struct qdq_error *err)
     enum qdq_code code;
     if ((code = qdqi_classes_new(operators, n_operators, p->spec, arena, &rows, err)) ||
         (code = qdqi_layers_new(p->model, rows, arena, &p->graph, err)) ||
-        (code = qdqi_parts_new(p->graph, arena, &p->parts, err)) ||
+        (code = qdqi_patterns_new(p->graph, arena, &p->patterns, err)) ||
         (code = warn_unused_support(p, err)) ||
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of struct qdq_plan, for those who carry it out. */
-#ifndef QDQI_PLAN_H
-#define QDQI_PLAN_H
+#ifndef QDQI_PLAN_PLAN_H
+#define QDQI_PLAN_PLAN_H
 
 #include "model/model.h"
 #include "number/format.h"

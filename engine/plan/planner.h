@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan while it is made: plan.c walks through the steps, decide.c is one of them. */
-#ifndef QDQI_PLANNER_H
-#define QDQI_PLANNER_H
+#ifndef QDQI_PLAN_PLANNER_H
+#define QDQI_PLAN_PLANNER_H
 
-#include "layers/parts.h"
+#include "layers/patterns.h"
 #include "plan/plan.h"
 #include "plan/select.h"
 
@@ -13,7 +13,7 @@ struct planner {
     const struct qdq_spec *spec;
     struct qdq_plan *plan;
     struct qdqi_layers *graph;
-    struct qdqi_parts *parts;
+    struct qdqi_patterns *patterns;
     struct qdqi_selection selection;
     struct qdq_layer *layers;
     size_t n_layers;

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "plan/rules.h"
 
-#include "layers/parts.h"
+#include "layers/patterns.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -123,7 +123,7 @@ norm_or_gelu(const struct planner *p, const struct qdq_layer *layer)
 static bool
 output_layer(const struct planner *p, const struct qdq_layer *layer)
 {
-    return !is_product(p, layer) && p->parts->makes_output[layer->node];
+    return !is_product(p, layer) && p->patterns->makes_output[layer->node];
 }
 
 /* The shape of the weight, if it is constant and has at least `least` axes; else 0. */
@@ -185,7 +185,7 @@ small_matmul(const struct planner *p, const struct qdq_layer *layer)
 static bool
 attention(const struct planner *p, const struct qdq_layer *layer)
 {
-    return p->parts->attention[layer->node] >= QDQI_ATTENTION_LONG;
+    return p->patterns->attention[layer->node] >= QDQI_ATTENTION_LONG;
 }
 
 /* Rules that keep what they mean in floating point. */

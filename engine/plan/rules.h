@@ -5,8 +5,8 @@
  * A rule that can be switched keeps a layer in floating point that would be quantized by
  * default, by its class or by a case. What names a layer, or a glob over names, beats it.
  */
-#ifndef QDQI_RULES_H
-#define QDQI_RULES_H
+#ifndef QDQI_PLAN_RULES_H
+#define QDQI_PLAN_RULES_H
 
 #include "plan/planner.h"
 #include "qdq/rules.h"

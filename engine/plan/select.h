@@ -4,8 +4,8 @@
  * beats match beats case beats class, and among equals the later one wins. The winner
  * decides alone: flags of several entries are not merged.
  */
-#ifndef QDQI_SELECT_H
-#define QDQI_SELECT_H
+#ifndef QDQI_PLAN_SELECT_H
+#define QDQI_PLAN_SELECT_H
 
 #include "base/warnings.h"
 #include "layers/layers.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of the raising of a model: a node while it is adapted, and what can be done
    with it. */
-#ifndef QDQI_ADAPT_H
-#define QDQI_ADAPT_H
+#ifndef QDQI_PREPARE_ADAPT_H
+#define QDQI_PREPARE_ADAPT_H
 
 #include "prepare/known.h"
 #include "prepare/nodes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The local functions of a model: who calls which, and which are to be taken apart. */
-#ifndef QDQI_FUNCTIONS_H
-#define QDQI_FUNCTIONS_H
+#ifndef QDQI_PREPARE_FUNCTIONS_H
+#define QDQI_PREPARE_FUNCTIONS_H
 
 #include "prepare/prepare.h"
 

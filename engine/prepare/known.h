@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element types and ranks of values, as far as they can be told without their shapes. */
-#ifndef QDQI_KNOWN_H
-#define QDQI_KNOWN_H
+#ifndef QDQI_PREPARE_KNOWN_H
+#define QDQI_PREPARE_KNOWN_H
 
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list of nodes that grows, in an arena. */
-#ifndef QDQI_NODES_H
-#define QDQI_NODES_H
+#ifndef QDQI_PREPARE_NODES_H
+#define QDQI_PREPARE_NODES_H
 
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step that raises a model to the opset that the spec's scheme needs. */
-#ifndef QDQI_OPSET_H
-#define QDQI_OPSET_H
+#ifndef QDQI_PREPARE_OPSET_H
+#define QDQI_PREPARE_OPSET_H
 
 #include "prepare/prepare.h"
 

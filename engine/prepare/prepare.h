@@ -3,8 +3,8 @@
  * The steps that make a model fit for a plan. Each makes another model of the one
  * before it, or leaves it as it is.
  */
-#ifndef QDQI_PREPARE_H
-#define QDQI_PREPARE_H
+#ifndef QDQI_PREPARE_PREPARE_H
+#define QDQI_PREPARE_PREPARE_H
 
 #include "base/warnings.h"
 #include "model/derive.h"

@@ -4,8 +4,8 @@
  * adapted by the rows of tbl/opsets.h, in nested graphs and in local functions, too.
  * Weights, names of values, and the order of inputs and outputs stay as they are.
  */
-#ifndef QDQI_RAISE_H
-#define QDQI_RAISE_H
+#ifndef QDQI_PREPARE_RAISE_H
+#define QDQI_PREPARE_RAISE_H
 
 #include "model/write.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step that takes Q/DQ pairs out of a model. */
-#ifndef QDQI_STRIP_H
-#define QDQI_STRIP_H
+#ifndef QDQI_PREPARE_STRIP_H
+#define QDQI_PREPARE_STRIP_H
 
 #include "prepare/prepare.h"
 

@@ -9,8 +9,8 @@
  * range seen, all of it, where nothing better is found, and [0, 0] for a tensor that
  * was always zero.
  */
-#ifndef QDQI_METHOD_H
-#define QDQI_METHOD_H
+#ifndef QDQI_RANGE_METHOD_H
+#define QDQI_RANGE_METHOD_H
 
 #include "number/format.h"
 #include "qdq/spec.h"

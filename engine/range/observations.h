@@ -23,8 +23,8 @@
  * A file may hold anything. It is good when sum and identity are right and each row is
  * one that an observer could have written; else it counts as empty.
  */
-#ifndef QDQI_OBSERVATIONS_H
-#define QDQI_OBSERVATIONS_H
+#ifndef QDQI_RANGE_OBSERVATIONS_H
+#define QDQI_RANGE_OBSERVATIONS_H
 
 #include "base/map.h"
 #include "range/observer.h"

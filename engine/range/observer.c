@@ -107,7 +107,7 @@ qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors
                     size_t n, unsigned needs, size_t n_parts, struct qdqi_arena *arena)
 {
     struct qdqi_observer *rows = qdqi_arena_array(arena, n, sizeof *rows);
-    struct qdqi_part *parts = qdqi_arena_array(arena, n_parts, sizeof *parts);
+    struct qdqi_thread_share *parts = qdqi_arena_array(arena, n_parts, sizeof *parts);
     bool ok = rows && parts;
     for (size_t i = 0; ok && i < n; i++) {
         rows[i] = (struct qdqi_observer){.tensor = tensors[i]};

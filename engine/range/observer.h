@@ -11,8 +11,8 @@
  * and merging is exact. What is averaged is cut at the samples' borders before that, so
  * averages do not depend on the parts either.
  */
-#ifndef QDQI_OBSERVER_H
-#define QDQI_OBSERVER_H
+#ifndef QDQI_RANGE_OBSERVER_H
+#define QDQI_RANGE_OBSERVER_H
 
 #include "base/arena.h"
 #include "base/dtype.h"
@@ -48,7 +48,7 @@ struct qdqi_observer {
 };
 
 /* A thread's share of a tensor. */
-struct qdqi_part {
+struct qdqi_thread_share {
     struct qdqi_accumulator all;
     struct qdqi_extremes rest; /* of the sample that began in the part before */
 };
@@ -59,7 +59,7 @@ struct qdqi_observers {
     size_t n;
     unsigned needs;
     int64_t samples; /* of the run under way */
-    struct qdqi_part *parts;
+    struct qdqi_thread_share *parts;
     size_t n_parts;             /* threads that may share a tensor, >= 1 */
     struct qdqi_extremes *each; /* by sample of the run, where that is needed */
     size_t room;                /* samples that it can hold */
@@ -95,7 +95,7 @@ struct qdqi_reached {
      */
     size_t samples;
     struct qdqi_extremes *each; /* NULL: not needed */
-    struct qdqi_part *parts;
+    struct qdqi_thread_share *parts;
     size_t n_parts; /* 1: too small to be shared */
 };
 

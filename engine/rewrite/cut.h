@@ -3,8 +3,8 @@
  * A model cut into consecutive parts, each a model of its own that reads what earlier
  * ones made. What lies in front of a change need not be run again.
  */
-#ifndef QDQI_CUT_H
-#define QDQI_CUT_H
+#ifndef QDQI_REWRITE_CUT_H
+#define QDQI_REWRITE_CUT_H
 
 #include "model/write.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The edits that the engine makes: Q/DQ pairs for the result, observers for calibration,
    fake quantization for what-ifs. All carry out a plan and nothing else. */
-#ifndef QDQI_INSERT_H
-#define QDQI_INSERT_H
+#ifndef QDQI_REWRITE_INSERT_H
+#define QDQI_REWRITE_INSERT_H
 
 #include "model/write.h"
 #include "number/params.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result in float16 or bfloat16, but for what stays float32: the last edit of all. */
-#ifndef QDQI_LOWER_H
-#define QDQI_LOWER_H
+#ifndef QDQI_REWRITE_LOWER_H
+#define QDQI_REWRITE_LOWER_H
 
 #include "model/write.h"
 #include "plan/low.h"

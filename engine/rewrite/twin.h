@@ -11,8 +11,8 @@
  * have passed. Graph outputs come through Pass nodes before them, which the runtime's
  * optimizations cannot move behind. Only the peak of memory hangs on this order.
  */
-#ifndef QDQI_TWIN_H
-#define QDQI_TWIN_H
+#ifndef QDQI_REWRITE_TWIN_H
+#define QDQI_REWRITE_TWIN_H
 
 #include "model/write.h"
 

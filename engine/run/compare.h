@@ -7,8 +7,8 @@
  * are shared over threads, in parts that depend on their number alone and are added in
  * their order: the sums are the same whatever the number of threads.
  */
-#ifndef QDQI_COMPARE_H
-#define QDQI_COMPARE_H
+#ifndef QDQI_RUN_COMPARE_H
+#define QDQI_RUN_COMPARE_H
 
 #include <stdbool.h>
 #include <stdint.h>

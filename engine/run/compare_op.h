@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compare and Pass as custom operators of ONNX Runtime. Only for engine/run/. */
-#ifndef QDQI_COMPARE_OP_H
-#define QDQI_COMPARE_OP_H
+#ifndef QDQI_RUN_COMPARE_OP_H
+#define QDQI_RUN_COMPARE_OP_H
 
 #include "base/dtype.h"
 #include "run/compare.h"

@@ -3,8 +3,8 @@
  * Compare and Pass on a device: what is compared stays there, and its sums until they are
  * collected. Only for engine/run/.
  */
-#ifndef QDQI_COMPARE_THERE_H
-#define QDQI_COMPARE_THERE_H
+#ifndef QDQI_RUN_COMPARE_THERE_H
+#define QDQI_RUN_COMPARE_THERE_H
 
 #include "run/compare.h"
 #include "run/place.h"

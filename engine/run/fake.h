@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FakeQuant as a custom operator of ONNX Runtime. Only for engine/run/. */
-#ifndef QDQI_FAKE_H
-#define QDQI_FAKE_H
+#ifndef QDQI_RUN_FAKE_H
+#define QDQI_RUN_FAKE_H
 
 #include "number/fake.h"
 #include "run/op.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FakeQuant on a device: scales lie there, too, and are sent again only when they have
    changed. Only for engine/run/. */
-#ifndef QDQI_FAKE_THERE_H
-#define QDQI_FAKE_THERE_H
+#ifndef QDQI_RUN_FAKE_THERE_H
+#define QDQI_RUN_FAKE_THERE_H
 
 #include "number/fake.h"
 #include "run/place.h"

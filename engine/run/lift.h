@@ -5,8 +5,8 @@
  * mapped, and with the others inline a model may be more than a protobuf message holds.
  * A name is one tensor's in all these graphs (model/scopes.c), so nothing is renamed.
  */
-#ifndef QDQI_LIFT_H
-#define QDQI_LIFT_H
+#ifndef QDQI_RUN_LIFT_H
+#define QDQI_RUN_LIFT_H
 
 #include "model/write.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Observe as a custom operator of ONNX Runtime. Only for engine/run/. */
-#ifndef QDQI_OBSERVE_H
-#define QDQI_OBSERVE_H
+#ifndef QDQI_RUN_OBSERVE_H
+#define QDQI_RUN_OBSERVE_H
 
 #include "range/observer.h"
 #include "run/op.h"

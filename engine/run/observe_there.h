@@ -4,8 +4,8 @@
  * host gets what it has to look at then, 8 bytes a tensor (and a sample, where averages
  * are wanted); histograms stay until they are collected. Only for engine/run/.
  */
-#ifndef QDQI_OBSERVE_THERE_H
-#define QDQI_OBSERVE_THERE_H
+#ifndef QDQI_RUN_OBSERVE_THERE_H
+#define QDQI_RUN_OBSERVE_THERE_H
 
 #include "range/observer.h"
 #include "run/place.h"

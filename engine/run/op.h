@@ -6,8 +6,8 @@
  * operator works on (an observer, a switch …). The first inputs pass through to the
  * outputs, one to one, in the same shape.
  */
-#ifndef QDQI_OP_H
-#define QDQI_OP_H
+#ifndef QDQI_RUN_OP_H
+#define QDQI_RUN_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * What goes wrong on a device has its error code, which a runtime's status has no room
  * for: operators leave it in the session's fault.
  */
-#ifndef QDQI_PLACE_H
-#define QDQI_PLACE_H
+#ifndef QDQI_RUN_PLACE_H
+#define QDQI_RUN_PLACE_H
 
 #include "cuda/device.h"
 #include "run/op.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime's part that runs models on a device of CUDA. Only for engine/run/. */
-#ifndef QDQI_PROVIDER_H
-#define QDQI_PROVIDER_H
+#ifndef QDQI_RUN_PROVIDER_H
+#define QDQI_RUN_PROVIDER_H
 
 #include <onnxruntime_c_api.h>
 

@@ -3,8 +3,8 @@
  * Running a model with ONNX Runtime. The only door to it: its library is loaded with
  * dlopen(), so the engine works (and plans, and inserts given ranges) without it.
  */
-#ifndef QDQI_SESSION_H
-#define QDQI_SESSION_H
+#ifndef QDQI_RUN_SESSION_H
+#define QDQI_RUN_SESSION_H
 
 #include "data/feed.h"
 #include "model/write.h"

@@ -6,8 +6,8 @@
  * filled. Memory is taken when it is first needed, and again only for what is larger.
  * Only for engine/run/.
  */
-#ifndef QDQI_STAGING_H
-#define QDQI_STAGING_H
+#ifndef QDQI_RUN_STAGING_H
+#define QDQI_RUN_STAGING_H
 
 #include "data/feed.h"
 #include "run/place.h"

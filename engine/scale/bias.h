@@ -3,8 +3,8 @@
  * Biases as int32: what an integer kernel adds to its sums of products. The scale is the
  * product of the activation's and the weight's, as ONNX's QLinearConv-10 states it.
  */
-#ifndef QDQI_BIAS_H
-#define QDQI_BIAS_H
+#ifndef QDQI_SCALE_BIAS_H
+#define QDQI_SCALE_BIAS_H
 
 #include "job/job.h"
 

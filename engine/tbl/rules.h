@@ -7,7 +7,7 @@
  *          OFF    holds where a spec's `rules` switches it on
  *
  * The planner asks for a rule by QDQI_RULE_ID; what a rule looks for stands in
- * plan/rules.c and layers/parts.c. A set of rules is a word of 64 bits, so there are at
+ * plan/rules.c and layers/patterns.c. A set of rules is a word of 64 bits, so there are at
  * most 64 rows. The defaults of TensorRT are those with which a plan is the one that
  * NVIDIA's TensorFlow quantization toolkit makes; those of onnxruntime are what its CPU
  * provider fuses into integer kernels.

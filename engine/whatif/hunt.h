@@ -3,8 +3,8 @@
  * Which layers to leave in float: as few as reach a goal. Knows nothing of models, only
  * how good the outputs are with so and so many of n layers in float.
  */
-#ifndef QDQI_HUNT_H
-#define QDQI_HUNT_H
+#ifndef QDQI_WHATIF_HUNT_H
+#define QDQI_WHATIF_HUNT_H
 
 #include "base/arena.h"
 #include "qdq/spec.h"

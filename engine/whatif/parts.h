@@ -4,8 +4,8 @@
  * inputs is kept, and the part not run again where it and those in front of it are what
  * they were: a what-if about a late layer costs what is behind that layer.
  */
-#ifndef QDQI_PARTS_H
-#define QDQI_PARTS_H
+#ifndef QDQI_WHATIF_PARTS_H
+#define QDQI_WHATIF_PARTS_H
 
 #include "rewrite/cut.h"
 #include "run/session.h"

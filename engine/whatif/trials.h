@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside of what-ifs: the sessions and their switches, and the samples that are run again
    and again. Only for engine/whatif/. */
-#ifndef QDQI_TRIALS_H
-#define QDQI_TRIALS_H
+#ifndef QDQI_WHATIF_TRIALS_H
+#define QDQI_WHATIF_TRIALS_H
 
 #include "evaluate/metrics.h"
 #include "whatif/parts.h"

@@ -5,8 +5,8 @@
  * from run to run; its sessions are opened once. What comes out is held against what
  * comes out when all is switched off.
  */
-#ifndef QDQI_WHATIF_H
-#define QDQI_WHATIF_H
+#ifndef QDQI_WHATIF_WHATIF_H
+#define QDQI_WHATIF_WHATIF_H
 
 #include "job/job.h"
 #include "whatif/hunt.h"

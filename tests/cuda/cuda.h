@@ -9,8 +9,8 @@
  * QDQ_CUDA_REQUIRED in the environment it fails instead. QDQ_CUDA_BRIEF leaves out the
  * largest sizes and what is wrong on purpose: for compute-sanitizer, and the emulator.
  */
-#ifndef TEST_CUDA_H
-#define TEST_CUDA_H
+#ifndef TESTS_CUDA_CUDA_H
+#define TESTS_CUDA_CUDA_H
 
 #include "cuda/device.h"
 #include "unit.h"

@@ -5,8 +5,8 @@
  * does, and prints TAP. Arguments are files; without any, it takes the folder CORPUS
  * below the source tree.
  */
-#ifndef REPLAY_H
-#define REPLAY_H
+#ifndef TESTS_FUZZ_REPLAY_H
+#define TESTS_FUZZ_REPLAY_H
 
 #include <dirent.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * ids of jobs count from 1. Before each request there are one model and one job that is
  * queued.
  */
-#ifndef SERVER_H
-#define SERVER_H
+#ifndef TESTS_FUZZ_SERVER_H
+#define TESTS_FUZZ_SERVER_H
 
 #include "handlers/handlers.h"
 #include "http/server.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the unit programs of api share. */
-#ifndef UNIT_API_H
-#define UNIT_API_H
+#ifndef TESTS_UNIT_API_H
+#define TESTS_UNIT_API_H
 
 #include "unit.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the unit programs of the spec's JSON share. */
-#ifndef UNIT_API_SPEC_H
-#define UNIT_API_SPEC_H
+#ifndef TESTS_UNIT_API_SPEC_H
+#define TESTS_UNIT_API_SPEC_H
 
 #include "api.h"
 

@@ -3,8 +3,8 @@
  * Small ONNX models for unit tests, built in memory. One builder, one model; all sizes
  * are fixed, a test that needs more fails loudly. Strings are borrowed.
  */
-#ifndef BUILDER_H
-#define BUILDER_H
+#ifndef TESTS_UNIT_BUILDER_H
+#define TESTS_UNIT_BUILDER_H
 
 #include "model/constant.h"
 #include "model/model.h"

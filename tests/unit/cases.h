@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model, and running an insertion case on it: for the tests of engine/cases. */
-#ifndef CASES_H
-#define CASES_H
+#ifndef TESTS_UNIT_CASES_H
+#define TESTS_UNIT_CASES_H
 
 #include "builder.h"
 #include "cases/case.h"

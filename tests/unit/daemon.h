@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon's unit programs share: a folder that lives as long as one test. */
-#ifndef DAEMON_UNIT_H
-#define DAEMON_UNIT_H
+#ifndef TESTS_UNIT_DAEMON_H
+#define TESTS_UNIT_DAEMON_H
 
 #include "unit.h"
 

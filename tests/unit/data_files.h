@@ -3,8 +3,8 @@
  * Builds .npy and .npz files byte by byte, so that tests of the dataset reader do not
  * depend on a writer, and can get any byte wrong.
  */
-#ifndef DATA_FILES_H
-#define DATA_FILES_H
+#ifndef TESTS_UNIT_DATA_FILES_H
+#define TESTS_UNIT_DATA_FILES_H
 
 #include <stdarg.h>
 #include <stdint.h>

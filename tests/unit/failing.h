@@ -4,8 +4,8 @@
  * engine's, so the engine itself carries no hook; a program that includes this is linked
  * with FAILING (engine.mk).
  */
-#ifndef FAILING_H
-#define FAILING_H
+#ifndef TESTS_UNIT_FAILING_H
+#define TESTS_UNIT_FAILING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quantizing a built model with given ranges: no data, no ONNX Runtime. */
-#ifndef QUANTIZED_H
-#define QUANTIZED_H
+#ifndef TESTS_UNIT_QUANTIZED_H
+#define TESTS_UNIT_QUANTIZED_H
 
 #include "builder.h"
 #include "model/constant.h"

@@ -10,8 +10,8 @@
  * lines. UNIT_MAIN_NOFORK runs all tests in one process: for programs that load ONNX
  * Runtime, whose threads do not survive a fork.
  */
-#ifndef UNIT_H
-#define UNIT_H
+#ifndef TESTS_UNIT_UNIT_H
+#define TESTS_UNIT_UNIT_H
 
 #include <check.h>
 #include <stdbool.h>

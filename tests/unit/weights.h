@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights of int8 with scales along an axis, for tests that ask for no more. */
-#ifndef WEIGHTS_H
-#define WEIGHTS_H
+#ifndef TESTS_UNIT_WEIGHTS_H
+#define TESTS_UNIT_WEIGHTS_H
 
 #include "number/integers.h"
 #include "number/quantize.h"

@@ -4,8 +4,8 @@
  * and a compiler and no more (tools/check-gpu). All tests run in the one process; the
  * first fault ends a test.
  */
-#ifndef BARE_CHECK_H
-#define BARE_CHECK_H
+#ifndef TESTS_CUDA_BARE_CHECK_H
+#define TESTS_CUDA_BARE_CHECK_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * CUDA's language and as much of its runtime as the kernels use, on the host: each thread
  * of a block is a fiber, blocks run one after the other. For tests; C++.
  */
-#ifndef EMULATED_CUDA_RUNTIME_H
-#define EMULATED_CUDA_RUNTIME_H
+#ifndef TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H
+#define TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H
 
 #include <algorithm>
 #include <cstdint>

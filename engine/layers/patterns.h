@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a node is part of: patterns of several nodes that the targets' rules speak of. */
-#ifndef QDQI_PARTS_H
-#define QDQI_PARTS_H
+/* Patterns of several nodes that the targets' rules speak of, and the part that a node
+   has in them. */
+#ifndef QDQI_LAYERS_PATTERNS_H
+#define QDQI_LAYERS_PATTERNS_H
 
 #include "layers/layers.h"
 
@@ -13,7 +14,7 @@ enum qdqi_attention {
     QDQI_ATTENTION_SOFT, /* the mask's Add, the Softmax */
 };
 
-struct qdqi_parts {
+struct qdqi_patterns {
     const struct qdqi_layers *graph;
     /* By node: */
     uint8_t *attention; /* enum qdqi_attention */
@@ -21,9 +22,9 @@ struct qdqi_parts {
 };
 
 /* Borrows the graph. NO_MEMORY. */
-enum qdq_code qdqi_parts_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
-                             struct qdqi_parts **ret,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_patterns_new(const struct qdqi_layers *graph,
+                                struct qdqi_arena *arena, struct qdqi_patterns **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Whether a node is one of these operators of ONNX's own domain: NULL ends the list. */
 bool qdqi_is_one_of(const struct qdqi_node *node, const char *const *ops);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "layers/parts.h"
+#include "layers/patterns.h"
 
 #include <string.h>
 
@@ -239,7 +239,7 @@ enum {
 
 /* What looks for attentions, and the shapes that the file says, by tensor. */
 struct search {
-    struct qdqi_parts *parts;
+    struct qdqi_patterns *patterns;
     struct qdqi_map *shapes; /* struct Onnx__TensorShapeProto */
     bool is_long;
     const struct qdqi_node *scores;
@@ -302,7 +302,7 @@ find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
     static const char *const between[] = {"Add",       "Mul",      "Div",     "Where",
                                           "Cast",      "Identity", "Reshape", "Dropout",
                                           "Transpose", NULL};
-    const struct qdqi_layers *graph = s->parts->graph;
+    const struct qdqi_layers *graph = s->patterns->graph;
     const struct qdqi_node *node = maker_of(graph, tensor);
     bool found = false;
     if (!node || deep == 0)
@@ -317,7 +317,7 @@ find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
     for (size_t i = 0; i < node->proto->n_input && i < 3; i++)
         found = find_scores(s, node->inputs[i], deep - 1) || found;
     if (found && qdqi_node_is(node->proto, "Add"))
-        s->parts->attention[qdqi_layer_index(graph, node)] = QDQI_ATTENTION_SOFT;
+        s->patterns->attention[qdqi_layer_index(graph, node)] = QDQI_ATTENTION_SOFT;
     return found;
 }
 
@@ -325,8 +325,8 @@ static void
 mark_product(void *arg, const struct qdqi_node *node)
 {
     struct search *s = arg;
-    const struct qdqi_layers *graph = s->parts->graph;
-    uint8_t *mark = &s->parts->attention[qdqi_layer_index(graph, node)];
+    const struct qdqi_layers *graph = s->patterns->graph;
+    uint8_t *mark = &s->patterns->attention[qdqi_layer_index(graph, node)];
     if (is_product(graph, node) && *mark != QDQI_ATTENTION_LONG)
         *mark = s->is_long ? QDQI_ATTENTION_LONG : QDQI_ATTENTION_MATMUL;
 }
@@ -335,28 +335,28 @@ mark_product(void *arg, const struct qdqi_node *node)
 static void
 mark_attention(struct search *s, const struct qdqi_node *softmax)
 {
-    const struct qdqi_layers *graph = s->parts->graph;
+    const struct qdqi_layers *graph = s->patterns->graph;
     if (softmax->proto->n_input != 1 || !find_scores(s, softmax->inputs[0], DEEP))
         return;
     if (softmax->proto->n_output == 1)
         s->is_long = s->is_long || is_long(s, softmax->outputs[0]);
-    s->parts->attention[qdqi_layer_index(graph, softmax)] = QDQI_ATTENTION_SOFT;
+    s->patterns->attention[qdqi_layer_index(graph, softmax)] = QDQI_ATTENTION_SOFT;
     mark_product(s, s->scores);
     qdqi_layer_consumers(graph, softmax, mark_product, s);
 }
 
 static enum qdq_code
-mark_attentions(struct qdqi_parts *parts, struct qdqi_arena *arena,
+mark_attentions(struct qdqi_patterns *patterns, struct qdqi_arena *arena,
                 struct qdq_error *err)
 {
-    const struct qdqi_graph *graph = &parts->graph->model->graph;
+    const struct qdqi_graph *graph = &patterns->graph->model->graph;
     struct qdqi_map *shapes = NULL;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         if (!qdqi_node_is(graph->nodes[i].proto, "Softmax"))
             continue;
-        if (!shapes && !(shapes = read_shapes(parts->graph->model, arena)))
+        if (!shapes && !(shapes = read_shapes(patterns->graph->model, arena)))
             return qdqi_no_memory(err);
-        struct search s = {.parts = parts, .shapes = shapes};
+        struct search s = {.patterns = patterns, .shapes = shapes};
         mark_attention(&s, &graph->nodes[i]);
     }
     return QDQ_OK;
@@ -366,38 +366,38 @@ mark_attentions(struct qdqi_parts *parts, struct qdqi_arena *arena,
 
 /* From the last node to the first, so that those who pass on know theirs. */
 static void
-mark_outputs(struct qdqi_parts *parts)
+mark_outputs(struct qdqi_patterns *patterns)
 {
-    const struct qdqi_graph *graph = &parts->graph->model->graph;
+    const struct qdqi_graph *graph = &patterns->graph->model->graph;
     for (size_t i = graph->n_nodes; i-- > 0;) {
         const struct qdqi_node *node = &graph->nodes[i];
         for (size_t k = 0; k < node->proto->n_output; k++) {
             const struct qdqi_tensor *t = node->outputs[k];
             const struct qdqi_use *use = t ? t->uses : NULL;
-            parts->makes_output[i] |= t && t->is_output && t->scope == 0;
+            patterns->makes_output[i] |= t && t->is_output && t->scope == 0;
             for (; use; use = use->next)
-                if (parts->graph->passes[use->node] == use->input)
-                    parts->makes_output[i] |= parts->makes_output[use->node];
+                if (patterns->graph->passes[use->node] == use->input)
+                    patterns->makes_output[i] |= patterns->makes_output[use->node];
         }
     }
 }
 
 enum qdq_code
-qdqi_parts_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
-               struct qdqi_parts **ret, struct qdq_error *err)
+qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
+                  struct qdqi_patterns **ret, struct qdq_error *err)
 {
     size_t n = graph->model->graph.n_nodes;
-    struct qdqi_parts *parts = qdqi_arena_alloc(arena, sizeof *parts);
-    if (!parts)
+    struct qdqi_patterns *patterns = qdqi_arena_alloc(arena, sizeof *patterns);
+    if (!patterns)
         return qdqi_no_memory(err);
-    *parts = (struct qdqi_parts){
+    *patterns = (struct qdqi_patterns){
         .graph = graph,
-        .attention = qdqi_arena_array(arena, n, sizeof *parts->attention),
-        .makes_output = qdqi_arena_array(arena, n, sizeof *parts->makes_output),
+        .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
+        .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
     };
-    if (!parts->attention || !parts->makes_output)
+    if (!patterns->attention || !patterns->makes_output)
         return qdqi_no_memory(err);
-    mark_outputs(parts);
-    *ret = parts;
-    return mark_attentions(parts, arena, err);
+    mark_outputs(patterns);
+    *ret = patterns;
+    return mark_attentions(patterns, arena, err);
 }
