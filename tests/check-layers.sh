@@ -48,9 +48,95 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
     "$src/engine" "$src/api" "$src/daemon" "$src/cli" "$src/tests" &&
     fault 'no include goes up with ../'
 
-# --- an illegal include does not compile ---------------------------------------------
+# --- the folders of a part have an order ---------------------------------------------
+# From the ground up: a file may include headers of its own folder and of those before it.
+# The files that stand beside the folders are on top.
+daemon_order='base settings watch store library workers jobs tenants pool http handlers'
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# order_faults PART TREE FOLDERS: a line for each fault, with PART for the tree's name.
+order_faults() {
+    (
+        cd "$2" || exit
+        for folder in */; do
+            [ -n "$(find "$folder" -name '*.[ch]' -o -name '*.cu')" ] || continue
+            case " $3 " in
+            *" ${folder%/} "*) ;;
+            *) echo "$1/$folder: is not in the order" ;;
+            esac
+        done
+        for folder in $3; do
+            [ -d "$folder" ] || echo "$1/$folder: is in the order and not there"
+        done
+        top=$(find . -maxdepth 1 -name '*.h' -printf '%f ')
+        grep -rnE --include='*.[ch]' --include='*.cu' '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]' . |
+            awk -F: -v part="$1" -v order="$3" -v top="$top" '
+            BEGIN {
+                n = split(order, folders, " ")
+                for (i = 1; i <= n; i++)
+                    rank[folders[i]] = i
+                n = split(top, headers, " ")
+                for (i = 1; i <= n; i++)
+                    is_top[headers[i]] = 1
+            }
+            function folder_of(path) {
+                return index(path, "/") ? substr(path, 1, index(path, "/") - 1) : ""
+            }
+            {
+                file = substr($1, 3)
+                from = folder_of(file)
+                header = $3
+                sub(/^[^<"]*[<"]/, "", header)
+                sub(/[>"].*/, "", header)
+                to = folder_of(header)
+                if (from != "" && (to == "" ? header in is_top : rank[to] > rank[from]))
+                    print part "/" file ":" $2 ": includes " header ", which is above " from "/"
+            }'
+    )
+}
+
+# Every include that an order forbids is found, and no other: a tree of the same folders
+# tries all of them.
+order_is_held() {
+    part=$1 order=$2
+    rm -rf "$work/tree"
+    mkdir -p "$work/tree/attic"
+    touch "$work/tree/attic/x.c" "$work/tree/summit.h"
+    for folder in $order; do
+        mkdir "$work/tree/$folder"
+        for header in $order; do
+            echo "#include \"$header/x.h\""
+        done >"$work/tree/$folder/x.c"
+        echo '# include <summit.h>' >>"$work/tree/$folder/x.c"
+    done
+    cp "$work/tree/$folder/x.c" "$work/tree/summit.c"
+    {
+        echo "$part/attic/: is not in the order"
+        i=0
+        for folder in $order; do
+            i=$((i + 1)) j=0
+            for header in $order; do
+                j=$((j + 1))
+                [ $j -le $i ] ||
+                    echo "$part/$folder/x.c:$j: includes $header/x.h, which is above $folder/"
+            done
+            echo "$part/$folder/x.c:$((j + 1)): includes summit.h, which is above $folder/"
+        done
+    } | sort >"$work/expected"
+    order_faults "$part" "$work/tree" "$order" | sort >"$work/found"
+    cmp -s "$work/expected" "$work/found" || {
+        diff "$work/expected" "$work/found"
+        fault "the check of the order of $part/ does not find what it must"
+    }
+    order_faults "$part" "$src/$part" "$order" >"$work/faults"
+    [ ! -s "$work/faults" ] || fault "$(cat "$work/faults")"
+}
+
+order_is_held daemon "$daemon_order"
+
+# --- an illegal include does not compile ---------------------------------------------
 # compiles FLAGS HEADER: the room with these flags can include that header.
 compiles() {
     printf '#include "%s"\n' "$2" >"$work/probe.c"
