@@ -1,13 +1,18 @@
 # make check: unit programs (libcheck, TAP) and the scripts that guard the house.
 #
-# Each room lists its unit programs in tests/unit/ROOM.mk. A program P is made of P.c,
-# with these flags and libraries, unless its lines say otherwise.
+# Each room lists its unit programs in tests/unit/ROOM.mk: a line is all that a program
+# takes, for it is made of the C file of its name, and all of them have these flags and
+# libraries. A program that puts functions in the way of others names its LDFLAGS besides.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
-UNIT_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine/model \
-	-I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz $(CHECK_CFLAGS)
-UNIT_LDADD = engine/libqdqi.la $(CHECK_LIBS) -lm
-AM_CPPFLAGS = $(UNIT_CPPFLAGS)
-LDADD = $(UNIT_LDADD)
+AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine/model \
+	-I$(top_srcdir)/api -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
+	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
+	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \
+	-DQDQD_DEFAULT_STATE_DIR='"/var/lib/qdqd"' \
+	-DQDQD_DEFAULT_RUNTIME='"libonnxruntime.so.1"' \
+	-DQDQD_DEFAULT_CASES='"/etc/qdqd/cases.d"'
+LDADD = daemon/libqdqdi.la api/libapi.la engine/libqdqi.la $(CHECK_LIBS) $(JANSSON_LIBS) \
+	$(SQLITE_LIBS) -lm
 
 TEST_EXTENSIONS = .sh
 LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
@@ -27,7 +32,7 @@ include tests/unit/api.mk
 include tests/unit/daemon.mk
 endif
 
-# A locale with a comma in its numbers, for test_api_json; needs Debian's `locales`.
+# A locale with a comma in its numbers, for api/test_json; needs Debian's `locales`.
 check_DATA = tests/locale/de_DE.UTF-8/LC_NUMERIC
 tests/locale/de_DE.UTF-8/LC_NUMERIC:
 	$(AM_V_GEN)$(MKDIR_P) tests/locale && \

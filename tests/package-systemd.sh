@@ -153,7 +153,7 @@ ok "no capability, a filter, users of its own; system, homes and devices out of 
 
 # The program that tries each wall of the cage, in the sandbox of the unit. What it tries
 # outside of a cage (`outside`) the unit forbids in part; and it expects to see processes.
-walls=$root/build/tests/unit/test_daemon_cage
+walls=$root/build/tests/unit/daemon/test_cage
 if [ -x "$walls" ]; then
     install -m 755 "$walls" "$inside/opt/walls"
     ldd "$walls" | awk '/libsubunit/ { print $3 }' | xargs -r cp -t "$inside/opt"

@@ -41,7 +41,7 @@ typedef char *(*unit_encode_fn)(void);
 /*
  * Runs an encoder with the first, the second, … of jansson's allocations failing, until
  * it needs no more (a program may put its own allocations under the same rule, see
- * test_api_lists.c). Each time the answer is NULL or the whole text; what it leaks or
+ * api/test_lists.c). Each time the answer is NULL or the whole text; what it leaks or
  * touches afterwards is for the sanitizers to see.
  */
 static inline void

@@ -1,58 +1,44 @@
 # Unit programs of the engine (without engine/data).
 EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
-	tests/unit/test_engine_cases \
-	tests/unit/test_engine_catalog \
-	tests/unit/test_engine_constant \
-	tests/unit/test_engine_equalize \
-	tests/unit/test_engine_external \
-	tests/unit/test_engine_fake \
-	tests/unit/test_engine_half \
-	tests/unit/test_engine_gates \
-	tests/unit/test_engine_hunt \
-	tests/unit/test_engine_low \
-	tests/unit/test_engine_model \
-	tests/unit/test_engine_number \
-	tests/unit/test_engine_observations \
-	tests/unit/test_engine_parts \
-	tests/unit/test_engine_plan \
-	tests/unit/test_engine_range \
-	tests/unit/test_engine_rewrite \
-	tests/unit/test_engine_rules \
-	tests/unit/test_engine_sandbox \
-	tests/unit/test_engine_scopes \
-	tests/unit/test_engine_select \
-	tests/unit/test_engine_skeleton \
-	tests/unit/test_engine_twin \
-	tests/unit/test_engine_weights
+	tests/unit/engine/test_cases \
+	tests/unit/engine/test_catalog \
+	tests/unit/engine/test_constant \
+	tests/unit/engine/test_equalize \
+	tests/unit/engine/test_external \
+	tests/unit/engine/test_fake \
+	tests/unit/engine/test_gates \
+	tests/unit/engine/test_half \
+	tests/unit/engine/test_hunt \
+	tests/unit/engine/test_low \
+	tests/unit/engine/test_model \
+	tests/unit/engine/test_number \
+	tests/unit/engine/test_observations \
+	tests/unit/engine/test_parts \
+	tests/unit/engine/test_plan \
+	tests/unit/engine/test_range \
+	tests/unit/engine/test_rewrite \
+	tests/unit/engine/test_rules \
+	tests/unit/engine/test_sandbox \
+	tests/unit/engine/test_scopes \
+	tests/unit/engine/test_select \
+	tests/unit/engine/test_skeleton \
+	tests/unit/engine/test_twin \
+	tests/unit/engine/test_weights
 
 # The Nth allocation fails (failing.h); the arena makes one malloc for many, see
 # --enable-arena-emulator.
-FAILING = -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
-check_PROGRAMS += tests/fault/test_engine_memory
-check_PROGRAMS += tests/fault/test_whatif_memory
-tests_fault_test_whatif_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_fault_test_engine_memory_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_catalog_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_observations_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_sandbox_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_external_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_equalize_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
-tests_unit_test_engine_twin_LDFLAGS = $(AM_LDFLAGS) $(FAILING)
+FAILING = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+check_PROGRAMS += tests/fault/test_engine_memory tests/fault/test_whatif_memory
+tests_fault_test_engine_memory_LDFLAGS = $(FAILING)
+tests_fault_test_whatif_memory_LDFLAGS = $(FAILING)
+tests_unit_engine_test_catalog_LDFLAGS = $(FAILING)
+tests_unit_engine_test_equalize_LDFLAGS = $(FAILING)
+tests_unit_engine_test_external_LDFLAGS = $(FAILING)
+tests_unit_engine_test_observations_LDFLAGS = $(FAILING)
+tests_unit_engine_test_sandbox_LDFLAGS = $(FAILING)
+tests_unit_engine_test_twin_LDFLAGS = $(FAILING)
 
-# The model door: hunts under libFuzzer, replays its corpus here.
-check_PROGRAMS += tests/fuzz/fuzz_model
-
-# The door of insertion cases: hunts under libFuzzer, replays its corpus here.
-check_PROGRAMS += tests/fuzz/fuzz_case
-
-# These run models.
-tests_fault_test_whatif_memory_CPPFLAGS = $(UNIT_CPPFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
-tests_unit_test_engine_parts_CPPFLAGS = $(UNIT_CPPFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
-tests_unit_test_engine_fake_CPPFLAGS = $(UNIT_CPPFLAGS) \
-	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"'
-
-# The door of observations: hunts under libFuzzer, replays its corpus here.
-check_PROGRAMS += tests/fuzz/fuzz_observations
+# The doors of models, insertion cases and observations: these hunt under libFuzzer, and
+# replay their corpora here.
+check_PROGRAMS += tests/fuzz/fuzz_model tests/fuzz/fuzz_case tests/fuzz/fuzz_observations

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who decides a node: entries of the spec against each other and against the defaults,
- * and what is said of those that match nothing. Cases have test_engine_cases.
+ * and what is said of those that match nothing. Cases have test_cases.c.
  */
 #include "config.h"
 

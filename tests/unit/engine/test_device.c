@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define FAKE "tests/unit/.libs/libcuda_module.so"
+#define FAKE "tests/unit/engine/.libs/libcuda_module.so"
 
 static struct qdqi_cuda *cuda;
 
