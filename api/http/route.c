@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *method, *pattern;
-    enum api_body body;
-} routes[API_N_ROUTES] = {
-#define ROUTE(name, method, pattern, body) \
-    [API_ROUTE_##name] = {method, pattern, API_BODY_##body},
+enum log { QUIET, LOGGED };
+
+const struct api_route_row api_routes[API_N_ROUTES] = {
+#define ROUTE(name, method, pattern, body, scope, log) \
+    [API_ROUTE_##                                      \
+        name] = {method, pattern, API_BODY_##body, API_SCOPE_##scope, log == LOGGED},
 #include "api/routes.h"
 #undef ROUTE
 };
 
-/* Whether `path` fits; {id} takes one non-empty segment, copied to `id`. */
+/* Whether the pattern matches `path`; the segment that {id} matches is copied to `id`. */
 static bool
-fits(const char *pattern, const char *path, char *id, size_t id_size)
+matches(const char *pattern, const char *path, char *id, size_t id_size)
 {
     static const char hole[] = "{id}";
     id[0] = '\0';
@@ -53,15 +53,15 @@ api_route_match(const char *method, const char *path, struct api_match *ret,
     struct api_match match;
     allow[0] = '\0';
     for (int i = 0; i < API_N_ROUTES; i++) {
-        if (!fits(routes[i].pattern, path, match.id, sizeof match.id))
+        if (!matches(api_routes[i].pattern, path, match.id, sizeof match.id))
             continue;
-        if (strcmp(routes[i].method, wanted) == 0) {
+        if (strcmp(api_routes[i].method, wanted) == 0) {
             match.route = (enum api_route)i;
-            match.body = routes[i].body;
+            match.body = api_routes[i].body;
             *ret = match;
             return true;
         }
-        add_method(allow, allow_size, routes[i].method);
+        add_method(allow, allow_size, api_routes[i].method);
     }
     if (!*allow)
         return api_problem_set(problem, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,

@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const patterns[] = {
-#define ROUTE(name, method, pattern, body) [API_ROUTE_##name] = pattern,
-#include "api/routes.h"
-#undef ROUTE
-    [METRIC_NO_ROUTE] = "none",
-};
-
 void
 watch_begin(struct request *request, uint32_t start, uint64_t n)
 {
@@ -25,16 +18,19 @@ watch_begin(struct request *request, uint32_t start, uint64_t n)
                 request_header(request, "traceparent"), start, n);
 }
 
-/* Who looks every few seconds would fill the log. */
 static bool
 is_logged(const struct request *request)
 {
     const char *which = request->service->settings->log_requests;
-    enum api_route route = request->match.route;
-    if (request->found && (route == API_ROUTE_HEALTHZ || route == API_ROUTE_READYZ ||
-                           route == API_ROUTE_METRICS))
+    if (request->found && !api_routes[request->match.route].is_logged)
         return false;
     return which[0] == 'a' || (which[0] == 'e' && request->reply.status >= 400);
+}
+
+static const char *
+pattern_of(const struct request *request)
+{
+    return request->found ? api_routes[request->match.route].pattern : "none";
 }
 
 /* The job that it is about: the one that it made, or that its path names. */
@@ -45,9 +41,7 @@ job_of(const struct request *request)
     size_t len = strlen(id);
     if (*request->job)
         return request->job;
-    if (!request->found ||
-        strncmp(patterns[request->match.route], "/v1/jobs/", 9) != 0 ||
-        len >= JOB_ID_SIZE)
+    if (strncmp(pattern_of(request), "/v1/jobs/", 9) != 0 || len >= JOB_ID_SIZE)
         return "";
     for (size_t i = 0; i < len; i++)
         if (!isalnum((unsigned char)id[i]))
@@ -70,8 +64,7 @@ log_request(const struct request *request, int64_t us)
              "received=%llu sent=%llu%s%s",
              request->trace.id,
              *request->service->tenant ? request->service->tenant : "-",
-             request->found ? request->method : "-",
-             patterns[request->found ? (int)request->match.route : METRIC_NO_ROUTE],
+             request->found ? request->method : "-", pattern_of(request),
              request->reply.status, (long long)(us / 1000000),
              (long long)(us % 1000000), (unsigned long long)request->received,
              (unsigned long long)request->sent, about, trace);

@@ -214,9 +214,9 @@ check_room(const struct request *request, struct api_problem *p)
     char id[JOB_ID_SIZE];
     const char *key = NULL;
     bool known = false;
-    if (route != API_ROUTE_JOBS_POST && route != API_ROUTE_QUANTIZE_POST)
+    if (route != API_ROUTE_jobs_post && route != API_ROUTE_quantize_post)
         return true;
-    if (route == API_ROUTE_JOBS_POST &&
+    if (route == API_ROUTE_jobs_post &&
         (!request_key(request, &key, p) ||
          (key && !jobs_find_key(jobs, key, NULL, id, &known, p))))
         return false;
@@ -267,25 +267,28 @@ read_digest(struct request *request, struct api_problem *p)
     return ok;
 }
 
-/* Whoever is to see whether the daemon lives need not say who it is. */
-static bool
-is_health(enum api_route route)
+/* The scope that a token needs. A path without a route needs one, too: strangers are not
+   to learn what there is. */
+static enum api_scope
+scope_of(const struct request *request)
 {
-    return route == API_ROUTE_HEALTHZ || route == API_ROUTE_READYZ;
+    bool reads = !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD");
+    if (request->found)
+        return api_routes[request->match.route].scope;
+    return reads ? API_SCOPE_READ : API_SCOPE_SUBMIT;
 }
 
-/* What is counted is that of all tenants, so to read is not enough to see it. */
 static bool
 check_scope(const struct token *who, const struct request *request,
             struct api_problem *p)
 {
-    bool reads = !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD");
-    bool counts = request->match.route == API_ROUTE_METRICS;
-    bool all = request->match.route == API_ROUTE_TENANTS_GET;
-    unsigned scope = all      ? TOKEN_ADMIN
-                     : counts ? TOKEN_METRICS
-                     : reads  ? TOKEN_READ
-                              : TOKEN_SUBMIT;
+    static const unsigned scopes[] = {
+        [API_SCOPE_READ] = TOKEN_READ,
+        [API_SCOPE_SUBMIT] = TOKEN_SUBMIT,
+        [API_SCOPE_METRICS] = TOKEN_METRICS,
+        [API_SCOPE_ADMIN] = TOKEN_ADMIN,
+    };
+    unsigned scope = scopes[scope_of(request)];
     char name[TOKEN_SCOPES];
     token_scopes_print(scope, name);
     return (who->scopes & (TOKEN_ADMIN | scope)) ||
@@ -297,7 +300,7 @@ check_scope(const struct token *who, const struct request *request,
 static const char *
 listed_tenant(const struct request *request)
 {
-    return request->match.route == API_ROUTE_JOBS_GET ? request_query(request, "tenant")
+    return request->match.route == API_ROUTE_jobs_get ? request_query(request, "tenant")
                                                       : NULL;
 }
 
@@ -353,19 +356,16 @@ check_head(const struct http *http, struct request *request, const char *method,
     bool found = api_route_match(method, url, &request->match, request->allow,
                                  sizeof request->allow, &no_route);
     request->found = found;
-    bool health = found && is_health(request->match.route);
+    bool anybody = scope_of(request) == API_SCOPE_ANYBODY;
     if (!check_head_size(request, p) || !check_host(http, request, p) ||
         !check_length(request, body_limit(request), p) ||
-        (!health && (!check_place(request, p) || !check_token(http, request, p))))
+        (!anybody && (!check_place(request, p) || !check_token(http, request, p))))
         return false;
     if (!found) {
         *p = no_route;
         return false;
     }
     request->handler = http->handler_of(request->match.route);
-    if (!request->handler)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "this version has no such resource");
     if (!check_room(request, p))
         return false;
     return body_begin(&request->body, request->match.body,

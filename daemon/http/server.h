@@ -18,7 +18,7 @@ struct tokens;
 
 /* What it works with; all of it is borrowed. */
 struct http_needs {
-    handler_fn (*handler_of)(enum api_route route); /* NULL: there is no such route */
+    handler_fn (*handler_of)(enum api_route route);
     const struct settings *settings;
     struct tenants *tenants;
     struct tokens *tokens;

@@ -41,16 +41,9 @@ write_build(FILE *out, size_t cell)
 static void
 write_route(FILE *out, size_t cell)
 {
-    static const struct {
-        const char *method, *pattern;
-    } routes[] = {
-#define ROUTE(name, method, pattern, body) {method, pattern},
-#include "api/routes.h"
-#undef ROUTE
-        {"", "none"},
-    };
-    fprintf(out, "method=\"%s\",route=\"%s\"", routes[cell].method,
-            routes[cell].pattern);
+    bool found = cell < API_N_ROUTES;
+    fprintf(out, "method=\"%s\",route=\"%s\"", found ? api_routes[cell].method : "",
+            found ? api_routes[cell].pattern : "none");
 }
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From method and path to a route of api/routes.h. Pure. */
+/* The routes of api/routes.h, and which of them a request is for. Pure. */
 #ifndef API_ROUTE_H
 #define API_ROUTE_H
 
@@ -13,12 +13,29 @@ enum api_body {
     API_BODY_JOB
 };
 
+/* What a token must have been given to use a route. */
+enum api_scope {
+    API_SCOPE_ANYBODY, /* no token is needed */
+    API_SCOPE_READ,
+    API_SCOPE_SUBMIT,
+    API_SCOPE_METRICS,
+    API_SCOPE_ADMIN
+};
+
 enum api_route {
-#define ROUTE(name, method, pattern, body) API_ROUTE_##name,
+#define ROUTE(name, ...) API_ROUTE_##name,
 #include "api/routes.h"
 #undef ROUTE
     API_N_ROUTES
 };
+
+struct api_route_row {
+    const char *method, *pattern;
+    enum api_body body;
+    enum api_scope scope;
+    bool is_logged;
+};
+extern const struct api_route_row api_routes[API_N_ROUTES];
 
 struct api_match {
     enum api_route route;

@@ -1,42 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every route: ROUTE(NAME, "METHOD", "/pattern/{id}", BODY).
+ * Every route: ROUTE(name, "METHOD", "/pattern/{id}", BODY, SCOPE, LOG). The daemon's
+ * function handle_NAME() answers it (docs/adding-a-route.md).
  *
- * {id} matches one non-empty path segment. BODY says what the route takes:
+ * {id} matches one non-empty path segment.
+ *
+ * BODY is the body that a request has:
  *   NONE  no body
  *   FILE  one file: the raw body, or the part `calibration` of a form
  *   MODEL the raw body; the parts `model` and `external` of a form; or, as JSON, the
  *         digests of stored files
  *   BLOB  one file: the raw body, whatever it is called; {id} is its digest
  *   JOB   a job: JSON, or a multipart form of parts
+ *
+ * SCOPE is the scope that an access token needs: READ, SUBMIT, METRICS or ADMIN, where
+ * ADMIN has all of them; ANYBODY needs no token and is answered even when there are too
+ * many connections.
+ *
+ * LOG says whether requests have a line in the log: LOGGED, or QUIET for what is asked
+ * every few seconds.
  */
-ROUTE(BLOB_PUT, "PUT", "/v1/blobs/{id}", BLOB)
-ROUTE(BLOB_GET, "GET", "/v1/blobs/{id}", NONE)
-ROUTE(BLOB_DELETE, "DELETE", "/v1/blobs/{id}", NONE)
-ROUTE(MODELS_POST, "POST", "/v1/models", MODEL)
-ROUTE(MODEL_GET, "GET", "/v1/models/{id}", NONE)
-ROUTE(MODEL_INFO, "GET", "/v1/models/{id}/info", NONE)
-ROUTE(MODEL_DELETE, "DELETE", "/v1/models/{id}", NONE)
-ROUTE(DATASETS_POST, "POST", "/v1/datasets", FILE)
-ROUTE(DATASET_GET, "GET", "/v1/datasets/{id}", NONE)
-ROUTE(DATASET_DELETE, "DELETE", "/v1/datasets/{id}", NONE)
-ROUTE(PLAN_POST, "POST", "/v1/plan", JOB)
-ROUTE(QUANTIZE_POST, "POST", "/v1/quantize", JOB)
-ROUTE(JOBS_POST, "POST", "/v1/jobs", JOB)
-ROUTE(JOBS_GET, "GET", "/v1/jobs", NONE)
-ROUTE(JOB_GET, "GET", "/v1/jobs/{id}", NONE)
-ROUTE(JOB_EVENTS, "GET", "/v1/jobs/{id}/events", NONE)
-ROUTE(JOB_CANCEL, "POST", "/v1/jobs/{id}/cancel", NONE)
-ROUTE(JOB_DELETE, "DELETE", "/v1/jobs/{id}", NONE)
-ROUTE(JOB_MODEL, "GET", "/v1/jobs/{id}/model", NONE)
-ROUTE(JOB_REPORT, "GET", "/v1/jobs/{id}/report", NONE)
-ROUTE(JOB_SPEC, "GET", "/v1/jobs/{id}/spec", NONE)
-ROUTE(TENANTS_GET, "GET", "/v1/tenants", NONE)
-ROUTE(LAYERS_GET, "GET", "/v1/layers", NONE)
-ROUTE(CASES_GET, "GET", "/v1/cases", NONE)
-ROUTE(ERRORS_GET, "GET", "/v1/errors", NONE)
-ROUTE(HEALTHZ, "GET", "/healthz", NONE)
-ROUTE(READYZ, "GET", "/readyz", NONE)
-ROUTE(METRICS, "GET", "/metrics", NONE)
-ROUTE(VERSION, "GET", "/version", NONE)
-ROUTE(OPENAPI, "GET", "/openapi.yaml", NONE)
+ROUTE(blob_put, "PUT", "/v1/blobs/{id}", BLOB, SUBMIT, LOGGED)
+ROUTE(blob_get, "GET", "/v1/blobs/{id}", NONE, READ, LOGGED)
+ROUTE(blob_delete, "DELETE", "/v1/blobs/{id}", NONE, SUBMIT, LOGGED)
+ROUTE(models_post, "POST", "/v1/models", MODEL, SUBMIT, LOGGED)
+ROUTE(model_get, "GET", "/v1/models/{id}", NONE, READ, LOGGED)
+ROUTE(model_info, "GET", "/v1/models/{id}/info", NONE, READ, LOGGED)
+ROUTE(model_delete, "DELETE", "/v1/models/{id}", NONE, SUBMIT, LOGGED)
+ROUTE(datasets_post, "POST", "/v1/datasets", FILE, SUBMIT, LOGGED)
+ROUTE(dataset_get, "GET", "/v1/datasets/{id}", NONE, READ, LOGGED)
+ROUTE(dataset_delete, "DELETE", "/v1/datasets/{id}", NONE, SUBMIT, LOGGED)
+ROUTE(plan_post, "POST", "/v1/plan", JOB, SUBMIT, LOGGED)
+ROUTE(quantize_post, "POST", "/v1/quantize", JOB, SUBMIT, LOGGED)
+ROUTE(jobs_post, "POST", "/v1/jobs", JOB, SUBMIT, LOGGED)
+ROUTE(jobs_get, "GET", "/v1/jobs", NONE, READ, LOGGED)
+ROUTE(job_get, "GET", "/v1/jobs/{id}", NONE, READ, LOGGED)
+ROUTE(job_events, "GET", "/v1/jobs/{id}/events", NONE, READ, LOGGED)
+ROUTE(job_cancel, "POST", "/v1/jobs/{id}/cancel", NONE, SUBMIT, LOGGED)
+ROUTE(job_delete, "DELETE", "/v1/jobs/{id}", NONE, SUBMIT, LOGGED)
+ROUTE(job_model, "GET", "/v1/jobs/{id}/model", NONE, READ, LOGGED)
+ROUTE(job_report, "GET", "/v1/jobs/{id}/report", NONE, READ, LOGGED)
+ROUTE(job_spec, "GET", "/v1/jobs/{id}/spec", NONE, READ, LOGGED)
+ROUTE(tenants_get, "GET", "/v1/tenants", NONE, ADMIN, LOGGED)
+ROUTE(layers_get, "GET", "/v1/layers", NONE, READ, LOGGED)
+ROUTE(cases_get, "GET", "/v1/cases", NONE, READ, LOGGED)
+ROUTE(errors_get, "GET", "/v1/errors", NONE, READ, LOGGED)
+ROUTE(healthz, "GET", "/healthz", NONE, ANYBODY, QUIET)
+ROUTE(readyz, "GET", "/readyz", NONE, ANYBODY, QUIET)
+ROUTE(metrics, "GET", "/metrics", NONE, METRICS, QUIET)
+ROUTE(version, "GET", "/version", NONE, READ, LOGGED)
+ROUTE(openapi, "GET", "/openapi.yaml", NONE, READ, LOGGED)

@@ -10,26 +10,26 @@ static const struct {
     const char *id;
     enum api_body body;
 } found[] = {
-    {"PUT", "/v1/blobs/sha256:ab", API_ROUTE_BLOB_PUT, "sha256:ab", API_BODY_BLOB},
-    {"HEAD", "/v1/blobs/sha256:ab", API_ROUTE_BLOB_GET, "sha256:ab", API_BODY_NONE},
-    {"DELETE", "/v1/blobs/x", API_ROUTE_BLOB_DELETE, "x", API_BODY_NONE},
-    {"POST", "/v1/models", API_ROUTE_MODELS_POST, "", API_BODY_MODEL},
-    {"POST", "/v1/datasets", API_ROUTE_DATASETS_POST, "", API_BODY_FILE},
-    {"GET", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
-    {"HEAD", "/v1/models/sha256:ab", API_ROUTE_MODEL_GET, "sha256:ab", API_BODY_NONE},
-    {"GET", "/v1/models/x/info", API_ROUTE_MODEL_INFO, "x", API_BODY_NONE},
-    {"DELETE", "/v1/models/x", API_ROUTE_MODEL_DELETE, "x", API_BODY_NONE},
-    {"POST", "/v1/jobs", API_ROUTE_JOBS_POST, "", API_BODY_JOB},
-    {"GET", "/v1/jobs", API_ROUTE_JOBS_GET, "", API_BODY_NONE},
-    {"GET", "/v1/jobs/7/events", API_ROUTE_JOB_EVENTS, "7", API_BODY_NONE},
-    {"POST", "/v1/jobs/7/cancel", API_ROUTE_JOB_CANCEL, "7", API_BODY_NONE},
-    {"GET", "/v1/jobs/7/report", API_ROUTE_JOB_REPORT, "7", API_BODY_NONE},
-    {"GET", "/v1/jobs/7/spec", API_ROUTE_JOB_SPEC, "7", API_BODY_NONE},
-    {"POST", "/v1/quantize", API_ROUTE_QUANTIZE_POST, "", API_BODY_JOB},
-    {"GET", "/v1/tenants", API_ROUTE_TENANTS_GET, "", API_BODY_NONE},
-    {"GET", "/v1/layers", API_ROUTE_LAYERS_GET, "", API_BODY_NONE},
-    {"GET", "/v1/cases", API_ROUTE_CASES_GET, "", API_BODY_NONE},
-    {"HEAD", "/healthz", API_ROUTE_HEALTHZ, "", API_BODY_NONE},
+    {"PUT", "/v1/blobs/sha256:ab", API_ROUTE_blob_put, "sha256:ab", API_BODY_BLOB},
+    {"HEAD", "/v1/blobs/sha256:ab", API_ROUTE_blob_get, "sha256:ab", API_BODY_NONE},
+    {"DELETE", "/v1/blobs/x", API_ROUTE_blob_delete, "x", API_BODY_NONE},
+    {"POST", "/v1/models", API_ROUTE_models_post, "", API_BODY_MODEL},
+    {"POST", "/v1/datasets", API_ROUTE_datasets_post, "", API_BODY_FILE},
+    {"GET", "/v1/models/sha256:ab", API_ROUTE_model_get, "sha256:ab", API_BODY_NONE},
+    {"HEAD", "/v1/models/sha256:ab", API_ROUTE_model_get, "sha256:ab", API_BODY_NONE},
+    {"GET", "/v1/models/x/info", API_ROUTE_model_info, "x", API_BODY_NONE},
+    {"DELETE", "/v1/models/x", API_ROUTE_model_delete, "x", API_BODY_NONE},
+    {"POST", "/v1/jobs", API_ROUTE_jobs_post, "", API_BODY_JOB},
+    {"GET", "/v1/jobs", API_ROUTE_jobs_get, "", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/events", API_ROUTE_job_events, "7", API_BODY_NONE},
+    {"POST", "/v1/jobs/7/cancel", API_ROUTE_job_cancel, "7", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/report", API_ROUTE_job_report, "7", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/spec", API_ROUTE_job_spec, "7", API_BODY_NONE},
+    {"POST", "/v1/quantize", API_ROUTE_quantize_post, "", API_BODY_JOB},
+    {"GET", "/v1/tenants", API_ROUTE_tenants_get, "", API_BODY_NONE},
+    {"GET", "/v1/layers", API_ROUTE_layers_get, "", API_BODY_NONE},
+    {"GET", "/v1/cases", API_ROUTE_cases_get, "", API_BODY_NONE},
+    {"HEAD", "/healthz", API_ROUTE_healthz, "", API_BODY_NONE},
 };
 
 START_TEST(test_found)
@@ -87,17 +87,10 @@ END_TEST
 /* Each row is found by its own pattern, so none hides another. */
 START_TEST(test_every_row)
 {
-    static const struct {
-        const char *method, *pattern;
-    } rows[] = {
-#define ROUTE(name, method, pattern, body) {method, pattern},
-#include "api/routes.h"
-#undef ROUTE
-    };
     struct api_match match = {0};
     char allow[64];
-    ck_assert(api_route_match(rows[_i].method, rows[_i].pattern, &match, allow,
-                              sizeof allow, NULL));
+    ck_assert(api_route_match(api_routes[_i].method, api_routes[_i].pattern, &match,
+                              allow, sizeof allow, NULL));
     ck_assert_int_eq(match.route, _i);
 }
 END_TEST
