@@ -38,10 +38,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/arena.c engine/base/arena.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
+	engine/base/glob.c engine/base/glob.h \
 	engine/base/map.c engine/base/map.h \
+	engine/base/version.c \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
-	engine/calibrate/calibrate.c \
+	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
 	engine/calibrate/finite.c engine/calibrate/finite.h \
 	engine/cases/bind.c engine/cases/bind.h \
 	engine/cases/case.c engine/cases/case.h \
@@ -60,8 +62,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
-	engine/evaluate/evaluate.c \
-	engine/evaluate/kernels.c \
+	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
+	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
 	engine/job/choose_place.c \
 	engine/job/engine.c \
@@ -130,7 +132,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/percentile.c \
-	engine/replan/replan.c \
+	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/cut.c engine/rewrite/cut.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
@@ -148,8 +150,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/session.c engine/run/session.h \
 	engine/run/staging.c engine/run/staging.h \
 	engine/scale/bias.c engine/scale/bias.h \
-	engine/scale/precision.c \
-	engine/scale/scale.c \
+	engine/scale/precision.c engine/scale/precision.h \
+	engine/scale/scale.c engine/scale/scale.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \
@@ -161,9 +163,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/types.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \
 	engine/whatif/parts.c engine/whatif/parts.h \
-	engine/whatif/refine.c \
-	engine/whatif/search.c \
-	engine/whatif/sensitivity.c \
+	engine/whatif/refine.c engine/whatif/refine.h \
+	engine/whatif/search.c engine/whatif/search.h \
+	engine/whatif/sensitivity.c engine/whatif/sensitivity.h \
 	engine/whatif/trials.c engine/whatif/trials.h \
 	engine/whatif/whatif.c engine/whatif/whatif.h
 nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c

@@ -3,13 +3,21 @@
 #include "config.h"
 #include "job/job.h"
 
+#include "accept/gates.h"
+#include "calibrate/calibrate.h"
 #include "data/inputs.h"
 #include "data/random.h"
 #include "equalize/equalize.h"
-#include "accept/gates.h"
+#include "evaluate/evaluate.h"
+#include "evaluate/kernels.h"
 #include "model/write.h"
 #include "prepare/prepare.h"
 #include "rewrite/insert.h"
+#include "scale/precision.h"
+#include "scale/scale.h"
+#include "whatif/refine.h"
+#include "whatif/search.h"
+#include "whatif/sensitivity.h"
 #include "whatif/whatif.h"
 
 #include <time.h>

@@ -9,10 +9,11 @@
  * method finds what it needs.
  */
 #include "config.h"
-#include "job/job.h"
+#include "calibrate/calibrate.h"
 
 #include "calibrate/finite.h"
 #include "range/observations.h"
+#include "replan/replan.h"
 #include "rewrite/insert.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "cases/bind.h"
 
-#include "plan/select.h"
+#include "base/glob.h"
 
 #include <lauxlib.h>
 #include <string.h>

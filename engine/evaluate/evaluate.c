@@ -5,7 +5,7 @@
  * The quantized model is opened from the very bytes that were written.
  */
 #include "config.h"
-#include "job/job.h"
+#include "evaluate/evaluate.h"
 
 #include "accept/gates.h"
 #include "evaluate/metrics.h"

@@ -4,7 +4,7 @@
  * when it has optimized ours for the processor at hand.
  */
 #include "config.h"
-#include "job/job.h"
+#include "evaluate/kernels.h"
 
 #include "layers/kernels.h"
 

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *
-qdq_version(void)
-{
-    return PACKAGE_VERSION;
-}
-
 enum qdq_code
 qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **ret,
                 struct qdq_error *err)

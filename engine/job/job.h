@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stages of one quantization share: quantize.c walks through them, each stage
- * reads what the earlier ones left and fills in its own part.
+ * The state that the stages of one quantization share: quantize.c walks through them,
+ * each stage reads the part that the earlier ones filled in, and fills in its own.
  */
 #ifndef QDQI_JOB_JOB_H
 #define QDQI_JOB_JOB_H
@@ -113,57 +113,5 @@ enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
 /* Copies a feed's warnings into the job's. */
 enum qdq_code qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
-
-/*
- * replan.c: another plan, which leaves these layers in float, with the ranges that there
- * are; `reason` stands with them. The names lie in job->arena or outlive the job.
- */
-enum qdq_code qdqi_plan_without(struct qdqi_job *job, const char *const *names,
-                                size_t n, const char *reason,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* calibrate.c: fills job->ranges from what was given and, for the rest, observed. */
-enum qdq_code qdqi_calibrate(struct qdqi_job *job,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* scale.c: ranges and weights to scales, with the report's `tensors` and `weights`. */
-enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
-                                 struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* precision.c: chooses what is float16 or bfloat16, where the spec asks for it; rounds
-   the scales of pairs that are, and fills the report's `floats`. */
-enum qdq_code qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* Makes the result such a model; as it is, where nothing was asked. */
-enum qdq_code qdqi_lower_result(struct qdqi_job *job, struct qdqi_edited *edited,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* refine.c: ranges that calibration found, adjusted by what they do to the outputs, and
-   the scales that follow from them. Nothing unless the range method asks for it. */
-enum qdq_code qdqi_refine(struct qdqi_job *job, struct qdqi_scales *scales,
-                          struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* sensitivity.c: fills the report's `sensitivity`, where that is asked for. */
-enum qdq_code qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
-                               struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* search.c: leaves layers in float, where that is asked for: another plan, with the
-   ranges that there are, and its scales. */
-bool qdqi_search_asked(const struct qdq_spec *spec);
-enum qdq_code qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales,
-                          struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* evaluate.c: the samples to judge by: those that calibration has not read, as far as
-   there are any. */
-void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
-                         struct qdqi_feed_options *options);
-
-/* kernels.c: fills the report's `kernels`, with the target onnxruntime. */
-enum qdq_code qdqi_count_kernels(struct qdqi_job *job,
-                                 struct qdq_error *err) QDQ_MUST_CHECK;
-
-/* evaluate.c: runs source and result side by side; fills the report's `outputs`. */
-enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,
-                            struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -18,10 +18,7 @@ enum qdqi_rank {
     QDQI_BY_NAME
 };
 
-enum {
-    QDQI_MAX_GLOB = 1024,  /* bytes of one glob */
-    QDQI_MAX_GLOBS = 4096, /* of one plan, its cases' among them */
-};
+enum { QDQI_MAX_GLOBS = 4096 }; /* of one plan, its cases' among them */
 
 /* What decides a node. */
 struct qdqi_choice {
@@ -63,9 +60,5 @@ enum qdq_code qdqi_select_case(struct qdqi_selection *selection, const char *nam
 enum qdq_code qdqi_unmatched(struct qdqi_selection *selection, struct qdq_error *err,
                              const char *pointer, const char *node, const char *fmt,
                              ...) QDQ_PRINTF(5, 6) QDQ_MUST_CHECK;
-
-/* Glob over a whole text: `*` is any text, `?` any one byte, all else itself. Takes at
-   most the product of both lengths. */
-bool qdqi_glob(const char *pattern, const char *text);
 
 #endif

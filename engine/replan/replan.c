@@ -4,11 +4,9 @@
  * frozen spec is run.
  */
 #include "config.h"
-#include "job/job.h"
+#include "replan/replan.h"
 
 #include "layers/kernels.h"
-
-#include "whatif/whatif.h"
 
 #include <string.h>
 
@@ -130,7 +128,6 @@ qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
         qdq_plan_free(&after);
         return code;
     }
-    qdqi_whatif_close(job); /* it works on the plan of before */
     job->plan = job->report->plan = after;
     qdq_plan_free(&before);
     return QDQ_OK;

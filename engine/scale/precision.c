@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spec's `float`: which nodes and scales get the type, and the model that has it. */
 #include "config.h"
-#include "job/job.h"
+#include "scale/precision.h"
 
 #include "number/low.h"
 #include "rewrite/lower.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From ranges and weights to scales, and the part of the report that lists them. */
 #include "config.h"
-#include "job/job.h"
+#include "scale/scale.h"
 
-#include "scale/bias.h"
 #include "number/half.h"
 #include "number/integers.h"
 #include "number/quantize.h"
 #include "number/walk.h"
+#include "scale/bias.h"
+#include "scale/precision.h"
 
 #include <float.h>
 #include <math.h>

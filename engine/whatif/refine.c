@@ -12,6 +12,9 @@
  * them for each tensor, and three more.
  */
 #include "config.h"
+#include "whatif/refine.h"
+
+#include "scale/scale.h"
 #include "whatif/whatif.h"
 
 #include <math.h>

@@ -4,6 +4,10 @@
  * with one more entry that names them, as it will be when the frozen spec is run.
  */
 #include "config.h"
+#include "whatif/search.h"
+
+#include "replan/replan.h"
+#include "scale/scale.h"
 #include "whatif/whatif.h"
 
 #include <math.h>
@@ -143,6 +147,7 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     if ((code = qdqi_hunt(&hunt, err)) || (code = report(&s, &hunt, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;
+    qdqi_whatif_close(job); /* it is about the plan that is replaced now */
     code = qdqi_plan_without(job, found->layers, found->n_layers, "search", err);
     return code ? code : qdqi_choose_scales(job, scales, err);
 }

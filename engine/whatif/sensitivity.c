@@ -4,6 +4,8 @@
  * runs of the samples for n layers, that of the float model included.
  */
 #include "config.h"
+#include "whatif/sensitivity.h"
+
 #include "whatif/whatif.h"
 
 #include <math.h>

@@ -7,6 +7,9 @@
 #include "config.h"
 #include "whatif/trials.h"
 
+#include "evaluate/evaluate.h"
+#include "whatif/search.h"
+
 #include <stdlib.h>
 #include <string.h>
 

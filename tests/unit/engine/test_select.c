@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "builder.h"
+#include "base/glob.h"
 #include "plan/select.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__})

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef QDQI_CALIBRATE_CALIBRATE_H
+#define QDQI_CALIBRATE_CALIBRATE_H
+
+#include "job/job.h"
+
+/* Fills job->ranges from the ranges that are given and, for the rest, from what the model
+   makes of the calibration data. */
+enum qdq_code qdqi_calibrate(struct qdqi_job *job,
+                             struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef QDQI_EVALUATE_EVALUATE_H
+#define QDQI_EVALUATE_EVALUATE_H
+
+#include "job/job.h"
+
+/* Chooses the samples to judge by: those that calibration has not read, as far as there
+   are any. */
+void qdqi_choose_samples(const struct qdqi_job *job, int64_t available,
+                         struct qdqi_feed_options *options);
+
+/* Runs source and result side by side, and fills the report's `outputs`. */
+enum qdq_code qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
