@@ -61,8 +61,11 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/tenants/tenants.c daemon/tenants/tenants.h \
 	daemon/tenants/token_command.c \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
+	daemon/pool/lane.c daemon/pool/lane.h \
 	daemon/pool/model_fds.c daemon/pool/model_fds.h \
 	daemon/pool/pool.c daemon/pool/pool.h \
+	daemon/pool/runner.c daemon/pool/runner.h \
+	daemon/pool/short_work.c daemon/pool/short_work.h \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \
 	daemon/http/conns.c daemon/http/conns.h \

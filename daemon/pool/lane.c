@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "pool/lane.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/job.h"
+#include "settings/settings.h"
+#include "tenants/service.h"
+#include "watch/metrics.h"
+#include "qdq/quantize.h"
+
+#include <string.h>
+
+/* --- its thread ----------------------------------------------------------- */
+
+bool
+lane_start(struct lane *lane, const struct settings *settings, struct metrics *metrics,
+           void *(*run)(void *arg), void *arg, struct api_problem *p)
+{
+    lane->settings = settings;
+    process_init(&lane->process, settings, metrics);
+    int rc = pthread_create(&lane->thread, NULL, run, arg);
+    lane->started = rc == 0;
+    if (rc)
+        process_fini(&lane->process);
+    return !rc || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                                  "starting a thread: %s", strerror(rc));
+}
+
+void
+lane_join(struct lane *lane)
+{
+    if (!lane->started)
+        return;
+    pthread_join(lane->thread, NULL);
+    process_fini(&lane->process);
+    lane->started = false;
+}
+
+void
+lane_set_service(struct lane *lane, const struct service *service)
+{
+    if (lane->service != service)
+        process_end(&lane->process, false, NULL);
+    lane->service = service;
+}
+
+/* --- when one process after the other dies -------------------------------- */
+
+/*
+ * A job that brings down its worker is a matter of the job, so the first few are followed
+ * by the next at once. More than that is a matter of the machine (a library that is
+ * broken, no memory, no descriptors): the lane waits longer before each further one, so
+ * that the machine is not kept busy with it.
+ */
+enum { FEW = 4, FIRST_WAIT_MS = 250, MOST_WAIT_MS = 5000, SLICE_MS = 50 };
+
+bool
+lane_is_failing(const struct lane *lane)
+{
+    return atomic_load(&lane->failures) >= FEW;
+}
+
+void
+lane_count_failure(struct lane *lane)
+{
+    int n = atomic_fetch_add(&lane->failures, 1) + 1;
+    metrics_add(lane->process.metrics, METRIC_WORKERS_DIED, 0, 1);
+    if (lane_is_failing(lane))
+        log_error("workers_fail", "in_a_row=%d", n);
+}
+
+void
+lane_count_success(struct lane *lane)
+{
+    atomic_store(&lane->failures, 0);
+}
+
+static bool
+is_over(struct lane *lane)
+{
+    return atomic_load(&lane->closing) || jobs_is_draining(lane->service->jobs);
+}
+
+void
+lane_back_off(struct lane *lane)
+{
+    const struct timespec slice = {0, SLICE_MS * 1000000};
+    int64_t ms = FIRST_WAIT_MS;
+    for (int i = FEW; i < atomic_load(&lane->failures) && ms < MOST_WAIT_MS; i++)
+        ms *= 2;
+    int64_t until = clock_steady_ms() + (ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS);
+    while (lane_is_failing(lane) && clock_steady_ms() < until && !is_over(lane))
+        nanosleep(&slice, NULL);
+}
+
+/* --- one request and its answers ------------------------------------------ */
+
+/* How long work may take from its begin, and the setting that says so. */
+struct limit {
+    const char *setting;
+    int64_t seconds; /* 0: no limit */
+};
+
+/*
+ * The limit that holds at a stage (-1: before the first). What comes before calibration
+ * is short work in a job, too: a model or a script that hangs there is found out early.
+ */
+static struct limit
+limit_at(const struct lane *lane, enum message_type type, int stage)
+{
+    const struct settings *s = lane->service->settings;
+    int64_t each = lane->settings->workers_job_timeout;
+    const struct limit brief = {"workers.short_timeout", s->workers_short_timeout};
+    const struct limit whole = {s->workers_job_timeout == each
+                                    ? "workers.job_timeout"
+                                    : "the tenant's job_timeout",
+                                s->workers_job_timeout};
+    if (type != MESSAGE_QUANTIZE)
+        return brief;
+    if (stage >= QDQ_STAGE_CALIBRATE ||
+        (whole.seconds && whole.seconds < brief.seconds))
+        return whole;
+    return brief;
+}
+
+/* Milliseconds that are left, -1: no limit. */
+static int
+time_left(struct limit limit, int64_t began)
+{
+    int64_t left = began + limit.seconds * 1000 - clock_steady_ms();
+    return !limit.seconds ? -1 : left < 0 ? 0 : (int)left;
+}
+
+static enum outcome
+end_slow(struct lane *lane, struct limit limit, int stage, struct api_problem *p)
+{
+    api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                    "this took longer than %lld s (%s)%s%s", (long long)limit.seconds,
+                    limit.setting, stage < 0 ? "" : ", in stage ",
+                    stage < 0 ? "" : qdq_stage_name((enum qdq_stage)stage));
+    process_end(&lane->process, true, NULL);
+    return OUTCOME_FAILED;
+}
+
+enum outcome
+lane_end_dead(struct lane *lane, char how[64], struct api_problem *p)
+{
+    process_end(&lane->process, true, how);
+    if (!lane->process.spent)
+        return OUTCOME_DIED;
+    api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                    "this took more than %lld s of processor time (workers.cpu_time)",
+                    (long long)lane->settings->workers_cpu_time);
+    return OUTCOME_FAILED;
+}
+
+enum { LIMIT_LOOK_MS = 1000 };
+
+/* Waits for the next message within the limit of a stage, which may change meanwhile:
+   *ret_limit is the one that held at last. */
+static enum message_got
+receive(struct lane *lane, enum message_type type, int stage, int64_t began,
+        struct limit *ret_limit, struct message *ret)
+{
+    enum message_got got;
+    bool again;
+    do {
+        *ret_limit = limit_at(lane, type, stage);
+        int left = time_left(*ret_limit, began);
+        again = left < 0 || left > LIMIT_LOOK_MS;
+        got = message_receive(lane->process.socket, again ? LIMIT_LOOK_MS : left, ret);
+    } while (got == MESSAGE_TIMEOUT && again);
+    return got;
+}
+
+static bool
+answer_gpu(struct lane *lane, bool wanted)
+{
+    const struct message answer = {.type = MESSAGE_GPU, .body.gpu.wanted = wanted};
+    return message_send(lane->process.socket, &answer);
+}
+
+/* Lends the GPU; the wait for it is not the work's own time. */
+static bool
+lend_gpu(struct lane *lane, const struct lane_events *events, int64_t *began)
+{
+    int64_t waited = 0;
+    bool back = events->lend_gpu(events->arg, &waited);
+    *began += waited;
+    return back && answer_gpu(lane, false);
+}
+
+/* Deals with a message before the last one; false: the process broke the protocol, or is
+   gone, or its work is to be given up. */
+static bool
+handle_event(struct lane *lane, const struct message *message,
+             const struct lane_events *events, int *stage, int64_t *began)
+{
+    switch (message->type) {
+    case MESSAGE_PROGRESS:
+        *stage = (int)message->body.progress.stage;
+        if (events)
+            events->on_progress(events->arg, &message->body.progress);
+        return true;
+    case MESSAGE_GPU_WANTED:
+        return answer_gpu(lane, events && events->gpu_is_wanted(events->arg));
+    case MESSAGE_GPU_LENT:
+        return events && lend_gpu(lane, events, began);
+    default:
+        return false;
+    }
+}
+
+enum outcome
+lane_ask(struct lane *lane, const struct message *request,
+         const struct lane_events *events, char **ret, struct api_problem *p)
+{
+    int64_t began = clock_steady_ms();
+    int stage = -1;
+    lane->process.jobs++;
+    process_allow(&lane->process);
+    if (!message_send(lane->process.socket, request))
+        return OUTCOME_DIED;
+    for (;;) {
+        struct message answer;
+        struct limit limit;
+        enum message_got got =
+            receive(lane, request->type, stage, began, &limit, &answer);
+        if (got == MESSAGE_TIMEOUT)
+            return end_slow(lane, limit, stage, p);
+        if (got != MESSAGE_GOT)
+            return OUTCOME_DIED;
+        switch (answer.type) {
+        case MESSAGE_RESULT:
+            *ret = answer.text ? answer.text : strdup("");
+            return *ret ? OUTCOME_DONE : OUTCOME_DIED;
+        case MESSAGE_REJECTED:
+            *p = answer.body.failed;
+            *ret = answer.text ? answer.text : strdup("");
+            return *ret ? OUTCOME_REJECTED : OUTCOME_DIED;
+        case MESSAGE_FAILED:
+            *p = answer.body.failed;
+            return OUTCOME_FAILED;
+        default:
+            if (handle_event(lane, &answer, events, &stage, &began))
+                break;
+            message_fini(&answer);
+            return OUTCOME_DIED;
+        }
+    }
+}

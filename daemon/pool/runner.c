@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "pool/runner.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "pool/model_fds.h"
+#include "settings/settings.h"
+#include "tenants/tenants.h"
+#include "watch/metrics.h"
+#include "qdq/quantize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- what is told while it runs ------------------------------------------- */
+
+/* The job is in another stage now; -1: in none. */
+static void
+enter_stage(struct runner *runner, int stage)
+{
+    int64_t now = clock_steady_ms();
+    if (stage == runner->stage)
+        return;
+    if (runner->stage >= 0)
+        runner->spent[runner->stage] += now - runner->since + 1;
+    runner->stage = stage;
+    runner->since = now;
+}
+
+static void
+count_run(struct runner *runner, int64_t began)
+{
+    struct metrics *metrics = runner->lane.service->metrics;
+    enter_stage(runner, -1);
+    metrics_observe(metrics, METRIC_RUN_SECONDS, 0, (clock_steady_ms() - began) * 1000);
+    for (size_t i = 0; i < QDQ_N_STAGES; i++) {
+        if (runner->spent[i])
+            metrics_observe(metrics, METRIC_STAGE_SECONDS, i,
+                            (runner->spent[i] - 1) * 1000);
+        runner->spent[i] = 0;
+    }
+}
+
+static void
+on_progress(void *arg, const struct message_progress *progress)
+{
+    struct runner *runner = arg;
+    enter_stage(runner, (int)progress->stage);
+    jobs_progress(runner->lane.service->jobs, &runner->slot,
+                  &(struct qdq_progress){(enum qdq_stage)progress->stage,
+                                         progress->done, progress->total,
+                                         progress->later});
+}
+
+static bool
+gpu_is_wanted(void *arg)
+{
+    struct runner *runner = arg;
+    return jobs_gpu_is_wanted(runner->lane.service->jobs, &runner->slot);
+}
+
+enum { GPU_LOOK_MS = 50 };
+
+/* Nothing of the job is on the GPU until it is the job's again. */
+static bool
+lend_gpu(void *arg, int64_t *ret_waited)
+{
+    const struct timespec slice = {0, GPU_LOOK_MS * 1000000};
+    struct runner *runner = arg;
+    struct jobs *jobs = runner->lane.service->jobs;
+    int64_t since = clock_steady_ms();
+    bool wanted = true;
+    if (runner->slot.device == GPUS_NONE)
+        return false;
+    log_info("gpu_lent", "job=%s gpu=%d", runner->slot.id, runner->slot.device);
+    jobs_lend_gpu(jobs, &runner->slot);
+    while ((wanted = !jobs_is_unwanted(jobs, &runner->slot)) &&
+           !jobs_regain_gpu(jobs, &runner->slot))
+        nanosleep(&slice, NULL);
+    *ret_waited = clock_steady_ms() - since;
+    runner->since += *ret_waited;
+    if (wanted)
+        log_info("gpu_regained", "job=%s gpu=%d waited_ms=%lld", runner->slot.id,
+                 runner->slot.device, (long long)*ret_waited);
+    return wanted;
+}
+
+/* --- the files of one job while it runs ----------------------------------- */
+
+struct work {
+    struct message request;
+    struct model_fds model;
+    int dataset; /* -1: none */
+    struct spool *output, *report, *frozen, *data;
+    struct spool *observed;
+    char kept[DIGEST_SIZE]; /* blob of what was observed before; "": none */
+};
+
+static void
+log_not_kept(const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
+}
+
+/* Without it the job takes longer, no more. A fresh one asks for that, and what it
+   observes takes the place of what is kept. */
+static void
+open_observations(struct runner *runner, const struct store_job *job, struct work *work)
+{
+    struct api_problem problem = {0};
+    if (runner->lane.service->settings->cache_observations == 0 || !*job->observations)
+        return;
+    work->request.body.quantize.observe = 1;
+    if (job->fresh)
+        return;
+    if (!library_observations_get(runner->lane.service->library, job->observations,
+                                  work->observed, work->kept, &problem))
+        log_not_kept(&problem);
+    metrics_add(runner->lane.service->metrics, METRIC_OBSERVATIONS,
+                *work->kept ? METRIC_HIT : METRIC_MISS, 1);
+}
+
+static bool
+open_work(struct runner *runner, const struct store_job *job, struct work *work,
+          struct api_problem *p)
+{
+    struct blobs *blobs = library_blobs(runner->lane.service->library);
+    struct message *request = &work->request;
+    request->type = MESSAGE_QUANTIZE;
+    if (!model_fds_open(runner->lane.service->library, job->model, &work->model, p) ||
+        (job->calibration && !blob_read(blobs, job->calibration, &work->dataset, p)))
+        return false;
+    if (!spool_open(blobs, &work->output, p) || !spool_open(blobs, &work->report, p) ||
+        !spool_open(blobs, &work->frozen, p) ||
+        !spool_open(blobs, &work->observed, p) || !spool_open(blobs, &work->data, p))
+        return false;
+    request->fds[MESSAGE_FD_OUTPUT] = spool_fd(work->output);
+    request->fds[MESSAGE_FD_REPORT] = spool_fd(work->report);
+    request->fds[MESSAGE_FD_FROZEN] = spool_fd(work->frozen);
+    request->fds[MESSAGE_FD_OBSERVATIONS] = spool_fd(work->observed);
+    request->fds[MESSAGE_FD_DATA] = spool_fd(work->data);
+    request->fds[MESSAGE_FD_DATASET] = work->dataset;
+    request->n_fds = work->dataset < 0 ? MESSAGE_FD_DATASET : MESSAGE_FD_DATASET + 1;
+    model_fds_attach(&work->model, request);
+    snprintf(request->body.quantize.model_id, DIGEST_SIZE, "%s", job->model);
+    snprintf(request->body.quantize.dataset_id, DIGEST_SIZE, "%s",
+             job->calibration ? job->calibration : "");
+    request->text = job->effective_spec;
+    request->text_len = strlen(job->effective_spec);
+    open_observations(runner, job, work);
+    return true;
+}
+
+static void
+close_work(struct work *work)
+{
+    model_fds_fini(&work->model);
+    if (work->dataset >= 0)
+        close(work->dataset);
+    spool_drop(&work->data);
+    spool_drop(&work->output);
+    spool_drop(&work->report);
+    spool_drop(&work->frozen);
+    spool_drop(&work->observed);
+}
+
+/* Whether the file is whole: its head is written last. */
+static bool
+is_whole(const struct spool *spool)
+{
+    char begin[sizeof QDQ_OBSERVATIONS_MAGIC - 1];
+    return pread(spool_fd(spool), begin, sizeof begin, 0) == sizeof begin &&
+           memcmp(begin, QDQ_OBSERVATIONS_MAGIC, sizeof begin) == 0;
+}
+
+/*
+ * Before the job ends: who waits for that may count on it. Also of a job that failed
+ * later on: what is missing there may be no matter of calibration.
+ */
+static void
+keep_observations(struct runner *runner, const struct store_job *job, struct work *work)
+{
+    struct api_problem problem = {0};
+    const struct message_quantize *ids = &work->request.body.quantize;
+    int64_t most = runner->lane.service->settings->cache_observations;
+    struct store_observations row = {.model = ids->model_id,
+                                     .calibration =
+                                         *ids->dataset_id ? ids->dataset_id : NULL};
+    if (!ids->observe || !is_whole(work->observed))
+        return;
+    memcpy(row.key, job->observations, sizeof row.key);
+    bool ok = spool_finish_file(work->observed, &problem);
+    /* What could not be used, for it was damaged, may have the very name. */
+    spool_replaces(work->observed);
+    if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
+        ok = library_observations_keep(runner->lane.service->library, &row,
+                                       &work->observed, most, &problem);
+    if (!ok)
+        log_not_kept(&problem);
+}
+
+/* What the worker wrote becomes the job's; FAILED where that cannot be done. */
+static enum outcome
+keep_result(struct runner *runner, struct work *work, enum outcome outcome,
+            const char *summary, struct api_problem *p)
+{
+    struct jobs *jobs = runner->lane.service->jobs;
+    struct api_problem problem = {0};
+    struct job_result result = {.model = &work->output,
+                                .report = &work->report,
+                                .frozen = &work->frozen,
+                                .data_path = MESSAGE_DATA_NAME,
+                                .summary = summary};
+    if (!spool_finish_file(work->output, &problem) ||
+        !spool_finish_file(work->data, &problem) ||
+        !spool_finish_file(work->report, &problem) ||
+        !spool_finish_file(work->frozen, &problem)) {
+        *p = problem;
+        return OUTCOME_FAILED;
+    }
+    if (spool_size(work->data))
+        result.data = &work->data;
+    if (outcome == OUTCOME_DONE)
+        jobs_succeed(jobs, &runner->slot, &result);
+    else
+        jobs_reject(jobs, &runner->slot, &result, p);
+    return outcome;
+}
+
+/* The engine knows only that it could not write. */
+static void
+blame_disk(struct runner *runner, struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    if (!blobs_has_room(library_blobs(runner->lane.service->library), 0, &problem) &&
+        problem.code == API_DISK_FULL)
+        *p = problem;
+}
+
+/* --- one job -------------------------------------------------------------- */
+
+static enum outcome
+run_worker(struct runner *runner, const struct message *request, char **ret,
+           struct api_problem *p)
+{
+    const struct lane_events events = {on_progress, gpu_is_wanted, lend_gpu, runner};
+    if (!process_start(&runner->lane.process, runner->slot.device, p))
+        return OUTCOME_FAILED;
+    if (jobs_is_unwanted(runner->lane.service->jobs, &runner->slot))
+        return OUTCOME_DIED;
+    return lane_ask(&runner->lane, request, &events, ret, p);
+}
+
+/* Its worker ends by itself; another one may find the device in order, once. */
+static enum outcome
+lose_device(struct runner *runner, const struct store_job *job, char how[64])
+{
+    process_end(&runner->lane.process, false, NULL);
+    if (job->attempts > 0 || runner->lane.settings->workers_attempts < 2)
+        return OUTCOME_FAILED;
+    snprintf(how, 64, "lost its GPU");
+    return OUTCOME_DIED;
+}
+
+/* Another lane's process may have it next, and all of its memory. */
+static void
+leave_device(struct runner *runner)
+{
+    if (runner->slot.device != GPUS_NONE && runner->lane.settings->workers_count > 1)
+        process_end(&runner->lane.process, false, NULL);
+}
+
+static void
+run_job(struct runner *runner, const struct store_job *job)
+{
+    struct jobs *jobs = runner->lane.service->jobs;
+    struct work work = {.dataset = -1};
+    struct api_problem problem = {0};
+    char *summary = NULL, how[64] = "";
+    enum outcome outcome = OUTCOME_FAILED;
+    int64_t began = clock_steady_ms();
+    if (open_work(runner, job, &work, &problem))
+        outcome = run_worker(runner, &work.request, &summary, &problem);
+    count_run(runner, began);
+    if (outcome == OUTCOME_DIED)
+        outcome = lane_end_dead(&runner->lane, how, &problem);
+    else if (outcome == OUTCOME_FAILED && problem.code == API_DEVICE_LOST)
+        outcome = lose_device(runner, job, how);
+    leave_device(runner);
+    if (outcome != OUTCOME_DIED)
+        keep_observations(runner, job, &work);
+    if (outcome == OUTCOME_DONE || outcome == OUTCOME_REJECTED)
+        outcome = keep_result(runner, &work, outcome, summary, &problem);
+    if (outcome == OUTCOME_FAILED && problem.code == API_IO)
+        blame_disk(runner, &problem);
+    close_work(&work);
+    bool waits = outcome == OUTCOME_FAILED && problem.code == API_UNAVAILABLE;
+    if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &runner->slot)))
+        lane_count_failure(&runner->lane);
+    else if (outcome != OUTCOME_DIED)
+        lane_count_success(&runner->lane);
+    if (waits)
+        jobs_put_back(jobs, &runner->slot);
+    else if (outcome == OUTCOME_FAILED)
+        jobs_fail(jobs, &runner->slot, &problem);
+    if (outcome == OUTCOME_DIED)
+        jobs_lost(jobs, &runner->slot, job, how);
+    free(summary);
+}
+
+/* --- its thread ----------------------------------------------------------- */
+
+static void *
+run_jobs(void *arg)
+{
+    struct runner *runner = arg;
+    struct store_job job;
+    const struct service *service;
+    while (tenants_claim(runner->tenants, &runner->slot, &service, &job)) {
+        lane_set_service(&runner->lane, service);
+        run_job(runner, &job);
+        store_job_fini(&job);
+        lane_back_off(&runner->lane);
+    }
+    process_end(&runner->lane.process, false, NULL);
+    return NULL;
+}
+
+bool
+runner_start(struct runner *runner, struct tenants *tenants,
+             const struct settings *settings, struct api_problem *p)
+{
+    runner->tenants = tenants;
+    runner->slot.process = &runner->lane.process;
+    runner->slot.device = GPUS_NONE;
+    runner->stage = -1;
+    return lane_start(&runner->lane, settings, tenants_metrics(tenants), run_jobs,
+                      runner, p);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A runner: a lane that runs jobs, those of all tenants in turns. */
+#ifndef QDQD_POOL_RUNNER_H
+#define QDQD_POOL_RUNNER_H
+
+#include "jobs/job.h"
+#include "pool/lane.h"
+
+struct tenants;
+
+struct runner {
+    struct lane lane;
+    struct tenants *tenants;
+    struct job_slot slot;
+    /* The time that the job has spent in each stage, for the metrics: */
+    int stage;                   /* the present one; -1: none yet */
+    int64_t since;               /* when that began, steady ms */
+    int64_t spent[QDQ_N_STAGES]; /* ms, and 1 for each time that it was entered */
+};
+
+/* Starts the runner, which claims and runs jobs until tenants_claim() says that there will
+   be no more. */
+bool runner_start(struct runner *runner, struct tenants *tenants,
+                  const struct settings *settings, struct api_problem *p);
+
+#endif

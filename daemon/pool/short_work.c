@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "pool/short_work.h"
+#include "pool/lane.h"
+#include "settings/gpu_list.h"
+#include "settings/settings.h"
+#include "tenants/tenants.h"
+#include "workers/backends.h"
+
+#include <stdlib.h>
+
+/* A request that waits or is done; lives on the asker's stack. */
+struct task {
+    const struct service *service;
+    const struct message *request;
+    bool done, ok;
+    char *text;
+    struct api_problem problem;
+    struct task *next;
+};
+
+struct short_work {
+    struct lane lane;
+    struct tenants *tenants;
+    pthread_mutex_t lock;
+    pthread_cond_t asked, answered;
+    /* guarded by lock: */
+    struct task *first, **last; /* the tasks that wait, oldest first */
+    uint64_t turn;
+    bool closing;
+};
+
+/* --- one task ------------------------------------------------------------- */
+
+static bool
+run_task(struct lane *lane, struct task *task)
+{
+    const struct settings *settings = lane->settings;
+    char how[64] = "";
+    lane_set_service(lane, task->service);
+    for (int64_t attempt = 1; attempt <= settings->workers_attempts; attempt++) {
+        lane_back_off(lane);
+        if (!process_start(&lane->process, GPUS_NONE, &task->problem))
+            return false;
+        enum outcome outcome =
+            lane_ask(lane, task->request, NULL, &task->text, &task->problem);
+        if (outcome == OUTCOME_DIED)
+            outcome = lane_end_dead(lane, how, &task->problem);
+        if (outcome != OUTCOME_DIED) {
+            lane_count_success(lane);
+            return outcome == OUTCOME_DONE; /* short work is never rejected */
+        }
+        lane_count_failure(lane);
+    }
+    return api_problem_set(&task->problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                           "the worker process %s, in attempt %lld of %lld", how,
+                           (long long)settings->workers_attempts,
+                           (long long)settings->workers_attempts);
+}
+
+/* Removes from the queue the oldest task of the tenant that was served longest ago; there
+   is one. With the lock held. */
+static struct task *
+remove_next(struct short_work *work)
+{
+    struct task **best = &work->first;
+    for (struct task **at = &work->first; *at; at = &(*at)->next)
+        if ((*at)->service->share->served < (*best)->service->share->served)
+            best = at;
+    struct task *task = *best;
+    *best = task->next;
+    if (!*best)
+        work->last = best;
+    task->service->share->served = ++work->turn;
+    return task;
+}
+
+/* Waits for a task; NULL when the lane is to end. */
+static struct task *
+wait_for_task(struct short_work *work)
+{
+    pthread_mutex_lock(&work->lock);
+    while (!work->first && !work->closing)
+        pthread_cond_wait(&work->asked, &work->lock);
+    struct task *task = work->first ? remove_next(work) : NULL;
+    pthread_mutex_unlock(&work->lock);
+    return task;
+}
+
+/* --- finding out what models can run with --------------------------------- */
+
+/* See backends_ask_fn; a process that dies here may live to do other work. */
+static bool
+ask_backend(void *arg, int gpu, const struct message *request, char **ret,
+            struct api_problem *p)
+{
+    struct lane *lane = arg;
+    char how[64] = "";
+    if (!process_start(&lane->process, gpu, p))
+        return false;
+    enum outcome outcome = lane_ask(lane, request, NULL, ret, p);
+    if (outcome == OUTCOME_DIED)
+        outcome = lane_end_dead(lane, how, p);
+    return outcome == OUTCOME_DONE ||
+           (outcome == OUTCOME_DIED &&
+            api_problem_set(p, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                            "the worker process %s", how));
+}
+
+static void
+learn_backends(struct short_work *work)
+{
+    struct lane *lane = &work->lane;
+    const struct service *service;
+    struct api_problem problem = {0};
+    if (!tenants_get(work->tenants, "", false, &service, &problem))
+        return;
+    lane_set_service(lane, service);
+    backends_learn(service->backends, lane->settings, ask_backend, lane);
+}
+
+/* --- its thread ----------------------------------------------------------- */
+
+static void *
+run_tasks(void *arg)
+{
+    struct short_work *work = arg;
+    learn_backends(work);
+    for (struct task *task; (task = wait_for_task(work));) {
+        bool ok = run_task(&work->lane, task);
+        pthread_mutex_lock(&work->lock);
+        task->ok = ok;
+        task->done = true;
+        pthread_cond_broadcast(&work->answered);
+        pthread_mutex_unlock(&work->lock);
+    }
+    process_end(&work->lane.process, false, NULL);
+    return NULL;
+}
+
+bool
+short_work_ask(struct short_work *work, const struct service *service,
+               const struct message *request, char **ret, struct api_problem *p)
+{
+    struct task task = {.service = service, .request = request};
+    pthread_mutex_lock(&work->lock);
+    *work->last = &task;
+    work->last = &task.next;
+    pthread_cond_signal(&work->asked);
+    while (!task.done)
+        pthread_cond_wait(&work->answered, &work->lock);
+    pthread_mutex_unlock(&work->lock);
+    if (task.ok)
+        *ret = task.text;
+    else if (!p->set)
+        *p = task.problem;
+    return task.ok;
+}
+
+bool
+short_work_is_failing(const struct short_work *work)
+{
+    return lane_is_failing(&work->lane);
+}
+
+static void
+free_work(struct short_work *work)
+{
+    pthread_cond_destroy(&work->asked);
+    pthread_cond_destroy(&work->answered);
+    pthread_mutex_destroy(&work->lock);
+    free(work);
+}
+
+bool
+short_work_open(struct tenants *tenants, const struct settings *settings,
+                struct short_work **ret, struct api_problem *p)
+{
+    struct short_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    work->tenants = tenants;
+    work->last = &work->first;
+    pthread_mutex_init(&work->lock, NULL);
+    pthread_cond_init(&work->asked, NULL);
+    pthread_cond_init(&work->answered, NULL);
+    if (!lane_start(&work->lane, settings, tenants_metrics(tenants), run_tasks, work,
+                    p)) {
+        free_work(work);
+        return false;
+    }
+    *ret = work;
+    return true;
+}
+
+void
+short_work_close(struct short_work **work)
+{
+    struct short_work *old = *work;
+    if (!old)
+        return;
+    atomic_store(&old->lane.closing, true);
+    pthread_mutex_lock(&old->lock);
+    old->closing = true;
+    pthread_cond_signal(&old->asked);
+    pthread_mutex_unlock(&old->lock);
+    lane_join(&old->lane);
+    free_work(old);
+    *work = NULL;
+}
