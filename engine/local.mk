@@ -124,14 +124,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/raise.c engine/prepare/raise.h \
 	engine/prepare/strip.c engine/prepare/strip.h \
 	engine/quantize.c \
-	engine/range/average.c \
-	engine/range/entropy.c \
+	$(RANGE_METHODS) \
 	engine/range/method.c engine/range/method.h \
-	engine/range/minmax.c \
-	engine/range/mse.c \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
-	engine/range/percentile.c \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/cut.c engine/rewrite/cut.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
@@ -177,6 +173,25 @@ engine/model/onnx.pb-c.c: engine/model/onnx.pb-c.h
 engine/model/onnx.pb-c.h: $(ONNX_PROTO_DIR)/onnx.proto
 	$(AM_V_GEN)$(MKDIR_P) engine/model && \
 	$(PROTOC_C) --proto_path=$(ONNX_PROTO_DIR) --c_out=engine/model onnx.proto
+
+# The range methods, in the order in which messages name them: this list is their table.
+# engine/range/methods.inc gets a row METHOD(NAME) for each file NAME.c;
+# docs/adding-a-range-method.md.
+RANGE_METHODS = \
+	engine/range/minmax.c \
+	engine/range/moving_average.c \
+	engine/range/percentile.c \
+	engine/range/entropy.c \
+	engine/range/mse.c \
+	engine/range/output_mse.c
+BUILT_SOURCES += engine/range/methods.inc
+CLEANFILES += engine/range/methods.inc
+engine/range/methods.inc: $(srcdir)/engine/local.mk
+	$(AM_V_GEN)$(MKDIR_P) engine/range && \
+	for file in $(RANGE_METHODS); do \
+		echo "METHOD($$(basename "$$file" .c))" || exit 1; \
+	done >$@.tmp && \
+	mv $@.tmp $@
 
 # The library's insertion cases, sorted by name; docs/adding-a-case.md. Each becomes a row
 # CASE("name", "info", "script"): the script line by line, with what C would read escaped,

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # api/openapi.yaml says what the tables say, no less and no more: the routes, the error
-# codes, the members of the spec, the stages, the states, and the version.
+# codes, the members of the spec, the range methods, the stages, the states, and the version.
 src=${srcdir:-.}
 document=$src/api/openapi.yaml
 work=$(mktemp -d)
@@ -23,6 +23,12 @@ enum_of() {
         here && /^    [A-Za-z]/ { exit }
         here && /^ *enum: \[/ { gsub(/.*\[|\].*|,/, " "); for (i = 1; i <= NF; i++) print $i }
         here && /^ *- / { print $2 }' "$document" | sort
+}
+
+# values_of MEMBER VALUE: the enum in brackets of a member, which has that value.
+values_of() {
+    grep -A 6 "^ *$1:" "$document" | sed -n "/\\b$2\\b/s/.*enum: \\[\\(.*\\)\\].*/\\1/p" |
+        tr -d ' ' | tr ',' '\n' | sort
 }
 
 # strings_of MACRO FILE N: the Nth quoted string of each row of a table.
@@ -50,6 +56,15 @@ same 'error codes'
 strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
 enum_of Stage >"$work/document"
 same stages
+
+# The methods by name are the files of a list, and their rows in docs/spec.md.
+sed -n '/^RANGE_METHODS = /,/[^\\]$/p' "$src/engine/local.mk" |
+    sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
+values_of method minmax >"$work/document"
+same 'range methods'
+sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/spec.md" |
+    sort >"$work/document"
+same 'range methods in docs/spec.md'
 
 sed -n '/state_names\[API/,/};/p' "$src/api/documents/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
     sort >"$work/table"

@@ -4,7 +4,8 @@
 # takes, for it is made of the C file of its name, and all of them have these flags and
 # libraries. A program that puts functions in the way of others names its LDFLAGS besides.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
-AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine/model \
+AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine \
+	-I$(top_builddir)/engine/model \
 	-I$(top_srcdir)/api -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
 	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \

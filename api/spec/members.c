@@ -118,7 +118,24 @@ write_evaluate(const void *object, const struct member *m)
     return json_boolean(spec->evaluate == QDQ_YES);
 }
 
-/* That it goes with the method is checked when all has been read. */
+static const char *
+method_name(size_t i)
+{
+    struct qdq_range_method method;
+    return qdq_range_method(i, &method) ? method.name : NULL;
+}
+
+static bool
+uses_percentile(const struct qdq_calibration_spec *c)
+{
+    struct qdq_range_method method;
+    for (size_t i = 0; qdq_range_method(i, &method); i++)
+        if (strcmp(method.name, c->method) == 0)
+            return method.uses_percentile;
+    return false;
+}
+
+/* api_check_percentile() checks when all has been read that it goes with the method. */
 static bool
 read_percentile(struct reader *r, const struct member *m, json_t *value)
 {
@@ -138,8 +155,7 @@ write_percentile(const void *object, const struct member *m)
     const struct qdq_calibration_spec *c =
         &((const struct qdq_spec *)object)->calibration;
     (void)m;
-    return strcmp(c->method, "percentile") == 0 ? json_real(c->percentile)
-                                                : json_null();
+    return uses_percentile(c) ? json_real(c->percentile) : json_null();
 }
 
 bool
@@ -148,7 +164,7 @@ api_check_percentile(struct reader *r)
     const struct qdq_calibration_spec *c = &r->to->spec.calibration;
     const json_t *given =
         json_object_get(json_object_get(r->to->root, "calibration"), "percentile");
-    return !given || strcmp(c->method, "percentile") == 0 ||
+    return !given || uses_percentile(c) ||
            api_refuse(r, API_INVALID_SPEC, "/calibration/percentile",
                       "calibration.percentile is for the method percentile, not %s",
                       c->method);
@@ -186,38 +202,33 @@ write_opset(const void *object, const struct member *m)
 #define GROUP read_object, NULL, NO_FIELD, NULL, 0
 
 static const struct member members[] = {
-    {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial", NULL), 0},
-    {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", "onnxruntime", NULL),
-     0},
-    {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda", NULL), 0},
+    {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial"), 0},
+    {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", "onnxruntime"), 0},
+    {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda"), 0},
     {"/layers", ARRAY, api_read_layers, api_write_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_read_cases, api_write_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_read_support, api_write_support, NO_FIELD, NULL, 0},
     {"/weights", OBJECT, GROUP},
     {"/weights/dtype", STRING, FORMAT, FIELD(weight_format),
-     NAMES("int8", "uint8", "int4", "uint4", "float8e4m3fn", "float8e5m2", "float4e2m1",
-           NULL),
+     NAMES("int8", "uint8", "int4", "uint4", "float8e4m3fn", "float8e5m2",
+           "float4e2m1"),
      0},
     {"/weights/granularity", STRING | OBJECT, read_granularity, write_granularity,
-     FIELD(weight_granularity), NAMES("tensor", "channel", NULL), 0},
-    {"/weights/storage", STRING, CHOICE, FIELD(weight_storage),
-     NAMES("qdq", "dq", NULL), 0},
-    {"/weights/method", STRING, CHOICE, FIELD(weight_method), NAMES("max", "mse", NULL),
-     0},
+     FIELD(weight_granularity), NAMES("tensor", "channel"), 0},
+    {"/weights/storage", STRING, CHOICE, FIELD(weight_storage), NAMES("qdq", "dq"), 0},
+    {"/weights/method", STRING, CHOICE, FIELD(weight_method), NAMES("max", "mse"), 0},
     {"/activations", STRING | OBJECT, read_activations, write_activations, NO_FIELD,
-     NAMES("none", NULL), 0},
+     NAMES("none"), 0},
     {"/activations/dtype", STRING, api_read_format, write_activation_format,
      FIELD(activation_format),
-     NAMES("int8", "uint8", "int16", "uint16", "float8e4m3fn", "float8e5m2", NULL), 0},
+     NAMES("int8", "uint8", "int16", "uint16", "float8e4m3fn", "float8e5m2"), 0},
     {"/activations/symmetric", BOOL, api_read_tristate, write_symmetric,
      FIELD(activation_symmetric), NULL, 0},
-    {"/float", STRING, CHOICE, FIELD(float_type),
-     NAMES("keep", "float16", "bfloat16", NULL), 0},
+    {"/float", STRING, CHOICE, FIELD(float_type), NAMES("keep", "float16", "bfloat16"),
+     0},
     {"/calibration", OBJECT, GROUP},
     {"/calibration/method", STRING, NAME, FIELD(calibration.method),
-     NAMES("minmax", "moving_average", "percentile", "entropy", "mse", "output_mse",
-           NULL),
-     0},
+     NAMES_OF_ROWS(method_name), 0},
     {"/calibration/percentile", NUMBER, read_percentile, write_percentile,
      FIELD(calibration.percentile), NULL, 0},
     {"/calibration/ranges", OBJECT | ARRAY | STRING, api_read_ranges, api_write_ranges,
@@ -233,7 +244,7 @@ static const struct member members[] = {
     {"/calibration/random", OBJECT, api_read_random, api_write_random, NO_FIELD, NULL,
      0},
     {"/calibration/on_nonfinite", STRING, CHOICE, FIELD(calibration.on_nonfinite),
-     NAMES("error", "skip_sample", NULL), 0},
+     NAMES("error", "skip_sample"), 0},
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
     {"/evaluate", BOOL | OBJECT, read_evaluate, write_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_read_count, NULL, FIELD(evaluate_samples), NULL,
@@ -256,15 +267,15 @@ static const struct member members[] = {
      0},
     {"/search/samples", INTEGER, COUNT, FIELD(search.samples), NULL, 1},
     {"/opset", STRING | INTEGER, read_opset, write_opset, FIELD(opset),
-     NAMES("auto", "keep", NULL), 0},
+     NAMES("auto", "keep"), 0},
     {"/existing_qdq", STRING, CHOICE, FIELD(existing_qdq),
-     NAMES("error", "keep", "strip", NULL), 0},
+     NAMES("error", "keep", "strip"), 0},
     {"/rules", OBJECT, api_read_rules, api_write_rules, NO_FIELD, NULL, 0},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE, FIELD(external_data),
-     NAMES("auto", "always", "never", NULL), 0},
-    {"/on_unmatched", STRING, SWITCH, FIELD(unmatched_is_error),
-     NAMES("warn", "error", NULL), 0},
+     NAMES("auto", "always", "never"), 0},
+    {"/on_unmatched", STRING, SWITCH, FIELD(unmatched_is_error), NAMES("warn", "error"),
+     0},
 };
 
 const struct table api_members = TABLE(members);

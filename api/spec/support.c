@@ -50,7 +50,7 @@ write_axis(const void *object, const struct member *m)
 static const struct member members[] = {
     {"/class", STRING, TEXT, FIELD(cls), NULL, 0},
     {"/kind", STRING, CHOICE, FIELD(kind),
-     NAMES("weighted", "non_weighted", "multi_input", NULL), 0},
+     NAMES("weighted", "non_weighted", "multi_input"), 0},
     {"/weight_input", INTEGER, read_weight_input, write_weight_input,
      FIELD(weight_input), NULL, 0},
     {"/channel_axis", INTEGER | NOTHING, read_axis, write_axis, FIELD(channel_axis),

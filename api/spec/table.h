@@ -54,21 +54,27 @@ enum {
     NOTHING = 1 << 6, /* null says something, so it is written, too */
 };
 
+/* The names that a member can have for its value: a list here, or the rows of a table of
+   the engine. */
+struct choices {
+    const char *const *names;           /* ended by NULL; or NULL itself: */
+    const char *(*name_of_row)(size_t); /* NULL past the last row */
+};
+#define NAMES(...) \
+    (&(const struct choices){(const char *const[]){__VA_ARGS__, NULL}, NULL})
+#define NAMES_OF_ROWS(function) (&(const struct choices){NULL, function})
+
 struct member {
     const char *pointer; /* from the table's object */
     unsigned types;
     read_fn read;
-    write_fn write;  /* NULL: not written */
-    ptrdiff_t field; /* offset in the struct, or NO_FIELD */
-    /* Choices: those that can be done, in the order of the field's enum, NULL, those
-       that are only known, NULL. */
-    const char *const *names;
-    int64_t min; /* of counts */
+    write_fn write;                /* NULL: not written */
+    ptrdiff_t field;               /* offset in the struct, or NO_FIELD */
+    const struct choices *choices; /* in the order of the field's enum */
+    int64_t min;                   /* of counts */
 };
 
 enum { NO_FIELD = -1 };
-
-#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* --- objects and lists ---------------------------------------------------- */
 

@@ -34,55 +34,39 @@ unsupported(struct reader *r, const struct member *m, const json_t *value)
 
 /* --- choices -------------------------------------------------------------- */
 
-/* Index among the names up to the next NULL, or -1. */
-static int
-find_name(const char *const *names, const char *name)
+/* Name i of the member's choices; NULL past the last. */
+static const char *
+name_at(const struct member *m, size_t i)
 {
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return -1;
-}
-
-/* The names that are only known: those behind the first NULL. */
-static const char *const *
-later_names(const struct member *m)
-{
-    const char *const *names = m->names;
-    while (*names)
-        names++;
-    return names + 1;
+    return m->choices->names ? m->choices->names[i] : m->choices->name_of_row(i);
 }
 
 static void
-add_names(char *to, size_t size, const char *const *names)
+add_name(char *to, size_t size, const char *name)
 {
-    for (; *names; names++) {
-        api_text_add(to, size, *to ? ", " : "");
-        api_text_add(to, size, *names);
-    }
+    api_text_add(to, size, *to ? ", " : "");
+    api_text_add(to, size, name);
 }
 
-/* The value's index among the names that can be done, or -1 with a problem. */
+/* The value's index among the choices, or -1 with a problem. */
 static int
 choose(struct reader *r, const struct member *m, json_t *value)
 {
-    const char *const *later = later_names(m);
-    const char *text = json_string_value(value);
-    int i = text ? find_name(m->names, text) : -1;
-    if (i >= 0)
-        return i;
-    if (!text || find_name(later, text) >= 0) {
+    const char *text = json_string_value(value), *name;
+    char known[256] = "";
+    if (!text) {
         unsupported(r, m, value);
         return -1;
     }
-    char known[256] = "";
-    add_names(known, sizeof known, m->names);
-    add_names(known, sizeof known, later);
+    for (int i = 0; (name = name_at(m, (size_t)i)); i++) {
+        if (strcmp(name, text) == 0)
+            return i;
+        add_name(known, sizeof known, name);
+    }
     if (m->types & OBJECT)
-        add_names(known, sizeof known, NAMES("an object"));
+        add_name(known, sizeof known, "an object");
     if (m->types & INTEGER)
-        add_names(known, sizeof known, NAMES("an integer"));
+        add_name(known, sizeof known, "an integer");
     api_refuse(r, API_INVALID_SPEC, m->pointer, "%s is to be one of %s; not \"%.64s\"",
                api_label(r, m->pointer).text, known, text);
     return -1;
@@ -102,11 +86,8 @@ api_read_choice(struct reader *r, const struct member *m, json_t *value)
 json_t *
 api_write_choice(const void *object, const struct member *m)
 {
-    bool only_one = !m->names[1];
-    if (m->field == NO_FIELD)
-        return only_one ? json_string(m->names[0]) : json_null();
     int i = *(const int *)const_field(object, m);
-    return i >= 0 ? json_string(m->names[i]) : json_null(); /* not told yet */
+    return i >= 0 ? json_string(name_at(m, (size_t)i)) : json_null(); /* not told yet */
 }
 
 static const char *const format_names[QDQ_N_FORMATS] = {
@@ -122,7 +103,7 @@ api_read_format(struct reader *r, const struct member *m, json_t *value)
 {
     int i = choose(r, m, value);
     for (int k = 0; i >= 0 && k < QDQ_N_FORMATS; k++)
-        if (strcmp(format_names[k], m->names[i]) == 0)
+        if (strcmp(format_names[k], name_at(m, (size_t)i)) == 0)
             *(enum qdq_format *)api_field(r, m) = (enum qdq_format)k;
     return i >= 0;
 }
@@ -140,7 +121,7 @@ api_read_name(struct reader *r, const struct member *m, json_t *value)
 {
     int i = choose(r, m, value);
     if (i >= 0)
-        *(const char **)api_field(r, m) = m->names[i];
+        *(const char **)api_field(r, m) = name_at(m, (size_t)i);
     return i >= 0;
 }
 
@@ -156,7 +137,7 @@ api_read_switch(struct reader *r, const struct member *m, json_t *value)
 json_t *
 api_write_switch(const void *object, const struct member *m)
 {
-    return json_string(m->names[*(const bool *)const_field(object, m)]);
+    return json_string(name_at(m, *(const bool *)const_field(object, m)));
 }
 
 /* --- flags, texts, numbers ------------------------------------------------ */

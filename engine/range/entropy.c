@@ -1,5 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The threshold with the least Kullback-Leibler divergence of the distribution of |x|,
+ * cut there, from what n levels keep of it: as many as the integers from 0 to the
+ * largest |x| (128 of int8, 256 of uint8 where no x is negative), and 128 of a floating
+ * format. Candidates are the upper edges of all bins from the n-th on; the largest |x|
+ * takes the place of the last. A format with more levels than there are bins loses
+ * nothing that could be told: it gets the range seen.
+ *  - P: the counts below the candidate; what lies beyond is added to its last bin.
+ *  - Q: the counts below, without what lies beyond; level k of n spreads its sum evenly
+ *    over those of its bins floor(k * bins / n) … floor((k + 1) * bins / n) - 1 that are
+ *    not empty.
+ *  - Zeros: zero is exact at any scale and says nothing about it, so bin 0 (where a Relu
+ *    puts half of all values) counts as many as bin 1. A bin that is empty in P adds
+ *    nothing. Where only Q is empty, which is in a last bin that has nothing but what
+ *    lies beyond, the divergence is infinite and the candidate is out.
+ * Of equals the largest wins.
+ *
  * With c the counts, S and z the sum and the number of the filled bins of a level, N all
  * values, B those below the candidate, and c' the counts with what lies beyond added to
  * the last:
@@ -118,5 +134,4 @@ entropy(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
                : qdqi_range_seen(observer);
 }
 
-const struct qdqi_method qdqi_method_entropy = {"entropy", QDQI_NEEDS_HISTOGRAM,
-                                                entropy};
+QDQI_METHOD(entropy, .needs = QDQI_NEEDS_HISTOGRAM, .range = entropy);

@@ -6,18 +6,27 @@
 #include <string.h>
 
 static const struct qdqi_method *const methods[] = {
-    &qdqi_method_minmax,     &qdqi_method_moving_average,
-    &qdqi_method_percentile, &qdqi_method_entropy,
-    &qdqi_method_mse,        &qdqi_method_output_mse,
+#define METHOD(name) &qdqi_method_##name,
+#include "range/methods.inc"
+#undef METHOD
 };
 
 const struct qdqi_method *
 qdqi_method_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+    for (size_t i = 0; i < QDQI_N_METHODS; i++)
         if (strcmp(methods[i]->name, name) == 0)
             return methods[i];
     return NULL;
+}
+
+bool
+qdq_range_method(size_t i, struct qdq_range_method *ret)
+{
+    if (i >= QDQI_N_METHODS)
+        return false;
+    *ret = (struct qdq_range_method){methods[i]->name, methods[i]->uses_percentile};
+    return true;
 }
 
 struct qdqi_range

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The range seen, all of it: exact. */
 #include "config.h"
 #include "range/method.h"
 
@@ -9,4 +10,4 @@ range_seen(const struct qdqi_observer *observer, const struct qdqi_range_use *us
     return qdqi_range_seen(observer);
 }
 
-const struct qdqi_method qdqi_method_minmax = {"minmax", 0, range_seen};
+QDQI_METHOD(minmax, .range = range_seen);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The threshold t with the least squared error of quantizing with the scale that it
+ * gives (t / 127 of symmetric int8), rounding and clipping together. Within a bin values
+ * count as spread evenly, and the integral of the squared error over a bin is taken in
+ * closed form, not at its centre: a step of the scale may be as narrow as a bin.
+ * Candidates are the upper edges of all bins from the 16th on, and the largest |x|: first
+ * each 16th, then all next to the best. Of equals the smallest wins.
+ *
  * The integral of the squared error from 0 to x, with the scale as the unit. Between two
  * neighbours of the format, d apart, it is d^3 / 12; and r^3 / 3 from a number of the
  * format to what lies r beside it and becomes that number. So after k steps of d
@@ -147,8 +154,4 @@ least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *u
                          : qdqi_range_seen(observer);
 }
 
-const struct qdqi_method qdqi_method_mse = {"mse", QDQI_NEEDS_HISTOGRAM, least_error};
-
-/* Where output_mse begins; engine/whatif/refine.c goes on from there. */
-const struct qdqi_method qdqi_method_output_mse = {"output_mse", QDQI_NEEDS_HISTOGRAM,
-                                                   least_error};
+QDQI_METHOD(mse, .needs = QDQI_NEEDS_HISTOGRAM, .range = least_error);

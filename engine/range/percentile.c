@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threshold below which lie `percentile` percent of all |x|, zeros among them;
+ * within its bin by proportion, so it is off by at most a bin's width, 1/1024 of the
+ * largest |x|. 100 percent is the largest |x| exactly.
+ */
 #include "config.h"
 #include "range/method.h"
 
@@ -20,5 +25,5 @@ share(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
                                                    : qdqi_range_seen(observer);
 }
 
-const struct qdqi_method qdqi_method_percentile = {"percentile", QDQI_NEEDS_HISTOGRAM,
-                                                   share};
+QDQI_METHOD(percentile, .needs = QDQI_NEEDS_HISTOGRAM, .range = share,
+            .uses_percentile = true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calibration.method "output_mse": from the ranges with the least squared error of their
+ * A range method that has a `start` (output_mse): from the ranges with the least squared error of their
  * own tensors to ranges with less noise at the outputs.
  *
  * A tensor's range is judged with that tensor alone quantized: beside the noise of all
@@ -31,6 +31,7 @@ struct tensor {
 
 struct refining {
     struct qdqi_job *job;
+    const struct qdqi_method *method; /* the spec's */
     struct qdqi_whatif *w;
     struct qdqi_trials *trials;
     int64_t samples;
@@ -112,7 +113,7 @@ find_tensors(struct refining *r, struct qdq_error *err)
     if (!r->tensors)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(job->methods[i], qdqi_method_output_mse.name) == 0)
+        if (strcmp(job->methods[i], r->method->name) == 0)
             r->tensors[r->n++] = (struct tensor){.i = i, .factor = 1};
     return QDQ_OK;
 }
@@ -172,7 +173,7 @@ refine(struct refining *r, struct qdq_error *err)
     if (code)
         return code;
     *report =
-        (struct qdq_refinement){.start = qdqi_method_mse.name, .samples = r->samples};
+        (struct qdq_refinement){.start = r->method->start->name, .samples = r->samples};
     qdqi_whatif_switch_all(r->w, true);
     if ((code = run(r, &report->sqnr_db_before, err)) ||
         (code = refine_tensors(r, err)) || (code = run(r, &report->sqnr_db_after, err)))
@@ -188,9 +189,10 @@ refine(struct refining *r, struct qdq_error *err)
 enum qdq_code
 qdqi_refine(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *err)
 {
-    struct refining r = {.job = job};
+    struct refining r = {
+        .job = job, .method = qdqi_method_find(job->work->spec->calibration.method)};
     enum qdq_code code;
-    if (strcmp(job->work->spec->calibration.method, qdqi_method_output_mse.name) != 0)
+    if (!r.method || !r.method->start)
         return QDQ_OK;
     if ((code = find_tensors(&r, err)) || r.n == 0 ||
         (code = qdqi_whatif_get(job, scales, &r.w, err)))

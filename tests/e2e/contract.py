@@ -42,6 +42,17 @@ def follow(node):
     return node
 
 
+def choices(group, member):
+    """The values that the document allows for a member of the spec."""
+    schema = follow({"$ref": "#/components/schemas/Spec"})
+    return schema["properties"][group]["properties"][member]["enum"]
+
+
+def range_methods():
+    """Every range method but output_mse, which looks at more than the tensor itself."""
+    return [name for name in choices("calibration", "method") if name != "output_mse"]
+
+
 def schema_of(media):
     """The pointer of the named schema of a media type."""
     return media["schema"]["$ref"].removeprefix("#")

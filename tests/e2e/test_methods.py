@@ -9,11 +9,12 @@ import numpy as np
 import onnx
 import pytest
 
+import contract
 import judge
 from service import CALIBRATION, DATA, INSTALLED, problem
 
 QDQ = INSTALLED / "bin" / "qdq"
-METHODS = ("minmax", "moving_average", "percentile", "entropy", "mse")
+METHODS = contract.range_methods()
 SAMPLES = 48
 
 

@@ -14,11 +14,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import contract
 import nets
 from service import CALIBRATION, DATA, INSTALLED
 
 QDQ = INSTALLED / "bin" / "qdq"
-METHODS = ("minmax", "moving_average", "percentile", "entropy", "mse")
+METHODS = contract.range_methods()
 ADDS = {"layers": [{"class": "Add"}]}
 CONVS = {"mode": "partial", "layers": [{"class": "Conv2D"}]}
 SIZE = [4]

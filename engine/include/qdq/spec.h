@@ -97,10 +97,18 @@ struct qdq_random_input {
 
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };
 
+/* How a range is found from what calibration observed of a tensor. */
+struct qdq_range_method {
+    const char *name;
+    bool uses_percentile; /* it reads calibration.percentile, other methods do not */
+};
+
+/* Method i into *ret; false past the last. */
+QDQ_API bool qdq_range_method(size_t i, struct qdq_range_method *ret);
+
 struct qdq_calibration_spec {
-    const char *method; /* a row of the range methods: "mse" */
-    double
-        percentile; /* of method "percentile": share of |x| that is kept, in (0, 100] */
+    const char *method; /* a qdq_range_method()'s name: "mse" */
+    double percentile;  /* the share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;
     size_t n_ranges;
     const char

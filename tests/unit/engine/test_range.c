@@ -505,8 +505,27 @@ END_TEST
 
 /* --- all methods ---------------------------------------------------------- */
 
-static const char *const names[] = {"minmax", "moving_average", "percentile", "entropy",
-                                    "mse"};
+static const char *
+name_of_method(int i)
+{
+    struct qdq_range_method method;
+    ck_assert(qdq_range_method((size_t)i, &method));
+    return method.name;
+}
+
+/* The members that a new method may not forget, and which a name finds. */
+START_TEST(methods_are_found_by_their_names)
+{
+    struct qdq_range_method none;
+    const struct qdqi_method *method = qdqi_method_find(name_of_method(_i));
+    ck_assert_ptr_nonnull(method);
+    ck_assert_ptr_nonnull(method->range);
+    ck_assert_uint_eq(method->needs & ~(unsigned)QDQI_NEEDS_ALL, 0);
+    ck_assert(!method->start ||
+              (!method->start->start && method->needs == method->start->needs));
+    ck_assert(!qdq_range_method(QDQI_N_METHODS, &none));
+}
+END_TEST
 
 START_TEST(ranges_lie_within_what_was_seen)
 {
@@ -514,7 +533,7 @@ START_TEST(ranges_lie_within_what_was_seen)
         for (size_t k = 0; k < 3; k++) {
             make((enum shape)shape, sizes[k]);
             struct qdqi_range seen = range_of("minmax", 0, sizes[k]);
-            struct qdqi_range got = range_of(names[_i], 99.99, sizes[k]);
+            struct qdqi_range got = range_of(name_of_method(_i), 99.99, sizes[k]);
             ck_assert(isfinite(got.min) && isfinite(got.max));
             ck_assert_double_le(got.min, got.max);
             ck_assert_double_le(threshold(got), threshold(seen));
@@ -550,8 +569,8 @@ suite(void)
                         sizeof searched / sizeof *searched);
     tcase_add_loop_test(t, mse_is_the_least_error_over_the_data, 0,
                         sizeof searched / sizeof *searched);
-    tcase_add_loop_test(t, ranges_lie_within_what_was_seen, 0,
-                        sizeof names / sizeof *names);
+    tcase_add_loop_test(t, methods_are_found_by_their_names, 0, QDQI_N_METHODS);
+    tcase_add_loop_test(t, ranges_lie_within_what_was_seen, 0, QDQI_N_METHODS);
     suite_add_tcase(s, t);
     return s;
 }

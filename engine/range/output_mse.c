@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Begins with the ranges of mse, which engine/whatif/refine.c then adjusts by what they
+   do to the outputs. */
+#include "config.h"
+#include "range/method.h"
+
+static struct qdqi_range
+least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
+{
+    return qdqi_method_mse.range(observer, use);
+}
+
+QDQI_METHOD(output_mse, .needs = QDQI_NEEDS_HISTOGRAM, .range = least_error,
+            .start = &qdqi_method_mse);
