@@ -22,7 +22,7 @@ LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
 # Headers one by one: of a folder, what was built in it would come along.
 EXTRA_DIST += tests/package.sh tests/package-systemd.sh tests/container.sh \
 	$(wildcard $(srcdir)/tests/unit/*.h) \
-	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/models bench docs tools
+	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/pytest.ini tests/models bench docs tools
 
 if HAVE_CHECK
 include tests/unit/engine.mk

@@ -139,7 +139,7 @@ END_TEST
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Formats are held against others' arithmetic in tests/e2e/test_formats.py; here int8
+/* Formats are held against others' arithmetic in tests/e2e/quantize/test_formats.py; here int8
    against the one that what-ifs use. */
 START_TEST(int8_is_what_fake_quantizers_make)
 {

@@ -5,7 +5,7 @@ allows and with data that it forbids, in single calls and in chains by its links
 The same requests in every run. A long run by hand, with other requests every time:
 
     QDQD_SCHEMATHESIS_SECONDS=600 build/venv/bin/python -m pytest -s \
-        tests/e2e/test_schemathesis.py
+        tests/e2e/http/test_schemathesis.py
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import pytest
 import nets
 from service import problem
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 SECONDS = int(os.environ.get("QDQD_SCHEMATHESIS_SECONDS", 0))
 CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",
           "response_headers_conformance", "response_schema_conformance",

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FLOAT32, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
 # name: number in the table, ONNX's type, ml_dtypes' type of floats
 FORMATS = {
