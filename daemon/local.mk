@@ -28,7 +28,6 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/settings/rows.h \
 	daemon/settings/settings.c daemon/settings/settings.h \
 	daemon/watch/metrics.c daemon/watch/metrics.h \
-	daemon/watch/metrics_table.h \
 	daemon/watch/notify.c daemon/watch/notify.h \
 	daemon/watch/trace.c daemon/watch/trace.h \
 	daemon/watch/watchdog.c daemon/watch/watchdog.h \

@@ -9,9 +9,29 @@
 
 #include <sys/statvfs.h>
 
+METRIC(ready, GAUGE, "qdqd_ready", &metric_unlabelled, ONE,
+       "1 while the daemon accepts jobs, else 0.");
+METRIC(queue_jobs, GAUGE, "qdqd_queue_jobs", &metric_unlabelled, ONE,
+       "Jobs that wait for a lane, without those that joined another.");
+METRIC(queue_age, GAUGE, "qdqd_queue_oldest_seconds", &metric_unlabelled, SECONDS,
+       "Age of the oldest job that waits for a lane; 0 when none does.");
+METRIC(jobs, GAUGE, "qdqd_jobs", &metric_states, ONE, "Jobs on record.");
+METRIC_WORDS(kind_labels, "kind", "model", "dataset", "blob", "result", "observations");
+METRIC(disk, GAUGE, "qdqd_disk_bytes", &kind_labels, BYTES,
+       "Stored bytes by kind; bytes that two kinds share count for both.");
+METRIC(disk_used, GAUGE, "qdqd_disk_used_bytes", &metric_unlabelled, BYTES,
+       "All stored bytes, each file once for each tenant.");
+METRIC(disk_budget, GAUGE, "qdqd_disk_budget_bytes", &metric_unlabelled, BYTES,
+       "The setting storage.max_bytes; 0: there is no budget.");
+METRIC(disk_free, GAUGE, "qdqd_disk_free_bytes", &metric_unlabelled, BYTES,
+       "Free bytes of the disk of state.dir.");
+
+/* The kinds of struct store_counts. */
+enum { N_STORED = sizeof((struct store_counts *)0)->bytes / sizeof(int64_t) };
+
 /* Sums over all tenants. */
 struct sums {
-    int64_t jobs[API_N_JOB_STATES], waiting, oldest, bytes[METRIC_N_STORED], used;
+    int64_t jobs[API_N_JOB_STATES], waiting, oldest, bytes[N_STORED], used;
     struct api_problem problem;
 };
 
@@ -24,7 +44,7 @@ add_tenant(void *arg, const struct service *service)
         return;
     for (int i = 0; i < API_N_JOB_STATES; i++)
         sums->jobs[i] += counts.jobs[i];
-    for (int i = 0; i < METRIC_N_STORED; i++)
+    for (int i = 0; i < N_STORED; i++)
         sums->bytes[i] += counts.bytes[i];
     sums->waiting += counts.waiting;
     if (counts.oldest && (!sums->oldest || counts.oldest < sums->oldest))
@@ -37,12 +57,12 @@ set_sums(struct metrics *metrics, const struct sums *sums)
 {
     int64_t age = sums->oldest ? clock_wall_ms() - sums->oldest : 0;
     for (size_t i = 0; i < API_N_JOB_STATES; i++)
-        metrics_set(metrics, METRIC_JOBS, i, sums->jobs[i]);
-    for (size_t i = 0; i < METRIC_N_STORED; i++)
-        metrics_set(metrics, METRIC_DISK, i, sums->bytes[i]);
-    metrics_set(metrics, METRIC_QUEUE_JOBS, 0, sums->waiting);
-    metrics_set(metrics, METRIC_QUEUE_AGE, 0, age > 0 ? age * 1000 : 0);
-    metrics_set(metrics, METRIC_DISK_USED, 0, sums->used);
+        metrics_set(metrics, &metric_jobs, i, sums->jobs[i]);
+    for (size_t i = 0; i < N_STORED; i++)
+        metrics_set(metrics, &metric_disk, i, sums->bytes[i]);
+    metrics_set(metrics, &metric_queue_jobs, 0, sums->waiting);
+    metrics_set(metrics, &metric_queue_age, 0, age > 0 ? age * 1000 : 0);
+    metrics_set(metrics, &metric_disk_used, 0, sums->used);
 }
 
 void
@@ -58,11 +78,11 @@ handle_metrics(struct request *request)
         return;
     }
     set_sums(metrics, &sums);
-    metrics_set(metrics, METRIC_READY, 0,
+    metrics_set(metrics, &metric_ready, 0,
                 !jobs_is_draining(service->jobs) && !pool_is_failing(service->pool));
-    metrics_set(metrics, METRIC_DISK_BUDGET, 0, tenants_budget(service->tenants));
+    metrics_set(metrics, &metric_disk_budget, 0, tenants_budget(service->tenants));
     if (statvfs(service->settings->state_dir, &disk) == 0)
-        metrics_set(metrics, METRIC_DISK_FREE, 0,
+        metrics_set(metrics, &metric_disk_free, 0,
                     (int64_t)(disk.f_bavail * disk.f_frsize));
     reply_text(request, 200, "text/plain; version=0.0.4; charset=utf-8",
                metrics_encode(metrics));

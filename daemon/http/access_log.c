@@ -10,6 +10,41 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LEAST_STATUS 100
+#define N_STATUSES 500
+
+/* A route's index, or API_N_ROUTES for requests to no route. */
+static void
+write_route(FILE *out, size_t cell)
+{
+    bool found = cell < API_N_ROUTES;
+    fprintf(out, "method=\"%s\",route=\"%s\"", found ? api_routes[cell].method : "",
+            found ? api_routes[cell].pattern : "none");
+}
+
+static void
+write_route_status(FILE *out, size_t cell)
+{
+    write_route(out, cell / N_STATUSES);
+    fprintf(out, ",status=\"%zu\"", cell % N_STATUSES + LEAST_STATUS);
+}
+
+static const struct metric_labels route_labels = {
+    .n = API_N_ROUTES + 1, .write = write_route, .is_sparse = true};
+static const struct metric_labels status_labels = {.n = (API_N_ROUTES + 1) * N_STATUSES,
+                                                   .write = write_route_status,
+                                                   .is_sparse = true};
+
+METRIC(requests, COUNTER, "qdqd_http_requests_total", &status_labels, ONE,
+       "Requests that were answered.");
+METRIC(request_seconds, HISTOGRAM, "qdqd_http_request_seconds", &route_labels, SECONDS,
+       "Time from the head of a request to the end of its answer, with the time that "
+       "the client asked to wait.");
+METRIC(received, COUNTER, "qdqd_http_received_bytes_total", &metric_unlabelled, BYTES,
+       "Bytes of the bodies of requests.");
+METRIC(sent, COUNTER, "qdqd_http_sent_bytes_total", &metric_unlabelled, BYTES,
+       "Bytes of the bodies of answers, without those of event streams.");
+
 void
 watch_begin(struct request *request, uint32_t start, uint64_t n)
 {
@@ -70,17 +105,26 @@ log_request(const struct request *request, int64_t us)
              (unsigned long long)request->sent, about, trace);
 }
 
+static void
+count_request(const struct request *request, int64_t us)
+{
+    struct metrics *metrics = request->service->metrics;
+    size_t route = request->found ? request->match.route : API_N_ROUTES;
+    int status = request->reply.status;
+    metrics_add(metrics, &metric_received, 0, (int64_t)request->received);
+    metrics_add(metrics, &metric_sent, 0, (int64_t)request->sent);
+    if (status >= LEAST_STATUS && status < LEAST_STATUS + N_STATUSES)
+        metrics_add(metrics, &metric_requests,
+                    route * N_STATUSES + (size_t)(status - LEAST_STATUS), 1);
+    if (status)
+        metrics_observe(metrics, &metric_request_seconds, route, us);
+}
+
 void
 watch_end(const struct request *request)
 {
-    struct metrics *metrics = request->service->metrics;
     int64_t us = clock_steady_us() - request->began;
-    metrics_add(metrics, METRIC_RECEIVED, 0, (int64_t)request->received);
-    metrics_add(metrics, METRIC_SENT, 0, (int64_t)request->sent);
-    if (request->reply.status)
-        metrics_request(metrics,
-                        request->found ? (int)request->match.route : METRIC_NO_ROUTE,
-                        request->reply.status, us);
+    count_request(request, us);
     if (is_logged(request))
         log_request(request, us);
 }

@@ -19,6 +19,9 @@
 #define LOOK_MS 250
 #define MOMENT_MS 500 /* for the first request, when nobody is waited for longer */
 
+METRIC(connections, GAUGE, "qdqd_http_connections", &metric_unlabelled, ONE,
+       "Open connections.");
+
 struct conn {
     struct conns *conns;
     int socket;
@@ -225,7 +228,7 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
     }
     if (!conn)
         return;
-    metrics_add(conns->metrics, METRIC_CONNECTIONS, 0,
+    metrics_add(conns->metrics, &metric_connections, 0,
                 code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
     pthread_mutex_lock(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)

@@ -18,6 +18,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+METRIC_WORDS(how_labels, "how", [STORE_QUEUED] = "queued",
+             [STORE_ANSWERED] = "answered", [STORE_JOINED] = "joined");
+METRIC(submitted, COUNTER, "qdqd_jobs_submitted_total", &how_labels, ONE,
+       "Jobs that were submitted: put in the queue, answered by the result of an "
+       "earlier job, or joined to one on its way.");
+METRIC(ended, COUNTER, "qdqd_jobs_ended_total", &metric_states, ONE,
+       "Jobs that ended, without those that were answered or had joined.");
+METRIC(failed, COUNTER, "qdqd_job_errors_total", &metric_codes, ONE,
+       "Jobs that ended as failed.");
+METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
+       "Jobs that went back to the queue because their worker ended.");
+
 /* One who waits for a job's end, and lives on that thread's stack, or one who watches
    it. */
 struct waiter {
@@ -222,9 +234,6 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     static const char *const events[] = {[STORE_QUEUED] = "job_queued",
                                          [STORE_ANSWERED] = "job_answered",
                                          [STORE_JOINED] = "job_joined"};
-    static const enum metric_how hows[] = {[STORE_QUEUED] = METRIC_QUEUED,
-                                           [STORE_ANSWERED] = METRIC_ANSWERED,
-                                           [STORE_JOINED] = METRIC_JOINED};
     struct store_job job = *request;
     enum store_added added;
     bool known = false;
@@ -246,7 +255,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     if (known)
         return true;
     memcpy(id, job.id, sizeof job.id);
-    metrics_add(jobs->metrics, METRIC_SUBMITTED, hows[added], 1);
+    metrics_add(jobs->metrics, &metric_submitted, added, 1);
     log_info(events[added], "job=%s tenant=%s", id, jobs->tenant);
     return true;
 }
@@ -443,7 +452,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     pthread_mutex_unlock(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was) {
-        metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_CANCELLED, 1);
+        metrics_add(jobs->metrics, &metric_ended, API_JOB_CANCELLED, 1);
         log_info("job_cancelled", "job=%s tenant=%s", id, jobs->tenant);
     }
     if (!ok || ended.was || state == API_JOB_CANCELLED)
@@ -626,7 +635,7 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
         return;
     }
     if (ended.was) {
-        metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_SUCCEEDED, 1);
+        metrics_add(jobs->metrics, &metric_ended, API_JOB_SUCCEEDED, 1);
         log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
     leave(jobs, slot, &ended);
@@ -635,8 +644,8 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
 static void
 count_failed(struct jobs *jobs, const struct api_problem *problem)
 {
-    metrics_add(jobs->metrics, METRIC_ENDED, API_JOB_FAILED, 1);
-    metrics_add(jobs->metrics, METRIC_FAILED, problem->code, 1);
+    metrics_add(jobs->metrics, &metric_ended, API_JOB_FAILED, 1);
+    metrics_add(jobs->metrics, &metric_failed, problem->code, 1);
 }
 
 void
@@ -689,7 +698,7 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
            rest(jobs, &store_problem))
         store_problem = (struct api_problem){0};
     if (was) {
-        metrics_add(jobs->metrics, METRIC_REQUEUED, 0, 1);
+        metrics_add(jobs->metrics, &metric_requeued, 0, 1);
         log_info("job_requeued", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
     leave(jobs, slot, &(struct store_ended){0});

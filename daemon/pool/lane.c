@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+METRIC(workers_died, COUNTER, "qdqd_workers_died_total", &metric_unlabelled, ONE,
+       "Worker processes that ended during work, or could not be started.");
+
 /* --- its thread ----------------------------------------------------------- */
 
 bool
@@ -65,7 +68,7 @@ void
 lane_count_failure(struct lane *lane)
 {
     int n = atomic_fetch_add(&lane->failures, 1) + 1;
-    metrics_add(lane->process.metrics, METRIC_WORKERS_DIED, 0, 1);
+    metrics_add(lane->process.metrics, &metric_workers_died, 0, 1);
     if (lane_is_failing(lane))
         log_error("workers_fail", "in_a_row=%d", n);
 }

@@ -14,6 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
+METRIC(run_seconds, HISTOGRAM, "qdqd_job_run_seconds", &metric_unlabelled, SECONDS,
+       "Time that a worker spent on a job.");
+METRIC(stage_seconds, HISTOGRAM, "qdqd_stage_seconds", &metric_stages, SECONDS,
+       "Time of a stage in a job.");
+enum { MISS, HIT };
+METRIC_WORDS(result_labels, "result", [MISS] = "miss", [HIT] = "hit");
+METRIC(
+    observations, COUNTER, "qdqd_observations_total", &result_labels, ONE,
+    "Searches for observations of an earlier calibration of the same model and data.");
+
 /* --- what is told while it runs ------------------------------------------- */
 
 /* The job is in another stage now; -1: in none. */
@@ -34,10 +44,11 @@ count_run(struct runner *runner, int64_t began)
 {
     struct metrics *metrics = runner->lane.service->metrics;
     enter_stage(runner, -1);
-    metrics_observe(metrics, METRIC_RUN_SECONDS, 0, (clock_steady_ms() - began) * 1000);
+    metrics_observe(metrics, &metric_run_seconds, 0,
+                    (clock_steady_ms() - began) * 1000);
     for (size_t i = 0; i < QDQ_N_STAGES; i++) {
         if (runner->spent[i])
-            metrics_observe(metrics, METRIC_STAGE_SECONDS, i,
+            metrics_observe(metrics, &metric_stage_seconds, i,
                             (runner->spent[i] - 1) * 1000);
         runner->spent[i] = 0;
     }
@@ -119,8 +130,8 @@ open_observations(struct runner *runner, const struct store_job *job, struct wor
     if (!library_observations_get(runner->lane.service->library, job->observations,
                                   work->observed, work->kept, &problem))
         log_not_kept(&problem);
-    metrics_add(runner->lane.service->metrics, METRIC_OBSERVATIONS,
-                *work->kept ? METRIC_HIT : METRIC_MISS, 1);
+    metrics_add(runner->lane.service->metrics, &metric_observations,
+                *work->kept ? HIT : MISS, 1);
 }
 
 static bool

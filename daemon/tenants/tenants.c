@@ -8,6 +8,7 @@
 #include "watch/metrics.h"
 #include "workers/backends.h"
 #include "workers/scripts.h"
+#include "qdq/quantize.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,20 @@
 #include <time.h>
 
 #define FOLDER "tenants"
+
+static void
+write_build(FILE *out, size_t cell)
+{
+    (void)cell;
+    fprintf(out, "version=\"%s\",engine=\"%s\"", PACKAGE_VERSION, qdq_version());
+}
+
+static const struct metric_labels build_labels = {.n = 1, .write = write_build};
+
+METRIC(build_info, GAUGE, "qdqd_build_info", &build_labels, ONE,
+       "The versions of daemon and engine; always 1.");
+METRIC(start_time, GAUGE, "qdqd_start_time_seconds", &metric_unlabelled, SECONDS,
+       "Time of the daemon's start, since 1970.");
 
 struct tenant {
     char name[TENANT_SIZE];
@@ -211,8 +226,8 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     bell_init(&tenants->bell, settings->gpu_devices);
     runtime_identity(settings->engine_runtime, tenants->runtime);
     tenants->metrics = metrics_new();
-    metrics_set(tenants->metrics, METRIC_BUILD_INFO, 0, 1);
-    metrics_set(tenants->metrics, METRIC_START_TIME, 0, clock_wall_ms() * 1000);
+    metrics_set(tenants->metrics, &metric_build_info, 0, 1);
+    metrics_set(tenants->metrics, &metric_start_time, 0, clock_wall_ms() * 1000);
     tenants->backends = backends_new();
     if (!tenants->metrics || !tenants->backends)
         api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "watch/metrics.h"
+#include "api/job.h"
 #include "api/problem.h"
 #include "qdq/quantize.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum type { COUNTER, GAUGE, HISTOGRAM };
-enum unit { ONE, BYTES, SECONDS };
-
-#define LEAST_STATUS 100
-#define N_STATUSES 500
+/* The linker names the ends of a section; a program without any metric has none. */
+extern const struct metric __start_qdqd_metrics[] __attribute__((weak));
+extern const struct metric __stop_qdqd_metrics[] __attribute__((weak));
 
 /* Upper bounds of the cells of a histogram, in microseconds; one more takes the rest. */
 static const int64_t bounds[] = {5000,     10000,    25000,    50000,     100000,
@@ -25,32 +24,10 @@ static const int64_t bounds[] = {5000,     10000,    25000,    50000,     100000
 /* --- labels --------------------------------------------------------------- */
 
 static void
-write_none(FILE *out, size_t cell)
+write_nothing(FILE *out, size_t cell)
 {
     (void)out;
     (void)cell;
-}
-
-static void
-write_build(FILE *out, size_t cell)
-{
-    (void)cell;
-    fprintf(out, "version=\"%s\",engine=\"%s\"", PACKAGE_VERSION, qdq_version());
-}
-
-static void
-write_route(FILE *out, size_t cell)
-{
-    bool found = cell < API_N_ROUTES;
-    fprintf(out, "method=\"%s\",route=\"%s\"", found ? api_routes[cell].method : "",
-            found ? api_routes[cell].pattern : "none");
-}
-
-static void
-write_route_status(FILE *out, size_t cell)
-{
-    write_route(out, cell / N_STATUSES);
-    fprintf(out, ",status=\"%zu\"", cell % N_STATUSES + LEAST_STATUS);
 }
 
 static void
@@ -66,127 +43,118 @@ write_code(FILE *out, size_t cell)
 }
 
 static void
-write_how(FILE *out, size_t cell)
-{
-    static const char *const words[METRIC_N_HOW] = {"queued", "answered", "joined"};
-    fprintf(out, "how=\"%s\"", words[cell]);
-}
-
-static void
-write_found(FILE *out, size_t cell)
-{
-    static const char *const words[METRIC_N_FOUND] = {"miss", "hit"};
-    fprintf(out, "result=\"%s\"", words[cell]);
-}
-
-static void
 write_stage(FILE *out, size_t cell)
 {
     fprintf(out, "stage=\"%s\"", qdq_stage_name((enum qdq_stage)cell));
 }
 
+const struct metric_labels metric_unlabelled = {.n = 1, .write = write_nothing};
+const struct metric_labels metric_states = {.n = API_N_JOB_STATES,
+                                            .write = write_state};
+const struct metric_labels metric_codes = {
+    .n = API_N_CODES, .write = write_code, .is_sparse = true};
+const struct metric_labels metric_stages = {.n = QDQ_N_STAGES, .write = write_stage};
+
 static void
-write_stored(FILE *out, size_t cell)
+write_labels(FILE *out, const struct metric_labels *labels, size_t cell)
 {
-    static const char *const words[METRIC_N_STORED] = {"model", "dataset", "blob",
-                                                       "result", "observations"};
-    fprintf(out, "kind=\"%s\"", words[cell]);
+    if (labels->write)
+        labels->write(out, cell);
+    else
+        fprintf(out, "%s=\"%s\"", labels->label, labels->words[cell]);
 }
-
-enum labels {
-    NONE,
-    BUILD,
-    ROUTE_STATUS,
-    ROUTE_ALONE,
-    STATE,
-    CODE,
-    HOW,
-    FOUND,
-    STAGE,
-    STORED
-};
-
-/* Of a sparse set only the cells that are not 0 are written: most never will be. */
-static const struct {
-    size_t n;
-    bool sparse;
-    void (*write)(FILE *out, size_t cell);
-} label_sets[] = {
-    [NONE] = {1, false, write_none},
-    [BUILD] = {1, false, write_build},
-    [ROUTE_STATUS] = {(API_N_ROUTES + 1) * N_STATUSES, true, write_route_status},
-    [ROUTE_ALONE] = {API_N_ROUTES + 1, true, write_route},
-    [STATE] = {API_N_JOB_STATES, false, write_state},
-    [CODE] = {API_N_CODES, true, write_code},
-    [HOW] = {METRIC_N_HOW, false, write_how},
-    [FOUND] = {METRIC_N_FOUND, false, write_found},
-    [STAGE] = {QDQ_N_STAGES, false, write_stage},
-    [STORED] = {METRIC_N_STORED, false, write_stored},
-};
 
 /* --- counting ------------------------------------------------------------- */
 
-static const struct {
-    const char *name, *help;
-    enum type type;
-    enum labels labels;
-    enum unit unit;
-} rows[N_METRICS] = {
-#define METRIC(name, type, text, labels, unit, help) {text, help, type, labels, unit},
-#include "watch/metrics_table.h"
-#undef METRIC
+/* A histogram has HISTOGRAM_CELLS cells for each cell of its labels. */
+struct count {
+    const struct metric_row *row;
+    atomic_int_fast64_t *cells;
 };
 
 struct metrics {
-    atomic_int_fast64_t *cells[N_METRICS];
+    size_t n;
+    struct count *counts;        /* in the order of the section */
+    const struct count **sorted; /* by the metrics' names */
 };
 
 static size_t
-width_of(enum metric metric)
+width_of(const struct metric_row *row)
 {
-    return rows[metric].type == HISTOGRAM ? HISTOGRAM_CELLS : 1;
+    return row->type == METRIC_HISTOGRAM ? HISTOGRAM_CELLS : 1;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    const struct count *const *left = a, *const *right = b;
+    return strcmp((*left)->row->name, (*right)->row->name);
 }
 
 struct metrics *
 metrics_new(void)
 {
     struct metrics *metrics = calloc(1, sizeof *metrics);
-    for (int m = 0; metrics && m < N_METRICS; m++) {
-        enum metric metric = (enum metric)m;
-        metrics->cells[m] = calloc(label_sets[rows[m].labels].n * width_of(metric),
-                                   sizeof *metrics->cells[m]);
-        if (!metrics->cells[m])
-            metrics_free(&metrics);
+    if (!metrics)
+        return NULL;
+    metrics->n = (size_t)(__stop_qdqd_metrics - __start_qdqd_metrics);
+    metrics->counts = calloc(metrics->n + 1, sizeof *metrics->counts);
+    metrics->sorted = calloc(metrics->n + 1, sizeof *metrics->sorted);
+    bool ok = metrics->counts && metrics->sorted;
+    for (size_t i = 0; ok && i < metrics->n; i++) {
+        const struct metric_row *row = __start_qdqd_metrics[i].row;
+        struct count *count = &metrics->counts[i];
+        *count = (struct count){
+            row, calloc(row->labels->n * width_of(row), sizeof *count->cells)};
+        metrics->sorted[i] = count;
+        ok = count->cells;
     }
+    if (ok)
+        qsort(metrics->sorted, metrics->n, sizeof *metrics->sorted, compare_names);
+    else
+        metrics_free(&metrics);
     return metrics;
 }
 
 void
 metrics_free(struct metrics **metrics)
 {
-    for (int m = 0; *metrics && m < N_METRICS; m++)
-        free((*metrics)->cells[m]);
+    if (!*metrics)
+        return;
+    for (size_t i = 0; (*metrics)->counts && i < (*metrics)->n; i++)
+        free((*metrics)->counts[i].cells);
+    free((*metrics)->counts);
+    free((*metrics)->sorted);
     free(*metrics);
     *metrics = NULL;
 }
 
+static atomic_int_fast64_t *
+cell_of(struct metrics *metrics, const struct metric *metric, size_t cell)
+{
+    return &metrics->counts[metric - __start_qdqd_metrics].cells[cell];
+}
+
 void
-metrics_add(struct metrics *metrics, enum metric metric, size_t cell, int64_t n)
+metrics_add(struct metrics *metrics, const struct metric *metric, size_t cell,
+            int64_t n)
 {
     if (metrics)
-        atomic_fetch_add_explicit(&metrics->cells[metric][cell], n,
+        atomic_fetch_add_explicit(cell_of(metrics, metric, cell), n,
                                   memory_order_relaxed);
 }
 
 void
-metrics_set(struct metrics *metrics, enum metric metric, size_t cell, int64_t n)
+metrics_set(struct metrics *metrics, const struct metric *metric, size_t cell,
+            int64_t n)
 {
     if (metrics)
-        atomic_store_explicit(&metrics->cells[metric][cell], n, memory_order_relaxed);
+        atomic_store_explicit(cell_of(metrics, metric, cell), n, memory_order_relaxed);
 }
 
 void
-metrics_observe(struct metrics *metrics, enum metric metric, size_t cell, int64_t us)
+metrics_observe(struct metrics *metrics, const struct metric *metric, size_t cell,
+                int64_t us)
 {
     size_t at = 0;
     while (at < N_BOUNDS && us > bounds[at])
@@ -195,22 +163,13 @@ metrics_observe(struct metrics *metrics, enum metric metric, size_t cell, int64_
     metrics_add(metrics, metric, cell * HISTOGRAM_CELLS + N_BOUNDS + 1, us);
 }
 
-void
-metrics_request(struct metrics *metrics, int route, int status, int64_t us)
-{
-    if (status >= LEAST_STATUS && status < LEAST_STATUS + N_STATUSES)
-        metrics_add(metrics, METRIC_REQUESTS,
-                    (size_t)(route * N_STATUSES + status - LEAST_STATUS), 1);
-    metrics_observe(metrics, METRIC_REQUEST_SECONDS, (size_t)route, us);
-}
-
 /* --- writing -------------------------------------------------------------- */
 
 /* Microseconds as seconds, whatever the locale. */
 static void
-write_value(FILE *out, enum unit unit, int64_t n)
+write_value(FILE *out, enum metric_unit unit, int64_t n)
 {
-    if (unit == SECONDS)
+    if (unit == METRIC_SECONDS)
         fprintf(out, "%lld.%06lld\n", (long long)(n / 1000000),
                 (long long)(n % 1000000));
     else
@@ -218,36 +177,38 @@ write_value(FILE *out, enum unit unit, int64_t n)
 }
 
 static void
-write_series(FILE *out, enum metric metric, const char *suffix, size_t cell, int bound)
+write_series(FILE *out, const struct metric_row *row, const char *suffix, size_t cell,
+             int bound)
 {
-    fprintf(out, "%s%s", rows[metric].name, suffix);
-    if (rows[metric].labels != NONE || bound >= 0)
+    bool is_labelled = row->labels != &metric_unlabelled;
+    fprintf(out, "%s%s", row->name, suffix);
+    if (is_labelled || bound >= 0)
         fputc('{', out);
-    label_sets[rows[metric].labels].write(out, cell);
-    if (bound >= 0 && rows[metric].labels != NONE)
+    write_labels(out, row->labels, cell);
+    if (bound >= 0 && is_labelled)
         fputc(',', out);
     if (bound == (int)N_BOUNDS)
         fputs("le=\"+Inf\"", out);
     else if (bound >= 0)
         fprintf(out, "le=\"%g\"", (double)bounds[bound] / 1e6);
-    fputs(rows[metric].labels != NONE || bound >= 0 ? "} " : " ", out);
+    fputs(is_labelled || bound >= 0 ? "} " : " ", out);
 }
 
 /* The count is the sum of what was read, so both agree whatever is counted meanwhile. */
 static void
-write_histogram(FILE *out, enum metric metric, size_t cell,
+write_histogram(FILE *out, const struct metric_row *row, size_t cell,
                 const atomic_int_fast64_t *cells)
 {
     int64_t count = 0;
     for (int i = 0; i <= (int)N_BOUNDS; i++) {
         count += cells[i];
-        write_series(out, metric, "_bucket", cell, i);
-        write_value(out, ONE, count);
+        write_series(out, row, "_bucket", cell, i);
+        write_value(out, METRIC_ONE, count);
     }
-    write_series(out, metric, "_sum", cell, -1);
-    write_value(out, rows[metric].unit, cells[N_BOUNDS + 1]);
-    write_series(out, metric, "_count", cell, -1);
-    write_value(out, ONE, count);
+    write_series(out, row, "_sum", cell, -1);
+    write_value(out, row->unit, cells[N_BOUNDS + 1]);
+    write_series(out, row, "_count", cell, -1);
+    write_value(out, METRIC_ONE, count);
 }
 
 static bool
@@ -259,35 +220,36 @@ is_zero(const atomic_int_fast64_t *cells, size_t n)
 }
 
 static void
-write_metric(FILE *out, const struct metrics *metrics, enum metric metric)
+write_metric(FILE *out, const struct count *count)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
-    size_t width = width_of(metric);
-    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", rows[metric].name, rows[metric].help,
-            rows[metric].name, types[rows[metric].type]);
-    for (size_t i = 0; i < label_sets[rows[metric].labels].n; i++) {
-        const atomic_int_fast64_t *cells = &metrics->cells[metric][i * width];
-        if (label_sets[rows[metric].labels].sparse && is_zero(cells, width))
+    const struct metric_row *row = count->row;
+    size_t width = width_of(row);
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name,
+            types[row->type]);
+    for (size_t i = 0; i < row->labels->n; i++) {
+        const atomic_int_fast64_t *cells = &count->cells[i * width];
+        if (row->labels->is_sparse && is_zero(cells, width))
             continue;
-        if (rows[metric].type == HISTOGRAM) {
-            write_histogram(out, metric, i, cells);
+        if (row->type == METRIC_HISTOGRAM) {
+            write_histogram(out, row, i, cells);
         } else {
-            write_series(out, metric, "", i, -1);
-            write_value(out, rows[metric].unit, *cells);
+            write_series(out, row, "", i, -1);
+            write_value(out, row->unit, *cells);
         }
     }
 }
 
 char *
-metrics_encode(struct metrics *metrics)
+metrics_encode(const struct metrics *metrics)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    for (int m = 0; m < N_METRICS; m++)
-        write_metric(out, metrics, (enum metric)m);
+    for (size_t i = 0; i < metrics->n; i++)
+        write_metric(out, metrics->sorted[i]);
     if (!fclose(out))
         return text;
     free(text);

@@ -1,34 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon counts, and its text for Prometheus. Any thread may count, at the cost of
- * an atomic addition or some. Where NULL is given for the metrics, nothing is counted.
+ * Metrics, and their text for Prometheus (docs/adding-a-metric.md). A metric is defined in
+ * the file that counts it, by one row; the linker collects the rows of all files.
+ *
+ * Any thread may count, at the cost of an atomic addition or a few. Where NULL is given
+ * for the metrics, nothing is counted. No metric has a label for a tenant, a model or a
+ * client, and all are sums over all tenants.
  */
 #ifndef QDQD_WATCH_METRICS_H
 #define QDQD_WATCH_METRICS_H
 
-#include "api/job.h"
-#include "api/route.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
-enum metric {
-#define METRIC(name, type, text, labels, unit, help) METRIC_##name,
-#include "watch/metrics_table.h"
-#undef METRIC
-    N_METRICS
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+/* Seconds are counted in microseconds. */
+enum metric_unit { METRIC_ONE, METRIC_BYTES, METRIC_SECONDS };
+
+/* The labels of a metric. Each of their values has a cell of its own. */
+struct metric_labels {
+    size_t n;
+    void (*write)(FILE *out,
+                  size_t cell); /* writes label="value"; NULL: from `words` */
+    const char *label;
+    const char *const *words; /* the label's value for each cell */
+    bool is_sparse;           /* only cells that are not 0 are written */
 };
 
-/* Cells of the metrics that have labels, beside routes, states, stages and codes. */
-enum metric_how { METRIC_QUEUED, METRIC_ANSWERED, METRIC_JOINED, METRIC_N_HOW };
-enum metric_found { METRIC_MISS, METRIC_HIT, METRIC_N_FOUND };
-enum metric_stored {
-    METRIC_STORED_MODEL,
-    METRIC_STORED_DATASET,
-    METRIC_STORED_BLOB,
-    METRIC_STORED_RESULT,
-    METRIC_STORED_OBSERVATIONS,
-    METRIC_N_STORED
+/* A label whose values are words: METRIC_WORDS(directions, "direction", "in", "out") */
+#define METRIC_WORDS(labels, name, ...)                                    \
+    static const struct metric_labels labels = {                           \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), \
+        NULL,                                                              \
+        name,                                                              \
+        (const char *const[]){__VA_ARGS__},                                \
+        false,                                                             \
+    }
+
+extern const struct metric_labels metric_unlabelled; /* one cell */
+extern const struct metric_labels metric_states; /* one for each enum api_job_state */
+extern const struct metric_labels metric_codes;  /* one for each enum api_code */
+extern const struct metric_labels metric_stages; /* one for each enum qdq_stage */
+
+struct metric_row {
+    const char *name, *help;
+    enum metric_type type;
+    const struct metric_labels *labels;
+    enum metric_unit unit;
+};
+/* A pointer to a row. The linker makes an array of those of all files. */
+struct metric {
+    const struct metric_row *row;
 };
 
-#define METRIC_NO_ROUTE API_N_ROUTES
+/*
+ * Defines the metric metric_ID for this file:
+ * METRIC(id, COUNTER | GAUGE | HISTOGRAM, "qdqd_…", &labels, ONE | BYTES | SECONDS, "help");
+ */
+#define METRIC(id, type, name, labels, unit, help)                               \
+    static const struct metric_row metric_row_##id = {name, help, METRIC_##type, \
+                                                      labels, METRIC_##unit};    \
+    static const struct metric metric_##id                                       \
+        __attribute__((section("qdqd_metrics"), used)) = {&metric_row_##id}
 
 struct metrics;
 
@@ -36,14 +71,14 @@ struct metrics;
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics **metrics);
 
-void metrics_add(struct metrics *metrics, enum metric metric, size_t cell, int64_t n);
-void metrics_set(struct metrics *metrics, enum metric metric, size_t cell, int64_t n);
-void metrics_observe(struct metrics *metrics, enum metric metric, size_t cell,
+void metrics_add(struct metrics *metrics, const struct metric *metric, size_t cell,
+                 int64_t n);
+void metrics_set(struct metrics *metrics, const struct metric *metric, size_t cell,
+                 int64_t n);
+void metrics_observe(struct metrics *metrics, const struct metric *metric, size_t cell,
                      int64_t us);
-/* One request to a route (METRIC_NO_ROUTE: to none), answered with a status. */
-void metrics_request(struct metrics *metrics, int route, int status, int64_t us);
 
-/* The text; the caller frees it. NULL when out of memory. */
-char *metrics_encode(struct metrics *metrics);
+/* The text, sorted by the metrics' names; the caller frees it. NULL when out of memory. */
+char *metrics_encode(const struct metrics *metrics);
 
 #endif

@@ -24,6 +24,9 @@
 
 extern char **environ;
 
+METRIC(workers_started, COUNTER, "qdqd_workers_started_total", &metric_unlabelled, ONE,
+       "Worker processes that were started.");
+
 void
 process_init(struct process *process, const struct settings *settings,
              struct metrics *metrics)
@@ -154,7 +157,7 @@ process_start(struct process *process, int device, struct api_problem *p)
     process->socket = sockets[0];
     process->jobs = 0;
     process->device = device;
-    metrics_add(process->metrics, METRIC_WORKERS_STARTED, 0, 1);
+    metrics_add(process->metrics, &metric_workers_started, 0, 1);
     log_info("worker_started", "pid=%ld", (long)pid);
     return true;
 }
