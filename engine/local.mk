@@ -95,15 +95,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/format.c engine/number/format.h \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
-	engine/number/integers.c engine/number/integers.h \
 	engine/number/low.c engine/number/low.h \
 	engine/number/minmax.c engine/number/minmax.h \
-	engine/number/narrow.c \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/params.c engine/number/params.h \
-	engine/number/quantize.c engine/number/quantize.h \
 	engine/number/simd.h \
-	engine/number/walk.c engine/number/walk.h \
 	engine/plan/decide.c engine/plan/planner.h \
 	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/lint.c engine/plan/lint.h \
@@ -157,6 +153,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/opsets.h \
 	engine/tbl/rules.h \
 	engine/tbl/types.h \
+	engine/weights/integers.c engine/weights/integers.h \
+	engine/weights/least_error.c \
+	engine/weights/lowered.c engine/weights/lowered.h \
+	engine/weights/scales.c engine/weights/scales.h \
+	engine/weights/walk.c engine/weights/walk.h \
 	engine/whatif/hunt.c engine/whatif/hunt.h \
 	engine/whatif/parts.c engine/whatif/parts.h \
 	engine/whatif/refine.c engine/whatif/refine.h \

@@ -50,7 +50,10 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 
 # --- the folders of a part have an order ---------------------------------------------
 # From the ground up: a file may include headers of its own folder and of those before it.
-# The files that stand beside the folders are on top.
+# The files that stand beside the folders are on top; engine/include/, which all may see, is
+# below.
+engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
+engine_order="$engine_order equalize range rewrite run job replan calibrate scale evaluate whatif"
 daemon_order='base settings watch store library workers jobs tenants pool http handlers'
 
 work=$(mktemp -d)
@@ -62,7 +65,7 @@ order_faults() {
         cd "$2" || exit
         for folder in */; do
             [ -n "$(find "$folder" -name '*.[ch]' -o -name '*.cu')" ] || continue
-            case " $3 " in
+            case " include $3 " in
             *" ${folder%/} "*) ;;
             *) echo "$1/$folder: is not in the order" ;;
             esac
@@ -97,8 +100,42 @@ order_faults() {
     )
 }
 
-# Every include that an order forbids is found, and no other: a tree of the same folders
-# tries all of them.
+# call_faults PART FOLDERS: a line for each use of what a file of a folder above defines, of
+# symbols on the standard input: FILE SYMBOL TYPE, the type as nm says it. A function that
+# is declared below the place where it is defined needs no include to be called.
+call_faults() {
+    awk -v part="$1" -v order="$2" '
+    BEGIN {
+        n = split(order, folders, " ")
+        for (i = 1; i <= n; i++)
+            rank[folders[i]] = i
+        rank[""] = n + 1
+    }
+    function folder_of(path) {
+        return index(path, "/") ? substr(path, 1, index(path, "/") - 1) : ""
+    }
+    { file[NR] = $1; symbol[NR] = $2; is_use[NR] = $3 == "U" }
+    $3 ~ /^[TDBRSC]$/ { home[$2] = $1 }
+    END {
+        for (i = 1; i <= NR; i++) {
+            from = folder_of(file[i])
+            if (is_use[i] && symbol[i] in home &&
+                rank[folder_of(home[symbol[i]])] > rank[from])
+                print part "/" file[i] ": uses " symbol[i] " of " home[symbol[i]] ", which is above " from "/"
+        }
+    }'
+}
+
+# symbols PART: those of the objects that the build made of the sources that there are.
+symbols() {
+    (cd "$src/$1" && find . -name '*.c' | sed 's,^\./,,') >"$work/sources"
+    find "$1" -name '*.o' -exec nm -A -P '{}' + |
+        sed -E "s,^$1/,,; s,\.libs/,,; s,[A-Za-z0-9_]+-([^/:]+):,\1:,; s,\.o:,.c," |
+        awk 'NR == FNR { is_there[$1] = 1; next } $1 in is_there' "$work/sources" -
+}
+
+# Every include and every call that an order forbids is found, and no other: a tree of the
+# same folders tries all of them.
 order_is_held() {
     part=$1 order=$2
     rm -rf "$work/tree"
@@ -130,10 +167,27 @@ order_is_held() {
         diff "$work/expected" "$work/found"
         fault "the check of the order of $part/ does not find what it must"
     }
+    for folder in $order; do
+        echo "$folder/x.c $folder T"
+        for callee in $order summit; do
+            echo "$folder/x.c $callee U"
+        done
+    done >"$work/symbols"
+    echo "summit.c summit T" >>"$work/symbols"
+    sed -nE -e 's,^(.*)/x\.c:[0-9]*: includes (.*)/x\.h,\1/x.c: uses \2 of \2/x.c,p' \
+        -e 's,^(.*)/x\.c:[0-9]*: includes summit\.h,\1/x.c: uses summit of summit.c,p' \
+        "$work/expected" | sort >"$work/expected_calls"
+    call_faults "$part" "$order" <"$work/symbols" | sort | diff "$work/expected_calls" - ||
+        fault "the check of the calls of $part/ does not find what it must"
+
     order_faults "$part" "$src/$part" "$order" >"$work/faults"
+    symbols "$part" >"$work/symbols"
+    [ -s "$work/symbols" ] || fault "found no objects of $part/: run this by make check"
+    call_faults "$part" "$order" <"$work/symbols" >>"$work/faults"
     [ ! -s "$work/faults" ] || fault "$(cat "$work/faults")"
 }
 
+order_is_held engine "$engine_order"
 order_is_held daemon "$daemon_order"
 
 # --- an illegal include does not compile ---------------------------------------------

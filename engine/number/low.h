@@ -3,9 +3,11 @@
 #ifndef QDQI_NUMBER_LOW_H
 #define QDQI_NUMBER_LOW_H
 
-#include "base/arena.h"
 #include "base/dtype.h"
-#include "model/constant.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* The largest finite number of such a type. */
 float qdqi_low_largest(enum qdqi_dtype low);
@@ -26,10 +28,5 @@ bool qdqi_low_has(enum qdqi_dtype low, float x);
  * more than half of one.
  */
 float qdqi_low_scale(enum qdqi_dtype low, float scale, double steps);
-
-/* The elements of a float32 constant in C order as such numbers, made while the model is
-   written; its bytes are borrowed. In the arena; NULL: out of memory. */
-const struct qdqi_made *qdqi_low_new(struct qdqi_arena *arena, enum qdqi_dtype low,
-                                     const struct qdqi_constant *constant);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "model/constant.h"
 #include "number/half.h"
-#include "number/integers.h"
+#include "weights/integers.h"
 #include "edit/edit.h"
 
 #include <string.h>

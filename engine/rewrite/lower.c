@@ -8,6 +8,7 @@
 #include "rewrite/lower.h"
 
 #include "number/low.h"
+#include "weights/lowered.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -387,7 +388,7 @@ lowered(struct lowering *l, const Onnx__TensorProto *from)
     uint8_t *reference = qdqi_arena_alloc(l->arena, QDQI_BULK_REFERENCE);
     if (!t || !fields || !reference || !read_floats(l, from, &c))
         return NULL;
-    const struct qdqi_made *made = qdqi_low_new(l->arena, l->low->dtype, &c);
+    const struct qdqi_made *made = qdqi_lowered_new(l->arena, l->low->dtype, &c);
     if (!made)
         return NULL;
     for (size_t i = 0; i < n; i++)

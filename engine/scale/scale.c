@@ -4,9 +4,9 @@
 #include "scale/scale.h"
 
 #include "number/half.h"
-#include "number/integers.h"
-#include "number/quantize.h"
-#include "number/walk.h"
+#include "weights/integers.h"
+#include "weights/scales.h"
+#include "weights/walk.h"
 #include "scale/bias.h"
 #include "scale/precision.h"
 

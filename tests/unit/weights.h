@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_WEIGHTS_H
 #define TESTS_UNIT_WEIGHTS_H
 
-#include "number/integers.h"
-#include "number/quantize.h"
+#include "weights/integers.h"
+#include "weights/scales.h"
 
 /* Of [-amax, amax]. */
 static inline float

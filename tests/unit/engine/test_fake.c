@@ -8,7 +8,7 @@
 
 #include "builder.h"
 #include "number/fake.h"
-#include "number/integers.h"
+#include "weights/integers.h"
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 #include "rewrite/insert.h"

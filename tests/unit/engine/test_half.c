@@ -6,8 +6,8 @@
 #include "config.h"
 
 #include "number/half.h"
-#include "number/integers.h"
-#include "number/quantize.h"
+#include "weights/integers.h"
+#include "weights/scales.h"
 #include "range/method.h"
 #include "range/observer.h"
 #include "unit.h"

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "number/low.h"
+#include "weights/lowered.h"
 #include "unit.h"
 
 #include <float.h>
@@ -172,7 +173,7 @@ START_TEST(tensor_in_pieces)
     const struct qdqi_constant constant = {
         .dtype = QDQI_FLOAT32, .n = N, .bytes = (const uint8_t *)from};
     struct taker taker = {.sink = {take, NULL}, .to = to};
-    const struct qdqi_made *made = qdqi_low_new(arena, types[_i], &constant);
+    const struct qdqi_made *made = qdqi_lowered_new(arena, types[_i], &constant);
     ck_assert_ptr_nonnull(made);
     ck_assert_int_eq(made->write(made, &taker.sink, NULL), QDQ_OK);
     ck_assert_uint_eq(taker.n, N);

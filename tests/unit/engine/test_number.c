@@ -5,7 +5,7 @@
 #include "evaluate/metrics.h"
 #include "number/minmax.h"
 #include "number/noise.h"
-#include "number/quantize.h"
+#include "weights/scales.h"
 #include "unit.h"
 #include "weights.h"
 

@@ -2,8 +2,8 @@
 /* Weights as integers, and the scale with the least error. */
 #include "config.h"
 
-#include "number/integers.h"
-#include "number/quantize.h"
+#include "weights/integers.h"
+#include "weights/scales.h"
 #include "unit.h"
 #include "weights.h"
 

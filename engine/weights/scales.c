@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "number/quantize.h"
+#include "weights/scales.h"
 
 #include "number/half.h"
 #include "number/minmax.h"
-#include "number/walk.h"
+#include "weights/walk.h"
 
 #include <float.h>
 #include <math.h>

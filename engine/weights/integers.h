@@ -3,8 +3,8 @@
  * The numbers that a weight is stored as: made of the floats where these lie, piece by
  * piece, while the model is written. They take no memory by their number.
  */
-#ifndef QDQI_NUMBER_INTEGERS_H
-#define QDQI_NUMBER_INTEGERS_H
+#ifndef QDQI_WEIGHTS_INTEGERS_H
+#define QDQI_WEIGHTS_INTEGERS_H
 
 #include "base/arena.h"
 #include "model/constant.h"

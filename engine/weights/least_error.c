@@ -3,8 +3,8 @@
    all elements, exact but for the rounding of the sum. */
 #include "config.h"
 #include "number/half.h"
-#include "number/quantize.h"
-#include "number/walk.h"
+#include "weights/scales.h"
+#include "weights/walk.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "number/walk.h"
+#include "weights/walk.h"
 
 /* Whether a step goes on where one further in ends, in elements and in scales. */
 static bool

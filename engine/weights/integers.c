@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "number/integers.h"
+#include "weights/integers.h"
 
 #include "number/half.h"
 #include "number/simd.h"
-#include "number/walk.h"
+#include "weights/walk.h"
 
 #include <string.h>
 

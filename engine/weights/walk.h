@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The elements of a weight in C order, each with its scale, however they are stored. */
-#ifndef QDQI_NUMBER_WALK_H
-#define QDQI_NUMBER_WALK_H
+#ifndef QDQI_WEIGHTS_WALK_H
+#define QDQI_WEIGHTS_WALK_H
 
 #include "base/arena.h"
 #include "model/constant.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a weight's elements to its scales and zero points. */
-#ifndef QDQI_NUMBER_QUANTIZE_H
-#define QDQI_NUMBER_QUANTIZE_H
+#ifndef QDQI_WEIGHTS_SCALES_H
+#define QDQI_WEIGHTS_SCALES_H
 
 #include "base/arena.h"
 #include "model/constant.h"
