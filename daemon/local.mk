@@ -68,9 +68,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \
 	daemon/http/conns.c daemon/http/conns.h \
+	daemon/http/head.c daemon/http/head.h \
 	daemon/http/listen.c daemon/http/listen.h \
 	daemon/http/parts.h \
+	daemon/http/reply.c daemon/http/reply.h \
 	daemon/http/request.c daemon/http/request.h \
+	daemon/http/response.c daemon/http/response.h \
 	daemon/http/server.c daemon/http/server.h \
 	daemon/http/tls.c daemon/http/tls.h \
 	daemon/handlers/events.c \

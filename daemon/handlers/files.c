@@ -3,6 +3,7 @@
 #include "config.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
+#include "library/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

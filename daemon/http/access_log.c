@@ -46,7 +46,7 @@ METRIC(sent, COUNTER, "qdqd_http_sent_bytes_total", &metric_unlabelled, BYTES,
        "Bytes of the bodies of answers, without those of event streams.");
 
 void
-watch_begin(struct request *request, uint32_t start, uint64_t n)
+access_log_begin(struct request *request, uint32_t start, uint64_t n)
 {
     request->began = clock_steady_us();
     trace_begin(&request->trace, request_header(request, "X-Request-Id"),
@@ -121,7 +121,7 @@ count_request(const struct request *request, int64_t us)
 }
 
 void
-watch_end(const struct request *request)
+access_log_end(const struct request *request)
 {
     int64_t us = clock_steady_us() - request->began;
     count_request(request, us);

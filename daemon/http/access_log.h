@@ -6,8 +6,8 @@
 #include "http/request.h"
 
 /* The head has come; `start` and `n` as for trace_begin(). */
-void watch_begin(struct request *request, uint32_t start, uint64_t n);
+void access_log_begin(struct request *request, uint32_t start, uint64_t n);
 /* It has been answered, or its connection is gone. */
-void watch_end(const struct request *request);
+void access_log_end(const struct request *request);
 
 #endif

@@ -1,20 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/request.h"
-#include "base/log.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
+#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define MAX_WAIT 300 /* seconds */
 #define MAX_KEY 255
 
-/* --- reading -------------------------------------------------------------- */
+/* --- fields -------------------------------------------------------------- */
+
+const char *
+request_header(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+const char *
+request_query(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND,
+                                       name);
+}
+
+struct list {
+    const char *name;
+    char *text;
+    size_t len;
+    bool full; /* memory is */
+};
+
+static enum MHD_Result
+join_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct list *list = arg;
+    (void)kind;
+    if (strcasecmp(name, list->name) != 0)
+        return MHD_YES;
+    size_t len = strlen(value);
+    char *grown = realloc(list->text, list->len + len + 2);
+    list->full = !grown;
+    if (!grown)
+        return MHD_NO;
+    if (list->len)
+        grown[list->len++] = ',';
+    memcpy(grown + list->len, value, len + 1);
+    list->text = grown;
+    list->len += len;
+    return MHD_YES;
+}
+
+bool
+request_list(const struct request *request, const char *name, char **ret,
+             struct api_problem *p)
+{
+    struct list list = {.name = name};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_header, &list);
+    if (list.full) {
+        free(list.text);
+        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    }
+    *ret = list.text;
+    return true;
+}
+
+struct counter {
+    const char *name;
+    int n;
+};
+
+static enum MHD_Result
+count_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    struct counter *counter = arg;
+    (void)kind;
+    (void)value;
+    counter->n += !strcasecmp(name, counter->name);
+    return MHD_YES;
+}
+
+int
+request_count(const struct request *request, const char *name)
+{
+    struct counter counter = {.name = name};
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_header,
+                              &counter);
+    return counter.n;
+}
+
+/* --- their values --------------------------------------------------------- */
 
 static bool
 parse_number(const char *text, size_t len, int64_t *ret)
@@ -87,131 +164,4 @@ request_key(const struct request *request, const char **ret, struct api_problem 
             return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                    "an Idempotency-Key is printable ASCII");
     return true;
-}
-
-/* --- answering ------------------------------------------------------------ */
-
-static void
-set_reply(struct request *request, int status, const char *type, char *text)
-{
-    struct reply *reply = &request->reply;
-    reply_fini(reply);
-    reply->status = status;
-    reply->type = type;
-    reply->text = text;
-}
-
-void
-reply_text(struct request *request, int status, const char *type, char *text)
-{
-    struct api_problem problem = {0};
-    if (text) {
-        set_reply(request, status, type, text);
-        return;
-    }
-    api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-    reply_problem(request, &problem);
-}
-
-void
-reply_json(struct request *request, int status, char *text)
-{
-    reply_text(request, status, "application/json", text);
-}
-
-void
-reply_problem(struct request *request, const struct api_problem *problem)
-{
-    int status = api_problem_status(problem->code);
-    char quoted[LOG_QUOTED];
-    /* How a worker died was logged when it did. */
-    if (status == 500 && problem->code != API_WORKER_DIED)
-        log_error("request_failed", "request=%s code=%s detail=%s", request->trace.id,
-                  api_problem_slug(problem->code), log_quote(quoted, problem->detail));
-    set_reply(request, status, "application/problem+json", api_problem_encode(problem));
-    if (problem->code == API_METHOD_NOT_ALLOWED)
-        reply_header(request, "Allow", "%s", request->allow);
-    if (status == 401)
-        reply_header(
-            request, "WWW-Authenticate", "Bearer%s",
-            request_header(request, "Authorization") ? " error=\"invalid_token\"" : "");
-    if (problem->code == API_FORBIDDEN)
-        reply_header(request, "WWW-Authenticate",
-                     "Bearer error=\"insufficient_scope\"");
-    if (problem->code == API_BUSY)
-        reply_header(request, "Connection", "close");
-    if (status == 429 || status == 503 || problem->code == API_NOT_FINISHED)
-        reply_header(request, "Retry-After", "1");
-}
-
-void
-reply_empty(struct request *request, int status)
-{
-    set_reply(request, status, NULL, NULL);
-}
-
-void
-reply_file(struct request *request, const char *type, int fd, uint64_t size)
-{
-    set_reply(request, 200, type, NULL);
-    request->reply.fd = fd;
-    request->reply.offset = 0;
-    request->reply.size = size;
-}
-
-void
-reply_bundle(struct request *request, struct bundle *bundle)
-{
-    set_reply(request, 200, "application/x-tar", NULL);
-    request->reply.bundle = bundle;
-    request->reply.offset = 0;
-    request->reply.size = bundle_size(bundle);
-}
-
-void
-reply_part(struct request *request, const struct api_range *range)
-{
-    struct reply *reply = &request->reply;
-    reply_header(request, "Content-Range", "bytes %llu-%llu/%llu",
-                 (unsigned long long)range->first,
-                 (unsigned long long)(range->first + range->size - 1),
-                 (unsigned long long)reply->size);
-    reply->status = 206;
-    reply->offset = range->first;
-    reply->size = range->size;
-}
-
-void
-reply_stream(struct request *request, const char *type, const struct stream *stream)
-{
-    set_reply(request, 200, type, NULL);
-    request->reply.stream = *stream;
-}
-
-void
-reply_header(struct request *request, const char *name, const char *fmt, ...)
-{
-    struct reply *reply = &request->reply;
-    va_list args;
-    if (reply->n_headers == REPLY_HEADERS)
-        return;
-    va_start(args, fmt);
-    vsnprintf(reply->headers[reply->n_headers].value,
-              sizeof reply->headers[reply->n_headers].value, fmt, args);
-    va_end(args);
-    reply->headers[reply->n_headers++].name = name;
-}
-
-void
-reply_fini(struct reply *reply)
-{
-    free(reply->text);
-    reply->text = NULL;
-    if (reply->fd >= 0)
-        close(reply->fd);
-    reply->fd = -1;
-    bundle_close(&reply->bundle);
-    if (reply->stream.read)
-        reply->stream.free(reply->stream.arg);
-    reply->stream = (struct stream){0};
 }

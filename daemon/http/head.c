@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "http/head.h"
+#include "http/conns.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "jobs/job.h"
+#include "settings/settings.h"
+#include "tenants/tokens.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Is the host one of http.hosts? */
+static bool
+is_listed(const char *list, const char *host, size_t len)
+{
+    while (*list) {
+        size_t n = strcspn(list, ", ");
+        if ((n == 1 && *list == '*') || (n == len && !strncasecmp(list, host, len)))
+            return true;
+        list += n;
+        list += strspn(list, ", ");
+    }
+    return false;
+}
+
+/* Is the host of "HOST:PORT" or "[HOST]:PORT" one of ours? The port does not matter. */
+static bool
+is_our_host(const struct http_needs *needs, const char *our_host, const char *host)
+{
+    const char *const ours[] = {"localhost", "127.0.0.1", "::1", our_host};
+    bool bracket = *host == '[';
+    host += bracket;
+    size_t len = strcspn(host, bracket ? "]" : ":");
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (len && strlen(ours[i]) == len && !strncasecmp(ours[i], host, len))
+            return true;
+    return len && is_listed(needs->settings->http_hosts, host, len);
+}
+
+/*
+ * A page of a foreign site that a browser shows on this machine names that site in
+ * Origin, and in Host when it had its name resolved to this machine. No browser speaks
+ * to a unix socket.
+ */
+static bool
+check_host(const struct http_needs *needs, const char *our_host,
+           const struct request *request, struct api_problem *p)
+{
+    const char *host = request_header(request, "Host");
+    const char *origin = request_header(request, "Origin");
+    const char *scheme_end = origin ? strstr(origin, "://") : NULL;
+    if (!*our_host)
+        return true;
+    if (host && !is_our_host(needs, our_host, host))
+        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
+                               "the Host header names a foreign host");
+    if (origin && !(scheme_end && is_our_host(needs, our_host, scheme_end + 3)))
+        return api_problem_set(p, API_HOST_NOT_ALLOWED, QDQ_AT_NOTHING, NULL,
+                               "the Origin header names a foreign host");
+    return true;
+}
+
+static uint64_t
+body_limit(const struct request *request)
+{
+    return (uint64_t)request->service->settings->http_max_body;
+}
+
+/* Two lengths are two readings of one message: a proxy may have taken the other. */
+static bool
+check_length(const struct request *request, uint64_t limit, struct api_problem *p)
+{
+    const char *length = request_header(request, "Content-Length");
+    if (request_count(request, "Content-Length") +
+            request_count(request, "Transfer-Encoding") >
+        1)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the request says its length more than once");
+    if (length && strtoull(length, NULL, 10) > limit)
+        return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                               "the body is over the limit of %llu bytes",
+                               (unsigned long long)limit);
+    return true;
+}
+
+/* Is there room for another job? One that is asked for again by its key needs none. */
+static bool
+check_room(const struct request *request, struct api_problem *p)
+{
+    struct jobs *jobs = request->service->jobs;
+    enum api_route route = request->match.route;
+    char id[JOB_ID_SIZE];
+    const char *key = NULL;
+    bool known = false;
+    if (route != API_ROUTE_jobs_post && route != API_ROUTE_quantize_post)
+        return true;
+    if (route == API_ROUTE_jobs_post &&
+        (!request_key(request, &key, p) ||
+         (key && !jobs_find_key(jobs, key, NULL, id, &known, p))))
+        return false;
+    return known || jobs_check_room(jobs, p);
+}
+
+/* Is there room for a body that is stored? What does not say its length is looked after
+   while it comes. */
+static bool
+check_disk(const struct request *request, struct api_problem *p)
+{
+    const char *length = request_header(request, "Content-Length");
+    return request->match.body == API_BODY_NONE ||
+           blobs_check_room(library_blobs(request->service->library),
+                            length ? strtoull(length, NULL, 10) : 0, p);
+}
+
+/* A blob's path says what its bytes hash to, and no header may say anything else. */
+static bool
+read_blob_id(struct request *request, struct api_problem *p)
+{
+    char *digest = request->body.digest;
+    const char *id = request->match.id;
+    if (!digest_is_id(id))
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "a blob's id is \"sha256:\" and 64 hex digits in lower "
+                               "case");
+    if (*digest && strcmp(digest, id) != 0)
+        return api_problem_set(p, API_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
+                               "Repr-Digest says %s, the path says %s", digest, id);
+    snprintf(digest, sizeof request->body.digest, "%.*s", API_HEADER_ID - 1, id);
+    return true;
+}
+
+/* The digest of a body that is one file, when the client sends it. */
+static bool
+read_digest(struct request *request, struct api_problem *p)
+{
+    char *list = NULL;
+    enum api_body kind = request->match.body;
+    bool blob = kind == API_BODY_BLOB;
+    if (kind == API_BODY_NONE || kind == API_BODY_JOB)
+        return true;
+    bool ok = request_list(request, "Repr-Digest", &list, p) &&
+              api_header_digest(list, request->body.digest, p) &&
+              (!blob || read_blob_id(request, p));
+    free(list);
+    return ok;
+}
+
+/* The scope that a token needs. A path without a route needs one, too: strangers are not
+   to learn what there is. */
+static enum api_scope
+scope_of(const struct request *request)
+{
+    bool reads = !strcmp(request->method, "GET") || !strcmp(request->method, "HEAD");
+    if (request->found)
+        return api_routes[request->match.route].scope;
+    return reads ? API_SCOPE_READ : API_SCOPE_SUBMIT;
+}
+
+static bool
+check_scope(const struct token *who, const struct request *request,
+            struct api_problem *p)
+{
+    static const unsigned scopes[] = {
+        [API_SCOPE_READ] = TOKEN_READ,
+        [API_SCOPE_SUBMIT] = TOKEN_SUBMIT,
+        [API_SCOPE_METRICS] = TOKEN_METRICS,
+        [API_SCOPE_ADMIN] = TOKEN_ADMIN,
+    };
+    unsigned scope = scopes[scope_of(request)];
+    char name[TOKEN_SCOPES];
+    token_scopes_print(scope, name);
+    return (who->scopes & (TOKEN_ADMIN | scope)) ||
+           api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
+                           "the access token has not the scope %s", name);
+}
+
+/* The tenant whose jobs are to be listed, NULL: that is not said. */
+static const char *
+listed_tenant(const struct request *request)
+{
+    return request->match.route == API_ROUTE_jobs_get ? request_query(request, "tenant")
+                                                      : NULL;
+}
+
+/* Who is it, and may they do this? From then on the request is their tenant's, or that of
+   the tenant that an administrator names. */
+static bool
+check_token(const struct http_needs *needs, struct request *request,
+            struct api_problem *p)
+{
+    struct token who;
+    const char *listed = listed_tenant(request);
+    const char *tenant = listed ? listed : request_header(request, "Qdqd-Tenant");
+    if (!tokens_check(needs->tokens, request_header(request, "Authorization"), &who,
+                      p) ||
+        !check_scope(&who, request, p))
+        return false;
+    if (!tenant || !strcmp(tenant, who.tenant))
+        return tenants_get(needs->tenants, who.tenant, true, &request->service, p);
+    if (!(who.scopes & TOKEN_ADMIN))
+        return api_problem_set(p, API_FORBIDDEN, QDQ_AT_NOTHING, NULL,
+                               "only an administrator acts for another tenant");
+    request->of_all = listed && !strcmp(listed, ALL_TENANTS);
+    return tenants_get(needs->tenants, request->of_all ? "" : tenant, false,
+                       &request->service, p);
+}
+
+static bool
+check_place(const struct request *request, struct api_problem *p)
+{
+    return !conn_is_reserve(request->conn) ||
+           api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
+                           "there are too many connections (http.connections, "
+                           "http.connections_per_address)");
+}
+
+static bool
+check_head_size(const struct request *request, struct api_problem *p)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    int64_t most = request->service->settings->http_max_header;
+    return (info && info->header_size <= (size_t)most) ||
+           api_problem_set(p, API_HEADER_TOO_LARGE, QDQ_AT_NOTHING, NULL,
+                           "the head of the request is over the limit of %lld bytes "
+                           "(http.max_header)",
+                           (long long)most);
+}
+
+bool
+head_read(const struct http_needs *needs, const char *host, struct request *request,
+          const char *method, const char *url, struct api_problem *p)
+{
+    struct api_problem no_route = {0};
+    bool found = api_route_match(method, url, &request->match, request->allow,
+                                 sizeof request->allow, &no_route);
+    request->found = found;
+    bool anybody = scope_of(request) == API_SCOPE_ANYBODY;
+    if (!check_head_size(request, p) || !check_host(needs, host, request, p) ||
+        !check_length(request, body_limit(request), p) ||
+        (!anybody && (!check_place(request, p) || !check_token(needs, request, p))))
+        return false;
+    if (!found) {
+        *p = no_route;
+        return false;
+    }
+    request->handler = needs->handler_of(request->match.route);
+    if (!check_room(request, p))
+        return false;
+    return body_begin(&request->body, request->match.body,
+                      library_blobs(request->service->library), body_limit(request),
+                      request->connection, request_header(request, "Content-Type"),
+                      p) &&
+           read_digest(request, p) && check_length(request, request->body.limit, p) &&
+           check_disk(request, p);
+}
