@@ -17,9 +17,11 @@ daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
+	daemon/base/check.c daemon/base/check.h \
 	daemon/base/clock.h \
 	daemon/base/digest.c daemon/base/digest.h \
 	daemon/base/errno_code.h \
+	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/sync.c daemon/base/sync.h \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \

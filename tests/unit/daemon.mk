@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_blob \
 	tests/unit/daemon/test_bundle \
 	tests/unit/daemon/test_cage \
+	tests/unit/daemon/test_check \
 	tests/unit/daemon/test_derive \
 	tests/unit/daemon/test_gpus \
 	tests/unit/daemon/test_job \
@@ -18,6 +19,9 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_sync \
 	tests/unit/daemon/test_tokens \
 	tests/unit/daemon/test_trace
+# With the checks of builds of developers, whatever this one is.
+tests_unit_daemon_test_check_SOURCES = tests/unit/daemon/test_check.c daemon/base/lock.c
+tests_unit_daemon_test_check_CPPFLAGS = $(AM_CPPFLAGS) -DQDQ_DEVELOPER_CHECKS=1
 tests_unit_daemon_test_library_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fsync -Wl,--wrap=fdatasync
 tests_unit_daemon_test_sync_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fdatasync
 

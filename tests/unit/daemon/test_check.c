@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A check that fails ends its process with one line that names it. The locks are compiled
+ * into this program with all their checks, whatever the build.
+ */
+#include "config.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "unit.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct lock jobs, other_jobs, store;
+
+static void
+set_up(void)
+{
+    lock_init(&jobs, LOCK_JOBS);
+    lock_init(&other_jobs, LOCK_JOBS);
+    lock_init(&store, LOCK_STORE);
+}
+
+/* --- what fails, and what does not ---------------------------------------- */
+
+static void
+fails(void)
+{
+    int two = 2;
+    QDQD_CHECK(two + two == 5);
+}
+
+static void
+holds(void)
+{
+    int two = 2;
+    QDQD_CHECK(two + two == 4);
+}
+
+static void
+adds_too_much(void)
+{
+    (void)checked_add(SIZE_MAX - 1, 2);
+}
+
+static void
+multiplies_too_much(void)
+{
+    (void)checked_multiply(SIZE_MAX / 2 + 1, 2);
+}
+
+static void
+adds(void)
+{
+    ck_assert_uint_eq(checked_add(SIZE_MAX - 1, 1), SIZE_MAX);
+    ck_assert_uint_eq(checked_multiply(3, 5), 15);
+}
+
+static void
+needs_lock(void)
+{
+    lock_assert_held(&jobs);
+}
+
+static void
+calls_without_lock(void)
+{
+    lock_acquire(&store);
+    needs_lock();
+}
+
+static void
+calls_after_release(void)
+{
+    lock_acquire(&jobs);
+    lock_release(&jobs);
+    needs_lock();
+}
+
+static void
+calls_with_lock(void)
+{
+    lock_acquire(&jobs);
+    lock_acquire(&store);
+    needs_lock();
+    lock_release(&jobs); /* in any order */
+    lock_assert_held(&store);
+    lock_release(&store);
+    lock_acquire(&jobs);
+    needs_lock();
+    lock_release(&jobs);
+    lock_fini(&jobs);
+}
+
+static void
+acquires_out_of_order(void)
+{
+    lock_acquire(&store);
+    lock_acquire(&jobs);
+}
+
+static void
+acquires_two_of_a_kind(void)
+{
+    lock_acquire(&jobs);
+    lock_acquire(&other_jobs);
+}
+
+static void
+acquires_twice(void)
+{
+    lock_acquire(&jobs);
+    lock_acquire(&jobs);
+}
+
+static void
+releases_without_lock(void)
+{
+    lock_release(&jobs);
+}
+
+static void *
+acquire(void *lock)
+{
+    lock_acquire((struct lock *)lock);
+    return NULL;
+}
+
+static void
+releases_anothers_lock(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, acquire, &jobs);
+    pthread_join(thread, NULL);
+    lock_release(&jobs);
+}
+
+static void
+ends_a_lock_that_is_held(void)
+{
+    lock_acquire(&jobs);
+    lock_fini(&jobs);
+}
+
+static void
+waits_without_lock(void)
+{
+    pthread_cond_t cond;
+    lock_cond_init(&cond);
+    lock_wait_until(&jobs, &cond, clock_steady_ms() + 10);
+}
+
+static void
+waits_with_lock(void)
+{
+    pthread_cond_t cond;
+    lock_cond_init(&cond);
+    lock_acquire(&jobs);
+    ck_assert(!lock_wait_until(&jobs, &cond, clock_steady_ms() + 10));
+    needs_lock();
+    lock_release(&jobs);
+}
+
+/* --- ends ----------------------------------------------------------------- */
+
+static const struct {
+    void (*run)(void);
+    const char *check; /* as the log names it; NULL: nothing fails */
+} rows[] = {
+    {fails, "\"two + two == 5\""},
+    {holds, NULL},
+    {adds_too_much, "\"!overflows\""},
+    {multiplies_too_much, "\"!overflows\""},
+    {adds, NULL},
+    {calls_without_lock, "\"lock jobs is held\""},
+    {calls_after_release, "\"lock jobs is held\""},
+    {calls_with_lock, NULL},
+    {acquires_out_of_order, "\"lock jobs is acquired while store is held\""},
+    {acquires_two_of_a_kind, "\"lock jobs is acquired while jobs is held\""},
+    {acquires_twice, "\"lock jobs is acquired while jobs is held\""},
+    {releases_without_lock, "\"lock jobs can be released by this thread\""},
+    {releases_anothers_lock, "\"lock jobs can be released by this thread\""},
+    {ends_a_lock_that_is_held, "\"!error\""},
+    {waits_without_lock, "\"lock jobs is held\""},
+    {waits_with_lock, NULL},
+};
+
+/* Runs a row in a process of its own: its end, and what it wrote to standard error. */
+static int
+run_apart(void (*run)(void), char *ret, size_t size)
+{
+    int ends[2], status;
+    size_t n = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        run();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (ssize_t got; (got = read(ends[0], ret + n, size - 1 - n)) > 0;)
+        n += (size_t)got;
+    ret[n] = '\0';
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+START_TEST(ends)
+{
+    char said[4096];
+    int status = run_apart(rows[_i].run, said, sizeof said);
+    if (!rows[_i].check) {
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", said);
+        ck_assert_str_eq(said, "");
+        return;
+    }
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s", said);
+    ck_assert_msg(strstr(said, rows[_i].check) != NULL, "%s", said);
+    ck_assert_ptr_nonnull(strstr(said, "error event=check_failed check="));
+    ck_assert_ptr_nonnull(strstr(said, ".h line=") ? strstr(said, ".h line=")
+                                                   : strstr(said, ".c line="));
+    ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1); /* one line */
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/check");
+    TCase *t = tcase_create("check");
+    tcase_add_checked_fixture(t, set_up, NULL);
+    tcase_add_loop_test(t, ends, 0, sizeof rows / sizeof *rows);
+    suite_add_tcase(s, t);
+    return s;
+}
+UNIT_MAIN(suite)
