@@ -18,6 +18,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/rules.h \
 	engine/include/qdq/spec.h \
 	engine/include/qdq/stages.h \
+	engine/include/qdq/targets.h \
 	engine/include/qdq/words.h
 
 ENGINE_CPPFLAGS = $(QDQ_INCLUDE) -I$(top_srcdir)/engine
@@ -104,11 +105,14 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/low.c engine/plan/low.h \
-	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
+	engine/plan/residual.c engine/plan/residual.h \
 	engine/plan/rules.c engine/plan/rules.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
+	engine/plan/target.h \
+	engine/plan/targets.c \
+	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
 	engine/prepare/functions.c engine/prepare/functions.h \
@@ -147,11 +151,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/dtypes.h \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \
-	engine/tbl/lints.h \
 	engine/tbl/low.h \
 	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
-	engine/tbl/rules.h \
 	engine/tbl/types.h \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \
@@ -165,6 +167,21 @@ engine_libqdqi_la_SOURCES = \
 	engine/whatif/sensitivity.c engine/whatif/sensitivity.h \
 	engine/whatif/trials.c engine/whatif/trials.h \
 	engine/whatif/whatif.c engine/whatif/whatif.h
+
+# The targets, in the order of GET /v1/targets; the first is that of a spec without one.
+# Each becomes a row TARGET(name), by the name of its file; docs/adding-a-target.md.
+TARGETS = \
+	engine/plan/targets/tensorrt.c \
+	engine/plan/targets/onnxruntime.c
+engine_libqdqi_la_SOURCES += $(TARGETS)
+BUILT_SOURCES += engine/targets.inc
+CLEANFILES += engine/targets.inc
+engine/targets.inc: $(top_srcdir)/engine/local.mk
+	$(AM_V_GEN)$(MKDIR_P) engine && \
+	for file in $(TARGETS); do \
+		printf 'TARGET(%s)\n' "$$(basename "$$file" .c)" || exit 1; \
+	done >$@.tmp && \
+	mv $@.tmp $@
 nodist_engine_libqdqi_la_SOURCES = engine/model/onnx.pb-c.c
 
 # The parser comes from the schema that libonnx-dev installs, not from a copy of it.

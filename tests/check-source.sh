@@ -58,6 +58,17 @@ for file in $headers; do
         failed=1
     fi
 done
+# A target is known by its name in its own files alone, which plan/targets/ has: everybody
+# else asks its row and its hooks. A sentence may speak of it, a comparison may not.
+targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
+[ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
+for target in $targets; do
+    if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api daemon cli |
+        grep -vE '^engine/plan/targets/|encode_backend\('; then
+        echo "$target: a target is named outside of its own files"
+        failed=1
+    fi
+done
 # No two headers define a struct, an enum or a union of the same name.
 # shellcheck disable=SC2086 # a list of words
 for tag in $(sed -nE 's/^(struct|enum|union) ([A-Za-z0-9_]+) \{.*/\2/p' $headers | sort | uniq -d); do

@@ -3,6 +3,8 @@
 #include "config.h"
 #include "spec/members.h"
 
+#include "qdq/targets.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -119,6 +121,29 @@ write_evaluate(const void *object, const struct member *m)
 }
 
 static const char *
+target_name(size_t i)
+{
+    const struct qdq_target *target = qdq_target_row(i);
+    return target ? target->name : NULL;
+}
+
+static bool
+read_target(struct reader *r, const struct member *m, json_t *value)
+{
+    if (!api_read_choice(r, m, value))
+        return false;
+    r->to->spec.target = qdq_target_find(json_string_value(value));
+    return true;
+}
+
+static json_t *
+write_target(const void *object, const struct member *m)
+{
+    (void)m;
+    return json_string(((const struct qdq_spec *)object)->target->name);
+}
+
+static const char *
 method_name(size_t i)
 {
     struct qdq_range_method method;
@@ -203,7 +228,8 @@ write_opset(const void *object, const struct member *m)
 
 static const struct member members[] = {
     {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial"), 0},
-    {"/target", STRING, CHOICE, FIELD(target), NAMES("tensorrt", "onnxruntime"), 0},
+    {"/target", STRING, read_target, write_target, NO_FIELD, NAMES_OF_ROWS(target_name),
+     0},
     {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda"), 0},
     {"/layers", ARRAY, api_read_layers, api_write_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_read_cases, api_write_cases, NO_FIELD, NULL, 0},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "qdq/rules.h"
+#include "qdq/targets.h"
 #include "qdq/words.h"
 
 static const char *
@@ -88,11 +89,12 @@ json_t *
 api_write_rules(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
+    uint64_t own = qdq_target_rules(spec->target);
     json_t *rules = json_object();
     (void)m;
     for (size_t i = 0; rules && qdq_rule(i); i++) {
         const struct qdq_rule *rule = qdq_rule(i);
-        if (rule->target != spec->target || rule->is_fixed)
+        if (!(own >> i & 1) || rule->is_fixed)
             continue;
         if (json_object_set_new(rules, rule->id, json_boolean(spec->rules >> i & 1)) !=
             0) {
@@ -111,8 +113,7 @@ api_check_rules(struct reader *r)
     json_object_foreach (json_object_get(r->to->root, "rules"), id, on) {
         const struct member m = {.pointer = "/rules"};
         const struct place at = place_of(&m, id);
-        int i = find_rule(id);
-        if (qdq_rule((size_t)i)->target != r->to->spec.target)
+        if (!(qdq_target_rules(r->to->spec.target) >> find_rule(id) & 1))
             return api_refuse(r, API_INVALID_SPEC, at.pointer,
                               "rule %s is one of another target", id);
     }

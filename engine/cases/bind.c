@@ -3,6 +3,7 @@
 #include "cases/bind.h"
 
 #include "base/glob.h"
+#include "qdq/targets.h"
 
 #include <lauxlib.h>
 #include <string.h>
@@ -380,9 +381,7 @@ spec_mode(lua_State *L)
 static int
 spec_target(lua_State *L)
 {
-    static const char *const names[] = {
-        [QDQ_TARGET_TENSORRT] = "tensorrt", [QDQ_TARGET_ONNXRUNTIME] = "onnxruntime"};
-    lua_pushstring(L, names[spec_of(L)->target]);
+    lua_pushstring(L, spec_of(L)->target->name);
     return 1;
 }
 

@@ -7,6 +7,7 @@
 #include "evaluate/kernels.h"
 
 #include "layers/kernels.h"
+#include "qdq/targets.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -278,7 +279,7 @@ qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_model *optimized = NULL;
     struct qdq_error why = {0};
     enum qdq_code code;
-    if (job->work->spec->target != QDQ_TARGET_ONNXRUNTIME)
+    if (!job->work->spec->target->has_kernels)
         return QDQ_OK;
     if (job->report->view.size_after > MAX_BYTES)
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,

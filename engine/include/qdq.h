@@ -10,6 +10,7 @@
 #include "qdq/spec.h"
 #include "qdq/prepare.h"
 #include "qdq/rules.h"
+#include "qdq/targets.h"
 #include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"

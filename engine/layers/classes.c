@@ -3,6 +3,7 @@
 #include "layers/classes.h"
 
 #include "model/constant.h"
+#include "qdq/targets.h"
 #include "qdq/words.h"
 
 #include <string.h>
@@ -438,7 +439,7 @@ qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
               add_spec_rows(c, spec->support, spec->n_support);
     for (size_t i = 0; ok && i < n_operators; i++)
         ok = add_row(c, &operators[i]);
-    size_t n_operands = spec->target == QDQ_TARGET_ONNXRUNTIME ? N_OPERANDS : 0;
+    size_t n_operands = spec->target->quantizes_constants ? N_OPERANDS : 0;
     for (size_t i = 0; ok && i < n_operands; i++)
         ok = add_row(c, &operands[i]);
     for (size_t i = 0; ok && i < N_LIBRARY; i++)

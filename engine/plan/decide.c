@@ -5,8 +5,7 @@
  */
 #include "config.h"
 #include "model/constant.h"
-#include "plan/outputs.h"
-#include "plan/rules.h"
+#include "plan/target.h"
 
 #include <string.h>
 
@@ -17,17 +16,14 @@ struct wish {
     const char *reason;
 };
 
-/* The library's rows are on by what the target has kernels for; given ones as they say. */
+/* The target decides about the library's rows; given ones are on as they say. */
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
-    if (p->spec->target == QDQ_TARGET_TENSORRT ||
-        strcmp(cls->support.source, "library") != 0)
-        return cls->state == QDQI_ON;
-    enum qdqi_role role = qdqi_kernel_role(cls->support.op);
-    if (qdqi_class_is_operand(cls) && p->spec->weight_only)
-        return false;
-    return role == QDQI_COMPUTES || role == QDQI_UNIT;
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    return hooks->is_on && strcmp(cls->support.source, "library") == 0
+               ? hooks->is_on(p, cls)
+               : cls->state == QDQI_ON;
 }
 
 static struct wish
@@ -73,19 +69,16 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     return NULL;
 }
 
-/* Whether a layer's weight has a scale for each channel where it has channels. The
-   integer MatMul of onnxruntime takes scales of the columns of a matrix on the right. */
+/* Whether a layer's weight has a scale for each channel where it has channels. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
 {
-    const char *op = cls->support.op;
-    if (!p->per_channel || strcmp(cls->support.source, "library") != 0)
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    if (!p->per_channel || !hooks->is_per_channel ||
+        strcmp(cls->support.source, "library") != 0)
         return p->per_channel;
-    if (p->spec->target == QDQ_TARGET_ONNXRUNTIME)
-        return strcmp(op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
-               p->spec->weight_only;
-    return strcmp(op, "ConvTranspose") != 0 || qdqi_rule_is_on(p->spec, QDQI_RULE_T3);
+    return hooks->is_per_channel(p, cls, weight_input, rank);
 }
 
 /* Gives the layer its weight. Returns why it cannot have one, or NULL. */
@@ -162,15 +155,14 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
            const struct qdqi_node *node, const struct wish *wish, int *inputs,
            struct qdq_layer *layer)
 {
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     const char *why = NULL;
     if (cls->kind == QDQ_WEIGHTED && wish->weight)
         why = take_weight(p, cls, node, layer);
-    if (why && qdqi_rule_is_on(p->spec, QDQI_RULE_T26))
-        layer->rules = qdqi_rule_bit(QDQI_RULE_T26);
-    else if (why && wish->input && p->spec->target == QDQ_TARGET_TENSORRT)
+    if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input)
         why = NULL;
-    if (!why && wish->input && p->spec->target == QDQ_TARGET_ONNXRUNTIME)
-        why = qdqi_kernel_hindrance(node);
+    if (!why && wish->input && hooks->hindrance)
+        why = hooks->hindrance(node);
     if (!why)
         why = take_inputs(p, cls, node, wish, inputs, layer);
     if (why) {

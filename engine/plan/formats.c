@@ -3,8 +3,7 @@
 #include "config.h"
 #include "plan/formats.h"
 
-#include "plan/planner.h"
-#include "plan/rules.h"
+#include "plan/target.h"
 
 #include <string.h>
 
@@ -106,68 +105,12 @@ check_opset(const struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- the target ----------------------------------------------------------- */
-
-/* What NVIDIA's documentation of explicit quantization names: activations of int8 and
-   float8e4m3fn, weights of these, int4 and float4e2m1; all zero points are 0. */
-static bool
-tensorrt_takes_activations(const struct qdqi_planned_tensor *t)
-{
-    return t->symmetric &&
-           (t->format == QDQI_TO_INT8 || t->format == QDQI_TO_FLOAT8E4M3FN);
-}
-
-static bool
-tensorrt_takes_weights(enum qdqi_format format)
-{
-    return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN ||
-           format == QDQI_TO_INT4 || format == QDQI_TO_FLOAT4E2M1;
-}
-
-static enum qdq_code
-warn_refused(struct planner *p, const char *takes, const char *prefix,
-             enum qdqi_format format, struct qdq_error *err)
-{
-    enum qdq_code code =
-        qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
-                  "TensorRT takes %s: it would refuse the model with %s%s", takes,
-                  prefix, qdqi_format_row((int)format)->name);
-    if (!code)
-        p->warnings.rows[p->warnings.n - 1].rule = qdq_rule(QDQI_RULE_T1)->id;
-    return code;
-}
-
-/* Whose rule C7 is on wants int8 weights of their whole range. */
-static enum qdq_code
-check_reduced(const struct planner *p, struct qdq_error *err)
-{
-    const struct qdq_spec *spec = p->spec;
-    if (!qdqi_rule_is_on(spec, QDQI_RULE_C7) ||
-        (spec->weight_format == QDQ_FORMAT_INT8 &&
-         spec->weight_method == QDQ_WEIGHT_MAX))
-        return QDQ_OK;
-    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
-                         "rule C7 is of weights whose dtype is int8 and whose method "
-                         "is max");
-}
+/* --- the plan ------------------------------------------------------------- */
 
 enum qdq_code
 qdqi_check_formats(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_plan *plan = p->plan;
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code = check_opset(p, err);
-    if (!code)
-        code = check_reduced(p, err);
-    if (code || p->spec->target != QDQ_TARGET_TENSORRT)
-        return code;
-    if (plan->view.n_tensors && !tensorrt_takes_activations(plan->activations) &&
-        (code = warn_refused(
-             p, "activations of int8 or float8e4m3fn whose zero point is 0",
-             plan->activations->symmetric ? "symmetric " : "asymmetric ",
-             plan->activations->format, err)))
-        return code;
-    if (plan->view.n_weights && !tensorrt_takes_weights(plan->weights->format))
-        return warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
-                            plan->weights->format, err);
-    return QDQ_OK;
+    return code || !hooks->check_formats ? code : hooks->check_formats(p, err);
 }

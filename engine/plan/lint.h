@@ -5,7 +5,7 @@
 
 #include "plan/planner.h"
 
-/* One warning for each row of tbl/lints.h that layers are meant by, in the table's order.
+/* One warning for each of the target's rows that layers are meant by, in the table's order.
    The rules are settled, the activations collected. NO_MEMORY. */
 enum qdq_code qdqi_lint(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
 

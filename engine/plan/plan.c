@@ -14,8 +14,7 @@
 #include "accept/gates.h"
 #include "plan/lint.h"
 #include "plan/low.h"
-#include "plan/outputs.h"
-#include "plan/rules.h"
+#include "plan/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +24,11 @@
  */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13 };
 
-#define RESIDUAL_CASE "residual"
-
 /* --- who decides ---------------------------------------------------------- */
 
-static enum qdq_code
-run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
-         size_t *n_entries, struct qdq_error *err)
+enum qdq_code
+qdqi_run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
+              size_t *n_entries, struct qdq_error *err)
 {
     struct qdq_layer_entry *entries = NULL;
     size_t n = 0;
@@ -43,17 +40,6 @@ run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
     return code;
 }
 
-/* Rule T11 is a case that is run before those of the spec. */
-static enum qdq_code
-run_residual(struct planner *p, struct qdq_error *err)
-{
-    const struct qdq_case_use residual = {.name = RESIDUAL_CASE};
-    size_t n = 0;
-    if (p->spec->mode != QDQ_MODE_FULL || !qdqi_rule_is_on(p->spec, QDQI_RULE_T11))
-        return QDQ_OK;
-    return run_case(p, &residual, "/rules/T11", &n, err);
-}
-
 /* Runs the spec's cases in turn; counts what they returned. */
 static enum qdq_code
 run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
@@ -62,7 +48,7 @@ run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
     for (size_t i = 0; i < p->spec->n_cases; i++) {
         const char *pointer = qdqi_arena_printf(p->plan->arena, "/cases/%zu", i);
         enum qdq_code code =
-            pointer ? run_case(p, &p->spec->cases[i], pointer, ret_entries, err)
+            pointer ? qdqi_run_case(p, &p->spec->cases[i], pointer, ret_entries, err)
                     : qdqi_no_memory(err);
         if (code)
             return code;
@@ -97,6 +83,7 @@ static enum qdq_code
 select_entries(struct planner *p, struct qdq_error *err)
 {
     struct qdqi_arena *arena = p->plan->arena;
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     const struct qdqi_class *operators;
     size_t n_operators = qdqi_catalog_rows(p->catalog, &operators);
     struct qdqi_classes *rows;
@@ -109,7 +96,8 @@ select_entries(struct planner *p, struct qdq_error *err)
         (code = qdqi_selection_new(p->graph, p->spec, arena, &p->warnings,
                                    &p->selection, err)) ||
         (code = qdqi_select_spec(&p->selection, p->spec, err)) ||
-        (code = run_residual(p, err)) || (code = run_cases(p, &n_from_cases, err)))
+        (hooks->run_cases && (code = hooks->run_cases(p, err))) ||
+        (code = run_cases(p, &n_from_cases, err)))
         return code;
     if (p->spec->mode == QDQ_MODE_PARTIAL && p->spec->n_layers + n_from_cases == 0)
         return qdq_error_set(
@@ -184,10 +172,8 @@ collect_layer(struct planner *p, const struct qdq_layer *layer, const struct see
     struct qdqi_tensor *t = node->inputs[layer->weight_input];
     if (!key || !qdqi_map_put(seen->weights, key, t))
         return qdqi_no_memory(err);
-    bool operand =
-        qdqi_class_is_operand(p->graph->classes[layer->node]) ||
-        (p->spec->target == QDQ_TARGET_ONNXRUNTIME && !p->spec->weight_only &&
-         layer->weight_input == 0 && qdqi_node_is(node->proto, "MatMul"));
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    bool operand = hooks->is_operand && hooks->is_operand(p, layer);
     plan->weights[plan->view.n_weights++] = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,
@@ -356,69 +342,6 @@ warn_nested(struct planner *p, struct qdq_error *err)
     return code;
 }
 
-/* --- residual connections ------------------------------------------------- */
-
-/* Whether the entry leaves one of the layer's inputs free: a residual connection. */
-static bool
-leaves_one_free(const struct planner *p, const struct qdqi_node *node,
-                const struct qdq_layer_entry *entry)
-{
-    for (int i = 0; (size_t)i < node->proto->n_input; i++)
-        if (qdqi_layer_input(p->graph, node, i) == QDQI_INPUT_DATA &&
-            !qdqi_is_indexed(entry, i))
-            return true;
-    return false;
-}
-
-/*
- * A model with residual connections that neither a case nor a name decides about: the
- * library's case says which they are.
- */
-static enum qdq_code
-warn_residual(struct planner *p, struct qdq_error *err)
-{
-    const struct qdq_case_use residual = {.name = RESIDUAL_CASE};
-    struct qdq_layer_entry *entries;
-    const char *first = NULL;
-    size_t n_entries, n = 0;
-    enum qdq_code code = qdqi_case_run(NULL, p->graph, p->spec, &residual, "",
-                                       p->plan->arena, &entries, &n_entries, err);
-    for (size_t i = 0; !code && i < n_entries; i++) {
-        const struct qdqi_node *node = qdqi_layer_find(p->graph, entries[i].names[0]);
-        size_t index = node ? qdqi_layer_index(p->graph, node) : 0;
-        if (!node || p->selection.choices[index].rank >= QDQI_BY_CASE ||
-            !leaves_one_free(p, node, &entries[i]))
-            continue;
-        first = n++ ? first : node->name;
-    }
-    if (code || !n)
-        return code;
-    char who[64] = "this residual connection is";
-    if (n > 1)
-        snprintf(who, sizeof who, "%zu residual connections, this one first, are", n);
-    code =
-        qdqi_warn(&p->warnings, p->plan->arena, err, "residual_without_case", first,
-                  "%s planned without a case: \"cases\": [\"" RESIDUAL_CASE "\"] lets "
-                  "one branch stay raw, so that the Add is fused with the layer that "
-                  "makes it",
-                  who);
-    if (!code)
-        p->warnings.rows[p->warnings.n - 1].rule = qdq_rule(QDQI_RULE_T11)->id;
-    return code;
-}
-
-/* Whether there is an Add or Sum that only its class, or nothing, decides about. */
-static bool
-has_open_adds(const struct planner *p)
-{
-    for (size_t i = 0; i < p->n_layers; i++)
-        if (p->selection.choices[p->layers[i].node].rank < QDQI_BY_CASE &&
-            (strcmp(p->layers[i].op, "Add") == 0 ||
-             strcmp(p->layers[i].op, "Sum") == 0))
-            return true;
-    return false;
-}
-
 /* --- the walk ------------------------------------------------------------- */
 
 /* What there is to say of the model's preparation comes first. */
@@ -437,6 +360,7 @@ take_warnings(struct planner *p, struct qdq_error *err)
 static enum qdq_code
 make(struct planner *p, struct qdq_error *err)
 {
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     enum qdq_code code;
     if ((code = take_warnings(p, err)) || (code = check_not_quantized(p, err)) ||
         (code = select_entries(p, err)))
@@ -450,14 +374,14 @@ make(struct planner *p, struct qdq_error *err)
     for (size_t i = 0; i < p->model->graph.n_nodes; i++)
         if ((code = qdqi_decide(p, i, err)))
             return code;
-    struct qdqi_outputs outputs;
     if ((code = qdqi_rules_settle(p, err)) ||
-        (code = qdqi_outputs_decide(p, &outputs, err)) ||
-        (p->spec->mode == QDQ_MODE_FULL && p->spec->target == QDQ_TARGET_TENSORRT &&
-         has_open_adds(p) && (code = warn_residual(p, err))))
+        (hooks->decide_outputs && (code = hooks->decide_outputs(p, err))) ||
+        (hooks->warn_connections && (code = hooks->warn_connections(p, err))) ||
+        (code = collect(p, err)) ||
+        (hooks->complete && (code = hooks->complete(p, err))))
         return code;
-    if ((code = collect(p, err)) || (code = qdqi_outputs_plan(p, &outputs, err)) ||
-        (code = check_given_ranges(p, err)) ||
+    qdqi_rules_cite(p);
+    if ((code = check_given_ranges(p, err)) ||
         (code = qdqi_gates_check(p->spec, &p->model->info, &p->warnings, p->plan->arena,
                                  err)) ||
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,

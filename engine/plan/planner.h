@@ -7,6 +7,12 @@
 #include "plan/plan.h"
 #include "plan/select.h"
 
+/* What the outputs of layers get: nothing where the target has no hook for it. */
+struct qdqi_outputs {
+    struct qdqi_map *leaders; /* tensor -> the first of those whose numbers it has */
+    struct qdqi_map *units;   /* tensors that lie in [0, 1] */
+};
+
 struct planner {
     const struct qdq_catalog *catalog;
     const struct qdq_model *model;
@@ -23,10 +29,16 @@ struct planner {
     /* By node, when all are decided on: what it makes is read as int8, perhaps behind
        copies and activations. */
     bool *feeds_int8;
+    struct qdqi_outputs outputs;
 };
 
 /* What a report says of a layer that is off, and that nothing asked for. */
 #define QDQI_OFF_BY_DEFAULT "off by default"
+
+/* Runs a case, and lets its entries choose; adds their number to *n_entries. */
+enum qdq_code qdqi_run_case(struct planner *p, const struct qdq_case_use *use,
+                            const char *pointer, size_t *n_entries,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Decides on node i, if it is of a class: which of its inputs get a pair, and why. */
 enum qdq_code qdqi_decide(struct planner *p, size_t i,

@@ -11,37 +11,29 @@
 #include "plan/planner.h"
 #include "qdq/rules.h"
 
-enum qdqi_rule {
-#define RULE(id, target, state, text) QDQI_RULE_##id,
-#include "tbl/rules.h"
-#undef RULE
-    QDQI_N_RULES
-};
-
-static inline uint64_t
-qdqi_rule_bit(enum qdqi_rule rule)
-{
-    return (uint64_t)1 << rule;
-}
-
-/* Those that are on by default. */
+/* Those that are on by default, of all targets. */
 uint64_t qdqi_rules_default(void);
 
-/* Whether the rule is one of the spec's target and on. */
-bool qdqi_rule_is_on(const struct qdq_spec *spec, enum qdqi_rule rule);
+/* A rule of the plan's target, by its number among those of the target: its bit in a set
+   of rules, whether it is on, and its id. */
+uint64_t qdqi_rule_bit(const struct planner *p, int rule);
+bool qdqi_rule_is_on(const struct planner *p, int rule);
+const char *qdqi_rule_id(const struct planner *p, int rule);
 
 /* Whether a layer is what one of the rules that can be switched speaks of: whether the
    rule is on does not matter, nor whether the layer is quantized. */
-bool qdqi_rule_means(const struct planner *p, enum qdqi_rule rule,
-                     const struct qdq_layer *layer);
+bool qdqi_rule_means(const struct planner *p, int rule, const struct qdq_layer *layer);
 
 /* Takes the pairs from a layer just decided on, where a rule that is on wants it. */
 void qdqi_rules_apply(struct planner *p, struct qdq_layer *layer);
 
-/* When all are decided on: the rules that ask what is quantized behind a layer, then
-   what every layer's decision follows. NO_MEMORY. */
+/* When all are decided on: the rules that ask what is quantized behind a layer.
+   NO_MEMORY. */
 enum qdq_code qdqi_rules_settle(struct planner *p,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Adds to every layer's rules those that its decision follows, when all is planned. */
+void qdqi_rules_cite(struct planner *p);
 
 /* Whether input i of a layer has a pair. */
 bool qdqi_layer_has_pair(const struct qdq_layer *layer, int i);

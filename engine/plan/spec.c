@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "plan/rules.h"
+#include "qdq/targets.h"
 
 #include "number/format.h"
 
@@ -11,7 +12,7 @@ qdq_spec_init(struct qdq_spec *spec)
 {
     *spec = (struct qdq_spec){
         .mode = QDQ_MODE_FULL,
-        .target = QDQ_TARGET_TENSORRT,
+        .target = qdq_target_row(0),
         .device = QDQ_DEVICE_AUTO,
         .rules = qdqi_rules_default(),
         .weight_format = QDQ_FORMAT_DEFAULT,
@@ -30,17 +31,6 @@ qdq_spec_init(struct qdq_spec *spec)
         .unmatched_is_error = true,
     };
 }
-
-/* What a target has where nothing was chosen. */
-struct defaults {
-    enum qdq_format weights, activations;
-    enum qdq_storage storage;
-};
-
-static const struct defaults targets[] = {
-    [QDQ_TARGET_TENSORRT] = {QDQ_FORMAT_INT8, QDQ_FORMAT_INT8, QDQ_STORE_QDQ},
-    [QDQ_TARGET_ONNXRUNTIME] = {QDQ_FORMAT_INT8, QDQ_FORMAT_UINT8, QDQ_STORE_DQ},
-};
 
 /* Formats with a sign are used symmetrically, those without one are not. */
 static bool
@@ -61,7 +51,7 @@ is_float(enum qdq_format format)
 void
 qdq_spec_complete(struct qdq_spec *spec)
 {
-    const struct defaults *target = &targets[spec->target];
+    const struct qdq_target *target = spec->target;
     if (spec->activation_format == QDQ_FORMAT_DEFAULT)
         spec->activation_format = target->activations;
     if (spec->weight_format == QDQ_FORMAT_DEFAULT)

@@ -6,7 +6,7 @@
 #include "config.h"
 #include "replan/replan.h"
 
-#include "layers/kernels.h"
+#include "plan/target.h"
 
 #include <string.h>
 
@@ -49,9 +49,8 @@ same_layer(const struct qdq_layer *a, const struct qdq_layer *b)
 static bool
 follows(const struct qdqi_job *job, const struct qdq_layer *layer)
 {
-    enum qdqi_role role = qdqi_kernel_role(layer->op);
-    return job->work->spec->target == QDQ_TARGET_ONNXRUNTIME &&
-           (role == QDQI_MOVES || role == QDQI_CLIPS);
+    const struct qdqi_hooks *hooks = job->work->spec->target->hooks;
+    return hooks->follows && hooks->follows(layer);
 }
 
 /* A script sees which layers the spec names, and may do another thing for it. */

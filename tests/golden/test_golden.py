@@ -15,7 +15,7 @@ with several of both: {case: {"spec": …, "expect": …}}. A table in `expect`:
   gone      tensors of the source that the result lacks, none without
   rules     node name: the ids of the target's rules that its row follows
   warnings  their codes, all of them; or with what they say: {code: part of the text};
-            but for those of the table engine/tbl/lints.h
+            but for those of the tables of lints, engine/plan/targets
   lint      the same of these: what the target does not fuse
   error     the code of the error instead of all that
   says      parts of the error's text: the place in the spec, a word

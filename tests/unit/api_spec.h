@@ -90,7 +90,7 @@ static inline void
 expect_equal_specs(const struct qdq_spec *a, const struct qdq_spec *b)
 {
     ck_assert_int_eq(a->mode, b->mode);
-    ck_assert_int_eq(a->target, b->target);
+    ck_assert_ptr_eq(a->target, b->target);
     ck_assert_int_eq(a->device, b->device);
     ck_assert_uint_eq(a->rules, b->rules);
     expect_equal_lists(a, b);

@@ -12,8 +12,7 @@
 #include "qdq/spec.h"
 
 struct qdq_rule {
-    const char *id; /* "T22"; unique over all targets */
-    enum qdq_target target;
+    const char *id;   /* "T22"; unique over all targets */
     bool is_fixed;    /* it holds always: a spec cannot switch it */
     bool is_on;       /* by default */
     const char *text; /* one line */
@@ -26,7 +25,8 @@ struct qdq_lint {
     const char *text; /* what stands behind the names of the layers */
 };
 
-/* Row i, NULL past the last. Rules of one target stand together, by number. */
+/* Rule i of all targets' rules, NULL past the last. Those of one target stand together, by
+   number; the targets stand in the order of their rows (qdq/targets.h). */
 QDQ_API const struct qdq_rule *qdq_rule(size_t i);
 
 /* Row i into *ret; false past the last. */

@@ -13,7 +13,6 @@
 #include "qdq/error.h"
 
 enum qdq_mode { QDQ_MODE_FULL, QDQ_MODE_PARTIAL };
-enum qdq_target { QDQ_TARGET_TENSORRT, QDQ_TARGET_ONNXRUNTIME };
 enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
@@ -175,9 +174,11 @@ enum qdq_existing {
     QDQ_EXISTING_STRIP, /* they are taken out */
 };
 
+struct qdq_target;
+
 struct qdq_spec {
     enum qdq_mode mode;
-    enum qdq_target target;
+    const struct qdq_target *target; /* a row of qdq/targets.h */
     enum qdq_device device;
     const struct qdq_layer_entry *layers;
     size_t n_layers;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/spec.md: its examples do what it says, its table is that of the daemon."""
 
-import collections
 import json
 import re
 import subprocess
@@ -94,30 +93,31 @@ def rows_of_table(text, first):
 
 
 def rows_of_source(name, row):
-    """What the rows of a table of the engine say, strings as one."""
-    source = (ROOT / "engine" / "tbl" / name).read_text()
-    for cells in re.findall(rf'^{row}\(([\w, ]+),((?:\s*"(?:[^"\\]|\\.)*")+)\)', source,
+    """What the rows of a table of a target say, strings as one."""
+    source = (ROOT / "engine" / "plan" / "targets" / name).read_text().replace("\\\n", "\n")
+    for cells in re.findall(rf'^ *{row},((?:\s*"(?:[^"\\]|\\.)*")+)[)}}]', source,
                             re.MULTILINE):
-        text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', cells[1]))
-        yield [cell.strip() for cell in cells[0].split(",")] + [text.replace('\\"', '"')]
+        text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', cells[-1]))
+        yield [*cells[:-1], text.replace('\\"', '"')]
 
 
-def test_table_of_rules():
+@pytest.mark.parametrize("name, title, least", [
+    ("tensorrt.h", "The rules of the target `tensorrt`", 10),
+    ("onnxruntime.c", "Those of the target `onnxruntime`", 5),
+])
+def test_table_of_rules(name, title, least):
     states = {"FIXED": "always", "ON": "on", "OFF": "off"}
-    rules = collections.defaultdict(list)
-    for name, target, state, text in rows_of_source("rules.h", "RULE"):
-        rules[target].append([f"`{name}`", states[state], text])
-    assert len(rules["TENSORRT"]) > 10 and len(rules["ONNXRUNTIME"]) > 5
-    section = TEXT.split("\n## `rules`\n")[1]
-    first, second = section.split("\nThose of the target `onnxruntime`")
-    assert rows_of_table(first, "rule") == rules["TENSORRT"]
-    assert rows_of_table(second, "rule") == rules["ONNXRUNTIME"]
+    rules = [[f"`{rule}`", states[state], text]
+             for rule, state, text in rows_of_source(name, r"RULE\(\s*(\w+), (\w+)")]
+    assert len(rules) > least
+    section = TEXT.split("\n## `rules`\n")[1].split(title)[1]
+    assert rows_of_table(section, "rule") == rules
 
 
 def test_table_of_lints():
     text = (ROOT / "docs" / "lint.md").read_text()
-    lints = [[f"`{code}`", f"`{rule}`"]
-             for code, rule, _ in rows_of_source("lints.h", "LINT")]
+    lints = [[f"`{code}`", f"`{rule}`"] for code, rule, _ in
+             rows_of_source("tensorrt_lint.c", r"\{LINT\((\w+)\), (\w+)")]
     assert len(lints) > 10
     assert [row[:2] for row in rows_of_table(text, "code")][2:] == lints
     assert all(row[2] and row[3] for row in rows_of_table(text, "code"))

@@ -1,11 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target onnxruntime: a layer becomes an integer kernel of its CPU provider when all
+ * that it reads and makes has a pair, and everybody who reads a tensor reads it from its
+ * pair. Numbers are shared where data only move; biases become int32.
+ */
 #include "config.h"
-#include "plan/outputs.h"
+#include "plan/target.h"
 
+#include "layers/kernels.h"
+#include "layers/patterns.h"
 #include "model/constant.h"
-#include "plan/rules.h"
 
 #include <string.h>
+
+#define RULES(RULE)                                                              \
+    RULE(C1, FIXED,                                                              \
+         "A layer that has an integer kernel has a pair on all that it reads.")  \
+    RULE(C2, FIXED,                                                              \
+         "It has one on what it makes, too, and all who read that read it from " \
+         "the pair.")                                                            \
+    RULE(C4, ON,                                                                 \
+         "The bias of a Conv or Gemm is int32, with the scale of the input "     \
+         "times that of the weight. Off: it stays floating point, and "          \
+         "onnxruntime makes it int32 when it loads the model, whether it fits "  \
+         "or not.")                                                              \
+    RULE(C6, ON,                                                                 \
+         "No pair stands between a layer and the Relu or Clip that alone reads " \
+         "it, where the QuantizeLinear behind clips. Off: it stands between "    \
+         "the two.")                                                             \
+    RULE(C7, OFF,                                                                \
+         "The integers of the int8 weights of Conv, Gemm and MatMul are from "   \
+         "-64 to 64: sums of 16 bits, of which processors without VNNI add, do " \
+         "not overflow then.")                                                   \
+    RULE(C9, FIXED,                                                              \
+         "A weight has a scale for each output channel, that of a MatMul only "  \
+         "where it is a matrix on the right.")                                   \
+    RULE(C13, FIXED, "What Sigmoid and Softmax make has the range from 0 to 1.") \
+    RULE(C14, FIXED,                                                             \
+         "What only moves data has the scale and the zero point of its input.")
+
+enum { RULES(QDQI_RULE_INDEX) N_RULES };
 
 struct outputs {
     struct planner *p;
@@ -17,6 +51,48 @@ static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
 {
     return &p->model->graph.nodes[layer->node];
+}
+
+/* --- which layers, and how ------------------------------------------------ */
+
+static bool
+computes(enum qdqi_role role)
+{
+    return role == QDQI_COMPUTES || role == QDQI_UNIT;
+}
+
+/* The library's rows are on by what there are kernels for. */
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    return computes(qdqi_kernel_role(cls->support.op)) &&
+           !(qdqi_class_is_operand(cls) && p->spec->weight_only);
+}
+
+/* The integer MatMul takes scales of the columns of a matrix on the right. */
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
+{
+    return strcmp(cls->support.op, "MatMul") != 0 || (weight_input == 1 && rank == 2) ||
+           p->spec->weight_only;
+}
+
+/* One operand of two that are alike, and a constant on the left of a MatMul. */
+static bool
+is_operand(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_class_is_operand(p->graph->classes[layer->node]) ||
+           (!p->spec->weight_only && layer->weight_input == 0 &&
+            qdqi_node_is(p->model->graph.nodes[layer->node].proto, "MatMul"));
+}
+
+/* What moves data or clips goes with the layers beside it. */
+static bool
+follows(const struct qdq_layer *layer)
+{
+    enum qdqi_role role = qdqi_kernel_role(layer->op);
+    return role == QDQI_MOVES || role == QDQI_CLIPS;
 }
 
 /* --- what layers make ----------------------------------------------------- */
@@ -59,7 +135,7 @@ clipping(const struct outputs *o, const struct qdqi_node *node)
     const struct qdqi_tensor *t = node->outputs[0];
     const struct qdqi_use *use = t->uses;
     if (o->p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
-        !qdqi_rule_is_on(o->p->spec, QDQI_RULE_C6) || use->next || use->input != 0)
+        !qdqi_rule_is_on(o->p, C6) || use->next || use->input != 0)
         return NULL;
     const struct qdqi_node *next = &o->p->model->graph.nodes[use->node];
     struct qdq_layer *layer = o->p->by_node[use->node];
@@ -88,12 +164,6 @@ all_read_raw(const struct outputs *o, const struct qdqi_tensor *t)
             return false;
     }
     return t->uses && !t->is_output;
-}
-
-static bool
-computes(enum qdqi_role role)
-{
-    return role == QDQI_COMPUTES || role == QDQI_UNIT;
 }
 
 static bool
@@ -218,13 +288,11 @@ note_inputs(struct outputs *o, const struct qdq_layer *layer)
     return ok;
 }
 
-enum qdq_code
-qdqi_outputs_decide(struct planner *p, struct qdqi_outputs *ret, struct qdq_error *err)
+static enum qdq_code
+decide_outputs(struct planner *p, struct qdq_error *err)
 {
     struct qdqi_arena *arena = p->plan->arena;
-    *ret = (struct qdqi_outputs){NULL, NULL};
-    if (p->spec->target != QDQ_TARGET_ONNXRUNTIME)
-        return QDQ_OK;
+    struct qdqi_outputs *ret = &p->outputs;
     *ret = (struct qdqi_outputs){qdqi_map_new(arena), qdqi_map_new(arena)};
     struct outputs o = {p, ret, qdqi_map_new(arena)};
     bool ok = ret->leaders && ret->units && o.paired;
@@ -327,7 +395,7 @@ static enum qdq_code
 plan_reduced(struct planner *p, const struct qdqi_map *weights, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
-    if (!qdqi_rule_is_on(p->spec, QDQI_RULE_C7))
+    if (!qdqi_rule_is_on(p, C7))
         return QDQ_OK;
     for (size_t i = 0; i < p->n_layers && !code; i++) {
         struct qdqi_planned_weight *weight = NULL;
@@ -336,7 +404,7 @@ plan_reduced(struct planner *p, const struct qdqi_map *weights, struct qdq_error
             continue;
         if (!(code = find_weight(p, weights, layer, &weight, err)) && weight) {
             weight->is_reduced = true;
-            layer->rules |= qdqi_rule_bit(QDQI_RULE_C7);
+            layer->rules |= qdqi_rule_bit(p, C7);
         }
     }
     return code;
@@ -354,7 +422,7 @@ plan_biases(struct planner *p, const struct qdqi_map *rows,
         struct qdq_layer *layer = &p->layers[i];
         struct qdqi_planned_weight *weight;
         int input = bias_input(p, layer);
-        if (input < 0 || !qdqi_rule_is_on(p->spec, QDQI_RULE_C4))
+        if (input < 0 || !qdqi_rule_is_on(p, C4))
             continue;
         enum qdq_code code = find_weight(p, weights, layer, &weight, err);
         if (code)
@@ -364,7 +432,7 @@ plan_biases(struct planner *p, const struct qdqi_map *rows,
             qdqi_map_get(rows, node->inputs[layer->quantized_inputs[0]]->name);
         if (!data || data->dtype != QDQI_FLOAT32 || !weight)
             continue;
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C4);
+        layer->rules |= qdqi_rule_bit(p, C4);
         plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
             .tensor = node->inputs[input],
             .layer = i,
@@ -391,32 +459,31 @@ plan_raw(struct planner *p, struct qdq_error *err)
 /* --- what a decision follows ---------------------------------------------- */
 
 static void
-cite(const struct qdqi_outputs *o, const struct planner *p, struct qdq_layer *layer)
+cite(const struct planner *p, struct qdq_layer *layer)
 {
     enum qdqi_role role = qdqi_kernel_role(layer->op);
     const struct qdqi_node *node = node_of(p, layer);
     if (computes(role) && layer->n_inputs > 0)
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C1);
+        layer->rules |= qdqi_rule_bit(p, C1);
     if (computes(role) && layer->n_outputs > 0)
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C2);
+        layer->rules |= qdqi_rule_bit(p, C2);
     if (role == QDQI_CLIPS && layer->n_inputs == 0 && layer->n_outputs > 0)
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C6);
+        layer->rules |= qdqi_rule_bit(p, C6);
     if (is_product(layer) && layer->weight_axis >= 0)
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C9);
+        layer->rules |= qdqi_rule_bit(p, C9);
     if (role == QDQI_UNIT && layer->n_outputs > 0)
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C13);
+        layer->rules |= qdqi_rule_bit(p, C13);
     if (role == QDQI_MOVES && layer->n_outputs > 0 &&
-        qdqi_map_get(o->leaders, node->outputs[layer->quantized_outputs[0]]->name))
-        layer->rules |= qdqi_rule_bit(QDQI_RULE_C14);
+        qdqi_map_get(p->outputs.leaders,
+                     node->outputs[layer->quantized_outputs[0]]->name))
+        layer->rules |= qdqi_rule_bit(p, C14);
 }
 
-enum qdq_code
-qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
-                  struct qdq_error *err)
+static enum qdq_code
+complete(struct planner *p, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
-    if (p->spec->target != QDQ_TARGET_ONNXRUNTIME)
-        return QDQ_OK;
+    const struct qdqi_outputs *o = &p->outputs;
     struct qdqi_map *rows = index_rows(p), *weights = index_weights(p);
     if (!rows || !weights)
         return qdqi_no_memory(err);
@@ -426,10 +493,53 @@ qdqi_outputs_plan(struct planner *p, const struct qdqi_outputs *o,
         t->leader = find_leader(o, rows, t->tensor->name);
         t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
     }
-    for (size_t i = 0; i < p->n_layers; i++)
-        cite(o, p, &p->layers[i]);
     enum qdq_code code = plan_raw(p, err);
     if (!code)
         code = plan_reduced(p, weights, err);
     return code ? code : plan_biases(p, rows, weights, err);
 }
+
+/* --- formats -------------------------------------------------------------- */
+
+/* Whose rule C7 is on wants int8 weights of their whole range. */
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    if (!qdqi_rule_is_on(p, C7) || (spec->weight_format == QDQ_FORMAT_INT8 &&
+                                    spec->weight_method == QDQ_WEIGHT_MAX))
+        return QDQ_OK;
+    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
+                         "rule C7 is of weights whose dtype is int8 and whose method "
+                         "is max");
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .is_on = is_on,
+    .hindrance = qdqi_kernel_hindrance,
+    .is_per_channel = is_per_channel,
+    .is_operand = is_operand,
+    .decide_outputs = decide_outputs,
+    .complete = complete,
+    .follows = follows,
+    .cite = cite,
+    .check_formats = check_formats,
+};
+
+const struct qdq_target qdqi_target_onnxruntime = {
+    .name = "onnxruntime",
+    .title = "ONNX Runtime",
+    .text = "Pairs on all that the integer kernels of the CPU provider read and make.",
+    .weights = QDQ_FORMAT_INT8,
+    .activations = QDQ_FORMAT_UINT8,
+    .storage = QDQ_STORE_DQ,
+    .has_kernels = true,
+    .quantizes_constants = true,
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Targets: the inference engines that models are quantized for. Each is a row; the rows
+ * are constant and may be shared by threads. How one is added: docs/adding-a-target.md.
+ */
+#ifndef QDQ_TARGETS_H
+#define QDQ_TARGETS_H
+
+#include "qdq/rules.h"
+#include "qdq/spec.h"
+
+struct qdqi_hooks; /* what the planner asks the target; inside the engine */
+
+struct qdq_target {
+    const char *name;  /* as a spec has it */
+    const char *title; /* as people call it */
+    const char *text;  /* one line: what is quantized for it, and how */
+    /* The formats and the storage of a spec that names none. A format with a sign is
+       used symmetrically then, one without is not. */
+    enum qdq_format weights, activations;
+    enum qdq_storage storage;
+    bool has_kernels;         /* its integer kernels run here: reports count them */
+    bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
+    const struct qdq_rule *rules; /* by number */
+    size_t n_rules;
+    const struct qdqi_hooks *hooks;
+};
+
+/* Row i, NULL past the last. The first one is the target of a spec that names none. */
+QDQ_API const struct qdq_target *qdq_target_row(size_t i);
+
+/* The row of that name, or NULL. */
+QDQ_API const struct qdq_target *qdq_target_find(const char *name);
+
+/* The rules of a target as a set: bit i is qdq_rule(i). */
+QDQ_API uint64_t qdq_target_rules(const struct qdq_target *target);
+
+#endif

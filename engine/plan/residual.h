@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Residual connections, by the library's case of that name. */
+#ifndef QDQI_PLAN_RESIDUAL_H
+#define QDQI_PLAN_RESIDUAL_H
+
+#include "plan/planner.h"
+
+/* Runs the case; `pointer` is the member of the spec that asks for it. */
+enum qdq_code qdqi_residual_run(struct planner *p, const char *pointer,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Warns, with the id of a rule, of residual connections that neither a case nor a name
+   decides about. NO_MEMORY and the errors of the case. */
+enum qdq_code qdqi_residual_warn(struct planner *p, const char *rule,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target tensorrt: placement by TensorRT's published rules for explicit quantization,
+ * with pairs on inputs and weights. Which layers are quantized by default say the rows of
+ * tbl/layers.h.
+ */
+#include "config.h"
+#include "plan/targets/tensorrt.h"
+
+#include "layers/patterns.h"
+#include "plan/residual.h"
+
+#include <string.h>
+
+static const struct qdqi_node *
+node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
+
+static const struct qdqi_class *
+class_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->graph->classes[layer->node];
+}
+
+static bool
+has_weight(const struct planner *p, const struct qdq_layer *layer)
+{
+    return class_of(p, layer)->kind == QDQ_WEIGHTED;
+}
+
+/* Computes in int8 by itself: has a weight, or multiplies two computed tensors. */
+static bool
+is_product(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", NULL};
+    return has_weight(p, layer) || qdqi_is_one_of(node_of(p, layer), ops);
+}
+
+/* --- what the rules speak of ---------------------------------------------- */
+
+static bool
+pooling_alone(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_is_pooling(p->graph, node_of(p, layer)) && !p->feeds_int8[layer->node];
+}
+
+static bool
+int8_into_float(const struct planner *p, const struct qdq_layer *layer)
+{
+    return !is_product(p, layer) && !qdqi_is_pooling(p->graph, node_of(p, layer)) &&
+           !p->feeds_int8[layer->node];
+}
+
+static bool
+norm_or_gelu(const struct planner *p, const struct qdq_layer *layer)
+{
+    return qdqi_is_norm_or_gelu(p->graph, node_of(p, layer));
+}
+
+static bool
+output_layer(const struct planner *p, const struct qdq_layer *layer)
+{
+    return !is_product(p, layer) && p->patterns->makes_output[layer->node];
+}
+
+/* The shape of the weight, if it is constant and has at least `least` axes; else 0. */
+static size_t
+weight_dims(const struct planner *p, const struct qdq_layer *layer, size_t least,
+            const int64_t **ret)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    size_t rank = 0;
+    int w = has_weight(p, layer) ? qdqi_weight_input(class_of(p, layer), node) : -1;
+    return qdqi_input_is_constant(node, w) &&
+                   qdqi_tensor_dims(node->inputs[w], ret, &rank) && rank >= least
+               ? rank
+               : 0;
+}
+
+enum { SMALL = 16 }; /* channels, rows, columns */
+
+/* Few channels that have fast kernels nonetheless: a square kernel over multiples of 8,
+   with 16 on one side or at the network's input; a depthwise kernel of 3 or more. */
+static bool
+is_fast_though_small(const struct planner *p, const struct qdqi_node *node,
+                     const int64_t *dims, size_t rank)
+{
+    int64_t out = dims[0], in = dims[1], least = INT64_MAX, most = 0;
+    for (size_t i = 2; i < rank; i++) {
+        least = dims[i] < least ? dims[i] : least;
+        most = dims[i] > most ? dims[i] : most;
+    }
+    if (qdqi_node_int(node->proto, "group", 1) > 1)
+        return out % 8 == 0 && least >= 3;
+    bool reads_input = !qdqi_layer_producer(p->graph, node, 0);
+    return (out % 8 == 0 || in % 8 == 0) && least == most &&
+           (reads_input || (out > in ? out : in) >= SMALL);
+}
+
+static bool
+small_channels(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t *dims;
+    size_t rank =
+        qdqi_node_is(node->proto, "Conv") ? weight_dims(p, layer, 3, &dims) : 0;
+    return rank > 0 && (dims[0] < SMALL || dims[1] < SMALL) &&
+           !is_fast_though_small(p, node, dims, rank);
+}
+
+static bool
+small_matmul(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
+    const int64_t *dims;
+    size_t rank =
+        qdqi_is_one_of(node_of(p, layer), ops) ? weight_dims(p, layer, 1, &dims) : 0;
+    return rank == 1 ||
+           (rank > 1 && (dims[rank - 1] < SMALL || dims[rank - 2] < SMALL));
+}
+
+static bool
+attention(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->patterns->attention[layer->node] >= QDQI_ATTENTION_LONG;
+}
+
+/* Rules that keep what they mean in floating point. */
+static const struct qdqi_veto vetoes[] = {
+    {QDQI_VETO(T14), pooling_alone, true},   {QDQI_VETO(T18), norm_or_gelu, false},
+    {QDQI_VETO(T19), int8_into_float, true}, {QDQI_VETO(T20), output_layer, false},
+    {QDQI_VETO(T22), small_channels, false}, {QDQI_VETO(T23), small_matmul, false},
+    {QDQI_VETO(T24), attention, false},
+};
+
+/* --- weights -------------------------------------------------------------- */
+
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
+{
+    (void)weight_input;
+    (void)rank;
+    return strcmp(cls->support.op, "ConvTranspose") != 0 || qdqi_rule_is_on(p, T3);
+}
+
+static bool
+needs_weight(const struct planner *p, struct qdq_layer *layer)
+{
+    if (!qdqi_rule_is_on(p, T26))
+        return false;
+    layer->rules = qdqi_rule_bit(p, T26);
+    return true;
+}
+
+/* --- residual connections ------------------------------------------------- */
+
+/* Rule T11 is a case that is run before those of the spec. */
+static enum qdq_code
+run_cases(struct planner *p, struct qdq_error *err)
+{
+    return p->spec->mode == QDQ_MODE_FULL && qdqi_rule_is_on(p, T11)
+               ? qdqi_residual_run(p, "/rules/T11", err)
+               : QDQ_OK;
+}
+
+static enum qdq_code
+warn_connections(struct planner *p, struct qdq_error *err)
+{
+    return p->spec->mode == QDQ_MODE_FULL
+               ? qdqi_residual_warn(p, qdqi_rule_id(p, T11), err)
+               : QDQ_OK;
+}
+
+/* --- what a decision follows ---------------------------------------------- */
+
+static uint64_t
+rules_of_weighted(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const with_bias[] = {"Conv", "ConvTranspose", "Gemm", NULL};
+    const struct qdqi_node *node = node_of(p, layer);
+    bool library = strcmp(class_of(p, layer)->support.source, "library") == 0;
+    uint64_t set = 0;
+    if (layer->n_inputs > 0 && layer->weight_input >= 0)
+        set |= qdqi_rule_bit(p, T8);
+    if (layer->weight_axis >= 0)
+        set |= qdqi_rule_bit(p, T2) | (library ? qdqi_rule_bit(p, T3) : 0);
+    if (qdqi_is_one_of(node, with_bias) && node->proto->n_input > 2 && node->inputs[2])
+        set |= qdqi_rule_bit(p, T5);
+    return set;
+}
+
+/* An Add that leaves out what a convolution makes. */
+static bool
+is_residual(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Add", "Sum", NULL};
+    const struct qdqi_node *node = node_of(p, layer);
+    if (layer->n_inputs == 0 || !qdqi_is_one_of(node, ops))
+        return false;
+    for (int i = 0; (size_t)i < node->proto->n_input; i++)
+        if (!qdqi_layer_has_pair(layer, i) &&
+            qdqi_ends_conv(p->graph, qdqi_layer_producer(p->graph, node, i)))
+            return true;
+    return false;
+}
+
+/* Why a class is off by default. */
+static uint64_t
+rules_of_default(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const struct qdqi_class *cls = class_of(p, layer);
+    const struct qdqi_node *producer = qdqi_layer_producer(p->graph, node, 0);
+    if (cls->moves_data && qdqi_is_onnx_domain(node->proto->domain))
+        return qdqi_rule_bit(p, T16);
+    if (qdqi_is_swish(p->graph, node))
+        return qdqi_rule_bit(p, T27);
+    if (qdqi_is_pointwise(node) && qdqi_ends_weighted(p->graph, producer))
+        return qdqi_rule_bit(p, T10);
+    if (qdqi_node_is(node->proto, "Concat"))
+        return qdqi_rule_bit(p, T15);
+    return cls->state == QDQI_ASKED || qdqi_node_is(node->proto, "Resize")
+               ? qdqi_rule_bit(p, T17)
+               : 0;
+}
+
+static void
+cite(const struct planner *p, struct qdq_layer *layer)
+{
+    if (!qdqi_layer_is_quantized(layer)) {
+        if (!layer->rules && strcmp(layer->reason, QDQI_OFF_BY_DEFAULT) == 0)
+            layer->rules = rules_of_default(p, layer);
+        return;
+    }
+    if (has_weight(p, layer))
+        layer->rules |= rules_of_weighted(p, layer);
+    if (is_residual(p, layer))
+        layer->rules |= qdqi_rule_bit(p, T11);
+    if (layer->n_inputs == 2 && qdqi_is_gated(p->graph, node_of(p, layer)))
+        layer->rules |= qdqi_rule_bit(p, T27);
+}
+
+/* --- formats -------------------------------------------------------------- */
+
+/* What NVIDIA's documentation of explicit quantization names: activations of int8 and
+   float8e4m3fn, weights of these, int4 and float4e2m1; all zero points are 0. */
+static bool
+takes_activations(const struct qdqi_planned_tensor *t)
+{
+    return t->symmetric &&
+           (t->format == QDQI_TO_INT8 || t->format == QDQI_TO_FLOAT8E4M3FN);
+}
+
+static bool
+takes_weights(enum qdqi_format format)
+{
+    return format == QDQI_TO_INT8 || format == QDQI_TO_FLOAT8E4M3FN ||
+           format == QDQI_TO_INT4 || format == QDQI_TO_FLOAT4E2M1;
+}
+
+static enum qdq_code
+warn_refused(struct planner *p, const char *takes, const char *prefix,
+             enum qdqi_format format, struct qdq_error *err)
+{
+    enum qdq_code code =
+        qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                  "TensorRT takes %s: it would refuse the model with %s%s", takes,
+                  prefix, qdqi_format_row((int)format)->name);
+    if (!code)
+        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, T1);
+    return code;
+}
+
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_plan *plan = p->plan;
+    enum qdq_code code = QDQ_OK;
+    if (plan->view.n_tensors && !takes_activations(plan->activations))
+        code =
+            warn_refused(p, "activations of int8 or float8e4m3fn whose zero point is 0",
+                         plan->activations->symmetric ? "symmetric " : "asymmetric ",
+                         plan->activations->format, err);
+    if (!code && plan->view.n_weights && !takes_weights(plan->weights->format))
+        code = warn_refused(p, "weights of int8, int4, float8e4m3fn or float4e2m1", "",
+                            plan->weights->format, err);
+    return code;
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .run_cases = run_cases,
+    .vetoes = vetoes,
+    .n_vetoes = sizeof vetoes / sizeof *vetoes,
+    .needs_weight = needs_weight,
+    .is_per_channel = is_per_channel,
+    .cite = cite,
+    .warn_connections = warn_connections,
+    .check_formats = check_formats,
+    .lints = qdqi_tensorrt_lints,
+};
+
+const struct qdq_target qdqi_target_tensorrt = {
+    .name = "tensorrt",
+    .title = "TensorRT",
+    .text = "Pairs on the inputs and weights of layers that TensorRT has int8 kernels "
+            "for.",
+    .weights = QDQ_FORMAT_INT8,
+    .activations = QDQ_FORMAT_INT8,
+    .storage = QDQ_STORE_QDQ,
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};

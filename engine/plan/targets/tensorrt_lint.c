@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What TensorRT does not fuse or does slowly: a function for each row of the table, which
+ * says of a layer whether it is meant. docs/lint.md has more of each.
+ */
+#include "config.h"
+#include "plan/targets/tensorrt.h"
+
+#include "layers/patterns.h"
+
+#include <string.h>
+
+static const struct qdqi_node *
+node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
+
+static const struct qdqi_node *
+producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
+{
+    return qdqi_layer_producer(p->graph, node_of(p, layer), i);
+}
+
+/* --- of single layers ----------------------------------------------------- */
+
+/* A function of a row: whether a layer of the plan is meant. */
+#define MEANT(code) \
+    static bool lint_##code(const struct planner *p, const struct qdq_layer *layer)
+
+MEANT(conv_transpose_axis)
+{
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    return layer->weight_axis >= 0 && strcmp(cls->support.source, "library") == 0 &&
+           qdqi_node_is(node_of(p, layer)->proto, "ConvTranspose");
+}
+
+MEANT(grouped_conv_transpose)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    return layer->weight_input >= 0 && layer->n_inputs > 0 &&
+           qdqi_node_is(node->proto, "ConvTranspose") &&
+           qdqi_node_int(node->proto, "group", 1) > 1;
+}
+
+MEANT(pair_before_activation)
+{
+    return qdqi_layer_has_pair(layer, 0) && qdqi_is_pointwise(node_of(p, layer)) &&
+           qdqi_ends_weighted(p->graph, producer_of(p, layer, 0));
+}
+
+static bool
+is_add(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Add", "Sum", NULL};
+    return qdqi_is_one_of(node_of(p, layer), ops);
+}
+
+/* Where neither a case nor a name decides, the warning residual_without_case speaks. */
+MEANT(residual_all_inputs)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    bool fusible = false;
+    if (!is_add(p, layer) || layer->n_inputs < 2 ||
+        p->selection.choices[layer->node].rank < QDQI_BY_CASE)
+        return false;
+    for (int i = 0; (size_t)i < node->proto->n_input; i++) {
+        const struct qdqi_node *maker = producer_of(p, layer, i);
+        if (qdqi_layer_input(p->graph, node, i) == QDQI_INPUT_DATA &&
+            !qdqi_layer_has_pair(layer, i))
+            return false;
+        fusible =
+            fusible || (maker && qdqi_ends_conv(p->graph, maker) &&
+                        p->graph->n_consumers[qdqi_layer_index(p->graph, maker)] == 1);
+    }
+    return fusible;
+}
+
+/* Two of its tensors have a pair each. */
+MEANT(concat_scales)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    if (!qdqi_node_is(node->proto, "Concat"))
+        return false;
+    for (size_t i = 1; i < layer->n_inputs; i++)
+        if (node->inputs[layer->quantized_inputs[i]] !=
+            node->inputs[layer->quantized_inputs[0]])
+            return true;
+    return false;
+}
+
+MEANT(pair_behind_pad)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    if (!qdqi_is_conv(node) || !qdqi_layer_has_pair(layer, 0))
+        return false;
+    int64_t maker = node->inputs[0]->producer;
+    return maker >= 0 && qdqi_node_is(p->model->graph.nodes[maker].proto, "Pad");
+}
+
+MEANT(half_quantized)
+{
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
+    const struct qdqi_node *node = node_of(p, layer);
+    if (cls->kind != QDQ_WEIGHTED)
+        return false;
+    int w = qdqi_weight_input(cls, node);
+    bool weight = qdqi_layer_is_paired(p->graph, node, w), input = false;
+    for (int i = 0; (size_t)i < node->proto->n_input; i++)
+        input = input || qdqi_layer_input(p->graph, node, i) == QDQI_INPUT_PAIRED;
+    return (layer->n_inputs > 0 || input) != (layer->weight_input >= 0 || weight);
+}
+
+/* What is gated is int8 on both sides: a layer behind it reads int8. */
+MEANT(gate_in_float)
+{
+    return qdqi_is_gated(p->graph, node_of(p, layer)) && layer->n_inputs < 2 &&
+           p->feeds_int8[layer->node];
+}
+
+/* --- by the rules of the same meaning ------------------------------------- */
+
+static bool
+is_meant(const struct planner *p, const struct qdq_layer *layer, int rule)
+{
+    return qdqi_layer_is_quantized(layer) && qdqi_rule_means(p, rule, layer);
+}
+
+/* Each layer is told one thing: who makes an output, say, that and not more. */
+MEANT(pooling_alone)
+{
+    return is_meant(p, layer, T14) && !is_meant(p, layer, T20);
+}
+
+MEANT(int8_into_float)
+{
+    return is_meant(p, layer, T19) && !is_meant(p, layer, T18) &&
+           !is_meant(p, layer, T20) && !is_meant(p, layer, T24);
+}
+
+MEANT(norm_or_gelu)
+{
+    return is_meant(p, layer, T18);
+}
+
+MEANT(output_layer)
+{
+    return is_meant(p, layer, T20);
+}
+
+MEANT(small_channels)
+{
+    return is_meant(p, layer, T22);
+}
+
+MEANT(small_matmul)
+{
+    return is_meant(p, layer, T23);
+}
+
+MEANT(attention)
+{
+    return is_meant(p, layer, T24);
+}
+
+/* --- of what no layer has ------------------------------------------------- */
+
+/* Whether a node is the swish of a convolution that is quantized. */
+static bool
+is_swish_of_conv(const struct planner *p, const struct qdqi_node *node)
+{
+    for (int i = 0; node && qdqi_is_swish(p->graph, node) && i < 2; i++) {
+        const struct qdqi_node *conv = qdqi_layer_producer(p->graph, node, i);
+        if (conv && qdqi_node_is(conv->proto, "BatchNormalization"))
+            conv = qdqi_layer_producer(p->graph, conv, 0);
+        if (!qdqi_is_conv(conv))
+            continue;
+        const struct qdq_layer *layer = p->by_node[qdqi_layer_index(p->graph, conv)];
+        if (layer && qdqi_layer_is_quantized(layer))
+            return true;
+    }
+    return false;
+}
+
+/* A convolution, its swish, and this Add. */
+MEANT(swish_into_add)
+{
+    size_t n = is_add(p, layer) ? node_of(p, layer)->proto->n_input : 0;
+    for (size_t i = 0; i < n; i++)
+        if (is_swish_of_conv(p, producer_of(p, layer, (int)i)))
+            return true;
+    return false;
+}
+
+/* --- the table ------------------------------------------------------------ */
+
+/* The first two members of a row. */
+#define LINT(code) #code, lint_##code
+
+const struct qdqi_lint qdqi_tensorrt_lints[] = {
+    {LINT(conv_transpose_axis), T3,
+     "releases of TensorRT disagree on the axis of a ConvTranspose's scales; "
+     "\"rules\": {\"T3\": false} gives the weight one scale"},
+    {LINT(grouped_conv_transpose), T3,
+     "TensorRT has refused a ConvTranspose of several groups in int8; an entry of "
+     "layers that names it leaves it in floating point"},
+    {LINT(pair_before_activation), T10,
+     "the pair stands between a layer and the activation or BatchNormalization "
+     "behind it, which are no longer one kernel"},
+    {LINT(residual_all_inputs), T11,
+     "all inputs of the Add have a pair, so it is not fused with the convolution "
+     "that makes one of them; leave that one out of quantization_index"},
+    {LINT(pooling_alone), T14,
+     "pooling reads int8 and nothing behind it does, so it is converted back at "
+     "once; \"rules\": {\"T14\": true} leaves it in floating point"},
+    {LINT(concat_scales), T15,
+     "the inputs of the Concat have a scale each, so they are scaled anew to be "
+     "joined; pairs on the layers behind it do without"},
+    {LINT(pair_behind_pad), T16,
+     "the pair stands between a Pad and the convolution that it feeds, which keeps "
+     "the Pad a kernel of its own"},
+    {LINT(norm_or_gelu), T18,
+     "this is part of a LayerNormalization or Gelu, whose kernel a pair breaks; "
+     "\"rules\": {\"T18\": true} leaves such nodes in floating point"},
+    {LINT(int8_into_float), T19,
+     "the inputs are int8 and nothing behind it reads int8, so what is saved in "
+     "reading is spent on converting; \"rules\": {\"T19\": true} leaves it in "
+     "floating point"},
+    {LINT(output_layer), T20,
+     "it makes an output of the model, which is float, from int8 inputs; "
+     "\"rules\": {\"T20\": true} leaves it in floating point"},
+    {LINT(small_channels), T22,
+     "a Conv of so few channels is seldom faster in int8; \"rules\": {\"T22\": "
+     "true} leaves it in floating point"},
+    {LINT(small_matmul), T23,
+     "a weight with fewer than 16 rows or columns is seldom faster in int8; "
+     "\"rules\": {\"T23\": true} leaves it in floating point"},
+    {LINT(attention), T24,
+     "this part of an attention is slower with pairs; \"rules\": {\"T24\": true} "
+     "leaves it in floating point"},
+    {LINT(half_quantized), T26,
+     "the layer has a pair on its input or on its weight, not on both, so it "
+     "computes in floating point"},
+    {LINT(gate_in_float), T27,
+     "a Mul by a gate, of squeeze and excitation, that has not a pair on both "
+     "inputs parts int8 layers; the case efficientnet gives it both"},
+    {LINT(swish_into_add), T28,
+     "a convolution, its swish and this Add are not fused as a whole: a kernel of "
+     "its own adds"},
+    {NULL, NULL, 0, NULL},
+};
