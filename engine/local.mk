@@ -59,6 +59,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/cuda/element.h \
 	engine/cuda/kernels.h \
 	engine/edit/edit.c engine/edit/edit.h \
+	engine/edit/merge.c \
+	engine/edit/state.h \
+	engine/edit/tensors.c \
+	engine/edit/unused.c \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
