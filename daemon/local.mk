@@ -24,6 +24,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/sync.c daemon/base/sync.h \
+	daemon/settings/environment.c \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \
 	daemon/settings/keys.h \
 	daemon/settings/print.c \

@@ -4,6 +4,8 @@
  *   SETTING_TEXT(section, key, default, RELOAD, text)
  *   SETTING_CHOICE(section, key, default, "one or another", RELOAD, text)
  *   SETTING_NUMBER(section, key, default, min, max, UNIT, RELOAD, text)
+ * A limit of the engine is a row of qdq/limits.h, which becomes a setting here.
+ *
  * UNIT is COUNT, SECONDS, or BYTES (which takes the suffixes K, M and G). RELOAD is NOW
  * where SIGHUP makes a new value hold, START where the next start does; numbers alone can
  * be NOW, because those are read by all threads at all times.
@@ -112,23 +114,12 @@ SETTING_CHOICE(
     "socket, program or other process is within their reach (Landlock, seccomp). auto: "
     "as far as this kernel can, with a line in the log about what is missing; require: "
     "no work without all of it; off: never.")
-SETTING_NUMBER(limits, graph_nodes, 1000000, 0, INT64_MAX, COUNT, NOW,
-               "Nodes of a model, with those of nested graphs and of functions that "
-               "are called; 0: "
-               "no limit. These limits are of processes that are started from then on; "
-               "what exceeds "
-               "one is 422 limit_exceeded.")
-SETTING_NUMBER(
-    limits, graph_depth, 32, 1, 100, COUNT, NOW,
-    "Graphs of a model in one another (If, Loop, Scan); 1: the main one alone.")
-SETTING_NUMBER(limits, tensor_rank, 64, 0, INT64_MAX, COUNT, NOW,
-               "Dimensions of an input, an output or a stored tensor; 0: no limit.")
-SETTING_NUMBER(limits, tensor_bytes, 0, 0, INT64_MAX, BYTES, NOW,
-               "Bytes of one stored tensor of a model, in its file or beside it; 0: no "
-               "limit but that of its file.")
-SETTING_NUMBER(
-    limits, archive_bytes, INT64_C(8) << 30, 1, INT64_MAX, BYTES, NOW,
-    "Bytes that a packed archive of calibration data (.tar.gz) may unpack to.")
+#define LIMIT(name, def, min, max, unit, text)                               \
+    SETTING_NUMBER(limits, name, def, min, max, unit, NOW,                   \
+                   text " Holds for worker processes that are started from " \
+                        "then on; more is 422 limit_exceeded.")
+QDQ_LIMITS(LIMIT)
+#undef LIMIT
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME, START,
              "Path of ONNX Runtime's library; empty: models are never run.")
 SETTING_TEXT(gpu, devices, "", START,

@@ -205,14 +205,6 @@ load_file(struct settings *s, const char *name, char error[SETTINGS_ERROR])
     return !*error;
 }
 
-void
-setting_variable(const struct setting_row *row, char ret[SETTING_VARIABLE])
-{
-    snprintf(ret, SETTING_VARIABLE, "QDQD_%s_%s", row->section, row->key);
-    for (char *c = ret; *c; c++)
-        *c = (char)toupper((unsigned char)*c);
-}
-
 static bool
 load_environment(struct settings *s, char error[SETTINGS_ERROR])
 {

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "qdq/limits.h"
+
 #define SETTINGS_ERROR 512
 
 /* One member a row: settings.http_max_body. Texts are owned. */
@@ -51,6 +53,14 @@ void settings_fini(struct settings *settings);
 typedef void (*settings_tell_fn)(const char *section, const char *key, bool now);
 void settings_apply(struct settings *settings, const struct settings *fresh,
                     settings_tell_fn tell);
+
+/*
+ * The environment of a worker process: ours, in which variables of settings are replaced
+ * by the values of the sections that concern it. settings_load() reads them there. The
+ * caller frees it with settings_environment_free(); NULL when out of memory.
+ */
+char **settings_environment(const struct settings *settings);
+void settings_environment_free(char ***environment);
 
 /* --- printing (settings/print.c) ------------------------------------------ */
 

@@ -22,8 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
-
 METRIC(workers_started, COUNTER, "qdqd_workers_started_total", &metric_unlabelled, ONE,
        "Worker processes that were started.");
 
@@ -33,14 +31,6 @@ process_init(struct process *process, const struct settings *settings,
 {
     *process = (struct process){.settings = settings, .metrics = metrics, .socket = -1};
     pthread_mutex_init(&process->lock, NULL);
-}
-
-static int
-worker_threads(const struct settings *s)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    long share = cores / s->workers_count;
-    return (int)(s->workers_threads ? s->workers_threads : share > 1 ? share : 1);
 }
 
 /* The folder in which workers may have files without a name; it is always empty. */
@@ -54,22 +44,6 @@ make_scratch(const struct settings *s, char ret[PATH_MAX])
     return mkdir(ret, 0700) == 0 || errno == EEXIST;
 }
 
-enum { PROCESS_LIMITS = 256 };
-
-/* In the order of qdq/limits.h, as worker.c reads them. */
-static void
-write_limits(const struct settings *s, char ret[PROCESS_LIMITS])
-{
-    const long long numbers[] = {
-#define NUMBER(name) (long long)s->limits_##name,
-        QDQ_LIMITS(NUMBER)
-#undef NUMBER
-    };
-    size_t len = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        len += (size_t)snprintf(ret + len, PROCESS_LIMITS - len, "%lld ", numbers[i]);
-}
-
 /*
  * Starts this very program again (not what stands at its path by now) with `socket` at
  * WORKER_SOCKET; every other descriptor of ours is O_CLOEXEC. Its own process group
@@ -78,30 +52,16 @@ write_limits(const struct settings *s, char ret[PROCESS_LIMITS])
 static int
 spawn(const struct settings *s, int device, int socket, pid_t *ret)
 {
-    char number[16];
-    char parent[24], threads[24], memory[24], word[] = "--worker", name[] = "qdqd";
+    char parent[24], number[16], word[] = "--worker", name[] = "qdqd";
     char scratch[PATH_MAX];
     if (!make_scratch(s, scratch))
         return errno;
-    char limits[PROCESS_LIMITS];
+    char **environment = settings_environment(s);
+    if (!environment)
+        return ENOMEM;
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    snprintf(threads, sizeof threads, "%d", worker_threads(s));
-    snprintf(memory, sizeof memory, "%lld", (long long)s->workers_memory);
     snprintf(number, sizeof number, "%d", device);
-    write_limits(s, limits);
-    char *argv[] = {name,
-                    word,
-                    parent,
-                    threads,
-                    memory,
-                    s->workers_cage,
-                    scratch,
-                    s->engine_runtime,
-                    s->engine_cases,
-                    s->gpu_module,
-                    number,
-                    limits,
-                    NULL};
+    char *argv[] = {name, word, parent, scratch, number, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t none;
@@ -113,9 +73,10 @@ spawn(const struct settings *s, int device, int socket, pid_t *ret)
     posix_spawnattr_setpgroup(&attr, 0);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     if (!rc)
-        rc = posix_spawn(ret, "/proc/self/exe", &actions, &attr, argv, environ);
+        rc = posix_spawn(ret, "/proc/self/exe", &actions, &attr, argv, environment);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&actions);
+    settings_environment_free(&environment);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "workers/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "settings/settings.h"
 #include "workers/cage.h"
 #include "workers/message.h"
 #include "api/report.h"
@@ -583,43 +584,78 @@ lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
     return whole || strcmp(setting, "auto") == 0;
 }
 
-/* As process.c writes them. */
-static void
-read_limits(char *text, struct qdq_limits *ret)
+/* The threads of one model: the setting, or this worker's share of the processors. */
+static int
+count_threads(const struct settings *settings)
 {
-#define READ(name) ret->name = strtoull(text, &text, 10);
-    QDQ_LIMITS(READ)
-#undef READ
+    long share = sysconf(_SC_NPROCESSORS_ONLN) / settings->workers_count;
+    return (int)(settings->workers_threads ? settings->workers_threads
+                 : share > 1               ? share
+                                           : 1);
 }
 
-int
-worker_main(int argc, char **argv)
+/* NULL for an empty setting. */
+static const char *
+path_of(const char *setting)
 {
-    if (argc != 10) {
-        fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
-        return 2;
-    }
-    struct qdq_engine_options options = {
-        .threads = (int)strtol(argv[1], NULL, 10),
-        .runtime = *argv[5] ? argv[5] : NULL,
-        .catalog = *argv[6] ? argv[6] : NULL,
-        .cuda_module = strtol(argv[8], NULL, 10) >= 0 ? argv[7] : NULL,
-        .device = (int)strtol(argv[8], NULL, 10),
-        .device_chosen = true,
+    return *setting ? setting : NULL;
+}
+
+static struct qdq_limits
+limits_of(const struct settings *settings)
+{
+    return (struct qdq_limits){
+#define LIMIT(name, ...) .name = (uint64_t)settings->limits_##name,
+        QDQ_LIMITS(LIMIT)
+#undef LIMIT
     };
-    read_limits(argv[9], &options.limits);
+}
+
+/* Serves until the daemon closes the socket. Returns the exit status. */
+static int
+run_worker(const struct settings *settings, pid_t parent, const char *scratch,
+           int device)
+{
+    const struct qdq_engine_options options = {
+        .threads = count_threads(settings),
+        .runtime = path_of(settings->engine_runtime),
+        .catalog = path_of(settings->engine_cases),
+        .cuda_module = device >= 0 ? settings->gpu_module : NULL,
+        .device = device,
+        .device_chosen = true,
+        .limits = limits_of(settings),
+    };
     struct worker w = {.runtime = options.runtime,
                        .cuda_module = options.cuda_module,
                        .device = options.device};
-    setenv("TMPDIR", argv[4], 1);
-    if (!confine((pid_t)strtol(argv[0], NULL, 10), strtoull(argv[2], NULL, 10)) ||
+    setenv("TMPDIR", scratch, 1);
+    if (!confine(parent, (rlim_t)settings->workers_memory) ||
         !open_engine(&options, &w.engine) ||
-        !lock_in(&options, w.engine, argv[3], argv[4]))
+        !lock_in(&options, w.engine, settings->workers_cage, scratch))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);
     w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;
     int status = serve(&w);
     qdq_engine_close(&w.engine);
+    return status;
+}
+
+int
+worker_main(int argc, char **argv)
+{
+    struct settings settings;
+    char error[SETTINGS_ERROR];
+    if (argc != 3) {
+        fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
+        return 2;
+    }
+    if (!settings_load(NULL, NULL, 0, &settings, error)) {
+        fprintf(stderr, "qdqd: %s\n", error);
+        return 2;
+    }
+    int status = run_worker(&settings, (pid_t)strtol(argv[0], NULL, 10), argv[1],
+                            (int)strtol(argv[2], NULL, 10));
+    settings_fini(&settings);
     return status;
 }

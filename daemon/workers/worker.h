@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's side: `qdqd --worker PARENT THREADS MEMORY CAGE SCRATCH RUNTIME CASES MODULE
- * DEVICE`, started by
- * process.c with the socket at WORKER_SOCKET. It is handed open descriptors and never a
- * path of the state folder, answers one request after the other and leaves at the end
- * of file.
+ * The worker's side: `qdqd --worker PARENT SCRATCH DEVICE`, started by process.c with the
+ * socket at WORKER_SOCKET and its settings in the environment. It gets open descriptors
+ * and never a path of the state folder but that of SCRATCH, answers one request after the
+ * other and ends at the end of file.
  */
 #ifndef QDQD_WORKERS_WORKER_H
 #define QDQD_WORKERS_WORKER_H

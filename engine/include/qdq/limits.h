@@ -7,23 +7,33 @@
 #ifndef QDQ_LIMITS_H
 #define QDQ_LIMITS_H
 
+#include <stdint.h>
+
 #include "qdq/model.h"
 
-/* ROW(name): a member of the struct; messages call it limits.name, after the daemon's
-   setting. */
-#define QDQ_LIMITS(ROW) \
-    ROW(graph_nodes)    \
-    ROW(graph_depth)    \
-    ROW(tensor_rank)    \
-    ROW(tensor_bytes)   \
-    ROW(archive_bytes)
+/*
+ * ROW(name, default, least, most, COUNT or BYTES, "meaning"): a member of the struct. The
+ * last five columns are for a program that makes a setting of each limit; messages call
+ * it limits.name.
+ */
+#define QDQ_LIMITS(ROW)                                                                \
+    ROW(graph_nodes, 1000000, 0, INT64_MAX, COUNT,                                     \
+        "Nodes of a model, with those of nested graphs and of functions that are "     \
+        "called; 0: no limit.")                                                        \
+    ROW(graph_depth, 32, 1, 100, COUNT,                                                \
+        "Graphs of a model in one another (If, Loop, Scan); 1: the main one alone.")   \
+    ROW(tensor_rank, 64, 0, INT64_MAX, COUNT,                                          \
+        "Dimensions of an input, an output or a stored tensor; 0: no limit.")          \
+    ROW(tensor_bytes, 0, 0, INT64_MAX, BYTES,                                          \
+        "Bytes of one stored tensor of a model, in its file or beside it; 0: as many " \
+        "as its file has.")                                                            \
+    ROW(archive_bytes, INT64_C(8) << 30, 1, INT64_MAX, BYTES,                          \
+        "Bytes that a packed archive of calibration data (.tar.gz) may unpack to.")
 
 struct qdq_limits {
-    uint64_t graph_nodes;   /* of a model: of all its graphs */
-    uint64_t graph_depth;   /* graphs in one another; 1: the main graph alone */
-    uint64_t tensor_rank;   /* dimensions of an input, an output or a stored tensor */
-    uint64_t tensor_bytes;  /* of one stored tensor */
-    uint64_t archive_bytes; /* that a packed archive of calibration data unpacks to */
+#define QDQ_LIMIT(name, ...) uint64_t name;
+    QDQ_LIMITS(QDQ_LIMIT)
+#undef QDQ_LIMIT
 };
 
 /* LIMIT_EXCEEDED, naming limit and tensor, for an open model that is larger. Local

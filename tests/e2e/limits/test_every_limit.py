@@ -2,7 +2,7 @@
 """Every limit is exceeded once, is answered as it is documented, and leaves the daemon well:
 /healthz answers and a job succeeds, under that very limit.
 
-LIMITS has a row for each key of daemon/settings/keys.h that is a number, FIXED one for those
+LIMITS has a row for each setting that is a number, FIXED one for those
 that no setting changes. More of most of them stands in files of their own: test_limits.py
 (connections, slow clients), test_engine_limits.py (models), test_time_limits.py,
 test_storage.py, test_retention.py, test_tenants.py, test_faults.py."""
@@ -25,7 +25,9 @@ from test_limits import UPLOAD, Many, drip, healthy
 from test_refused_early import EXPECT, Connection
 
 KEYS = re.findall(r"^SETTING_NUMBER\(\s*(\w+), (\w+),",
-                  (ROOT / "daemon/settings/keys.h").read_text(), re.MULTILINE)
+                  (ROOT / "daemon/settings/keys.h").read_text(), re.MULTILINE) + [
+    ("limits", name) for name in re.findall(
+        r"^    ROW\((\w+),", (ROOT / "engine/include/qdq/limits.h").read_text(), re.MULTILINE)]
 NO_LIMIT = {"workers.threads"}  # how a model is run, not how much
 MODEL, DATA = nets.block_net(), nets.samples()
 # A job that does not end by itself in the time of a test.

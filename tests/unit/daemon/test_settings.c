@@ -271,6 +271,57 @@ START_TEST(shows_origins)
 }
 END_TEST
 
+/* --- the environment of a worker process ---------------------------------- */
+
+static const char *
+find_variable(char **environment, const char *name)
+{
+    size_t len = strlen(name);
+    for (; *environment; environment++)
+        if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=')
+            return *environment + len + 1;
+    return NULL;
+}
+
+/* It has the settings that concern a worker as they hold, wherever they come from, no
+   other setting, and all variables that are none. */
+START_TEST(environment_of_a_worker)
+{
+    static const struct {
+        const char *name, *value;
+    } wanted[] = {
+        {"QDQD_WORKERS_COUNT", "3"},      {"QDQD_WORKERS_CAGE", "off"},
+        {"QDQD_LIMITS_GRAPH_DEPTH", "7"}, {"QDQD_LIMITS_TENSOR_BYTES", "2048"},
+        {"QDQD_WORKERS_ATTEMPTS", "2"},   {"QDQD_ENGINE_RUNTIME", ""},
+        {"QDQD_QUEUE_MAX", NULL},         {"QDQD_STATE_DIR", NULL},
+        {"QDQD_TEST_OTHER", "kept"},
+    };
+    const struct setting_flag flags[] = {{"workers.count", "3"},
+                                         {"workers.cage", "off"},
+                                         {"limits.tensor_bytes", "2K"},
+                                         {"engine.runtime", ""},
+                                         {"queue.max", "7"}};
+    char error[SETTINGS_ERROR];
+    struct settings settings;
+    setenv("QDQD_WORKERS_COUNT", "2", 1);
+    setenv("QDQD_LIMITS_GRAPH_DEPTH", "7", 1);
+    setenv("QDQD_STATE_DIR", "/somewhere", 1);
+    setenv("QDQD_TEST_OTHER", "kept", 1);
+    ck_assert(settings_load(NULL, flags, 5, &settings, error));
+    char **environment = settings_environment(&settings);
+    ck_assert_ptr_nonnull(environment);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        const char *value = find_variable(environment, wanted[i].name);
+        ck_assert_msg(!value == !wanted[i].value &&
+                          (!value || strcmp(value, wanted[i].value) == 0),
+                      "%s is %s", wanted[i].name, value ? value : "absent");
+    }
+    settings_environment_free(&environment);
+    ck_assert_ptr_null(environment);
+    settings_fini(&settings);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -287,6 +338,7 @@ suite(void)
     tcase_add_test(t, told_to_people);
     tcase_add_test(t, applies);
     tcase_add_test(t, shows_origins);
+    tcase_add_test(t, environment_of_a_worker);
     suite_add_tcase(s, t);
     return s;
 }
