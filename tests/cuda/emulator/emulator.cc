@@ -55,15 +55,18 @@ leave(enum state state)
 {
     struct fiber &f = fibers[threadIdx.x];
     f.state = state;
-    if (state == DONE || _setjmp(f.place) == 0)
+    if (_setjmp(f.place) == 0)
         _longjmp(scheduler, 1);
 }
 
+/* A fiber outlives its thread: the next block's begins where this one ended. */
 void
 begin()
 {
-    (*kernel)();
-    leave(DONE);
+    for (;;) {
+        (*kernel)();
+        leave(DONE);
+    }
 }
 
 void
@@ -99,13 +102,14 @@ let_go(unsigned from, unsigned to, enum state state)
 void
 make_ready(struct fiber *f)
 {
+    f->state = READY;
+    if (f->begun)
+        return;
     f->stack.resize(STACK);
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack.data();
     f->context.uc_stack.ss_size = STACK;
     makecontext(&f->context, begin, 0);
-    f->state = READY;
-    f->begun = false;
 }
 
 /* The last thread first: it is not to matter. */
