@@ -15,7 +15,7 @@ LOCK(NAMING, "naming")       /* names of blobs, and how many bytes they are */
 LOCK(BELL, "bell")           /* how often it was rung */
 LOCK(GPUS, "gpus")           /* which GPU is leased */
 LOCK(PROCESS, "process")     /* a worker's process id */
-LOCK(POOL, "pool")           /* the short work that waits */
-LOCK(BACKENDS, "backends")   /* what models can run with */
-LOCK(CONNS, "conns")         /* the connections */
-LOCK(TLS, "tls")             /* the newest certificate */
+LOCK(SHORT_WORK, "short_work") /* the short work that waits */
+LOCK(BACKENDS, "backends")     /* what models can run with */
+LOCK(CONNS, "conns")           /* the connections */
+LOCK(TLS, "tls")               /* the newest certificate */

@@ -2,11 +2,11 @@
 #include "config.h"
 #include "http/conns.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "http/tls.h"
 #include "watch/metrics.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct conns {
     struct tls *tls;
     struct metrics *metrics;
     pthread_t thread;
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t closed;
     /* guarded by lock: */
     struct conn *newest, *oldest;
@@ -89,10 +89,11 @@ conn_received(struct conn *conn, size_t len)
     conn->received += len;
 }
 
-/* With the lock held. Its thread finds the socket at its end and leaves. */
+/* The caller holds the lock. Its thread finds the socket at its end and leaves. */
 static void
 cut_off(struct conn *conn)
 {
+    lock_assert_held(&conn->conns->lock);
     if (conn->cut)
         return;
     conn->cut = true;
@@ -123,10 +124,11 @@ read_address(const struct sockaddr *from, unsigned char ret[16])
     }
 }
 
-/* With the lock held: has this address, if it is one, as many as it may have? */
+/* Has this address, if it is one, as many as it may have? The caller holds the lock. */
 static bool
 has_all(const struct conns *conns, const unsigned char address[16])
 {
+    lock_assert_held(&conns->lock);
     static const unsigned char none[16];
     int64_t n = 0;
     if (!memcmp(address, none, sizeof none))
@@ -145,11 +147,12 @@ is_silent(const struct conn *conn)
            (ioctl(conn->socket, FIONREAD, &pending) != 0 || pending == 0);
 }
 
-/* With the lock held: who leaves for the next one, the oldest of those that are silent if
-   there are such. */
+/* Finds the connection that leaves for the next one: the oldest of those that are silent if
+   there are such. The caller holds the lock. */
 static struct conn *
 next_to_leave(const struct conns *conns)
 {
+    lock_assert_held(&conns->lock);
     struct conn *first = NULL;
     for (struct conn *c = conns->oldest; c; c = c->before) {
         if (!c->reserve || c->cut)
@@ -162,10 +165,11 @@ next_to_leave(const struct conns *conns)
     return first;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void
 add(struct conns *conns, struct conn *conn)
 {
+    lock_assert_held(&conns->lock);
     conn->reserve = conns->n >= (size_t)conns->settings->http_connections ||
                     has_all(conns, conn->address);
     if (conn->reserve && conns->n_reserve >= RESERVE) {
@@ -186,6 +190,7 @@ add(struct conns *conns, struct conn *conn)
 static void
 drop(struct conns *conns, struct conn *conn)
 {
+    lock_assert_held(&conns->lock);
     *(conn->before ? &conn->before->next : &conns->newest) = conn->next;
     *(conn->next ? &conn->next->before : &conns->oldest) = conn->before;
     conns->n -= !conn->reserve;
@@ -230,13 +235,13 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
         return;
     metrics_add(conns->metrics, &metric_connections, 0,
                 code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
-    pthread_mutex_lock(&conns->lock);
+    lock_acquire(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         add(conns, conn);
     else
         drop(conns, conn);
     size_t n_cut = conns->n_cut;
-    pthread_mutex_unlock(&conns->lock);
+    lock_release(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
         take_time(n_cut);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -282,7 +287,7 @@ static void *
 watch(void *arg)
 {
     struct conns *conns = arg;
-    pthread_mutex_lock(&conns->lock);
+    lock_acquire(&conns->lock);
     while (!conns->closing) {
         int64_t now = clock_steady_ms();
         for (struct conn *c = conns->newest; c; c = c->next) {
@@ -290,9 +295,9 @@ watch(void *arg)
             if (is_too_slow(c, conns->settings, since, now) && c->since == since)
                 cut_off(c);
         }
-        clock_cond_wait(&conns->closed, &conns->lock, now + LOOK_MS);
+        lock_wait_until(&conns->lock, &conns->closed, now + LOOK_MS);
     }
-    pthread_mutex_unlock(&conns->lock);
+    lock_release(&conns->lock);
     return NULL;
 }
 
@@ -307,14 +312,14 @@ conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     conns->settings = settings;
     conns->tls = tls;
-    pthread_mutex_init(&conns->lock, NULL);
-    clock_cond_init(&conns->closed);
+    lock_init(&conns->lock, LOCK_CONNS);
+    lock_cond_init(&conns->closed);
     if (pthread_create(&conns->thread, NULL, watch, conns) == 0) {
         *ret = conns;
         return true;
     }
     pthread_cond_destroy(&conns->closed);
-    pthread_mutex_destroy(&conns->lock);
+    lock_fini(&conns->lock);
     free(conns);
     return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                            "a thread cannot be started");
@@ -332,13 +337,13 @@ conns_close(struct conns **conns)
     struct conns *old = *conns;
     if (!old)
         return;
-    pthread_mutex_lock(&old->lock);
+    lock_acquire(&old->lock);
     old->closing = true;
     pthread_cond_signal(&old->closed);
-    pthread_mutex_unlock(&old->lock);
+    lock_release(&old->lock);
     pthread_join(old->thread, NULL);
     pthread_cond_destroy(&old->closed);
-    pthread_mutex_destroy(&old->lock);
+    lock_fini(&old->lock);
     free(old);
     *conns = NULL;
 }
@@ -348,10 +353,10 @@ conns_await(struct conns *conns)
 {
     int64_t now = clock_steady_ms();
     bool found = false;
-    pthread_mutex_lock(&conns->lock);
+    lock_acquire(&conns->lock);
     for (const struct conn *c = conns->newest; c && !found; c = c->next)
         found = !c->cut && c->phase == CONN_NEW && now - c->since < MOMENT_MS;
-    pthread_mutex_unlock(&conns->lock);
+    lock_release(&conns->lock);
     return found;
 }
 

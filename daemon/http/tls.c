@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/tls.h"
+#include "base/lock.h"
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #define MOST_CERTS 16 /* in a chain */
@@ -20,7 +20,7 @@ struct pair {
 
 struct tls {
     const struct settings *settings;
-    pthread_mutex_t lock;
+    struct lock lock;
     struct pair *newest; /* guarded by lock */
 };
 
@@ -105,10 +105,10 @@ tls_reload(struct tls *tls, struct api_problem *p)
         free_pair(pair);
         return false;
     }
-    pthread_mutex_lock(&tls->lock);
+    lock_acquire(&tls->lock);
     pair->before = tls->newest;
     tls->newest = pair;
-    pthread_mutex_unlock(&tls->lock);
+    lock_release(&tls->lock);
     return true;
 }
 
@@ -119,7 +119,7 @@ tls_open(const struct settings *settings, struct tls **ret, struct api_problem *
     if (!tls)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     tls->settings = settings;
-    pthread_mutex_init(&tls->lock, NULL);
+    lock_init(&tls->lock, LOCK_TLS);
     if (!tls_reload(tls, p)) {
         tls_close(&tls);
         return false;
@@ -138,7 +138,7 @@ tls_close(struct tls **tls)
         (*tls)->newest = pair->before;
         free_pair(pair);
     }
-    pthread_mutex_destroy(&(*tls)->lock);
+    lock_fini(&(*tls)->lock);
     free(*tls);
     *tls = NULL;
 }
@@ -156,9 +156,9 @@ choose(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
     (void)info;
     if (!tls)
         return -1;
-    pthread_mutex_lock(&tls->lock);
+    lock_acquire(&tls->lock);
     struct pair *pair = tls->newest;
-    pthread_mutex_unlock(&tls->lock);
+    lock_release(&tls->lock);
     *ret = pair->certs;
     *ret_n = pair->n;
     *ret_ocsp = NULL;

@@ -6,13 +6,13 @@
 #ifndef QDQD_JOBS_BELL_H
 #define QDQD_JOBS_BELL_H
 
+#include "base/lock.h"
 #include "jobs/gpus.h"
 
-#include <pthread.h>
 #include <stdint.h>
 
 struct bell {
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t cond;
     uint64_t rung; /* guarded by lock */
     struct gpus gpus;

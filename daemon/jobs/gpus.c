@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "jobs/gpus.h"
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <string.h>
@@ -9,20 +10,21 @@ void
 gpus_init(struct gpus *gpus, const char *text)
 {
     memset(gpus, 0, sizeof *gpus);
-    pthread_mutex_init(&gpus->lock, NULL);
+    lock_init(&gpus->lock, LOCK_GPUS);
     (void)gpus_parse(text, gpus->devices, &gpus->n);
 }
 
 void
 gpus_fini(struct gpus *gpus)
 {
-    pthread_mutex_destroy(&gpus->lock);
+    lock_fini(&gpus->lock);
 }
 
-/* With the lock held: the first of those who lent it. */
+/* The first of those who lent the device. The caller holds the lock. */
 static struct gpus_turn *
 first_turn(struct gpus *gpus, int device)
 {
+    lock_assert_held(&gpus->lock);
     struct gpus_turn *turn = gpus->turns;
     while (turn && turn->device != device)
         turn = turn->next;
@@ -33,8 +35,9 @@ static size_t
 index_of(const struct gpus *gpus, int device)
 {
     size_t i = 0;
-    while (gpus->devices[i] != device)
+    while (i < gpus->n && gpus->devices[i] != device)
         i++;
+    QDQD_CHECK(i < gpus->n);
     return i;
 }
 
@@ -43,44 +46,44 @@ gpus_take(struct gpus *gpus)
 {
     int device = GPUS_NONE;
     int64_t now = clock_steady_ms();
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     for (size_t i = 0; device == GPUS_NONE && i < gpus->n; i++)
         if (!gpus->taken[i] &&
             (gpus->offered[i] > now || !first_turn(gpus, gpus->devices[i]))) {
             gpus->taken[i] = true;
             device = gpus->devices[i];
         }
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
     return device;
 }
 
 void
 gpus_keep(struct gpus *gpus, int device)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     gpus->offered[index_of(gpus, device)] = 0;
     gpus->wanted = false;
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
 }
 
 void
 gpus_give_back(struct gpus *gpus, int device)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     for (size_t i = 0; i < gpus->n; i++)
         if (gpus->devices[i] == device)
             gpus->taken[i] = false;
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
 }
 
 bool
 gpus_are_taken(struct gpus *gpus)
 {
     bool taken = gpus->n > 0;
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     for (size_t i = 0; i < gpus->n; i++)
         taken &= gpus->taken[i];
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
     return taken;
 }
 
@@ -95,24 +98,24 @@ enum { OFFER_MS = 1000 };
 void
 gpus_want(struct gpus *gpus)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     gpus->wanted = gpus->n > 0;
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
 }
 
 bool
 gpus_is_wanted(struct gpus *gpus, int device)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     bool wanted = gpus->wanted || first_turn(gpus, device);
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
     return wanted;
 }
 
 void
 gpus_lend(struct gpus *gpus, int device, struct gpus_turn *turn)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     size_t i = index_of(gpus, device);
     gpus->taken[i] = false;
     gpus->offered[i] = gpus->wanted ? clock_steady_ms() + OFFER_MS : 0;
@@ -122,16 +125,19 @@ gpus_lend(struct gpus *gpus, int device, struct gpus_turn *turn)
         last = &(*last)->next;
     *turn = (struct gpus_turn){.device = device};
     *last = turn;
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void
 remove_turn(struct gpus *gpus, struct gpus_turn *turn)
 {
+    lock_assert_held(&gpus->lock);
     struct gpus_turn **at = &gpus->turns;
-    while (*at != turn)
+    while (*at != turn) {
+        QDQD_CHECK(*at);
         at = &(*at)->next;
+    }
     *at = turn->next;
 }
 
@@ -139,7 +145,7 @@ bool
 gpus_regain(struct gpus *gpus, struct gpus_turn *turn)
 {
     int64_t now = clock_steady_ms();
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     size_t i = index_of(gpus, turn->device);
     bool has_it = !gpus->taken[i] && gpus->offered[i] <= now &&
                   first_turn(gpus, turn->device) == turn;
@@ -147,14 +153,14 @@ gpus_regain(struct gpus *gpus, struct gpus_turn *turn)
         gpus->taken[i] = true;
         remove_turn(gpus, turn);
     }
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
     return has_it;
 }
 
 void
 gpus_forgo(struct gpus *gpus, struct gpus_turn *turn)
 {
-    pthread_mutex_lock(&gpus->lock);
+    lock_acquire(&gpus->lock);
     remove_turn(gpus, turn);
-    pthread_mutex_unlock(&gpus->lock);
+    lock_release(&gpus->lock);
 }

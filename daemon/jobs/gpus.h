@@ -11,9 +11,9 @@
 #ifndef QDQD_JOBS_GPUS_H
 #define QDQD_JOBS_GPUS_H
 
+#include "base/lock.h"
 #include "settings/gpu_list.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct gpus_turn {
 };
 
 struct gpus {
-    pthread_mutex_t lock;
+    struct lock lock;
     size_t n;
     int devices[GPUS_MOST]; /* as CUDA counts */
     /* guarded by lock: */

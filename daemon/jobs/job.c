@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "jobs/job.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/errno_code.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "jobs/paces.h"
 #include "settings/settings.h"
 #include "watch/metrics.h"
 #include "workers/process.h"
-#include "api/spec.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ struct jobs {
     const char *tenant;      /* as the log has it */
     struct metrics *metrics; /* NULL: nothing is counted */
     struct bell *bell;       /* a job was queued, or draining began */
-    pthread_mutex_t lock;
+    struct lock lock;
     /* guarded by lock: */
     struct job_slot *slots;
     struct waiter *waiters;
@@ -77,7 +78,7 @@ jobs_open(struct library *library, const struct settings *settings, struct bell 
     jobs->settings = settings;
     jobs->bell = bell;
     jobs->tenant = "-";
-    pthread_mutex_init(&jobs->lock, NULL);
+    lock_init(&jobs->lock, LOCK_JOBS);
     if (recovered)
         log_info("jobs_recovered", "n=%lld", (long long)recovered);
     *ret = jobs;
@@ -96,16 +97,17 @@ jobs_close(struct jobs **jobs)
 {
     if (!*jobs)
         return;
-    pthread_mutex_destroy(&(*jobs)->lock);
+    lock_fini(&(*jobs)->lock);
     free(*jobs);
     *jobs = NULL;
 }
 
-/* --- helpers with the lock held ------------------------------------------- */
+/* --- helpers whose caller holds the lock ---------------------------------- */
 
 static struct job_slot *
 find_slot(struct jobs *jobs, const char *id)
 {
+    lock_assert_held(&jobs->lock);
     struct job_slot *slot = jobs->slots;
     while (slot && strcmp(slot->id, id) != 0)
         slot = slot->next;
@@ -115,9 +117,12 @@ find_slot(struct jobs *jobs, const char *id)
 static void
 remove_slot(struct jobs *jobs, struct job_slot *slot)
 {
+    lock_assert_held(&jobs->lock);
     struct job_slot **at = &jobs->slots;
-    while (*at != slot)
+    while (*at != slot) {
+        QDQD_CHECK(*at);
         at = &(*at)->next;
+    }
     *at = slot->next;
 }
 
@@ -131,6 +136,7 @@ concerns(const struct waiter *waiter, const char *id)
 static void
 tell(struct jobs *jobs, const char *id)
 {
+    lock_assert_held(&jobs->lock);
     for (struct waiter *w = jobs->waiters; w; w = w->next)
         if (w->event >= 0 && concerns(w, id))
             eventfd_write(w->event, 1);
@@ -153,6 +159,7 @@ wake(struct jobs *jobs, const char *id)
 static void
 tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
+    lock_assert_held(&jobs->lock);
     wake(jobs, ended->joined ? NULL : id);
     if (ended->joined)
         bell_ring(jobs->bell);
@@ -168,6 +175,7 @@ give_up(struct job_slot *slot)
 static bool
 check_room(struct jobs *jobs, struct api_problem *p)
 {
+    lock_assert_held(&jobs->lock);
     int64_t length;
     if (jobs->draining)
         return api_problem_set(p, API_DRAINING, QDQ_AT_NOTHING, NULL,
@@ -184,18 +192,18 @@ check_room(struct jobs *jobs, struct api_problem *p)
 bool
 jobs_check_room(struct jobs *jobs, struct api_problem *p)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool ok = check_room(jobs, p);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return ok;
 }
 
 bool
 jobs_is_draining(struct jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool draining = jobs->draining;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return draining;
 }
 
@@ -240,7 +248,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
     job.created_at = clock_wall_ms();
     if (!make_id(job.id, p))
         return false;
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool ok =
         !asking->key || jobs_find_key(jobs, asking->key, asking->asked, id, &known, p);
     if (ok && !known) {
@@ -248,7 +256,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
         if (ok && added == STORE_QUEUED)
             bell_ring(jobs->bell);
     }
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     /* A known one may be on its way to the disk, too. */
     if (!ok || !store_sync(jobs->store, p))
         return false;
@@ -263,7 +271,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
 void
 jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     const struct job_slot *slot = find_slot(jobs, id);
     if (slot) {
         ret->stage = slot->stage;
@@ -272,7 +280,7 @@ jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret)
         ret->eta_s = api_eta_left(&slot->eta, clock_steady_ms());
         ret->waits_for_gpu = slot->lends;
     }
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
 bool
@@ -307,28 +315,31 @@ jobs_get(struct jobs *jobs, const char *id, struct job_view *ret, struct api_pro
 static void
 add_waiter(struct jobs *jobs, struct waiter *waiter)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     waiter->next = jobs->waiters;
     jobs->waiters = waiter;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
 static void
 remove_waiter(struct jobs *jobs, struct waiter *waiter)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     struct waiter **at = &jobs->waiters;
-    while (*at != waiter)
+    while (*at != waiter) {
+        QDQD_CHECK(*at);
         at = &(*at)->next;
+    }
     *at = waiter->next;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
-/* With the lock held: may the job of `id` still change? While draining only one that
-   runs. */
+/* May the job of `id` still change? While draining only one that runs. The caller holds
+   the lock. */
 static bool
 may_change(struct jobs *jobs, const char *id)
 {
+    lock_assert_held(&jobs->lock);
     return !jobs->draining || find_slot(jobs, id);
 }
 
@@ -337,12 +348,12 @@ static bool
 wait_for_wake(struct jobs *jobs, struct waiter *waiter, int64_t deadline)
 {
     bool useful = true;
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     while (useful && !waiter->woken)
         useful = may_change(jobs, waiter->id) &&
-                 clock_cond_wait(&waiter->cond, &jobs->lock, deadline) == 0;
+                 lock_wait_until(&jobs->lock, &waiter->cond, deadline);
     waiter->woken = false;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return useful;
 }
 
@@ -358,7 +369,7 @@ jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
         return jobs_get(jobs, id, ret, p);
     int64_t deadline = clock_steady_ms() + (int64_t)seconds * 1000;
     struct waiter waiter = {.id = id, .event = -1};
-    clock_cond_init(&waiter.cond);
+    lock_cond_init(&waiter.cond);
     add_waiter(jobs, &waiter);
     bool ok, useful = true;
     while ((ok = jobs_get(jobs, id, ret, p)) && useful &&
@@ -405,9 +416,9 @@ job_watch_clear(struct jobs *jobs, struct job_watch *watch)
 {
     eventfd_t told;
     (void)eventfd_read(watch->waiter.event, &told);
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool useful = may_change(jobs, watch->id);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return useful;
 }
 
@@ -438,7 +449,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
         return false;
     enum api_job_state state = row.state;
     store_job_fini(&row);
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool ok = store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(),
                             &ended, p);
     if (ok && !ended.was)
@@ -449,7 +460,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
         give_up(slot);
     if (ok && ended.was)
         tell_ended(jobs, id, &ended);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was) {
         metrics_add(jobs->metrics, &metric_ended, API_JOB_CANCELLED, 1);
@@ -487,6 +498,7 @@ rest(struct jobs *jobs, const struct api_problem *problem)
 static bool
 ask_for_gpu(struct jobs *jobs, struct api_problem *p)
 {
+    lock_assert_held(&jobs->lock);
     int64_t waiting;
     if (jobs->draining || jobs->bell->gpus.n == 0)
         return true;
@@ -505,7 +517,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     struct gpus *gpus = &jobs->bell->gpus;
     int device = gpus_take(gpus);
     *ret_any = false;
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     if (!jobs->draining)
         ok = store_job_claim(jobs->store, clock_wall_ms(),
                              gpus->n == 0 || device != GPUS_NONE, ret, ret_any, p);
@@ -526,7 +538,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         api_eta_start(&slot->eta, paces_of(&jobs->paces, slot->model));
         tell(jobs, slot->id);
     }
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     if (ok && *ret_any)
         log_info("job_started", "job=%s tenant=%s attempt=%lld", ret->id, jobs->tenant,
                  (long long)ret->attempts + 1);
@@ -537,20 +549,20 @@ void
 jobs_progress(struct jobs *jobs, struct job_slot *slot,
               const struct qdq_progress *progress)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     slot->stage = qdq_stage_name(progress->stage);
     slot->done = progress->done;
     slot->total = progress->total;
     api_eta_tell(&slot->eta, progress, clock_steady_ms());
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
 bool
 jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool unwanted = slot->unwanted;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return unwanted;
 }
 
@@ -563,24 +575,24 @@ jobs_gpu_is_wanted(struct jobs *jobs, const struct job_slot *slot)
 void
 jobs_lend_gpu(struct jobs *jobs, struct job_slot *slot)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     gpus_lend(&jobs->bell->gpus, slot->device, &slot->turn);
     slot->device = GPUS_NONE;
     slot->lends = true;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     bell_ring(jobs->bell);
 }
 
 bool
 jobs_regain_gpu(struct jobs *jobs, struct job_slot *slot)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool has_it = gpus_regain(&jobs->bell->gpus, &slot->turn);
     if (has_it) {
         slot->device = slot->turn.device;
         slot->lends = false;
     }
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return has_it;
 }
 
@@ -595,7 +607,7 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
     if (!store_sync(jobs->store, &problem))
         log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     memcpy(id, slot->id, sizeof id);
     paces_add(&jobs->paces, slot->model, &slot->eta.pace);
     if (slot->device != GPUS_NONE) {
@@ -612,7 +624,7 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     slot->done = slot->total = 0;
     remove_slot(jobs, slot);
     tell_ended(jobs, id, ended);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
 /* What was made cannot be kept. Where that may pass, it is made once more. */
@@ -714,9 +726,9 @@ void
 jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
           const char *how)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool stopping = jobs->stopping;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     if (stopping) {
         requeue(jobs, slot, 0);
     } else if (job->attempts + 1 < jobs->settings->workers_attempts) {
@@ -736,28 +748,28 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
 void
 jobs_drain(struct jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     jobs->draining = true;
     wake(jobs, NULL);
     bell_ring(jobs->bell);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }
 
 bool
 jobs_are_idle(struct jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     bool idle = !jobs->slots;
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
     return idle;
 }
 
 void
 jobs_stop(struct jobs *jobs)
 {
-    pthread_mutex_lock(&jobs->lock);
+    lock_acquire(&jobs->lock);
     jobs->stopping = true;
     for (struct job_slot *slot = jobs->slots; slot; slot = slot->next)
         give_up(slot);
-    pthread_mutex_unlock(&jobs->lock);
+    lock_release(&jobs->lock);
 }

@@ -26,7 +26,7 @@
  * Beside it stands what need not survive: progress, the pace of earlier runs, and who
  * waits for what.
  *
- * Any thread may call. Order of locks: jobs before library before store.
+ * Any thread may call. The order of locks: base/locks.h.
  */
 #ifndef QDQD_JOBS_JOB_H
 #define QDQD_JOBS_JOB_H

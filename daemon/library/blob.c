@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "library/blob.h"
+#include "base/lock.h"
 #include "base/errno_code.h"
 #include "base/sync.h"
 
@@ -25,8 +26,7 @@ struct blobs {
     struct blobs_limits limits;
     atomic_uint_fast64_t next;
     atomic_uint_fast64_t used, spooled; /* bytes of blobs, and of spools */
-    pthread_mutex_t
-        naming; /* held while a blob gets or loses its name, and is counted */
+    struct lock naming; /* held while a blob gets or loses its name, and is counted */
 };
 
 struct spool {
@@ -140,7 +140,7 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
     struct blobs *blobs = calloc(1, sizeof *blobs);
     if (!blobs)
         return fail_memory(p);
-    pthread_mutex_init(&blobs->naming, NULL);
+    lock_init(&blobs->naming, LOCK_NAMING);
     blobs->dir = open_folder(dir, "blobs");
     blobs->tmp = open_folder(dir, "tmp");
     if (blobs->dir < 0 || blobs->tmp < 0 || !make_folders(blobs->dir) ||
@@ -162,7 +162,7 @@ blobs_close(struct blobs **blobs)
         close((*blobs)->dir);
     if ((*blobs)->tmp >= 0)
         close((*blobs)->tmp);
-    pthread_mutex_destroy(&(*blobs)->naming);
+    lock_fini(&(*blobs)->naming);
     free(*blobs);
     *blobs = NULL;
 }
@@ -202,11 +202,11 @@ blob_remove(struct blobs *blobs, const char *id)
     if (!digest_is_id(id))
         return;
     blob_name(id, name);
-    pthread_mutex_lock(&blobs->naming);
+    lock_acquire(&blobs->naming);
     uint64_t size = size_of(blobs->dir, name);
     if (unlinkat(blobs->dir, name, 0) == 0)
         blobs->used -= size;
-    pthread_mutex_unlock(&blobs->naming);
+    lock_release(&blobs->naming);
 }
 
 static void
@@ -553,7 +553,7 @@ name_blob(struct spool *s)
     char name[NAME_SIZE];
     bool ok = true;
     blob_name(s->id, name);
-    pthread_mutex_lock(&blobs->naming);
+    lock_acquire(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
     if (!before || before != s->size || s->replaces) {
         ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
@@ -562,7 +562,7 @@ name_blob(struct spool *s)
             blobs->used += s->size - before;
         }
     }
-    pthread_mutex_unlock(&blobs->naming);
+    lock_release(&blobs->naming);
     return ok;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "library/library.h"
+#include "base/check.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "api/files.h"
 
@@ -23,7 +25,7 @@ struct library {
     const char *tenant; /* as the log has it; NULL: not said */
     struct blobs *blobs;
     struct store *store;
-    pthread_mutex_t lock;      /* held while rows and blobs change together */
+    struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */
 };
 
@@ -122,6 +124,7 @@ take_folder(struct library *library, const char *path, struct api_problem *p)
 static bool
 is_incoming(const struct library *library, const char *id)
 {
+    lock_assert_held(&library->lock);
     for (const struct incoming *one = library->incoming; one; one = one->next)
         for (size_t i = 0; i < one->n; i++)
             if (strcmp(one->ids[i], id) == 0)
@@ -129,38 +132,52 @@ is_incoming(const struct library *library, const char *id)
     return false;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void
 drop_unneeded(void *arg, const char *id)
 {
     struct library *library = arg;
+    lock_assert_held(&library->lock);
     if (!is_incoming(library, id) && !store_needs_blob(library->store, id))
         blob_remove(library->blobs, id);
 }
 
-/* Makes spools blobs. Returns with the lock held, whether that works or not, for the rows
-   to follow. */
+/* Syncs the spools and names them as blobs. Locks the library, also on failure: the caller
+   adds the rows and unlocks. */
 static bool
 bring_in(struct library *library, struct incoming *incoming, struct api_problem *p)
 {
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     incoming->next = library->incoming;
     library->incoming = incoming;
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     bool ok = spools_sync(incoming->spools, incoming->n, p) &&
               spools_commit(incoming->spools, incoming->n, p);
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     struct incoming **at = &library->incoming;
-    while (*at != incoming)
+    while (*at != incoming) {
+        QDQD_CHECK(*at);
         at = &(*at)->next;
+    }
     *at = incoming->next;
     return ok;
 }
 
-/* What came in and is not named by a row, because one failed. With the lock held. */
+/* Removes the blobs that no row names: after a crash, and before anybody can add one. */
+static bool
+drop_leftovers(struct library *library, struct api_problem *p)
+{
+    lock_acquire(&library->lock);
+    bool ok = blobs_each(library->blobs, drop_unneeded, library, p);
+    lock_release(&library->lock);
+    return ok;
+}
+
+/* What came in and is not named by a row, because one failed. The caller holds the lock. */
 static void
 turn_away(struct library *library, const struct incoming *incoming)
 {
+    lock_assert_held(&library->lock);
     for (size_t i = 0; i < incoming->n; i++)
         drop_unneeded(library, incoming->ids[i]);
 }
@@ -173,12 +190,11 @@ library_open(const char *path, struct library **ret, struct api_problem *p)
     if (!library)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     library->dir = library->lock_file = -1;
-    pthread_mutex_init(&library->lock, NULL);
+    lock_init(&library->lock, LOCK_LIBRARY);
     snprintf(database, sizeof database, "%s/" DATABASE, path);
     if (!take_folder(library, path, p) ||
         !blobs_open(library->dir, &library->blobs, p) ||
-        !store_open(database, &library->store, p) ||
-        !blobs_each(library->blobs, drop_unneeded, library, p)) {
+        !store_open(database, &library->store, p) || !drop_leftovers(library, p)) {
         library_close(&library);
         return false;
     }
@@ -197,7 +213,7 @@ library_close(struct library **library)
         close((*library)->lock_file);
     if ((*library)->dir >= 0)
         close((*library)->dir);
-    pthread_mutex_destroy(&(*library)->lock);
+    lock_fini(&(*library)->lock);
     free(*library);
     *library = NULL;
 }
@@ -242,7 +258,7 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
               store_file_add(library->store, kind, &file, &is_new, p);
     if (!ok)
         turn_away(library, &incoming);
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     ok = ok && store_sync(library->store, p);
     store_file_fini(&file);
     if (!ok || !store_file_get(library->store, kind, file.id, ret, p))
@@ -251,11 +267,12 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     return true;
 }
 
-/* All that came in, or that is said to be stored, is stored. With the lock held. */
+/* All that came in, or that is said to be stored, is stored. The caller holds the lock. */
 static bool
 check_parts(struct library *library, const struct library_part *parts, size_t n,
             struct api_problem *p)
 {
+    lock_assert_held(&library->lock);
     for (size_t i = 0; i < n; i++) {
         const char *id = parts[i].digest;
         if (!blob_exists(library->blobs, id))
@@ -305,12 +322,13 @@ list_parts(const struct library_part *parts, size_t n, struct store_model_files 
 
 /*
  * The id does not say which of the files is the model. Two that each name the other as
- * their data have one id, and only one of them can be stored under it. With the lock held.
+ * their data have one id, and only one of them can be stored under it. The caller holds the lock.
  */
 static bool
 check_first(struct library *library, const char *id,
             const struct store_model_files *files, struct api_problem *p)
 {
+    lock_assert_held(&library->lock);
     struct store_model_files before = {0};
     bool ok = store_model_files(library->store, id, &before, p);
     if (ok && before.n && files->n &&
@@ -343,7 +361,7 @@ library_add_model(struct library *library, const char *id,
              store_model_add(library->store, &file, &files, &is_new, p);
         if (!ok)
             turn_away(library, &incoming);
-        pthread_mutex_unlock(&library->lock);
+        lock_release(&library->lock);
         ok = ok && store_sync(library->store, p);
     }
     free(incoming.spools);
@@ -381,7 +399,7 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
                struct api_problem *p)
 {
     struct store_model_files files = {0};
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     bool ok =
         (kind != STORE_MODEL || store_model_files(library->store, id, &files, p)) &&
         store_file_remove(library->store, kind, id, p);
@@ -390,7 +408,7 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
         drop_unneeded(library, id);
         drop_files(library, &files);
     }
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     store_model_files_fini(&files);
     return ok;
 }
@@ -479,7 +497,7 @@ library_job_end(struct library *library, const char *id,
                             &ended, p);
     if (!ok || !ended.was)
         turn_away(library, &incoming);
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     result_fini(&made);
     if (ok)
         *ret = ended;
@@ -505,7 +523,7 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
 {
     struct store_job job;
     struct store_model_files files = {0};
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     bool ok = find_result_files(library, id, &files, p) &&
               store_job_remove(library->store, id, &job, p);
     if (ok) {
@@ -521,7 +539,7 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
             drop_unneeded(library, job.frozen);
         store_job_fini(&job);
     }
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     store_model_files_fini(&files);
     return ok;
 }
@@ -538,11 +556,11 @@ library_observations_get(struct library *library, const char *key, struct spool 
     bool any = false;
     char found[DIGEST_SIZE] = "";
     ret_id[0] = '\0';
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     bool ok =
         store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
         (!any || blob_read(library->blobs, ret_id, &fd, p));
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     ok = ok && (!any || spool_fill(spool, fd, found, p));
     if (strcmp(ret_id, found) != 0)
         ret_id[0] = '\0';
@@ -551,10 +569,11 @@ library_observations_get(struct library *library, const char *key, struct spool 
     return ok;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 trim(struct library *library, int64_t bytes, struct api_problem *p)
 {
+    lock_assert_held(&library->lock);
     char blob[DIGEST_SIZE];
     bool any = true, ok = true;
     while (ok && any) {
@@ -587,15 +606,15 @@ library_observations_keep(struct library *library, const struct store_observatio
     if (had)
         drop_unneeded(library, before);
     ok = ok && trim(library, bytes, p);
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     return ok;
 }
 
 bool
 library_observations_trim(struct library *library, int64_t bytes, struct api_problem *p)
 {
-    pthread_mutex_lock(&library->lock);
+    lock_acquire(&library->lock);
     bool ok = trim(library, bytes, p);
-    pthread_mutex_unlock(&library->lock);
+    lock_release(&library->lock);
     return ok;
 }

@@ -5,7 +5,7 @@
  * removes both runs under one lock. A crash in between leaves at worst a blob without a
  * row, which the next library_open() removes.
  *
- * Any thread may call. Order of locks: library before store.
+ * Any thread may call. The order of locks: base/locks.h.
  */
 #ifndef QDQD_LIBRARY_LIBRARY_H
 #define QDQD_LIBRARY_LIBRARY_H

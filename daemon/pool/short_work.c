@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/short_work.h"
+#include "base/lock.h"
 #include "pool/lane.h"
 #include "settings/gpu_list.h"
 #include "settings/settings.h"
@@ -22,7 +23,7 @@ struct task {
 struct short_work {
     struct lane lane;
     struct tenants *tenants;
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t asked, answered;
     /* guarded by lock: */
     struct task *first, **last; /* the tasks that wait, oldest first */
@@ -59,10 +60,11 @@ run_task(struct lane *lane, struct task *task)
 }
 
 /* Removes from the queue the oldest task of the tenant that was served longest ago; there
-   is one. With the lock held. */
+   is one. The caller holds the lock. */
 static struct task *
 remove_next(struct short_work *work)
 {
+    lock_assert_held(&work->lock);
     struct task **best = &work->first;
     for (struct task **at = &work->first; *at; at = &(*at)->next)
         if ((*at)->service->share->served < (*best)->service->share->served)
@@ -79,11 +81,11 @@ remove_next(struct short_work *work)
 static struct task *
 wait_for_task(struct short_work *work)
 {
-    pthread_mutex_lock(&work->lock);
+    lock_acquire(&work->lock);
     while (!work->first && !work->closing)
-        pthread_cond_wait(&work->asked, &work->lock);
+        lock_wait(&work->lock, &work->asked);
     struct task *task = work->first ? remove_next(work) : NULL;
-    pthread_mutex_unlock(&work->lock);
+    lock_release(&work->lock);
     return task;
 }
 
@@ -128,11 +130,11 @@ run_tasks(void *arg)
     learn_backends(work);
     for (struct task *task; (task = wait_for_task(work));) {
         bool ok = run_task(&work->lane, task);
-        pthread_mutex_lock(&work->lock);
+        lock_acquire(&work->lock);
         task->ok = ok;
         task->done = true;
         pthread_cond_broadcast(&work->answered);
-        pthread_mutex_unlock(&work->lock);
+        lock_release(&work->lock);
     }
     process_end(&work->lane.process, false, NULL);
     return NULL;
@@ -143,13 +145,13 @@ short_work_ask(struct short_work *work, const struct service *service,
                const struct message *request, char **ret, struct api_problem *p)
 {
     struct task task = {.service = service, .request = request};
-    pthread_mutex_lock(&work->lock);
+    lock_acquire(&work->lock);
     *work->last = &task;
     work->last = &task.next;
     pthread_cond_signal(&work->asked);
     while (!task.done)
-        pthread_cond_wait(&work->answered, &work->lock);
-    pthread_mutex_unlock(&work->lock);
+        lock_wait(&work->lock, &work->answered);
+    lock_release(&work->lock);
     if (task.ok)
         *ret = task.text;
     else if (!p->set)
@@ -168,7 +170,7 @@ free_work(struct short_work *work)
 {
     pthread_cond_destroy(&work->asked);
     pthread_cond_destroy(&work->answered);
-    pthread_mutex_destroy(&work->lock);
+    lock_fini(&work->lock);
     free(work);
 }
 
@@ -181,7 +183,7 @@ short_work_open(struct tenants *tenants, const struct settings *settings,
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     work->tenants = tenants;
     work->last = &work->first;
-    pthread_mutex_init(&work->lock, NULL);
+    lock_init(&work->lock, LOCK_SHORT_WORK);
     pthread_cond_init(&work->asked, NULL);
     pthread_cond_init(&work->answered, NULL);
     if (!lane_start(&work->lane, settings, tenants_metrics(tenants), run_tasks, work,
@@ -200,10 +202,10 @@ short_work_close(struct short_work **work)
     if (!old)
         return;
     atomic_store(&old->lane.closing, true);
-    pthread_mutex_lock(&old->lock);
+    lock_acquire(&old->lock);
     old->closing = true;
     pthread_cond_signal(&old->asked);
-    pthread_mutex_unlock(&old->lock);
+    lock_release(&old->lock);
     lane_join(&old->lane);
     free_work(old);
     *work = NULL;

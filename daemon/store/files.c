@@ -14,11 +14,12 @@ use_file(struct store *store, enum store_kind kind, const char *id, int64_t now,
     return run(store, FILE_USE, p);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 add_file(struct store *store, enum store_kind kind, const struct store_file *file,
          bool *ret_new, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[FILE_ADD];
     bind_file(store, FILE_ADD, kind, file->id);
     sqlite3_bind_int64(stmt, 3, (int64_t)file->size);
@@ -35,9 +36,9 @@ store_file_add(struct store *store, enum store_kind kind, const struct store_fil
                bool *ret_new, struct api_problem *p)
 {
     bool is_new = false;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = add_file(store, kind, file, &is_new, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (ok)
         *ret_new = is_new;
     return ok;
@@ -74,10 +75,10 @@ bool
 store_file_get(struct store *store, enum store_kind kind, const char *id,
                struct store_file *ret, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_file(store, FILE_GET, kind, id);
     bool ok = read_file(store, ret, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -86,7 +87,7 @@ store_file_remove(struct store *store, enum store_kind kind, const char *id,
                   struct api_problem *p)
 {
     bool used = false;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_file(store, FILE_USED, kind, id);
     bool ok = ask(store, FILE_USED, &used, NULL, p);
     if (ok && used)
@@ -99,7 +100,7 @@ store_file_remove(struct store *store, enum store_kind kind, const char *id,
     if (ok && sqlite3_changes(store->db) == 0)
         ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                              "there is no such file");
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
 
@@ -135,7 +136,7 @@ store_model_add(struct store *store, const struct store_file *file,
                 struct api_problem *p)
 {
     bool is_new = false;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
         ok = add_file(store, STORE_MODEL, file, &is_new, p) &&
@@ -145,7 +146,7 @@ store_model_add(struct store *store, const struct store_file *file,
                           p);
         ok = finish(store, ok, p);
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (ok)
         *ret_new = is_new;
     return ok;
@@ -177,14 +178,14 @@ store_model_files(struct store *store, const char *id, struct store_model_files 
     struct store_model_files files = {0};
     bool ok = true;
     int rc;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_stmt *stmt = store->statements[MODEL_FILES];
     bind_text(stmt, 1, id);
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && ok)
         ok = take_model_file(stmt, &files, p);
     ok = ok && (rc == SQLITE_DONE || fail(store, p));
     done(stmt);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (ok)
         *ret = files;
     else
@@ -208,7 +209,7 @@ static bool
 ask_oldest(struct store *store, enum statement s, int64_t now, int64_t age, char *ret,
            size_t size, int *ret_kind, bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_stmt *stmt = store->statements[s];
     sqlite3_bind_int64(stmt, 1, now);
     sqlite3_bind_int64(stmt, 2, age);
@@ -220,7 +221,7 @@ ask_oldest(struct store *store, enum statement s, int64_t now, int64_t age, char
         *ret_kind = sqlite3_column_int(stmt, 1);
     }
     done(stmt);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -249,10 +250,10 @@ store_needs_blob(struct store *store, const char *id)
 {
     bool needed = true;
     struct api_problem ignored = {0};
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_text(store->statements[BLOB_NEEDED], 1, id);
     (void)ask(store, BLOB_NEEDED, &needed, NULL, &ignored);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return needed;
 }
 
@@ -280,11 +281,11 @@ bool
 store_observations_use(struct store *store, const char *key, int64_t now,
                        char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_text(store->statements[OBSERVATIONS_USE], 1, key);
     sqlite3_bind_int64(store->statements[OBSERVATIONS_USE], 2, now);
     bool ok = ask_blob(store, OBSERVATIONS_USE, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -292,7 +293,7 @@ bool
 store_observations_put(struct store *store, const struct store_observations *row,
                        int64_t now, bool *ret_stored, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_stmt *stmt = store->statements[OBSERVATIONS_PUT];
     bind_text(stmt, 1, row->key);
     bind_text(stmt, 2, row->model);
@@ -303,7 +304,7 @@ store_observations_put(struct store *store, const struct store_observations *row
     bool ok = run(store, OBSERVATIONS_PUT, p);
     if (ok)
         *ret_stored = sqlite3_changes(store->db) == 1;
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
 
@@ -311,10 +312,10 @@ bool
 store_observations_forget(struct store *store, enum store_kind kind, const char *id,
                           char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_file(store, OBSERVATIONS_FORGET, kind, id);
     bool ok = ask_blob(store, OBSERVATIONS_FORGET, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
 
@@ -322,10 +323,10 @@ bool
 store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
                          char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 1, bytes);
     sqlite3_bind_int64(store->statements[OBSERVATIONS_EVICT], 2, rows);
     bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok && store_sync(store, p);
 }

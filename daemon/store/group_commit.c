@@ -21,6 +21,7 @@ static int
 on_commit(void *arg, sqlite3 *db, const char *schema, int pages)
 {
     struct store *store = arg;
+    lock_assert_held(&store->lock);
     store->log.committed++;
     if (pages >= CHECKPOINT)
         (void)sqlite3_wal_checkpoint(db, schema);
@@ -63,7 +64,7 @@ void
 store_log_init(struct store_log *log)
 {
     log->fd = -1;
-    pthread_mutex_init(&log->lock, NULL);
+    lock_init(&log->lock, LOCK_STORE_LOG);
     pthread_cond_init(&log->synced_more, NULL);
 }
 
@@ -73,21 +74,22 @@ store_log_fini(struct store_log *log)
     if (log->fd >= 0)
         close(log->fd);
     pthread_cond_destroy(&log->synced_more);
-    pthread_mutex_destroy(&log->lock);
+    lock_fini(&log->lock);
 }
 
 /*
- * With the lock held, which is let go meanwhile. What fails here fails for all who would
+ * The caller holds the lock, which is released meanwhile. What fails here fails for all who would
  * have shared it; the next one tries again.
  */
 static bool
 sync_for_all(struct store_log *log, struct api_problem *p)
 {
+    lock_assert_held(&log->lock);
     log->busy = true;
     uint64_t upto = log->committed;
-    pthread_mutex_unlock(&log->lock);
+    lock_release(&log->lock);
     bool ok = fdatasync(log->fd) == 0 || fail_sync(p);
-    pthread_mutex_lock(&log->lock);
+    lock_acquire(&log->lock);
     log->busy = false;
     if (ok)
         log->synced = upto;
@@ -103,16 +105,16 @@ store_sync(struct store *store, struct api_problem *p)
     struct store_log *log = &store->log;
     uint64_t wanted = log->committed;
     bool ok = true;
-    pthread_mutex_lock(&log->lock);
+    lock_acquire(&log->lock);
     while (ok && log->synced < wanted) {
         if (!log->busy)
             ok = sync_for_all(log, p);
         else
-            pthread_cond_wait(&log->synced_more, &log->lock);
+            lock_wait(&log->lock, &log->synced_more);
         if (ok && log->synced < wanted && log->failed >= wanted)
             ok = api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                  "the database's log cannot be written to the disk");
     }
-    pthread_mutex_unlock(&log->lock);
+    lock_release(&log->lock);
     return ok;
 }

@@ -4,9 +4,9 @@
 #define QDQD_STORE_INNER_H
 
 #include "base/errno_code.h"
+#include "base/lock.h"
 #include "store/store.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct store_log {
     int fd;
     atomic_uint_fast64_t
         committed; /* transactions; counted with the store's lock held */
-    pthread_mutex_t lock;
+    struct lock lock;
     pthread_cond_t synced_more;
     /* guarded by lock: */
     uint64_t synced, failed; /* up to which transaction; the last sync that failed */
@@ -35,7 +35,7 @@ struct store_log {
 struct store {
     sqlite3 *db;
     struct store_retention retention;
-    pthread_mutex_t lock; /* guards db and its statements */
+    struct lock lock; /* guards db and its statements */
     sqlite3_stmt *statements[N_STATEMENTS];
     struct store_log log;
 };
@@ -85,7 +85,7 @@ expires(int64_t kept_from, int64_t retention)
     return kept_from && retention ? kept_from + retention : 0;
 }
 
-/* --- statements (all with the lock held) ---------------------------------- */
+/* --- statements; the caller holds the lock -------------------------------- */
 
 static inline void
 bind_text(sqlite3_stmt *stmt, int i, const char *text)
@@ -105,6 +105,7 @@ done(sqlite3_stmt *stmt)
 static inline bool
 run(struct store *store, enum statement s, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     int rc = sqlite3_step(store->statements[s]);
     bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
     done(store->statements[s]);
@@ -116,6 +117,7 @@ static inline bool
 ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
     struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     int rc = sqlite3_step(store->statements[s]);
     bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
     if (ok && ret_any)
@@ -130,6 +132,7 @@ ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
 static inline bool
 finish(struct store *store, bool ok, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     if (ok && run(store, COMMIT, p))
         return true;
     struct api_problem ignored = {0};

@@ -69,7 +69,7 @@ store_open(const char *path, struct store **ret, struct api_problem *p)
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return fail_memory(p);
-    pthread_mutex_init(&store->lock, NULL);
+    lock_init(&store->lock, LOCK_STORE);
     store_log_init(&store->log);
     if (!open_database(store, path, p)) {
         store_close(&store);
@@ -88,7 +88,7 @@ store_close(struct store **store)
         sqlite3_finalize((*store)->statements[i]);
     sqlite3_close((*store)->db);
     store_log_fini(&(*store)->log);
-    pthread_mutex_destroy(&(*store)->lock);
+    lock_fini(&(*store)->lock);
     free(*store);
     *store = NULL;
 }
@@ -170,6 +170,7 @@ static bool
 read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret_any,
          struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[s];
     int rc = sqlite3_step(stmt);
     bool ok = rc == SQLITE_ROW    ? column_job(store, stmt, ret, p)
@@ -229,6 +230,7 @@ static bool
 find_same(struct store *store, const char *id, const char *identity,
           char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[JOB_SAME];
     bind_text(stmt, 1, identity);
     bind_text(stmt, 2, id);
@@ -289,14 +291,14 @@ store_job_add(struct store *store, const struct store_job *job,
               struct api_problem *p)
 {
     *ret = STORE_QUEUED;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok)
         ok = finish(store,
                     insert_job(store, job, asking, p) &&
                         settle_job(store, job, asking->identity, ret, p),
                     p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -304,7 +306,7 @@ bool
 store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
                  char ret_asked[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_stmt *stmt = store->statements[JOB_OF_KEY];
     bind_text(stmt, 1, key);
     int rc = sqlite3_step(stmt);
@@ -315,7 +317,7 @@ store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
     }
     bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
     done(stmt);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -323,9 +325,9 @@ bool
 store_job_get(struct store *store, const char *id, struct store_job *ret,
               struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = find_job(store, id, ret, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -333,11 +335,11 @@ bool
 store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
                 bool *ret_any, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
     sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
     bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -345,13 +347,13 @@ bool
 store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
                   struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_text(store->statements[JOB_REQUEUE], 1, id);
     sqlite3_bind_int(store->statements[JOB_REQUEUE], 2, charge);
     bool ok = run(store, JOB_REQUEUE, p);
     if (ok)
         *ret_was = sqlite3_changes(store->db) == 1;
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
 
@@ -392,7 +394,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
 {
     struct store_ended ended = {0};
     enum statement joined = is_own_end(end) ? JOINED_RELEASE : JOINED_END;
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
         bind_end(store, id, from, end, now);
@@ -407,7 +409,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
         }
         ok = finish(store, ok, p);
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (ok)
         *ret = ended;
     return ok;
@@ -432,14 +434,14 @@ store_job_remove(struct store *store, const char *id, struct store_job *ret,
                  struct api_problem *p)
 {
     struct store_job job = {0};
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
         ok = find_job(store, id, &job, p) && check_removable(store, &job, p);
         bind_text(store->statements[JOB_REMOVE], 1, id);
         ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
     }
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     ok = ok && store_sync(store, p);
     if (ok)
         *ret = job;
@@ -451,27 +453,28 @@ store_job_remove(struct store *store, const char *id, struct store_job *ret,
 bool
 store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
         *ret_n = sqlite3_changes(store->db);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
 bool
 store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = ask(store, JOB_COUNT, NULL, ret, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[JOB_STATES];
     int rc;
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
@@ -485,10 +488,11 @@ count_states(struct store *store, struct store_counts *ret, struct api_problem *
     return ok;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
+    lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[AMOUNTS];
     bool ok = sqlite3_step(stmt) == SQLITE_ROW || fail(store, p);
     for (int i = 0; ok && i < (int)(sizeof ret->bytes / sizeof *ret->bytes); i++)
@@ -501,11 +505,11 @@ bool
 store_count(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
     *ret = (struct store_counts){0};
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bool ok = count_states(store, ret, p) && count_bytes(store, ret, p) &&
               ask(store, JOB_COUNT, NULL, &ret->waiting, p) &&
               ask(store, JOB_OLDEST_WAITING, NULL, &ret->oldest, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -513,10 +517,10 @@ bool
 store_job_position(struct store *store, const char *id, int64_t *ret,
                    struct api_problem *p)
 {
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     bind_text(store->statements[JOB_POSITION], 1, id);
     bool ok = ask(store, JOB_POSITION, NULL, ret, p);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     return ok;
 }
 
@@ -529,7 +533,7 @@ store_job_list(struct store *store, const struct store_filter *filter,
     struct store_job *jobs = calloc((size_t)filter->limit, sizeof *jobs);
     if (!jobs)
         return fail_memory(p);
-    pthread_mutex_lock(&store->lock);
+    lock_acquire(&store->lock);
     sqlite3_stmt *stmt =
         store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
     sqlite3_bind_int64(stmt, 1, filter->before);
@@ -546,7 +550,7 @@ store_job_list(struct store *store, const struct store_filter *filter,
             n++;
     ok = ok && (rc == SQLITE_DONE || fail(store, p));
     done(stmt);
-    pthread_mutex_unlock(&store->lock);
+    lock_release(&store->lock);
     if (ok) {
         *ret = jobs;
         *ret_n = n;

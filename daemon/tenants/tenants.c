@@ -2,6 +2,7 @@
 #include "config.h"
 #include "tenants/tenants.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "library/sweep.h"
 #include "settings/settings.h"
@@ -54,9 +55,9 @@ struct tenants {
     struct backends *backends;
     struct bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
-    pthread_mutex_t turns; /* held while a job is taken; before `lock` */
-    uint64_t turn, look;   /* guarded by turns */
-    pthread_mutex_t lock;
+    struct lock turns;   /* held while a job is taken; before `lock` */
+    uint64_t turn, look; /* guarded by turns */
+    struct lock lock;
     /* guarded by lock: */
     struct tenant *first, **last;
     struct pool *pool;
@@ -106,11 +107,12 @@ set_limits(struct settings *s, const struct tenant_limits *own)
         s->workers_job_timeout = time;
 }
 
-/* Those of all, with the limits of a tenant; the texts are borrowed. With the lock held. */
+/* Those of all, with the limits of a tenant; the texts are borrowed. The caller holds the lock. */
 static struct settings
 settings_of(const struct tenants *tenants, const char *name,
             const struct settings *settings)
 {
+    lock_assert_held(&tenants->lock);
     static const struct tenant_limits none = {0};
     const struct tenant_limits *limits = &none;
     struct settings ret = *settings;
@@ -147,11 +149,12 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
     return library_open(path, &tenant->library, p);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
             struct api_problem *p)
 {
+    lock_assert_held(&tenants->lock);
     struct tenant *tenant = calloc(1, sizeof *tenant);
     if (!tenant)
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
@@ -221,8 +224,8 @@ tenants_open(const struct settings *settings, struct tenants **ret,
         return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
     tenants->settings = settings;
     tenants->last = &tenants->first;
-    pthread_mutex_init(&tenants->turns, NULL);
-    pthread_mutex_init(&tenants->lock, NULL);
+    lock_init(&tenants->turns, LOCK_TURNS);
+    lock_init(&tenants->lock, LOCK_TENANTS);
     bell_init(&tenants->bell, settings->gpu_devices);
     runtime_identity(settings->engine_runtime, tenants->runtime);
     tenants->metrics = metrics_new();
@@ -244,11 +247,11 @@ tenants_open(const struct settings *settings, struct tenants **ret,
 void
 tenants_set_pool(struct tenants *tenants, struct pool *pool)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     tenants->pool = pool;
     for (struct tenant *t = tenants->first; t; t = t->next)
         t->service.pool = pool;
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
 }
 
 int64_t
@@ -278,8 +281,8 @@ tenants_close(struct tenants **tenants)
     metrics_free(&old->metrics);
     backends_free(&old->backends);
     bell_fini(&old->bell);
-    pthread_mutex_destroy(&old->lock);
-    pthread_mutex_destroy(&old->turns);
+    lock_fini(&old->lock);
+    lock_fini(&old->turns);
     free(old);
     *tenants = NULL;
 }
@@ -288,12 +291,12 @@ bool
 tenants_get(struct tenants *tenants, const char *name, bool make,
             const struct service **ret, struct api_problem *p)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     struct tenant *tenant = tenants->first;
     while (tenant && strcmp(tenant->name, name) != 0)
         tenant = tenant->next;
     bool ok = tenant || (make && open_tenant(tenants, name, &tenant, p));
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
     if (ok)
         *ret = &tenant->service;
     else if (!make)
@@ -306,9 +309,9 @@ tenants_get(struct tenants *tenants, const char *name, bool make,
 static struct tenant *
 after(struct tenants *tenants, const struct tenant *tenant)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     struct tenant *next = tenant ? tenant->next : tenants->first;
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
     return next;
 }
 
@@ -320,10 +323,11 @@ tenants_each(struct tenants *tenants,
         fn(arg, &t->service);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void
 refit(struct tenants *tenants, const struct settings *settings)
 {
+    lock_assert_held(&tenants->lock);
     for (struct tenant *t = tenants->first; t; t = t->next) {
         const struct settings fresh = settings_of(tenants, t->name, settings);
         settings_apply(&t->settings, &fresh, NULL);
@@ -331,26 +335,27 @@ refit(struct tenants *tenants, const struct settings *settings)
     }
 }
 
-/* With the lock held, so that who is made meanwhile has the old or the new ones. */
+/* Holds the lock, so that a tenant that is opened meanwhile has the old settings or the new
+   ones. */
 void
 tenants_reload(struct tenants *tenants, struct settings *settings,
                const struct settings *fresh, settings_tell_fn tell)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     settings_apply(settings, fresh, tell);
     refit(tenants, fresh);
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
 }
 
 void
 tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     free(tenants->own);
     tenants->own = list;
     tenants->n_own = n;
     refit(tenants, tenants->settings);
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
 }
 
 /* --- turns ---------------------------------------------------------------- */
@@ -359,6 +364,7 @@ tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
 static struct tenant *
 choose(struct tenants *tenants)
 {
+    lock_assert_held(&tenants->turns);
     struct tenant *best = NULL;
     for (struct tenant *t = NULL; (t = after(tenants, t));)
         if (t->looked != tenants->look && (!best || t->served < best->served))
@@ -378,7 +384,7 @@ claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret
     bool any = false;
     *ret = NULL;
     *ret_failed = false;
-    pthread_mutex_lock(&tenants->turns);
+    lock_acquire(&tenants->turns);
     tenants->look++;
     for (struct tenant *t; !any && (t = choose(tenants));) {
         struct api_problem problem = {0};
@@ -392,15 +398,15 @@ claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret
             *ret = &t->service;
         }
     }
-    pthread_mutex_unlock(&tenants->turns);
+    lock_release(&tenants->turns);
 }
 
 static bool
 is_draining(struct tenants *tenants)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     bool draining = tenants->draining;
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
     return draining;
 }
 
@@ -436,9 +442,9 @@ drain_one(void *arg, const struct service *service)
 void
 tenants_drain(struct tenants *tenants)
 {
-    pthread_mutex_lock(&tenants->lock);
+    lock_acquire(&tenants->lock);
     tenants->draining = true;
-    pthread_mutex_unlock(&tenants->lock);
+    lock_release(&tenants->lock);
     tenants_each(tenants, drain_one, NULL);
 }
 

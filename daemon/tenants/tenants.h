@@ -10,7 +10,7 @@
  * "tenants/NAME". All that were there at the start are served from then on, others are
  * made when they are first asked for, and none is closed before the end.
  *
- * Any thread may call. Order of locks: tenants before jobs.
+ * Any thread may call. The order of locks: base/locks.h.
  */
 #ifndef QDQD_TENANTS_TENANTS_H
 #define QDQD_TENANTS_TENANTS_H

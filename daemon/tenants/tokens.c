@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "tenants/tokens.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "settings/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -463,7 +463,7 @@ token_file_remove(const char *path, const char *name, struct api_problem *p)
 
 struct tokens {
     char path[TOKEN_PATH];
-    pthread_mutex_t lock;
+    struct lock lock;
     /* guarded by lock: */
     struct stat seen; /* of the file as it was read */
     bool settled;     /* a change after that shows in `seen` */
@@ -473,10 +473,11 @@ struct tokens {
     struct tenants *tenants; /* who have its limits; NULL: nobody yet */
 };
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static bool
 tell_limits(struct tokens *tokens, struct api_problem *p)
 {
+    lock_assert_held(&tokens->lock);
     struct tenant_own *own =
         tokens->tenants ? calloc(tokens->n + 1, sizeof *own) : NULL;
     size_t n = 0;
@@ -518,10 +519,11 @@ is_settled(const struct stat *st)
     return age > SETTLED_MS;
 }
 
-/* Reads the file, if it is not the one that was read. With the lock held. */
+/* Reads the file, if it is not the one that was read. The caller holds the lock. */
 static bool
 refresh(struct tokens *tokens, struct api_problem *p)
 {
+    lock_assert_held(&tokens->lock);
     struct stat st = {0};
     struct token *list;
     size_t n;
@@ -549,8 +551,8 @@ tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
     if (!tokens)
         return fail_memory(p);
     snprintf(tokens->path, sizeof tokens->path, "%s", path);
-    pthread_mutex_init(&tokens->lock, NULL);
-    if (!refresh(tokens, p)) {
+    lock_init(&tokens->lock, LOCK_TOKENS);
+    if (!tokens_reload(tokens, p)) {
         tokens_close(&tokens);
         return false;
     }
@@ -561,19 +563,19 @@ tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
 bool
 tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *p)
 {
-    pthread_mutex_lock(&tokens->lock);
+    lock_acquire(&tokens->lock);
     tokens->tenants = tenants;
     bool ok = tell_limits(tokens, p);
-    pthread_mutex_unlock(&tokens->lock);
+    lock_release(&tokens->lock);
     return ok;
 }
 
 bool
 tokens_reload(struct tokens *tokens, struct api_problem *p)
 {
-    pthread_mutex_lock(&tokens->lock);
+    lock_acquire(&tokens->lock);
     bool ok = refresh(tokens, p);
-    pthread_mutex_unlock(&tokens->lock);
+    lock_release(&tokens->lock);
     return ok;
 }
 
@@ -582,7 +584,7 @@ tokens_close(struct tokens **tokens)
 {
     if (!*tokens)
         return;
-    pthread_mutex_destroy(&(*tokens)->lock);
+    lock_fini(&(*tokens)->lock);
     free((*tokens)->list);
     free(*tokens);
     *tokens = NULL;
@@ -591,9 +593,9 @@ tokens_close(struct tokens **tokens)
 size_t
 tokens_count(struct tokens *tokens)
 {
-    pthread_mutex_lock(&tokens->lock);
+    lock_acquire(&tokens->lock);
     size_t n = tokens->n;
-    pthread_mutex_unlock(&tokens->lock);
+    lock_release(&tokens->lock);
     return n;
 }
 
@@ -630,12 +632,12 @@ tokens_check(struct tokens *tokens, const char *authorization, struct token *ret
     const char *text = bearer(authorization);
     if (text && !digest_of(text, strlen(text), hash))
         return fail_memory(p);
-    pthread_mutex_lock(&tokens->lock);
+    lock_acquire(&tokens->lock);
     bool was_broken = tokens->broken;
     bool readable = refresh(tokens, &problem), needed = tokens->needed;
     const struct token *found = text && readable ? match(tokens, hash) : NULL;
     *ret = found ? *found : (struct token){.scopes = TOKEN_ADMIN};
-    pthread_mutex_unlock(&tokens->lock);
+    lock_release(&tokens->lock);
     if (!readable) {
         if (!was_broken)
             log_error("tokens_unreadable", "detail=%s",

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/backends.h"
+#include "base/lock.h"
 #include "settings/gpu_list.h"
 #include "settings/settings.h"
 #include "api/version.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct backends {
-    pthread_mutex_t lock;
+    struct lock lock;
     char *found; /* api_backends_encode(); NULL: nothing yet. Guarded by lock */
 };
 
@@ -18,7 +18,7 @@ backends_new(void)
 {
     struct backends *backends = calloc(1, sizeof *backends);
     if (backends)
-        pthread_mutex_init(&backends->lock, NULL);
+        lock_init(&backends->lock, LOCK_BACKENDS);
     return backends;
 }
 
@@ -27,7 +27,7 @@ backends_free(struct backends **backends)
 {
     if (!*backends)
         return;
-    pthread_mutex_destroy(&(*backends)->lock);
+    lock_fini(&(*backends)->lock);
     free((*backends)->found);
     free(*backends);
     *backends = NULL;
@@ -82,16 +82,16 @@ backends_learn(struct backends *backends, const struct settings *settings,
     for (size_t i = 0; i < n; i++)
         free(gpus[i]);
     free(runtime);
-    pthread_mutex_lock(&backends->lock);
+    lock_acquire(&backends->lock);
     backends->found = found;
-    pthread_mutex_unlock(&backends->lock);
+    lock_release(&backends->lock);
 }
 
 char *
 backends_version(struct backends *backends)
 {
-    pthread_mutex_lock(&backends->lock);
+    lock_acquire(&backends->lock);
     char *version = api_version_encode(backends->found);
-    pthread_mutex_unlock(&backends->lock);
+    lock_release(&backends->lock);
     return version;
 }

@@ -30,7 +30,7 @@ process_init(struct process *process, const struct settings *settings,
              struct metrics *metrics)
 {
     *process = (struct process){.settings = settings, .metrics = metrics, .socket = -1};
-    pthread_mutex_init(&process->lock, NULL);
+    lock_init(&process->lock, LOCK_PROCESS);
 }
 
 /* The folder in which workers may have files without a name; it is always empty. */
@@ -85,9 +85,9 @@ static bool
 is_usable(struct process *process)
 {
     struct pollfd poll_fd = {.fd = process->socket, .events = POLLIN};
-    pthread_mutex_lock(&process->lock);
+    lock_acquire(&process->lock);
     bool killed = process->killed;
-    pthread_mutex_unlock(&process->lock);
+    lock_release(&process->lock);
     return !killed && process->jobs < process->settings->workers_max_jobs &&
            poll(&poll_fd, 1, 0) == 0;
 }
@@ -111,10 +111,10 @@ process_start(struct process *process, int device, struct api_problem *p)
         return api_problem_set(p, errno_code(rc), QDQ_AT_NOTHING, NULL,
                                "starting a worker process: %s", strerror(rc));
     }
-    pthread_mutex_lock(&process->lock);
+    lock_acquire(&process->lock);
     process->pid = pid;
     process->killed = false;
-    pthread_mutex_unlock(&process->lock);
+    lock_release(&process->lock);
     process->socket = sockets[0];
     process->jobs = 0;
     process->device = device;
@@ -164,12 +164,12 @@ process_end(struct process *process, bool force, char how[64])
     while (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)
         continue;
-    pthread_mutex_lock(&process->lock);
+    lock_acquire(&process->lock);
     pid_t pid = process->pid;
     waitpid(pid, &status, 0);
     process->pid = 0;
     bool killed = process->killed;
-    pthread_mutex_unlock(&process->lock);
+    lock_release(&process->lock);
     process->spent = WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
     describe(status, text);
     if (how)
@@ -183,17 +183,17 @@ process_end(struct process *process, bool force, char how[64])
 void
 process_kill(struct process *process)
 {
-    pthread_mutex_lock(&process->lock);
+    lock_acquire(&process->lock);
     if (process->pid) {
         process->killed = true;
         kill(process->pid, SIGKILL);
     }
-    pthread_mutex_unlock(&process->lock);
+    lock_release(&process->lock);
 }
 
 void
 process_fini(struct process *process)
 {
     process_end(process, false, NULL);
-    pthread_mutex_destroy(&process->lock);
+    lock_fini(&process->lock);
 }

@@ -9,9 +9,9 @@
 #ifndef QDQD_WORKERS_PROCESS_H
 #define QDQD_WORKERS_PROCESS_H
 
+#include "base/lock.h"
 #include "api/problem.h"
 
-#include <pthread.h>
 #include <sys/types.h>
 
 struct settings;
@@ -24,7 +24,7 @@ struct process {
     int socket; /* -1 when there is no process */
     int jobs;   /* work that it has been given */
     int device; /* the GPU that it was started for; GPUS_NONE */
-    pthread_mutex_t lock;
+    struct lock lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; by process_kill() */
     bool spent;  /* the last one took more than workers.cpu_time */
