@@ -25,10 +25,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/base/sync.c daemon/base/sync.h \
 	daemon/settings/environment.c \
+	daemon/settings/file.c daemon/settings/file.h \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \
 	daemon/settings/keys.h \
 	daemon/settings/print.c \
-	daemon/settings/rows.h \
+	daemon/settings/rows.c daemon/settings/rows.h \
+	daemon/settings/sections.c daemon/settings/sections.h \
 	daemon/settings/settings.c daemon/settings/settings.h \
 	daemon/watch/metrics.c daemon/watch/metrics.h \
 	daemon/watch/notify.c daemon/watch/notify.h \

@@ -26,7 +26,7 @@ done <<'TABLE'
 microhttpd\.h daemon/http/*
 gnutls daemon/http/tls.c
 sqlite3\.h daemon/store/*
-ini\.h daemon/settings/settings.c
+ini\.h daemon/settings/file.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/*
 lua engine/cases/*

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of settings/keys.h as data, for those who read or print all of them. */
+/*
+ * Keys as data: the rows of settings/keys.h and those of named sections (sections.h), for
+ * those who parse or print all of them. A row says where its value stands in a struct.
+ */
 #ifndef QDQD_SETTINGS_ROWS_H
 #define QDQD_SETTINGS_ROWS_H
 
 #include "settings/settings.h"
 
 #define SETTING_VARIABLE 64
+#define SETTING_WHAT 128
 
 enum setting_unit { COUNT, SECONDS, BYTES, TEXT };
 enum setting_reload { NOW, START };
@@ -13,12 +17,24 @@ enum setting_reload { NOW, START };
 struct setting_row {
     const char *section, *key, *text;
     enum setting_unit unit;
-    size_t offset; /* of the member in struct settings */
+    size_t offset; /* of the member in the struct of the values */
     enum setting_reload reload;
     const char *text_default;
     int64_t number_default, min, max;
     const char *choices; /* words, one of which a text is; NULL: any text */
 };
+
+/* The rows of a text, which `choices` may restrict, and of a number. */
+#define ROW_TEXT(section, key, values, member, def, choices, reload, text)        \
+    {                                                                             \
+        section, key, text, TEXT, offsetof(values, member), reload, def, 0, 0, 0, \
+            choices                                                               \
+    }
+#define ROW_NUMBER(section, key, values, member, def, min, max, unit, reload, text) \
+    {                                                                               \
+        section, key, text, unit, offsetof(values, member), reload, NULL, def, min, \
+            max, NULL                                                               \
+    }
 
 enum {
 #define SETTING_TEXT(section, key, def, reload, text) SETTING_##section##_##key,
@@ -36,16 +52,24 @@ enum {
 extern const struct setting_row setting_rows[N_SETTINGS];
 
 static inline char **
-setting_text(struct settings *s, const struct setting_row *row)
+setting_text(void *values, const struct setting_row *row)
 {
-    return (char **)((char *)s + row->offset);
+    return (char **)((char *)values + row->offset);
 }
 
 static inline _Atomic int64_t *
-setting_number(struct settings *s, const struct setting_row *row)
+setting_number(void *values, const struct setting_row *row)
 {
-    return (_Atomic int64_t *)((char *)s + row->offset);
+    return (_Atomic int64_t *)((char *)values + row->offset);
 }
+
+/* Parses a value into its member of the struct `values`. False: `what` says what is wrong
+   with it. A text that stood there is freed. */
+bool setting_set(void *values, const struct setting_row *row, const char *value,
+                 char what[SETTING_WHAT]);
+bool setting_set_default(void *values, const struct setting_row *row,
+                         char what[SETTING_WHAT]);
+void setting_free(void *values, const struct setting_row *row);
 
 /* QDQD_SECTION_KEY */
 void setting_variable(const struct setting_row *row, char ret[SETTING_VARIABLE]);

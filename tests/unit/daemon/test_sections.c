@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "settings/sections.h"
+#include "settings/file.h"
+#include "daemon.h"
+
+#define LONGEST "a23456789-123456789_123456789-12"
+#define KIB 1024
+
+/* A kind of section that only this test has. */
+struct shelf {
+    struct section section;
+    char *place, *order;
+    _Atomic int64_t books;
+};
+
+static const struct setting_row rows[] = {
+    ROW_TEXT("shelf", "place", struct shelf, place, "hall", NULL, START, "Where."),
+    ROW_TEXT("shelf", "order", struct shelf, order, "size", "size name", START, "How."),
+    ROW_NUMBER("shelf", "books", struct shelf, books, 10, 1, 4 * KIB, BYTES, NOW,
+               "How many."),
+};
+
+static const struct section_kind kinds[] = {
+    {"lamp", sizeof(struct section), NULL, 0},
+    {"shelf", sizeof(struct shelf), rows, sizeof rows / sizeof *rows}};
+
+static struct sections sections;
+static char plain[256], error[SETTINGS_ERROR];
+
+static void
+set_up(void)
+{
+    scratch_make();
+    sections = (struct sections){.kinds = kinds, .n_kinds = 2};
+    *plain = *error = '\0';
+}
+
+static void
+tear_down(void)
+{
+    sections_fini(&sections);
+    scratch_remove();
+}
+
+/* Notes the keys of plain sections. */
+static bool
+note(void *arg, const char *section, const char *key, const char *value,
+     const char *where, char problem[SETTINGS_ERROR])
+{
+    size_t len = strlen(plain);
+    (void)arg;
+    (void)where;
+    (void)problem;
+    snprintf(plain + len, sizeof plain - len, "%s.%s=%s ", section, key, value);
+    return true;
+}
+
+static bool
+read_text(const char *name, const char *text)
+{
+    scratch_write(name, text);
+    return settings_file_read(scratch_path(name), note, NULL, &sections, error);
+}
+
+static const struct shelf *
+find_shelf(const char *name)
+{
+    const struct section *section = sections_find(&sections, "shelf", name);
+    ck_assert_ptr_nonnull(section);
+    return (const struct shelf *)section;
+}
+
+/* --- what is wrong is named with its line --------------------------------- */
+
+static const struct {
+    const char *text;
+    const char *wanted[3]; /* all of these stand in the error */
+} bad[] = {
+    {"[shelf]\n", {"test.conf:1: [shelf]", "name"}},
+    {"\n[shelf ]\n", {"test.conf:2: [shelf ]", "name"}},
+    {"[shelf  a]\n", {"test.conf:1", "name"}},
+    {"[shelf a b]\n", {"test.conf:1: [shelf a b]", "name"}},
+    {"[shelf A]\n", {"test.conf:1: [shelf A]", "name"}},
+    {"[shelf a.b]\n", {"test.conf:1", "name"}},
+    {"[shelf -a]\n", {"test.conf:1", "name"}},
+    {"[shelf _a]\n", {"test.conf:1", "name"}},
+    {"[shelf " LONGEST "3]\n", {"test.conf:1", "1 to 32"}},
+    {"[shelf " LONGEST LONGEST "]\n", {"test.conf:1: [shelf " LONGEST LONGEST "]"}},
+    {"\xEF\xBB\xBF[shelf A]\n", {"test.conf:1: [shelf A]", "name"}},
+    {"  [shelf A]\n", {"test.conf:1: [shelf A]", "name"}},
+    {"[shelf a\n", {"test.conf:1: not a section"}},
+    {"[shelf a]\n\n[lamp a]\n[shelf a]\n", {"test.conf:4", "[shelf a]", "test.conf:1"}},
+    {"[shelf a]\n# x\ncolour = 1\n", {"test.conf:3: [shelf a] colour: unknown key"}},
+    {"[lamp a]\nplace = x\n", {"test.conf:2: [lamp a] place: unknown key"}},
+    {"[shelf a]\nplace = x\nplace = y\n", {"test.conf:3: [shelf a] place", "twice"}},
+    {"[shelf a]\nplace = x\n  y\n", {"test.conf:3: [shelf a] place", "twice"}},
+    {"[shelf a]\nplace = x\n  [shelf b]\n", {"test.conf:3: [shelf a] place", "twice"}},
+    {"[shelf a]\nbooks = many\n", {"test.conf:2: [shelf a] books", "K, M or G"}},
+    {"[shelf a]\nbooks = 5K\n", {"test.conf:2: [shelf a] books", "between 1 and 4096"}},
+    {"[shelf a]\norder = age\n", {"test.conf:2: [shelf a] order", "size name"}},
+    {"[shelf a]\nplace\n", {"test.conf:2: not a section"}},
+};
+
+START_TEST(refuses)
+{
+    ck_assert_msg(!read_text("test.conf", bad[_i].text), "row %d is read", _i);
+    for (size_t i = 0; i < 3 && bad[_i].wanted[i]; i++)
+        ck_assert_msg(strstr(error, bad[_i].wanted[i]), "\"%s\" lacks \"%s\"", error,
+                      bad[_i].wanted[i]);
+}
+END_TEST
+
+START_TEST(a_second_file_cannot_repeat_a_name)
+{
+    ck_assert_msg(read_text("first.conf", "\n[shelf a]\n"), "%s", error);
+    ck_assert(!read_text("second.conf", "[shelf a]\n"));
+    ck_assert_ptr_nonnull(strstr(error, "second.conf:1: [shelf a]"));
+    ck_assert_ptr_nonnull(strstr(error, "first.conf:2"));
+}
+END_TEST
+
+/* --- good ones ------------------------------------------------------------ */
+
+START_TEST(each_name_has_its_values)
+{
+    ck_assert_msg(read_text("test.conf", "[shelf a]\nplace = cellar\nbooks = 2K\n"
+                                         "[shelf b]\norder = name\n[lamp a]\n"),
+                  "%s", error);
+    ck_assert_str_eq(find_shelf("a")->place, "cellar");
+    ck_assert_str_eq(find_shelf("a")->order, "size");
+    ck_assert_int_eq(find_shelf("a")->books, 2 * KIB);
+    ck_assert_str_eq(find_shelf("b")->place, "hall");
+    ck_assert_str_eq(find_shelf("b")->order, "name");
+    ck_assert_int_eq(find_shelf("b")->books, 10);
+    ck_assert_ptr_nonnull(sections_find(&sections, "lamp", "a"));
+    ck_assert_ptr_null(sections_find(&sections, "lamp", "b"));
+    ck_assert_str_eq(sections.first->where + strlen(scratch), "/test.conf:1");
+    ck_assert_ptr_eq(sections.first->next, sections_find(&sections, "shelf", "b"));
+}
+END_TEST
+
+/* The ways to begin a section. */
+static const char *const begins[] = {"[shelf a]\n", "[shelf a] ; and more\n",
+                                     "\xEF\xBB\xBF[shelf a]\r\n", "\n  [shelf a]\n",
+                                     "[queue]\nmax = 5\n[shelf a]\n"};
+
+START_TEST(begins_a_section)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%sbooks = 7\n", begins[_i]);
+    ck_assert_msg(read_text("test.conf", text), "%s", error);
+    ck_assert_int_eq(find_shelf("a")->books, 7);
+}
+END_TEST
+
+START_TEST(the_longest_name)
+{
+    ck_assert_msg(read_text("test.conf", "[shelf " LONGEST "]\nbooks = 3\n"), "%s",
+                  error);
+    ck_assert_int_eq(find_shelf(LONGEST)->books, 3);
+}
+END_TEST
+
+/* Between named sections there are plain ones; another first word is no kind. */
+START_TEST(plain_sections_stay)
+{
+    ck_assert_msg(read_text("test.conf", "[queue]\nmax = 5\n[shelf a]\nbooks = 3\n"
+                                         "[queue]\nmin = 1\n[shelves a]\nx = y\n"),
+                  "%s", error);
+    ck_assert_str_eq(plain, "queue.max=5 queue.min=1 shelves a.x=y ");
+    ck_assert_int_eq(find_shelf("a")->books, 3);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("daemon/sections");
+    TCase *t = tcase_create("file");
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
+    tcase_add_test(t, a_second_file_cannot_repeat_a_name);
+    tcase_add_test(t, each_name_has_its_values);
+    tcase_add_loop_test(t, begins_a_section, 0, (int)(sizeof begins / sizeof *begins));
+    tcase_add_test(t, the_longest_name);
+    tcase_add_test(t, plain_sections_stay);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
