@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # api/openapi.yaml says what the tables say, no less and no more: the routes, the error
-# codes, the members of the spec, the range methods, the stages, the states, and the version.
+# codes, the members of the spec, the range methods, the number formats, the stages, the
+# states, and the version.
 src=${srcdir:-.}
 document=$src/api/openapi.yaml
 work=$(mktemp -d)
@@ -65,6 +66,22 @@ same 'range methods'
 sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/spec.md" |
     sort >"$work/document"
 same 'range methods in docs/spec.md'
+
+# formats_for USE: the formats that may be used so, by the rows of their table.
+formats_for() {
+    grep -E "^QDQ_FORMAT\(.*(QDQ_FOR_$1|QDQ_FOR_BOTH)\)" "$src/engine/include/qdq/formats.h" |
+        cut -d '"' -f 2 | sort
+}
+
+formats_for WEIGHTS >"$work/table"
+values_of dtype float4e2m1 >"$work/document"
+same 'formats of weights'
+sed -n '/^| dtype | scale |/,/^$/s/^| `\([a-z0-9]*\)`.*/\1/p' "$src/docs/spec.md" |
+    sort >"$work/document"
+same 'formats of weights in docs/spec.md'
+formats_for ACTIVATIONS >"$work/table"
+values_of dtype uint16 >"$work/document"
+same 'formats of activations'
 
 sed -n '/state_names\[API/,/};/p' "$src/api/documents/job.c" | grep -oE '"[a-z]+"' | tr -d '"' |
     sort >"$work/table"

@@ -54,9 +54,8 @@ bool
 api_check_formats(struct reader *r)
 {
     const struct qdq_spec *spec = &r->to->spec;
-    bool is_float = spec->activation_format == QDQ_FORMAT_FLOAT8E4M3FN ||
-                    spec->activation_format == QDQ_FORMAT_FLOAT8E5M2;
-    return !is_float || spec->activation_symmetric != QDQ_NO ||
+    return !api_format_is_float(spec->activation_format) ||
+           spec->activation_symmetric != QDQ_NO ||
            api_refuse(r, API_INVALID_SPEC, "/activations/symmetric",
                       "activations.symmetric: a floating format has no zero point");
 }
@@ -236,9 +235,7 @@ static const struct member members[] = {
     {"/layer_support", ARRAY, api_read_support, api_write_support, NO_FIELD, NULL, 0},
     {"/weights", OBJECT, GROUP},
     {"/weights/dtype", STRING, FORMAT, FIELD(weight_format),
-     NAMES("int8", "uint8", "int4", "uint4", "float8e4m3fn", "float8e5m2",
-           "float4e2m1"),
-     0},
+     NAMES_OF_ROWS(api_weight_format), 0},
     {"/weights/granularity", STRING | OBJECT, read_granularity, write_granularity,
      FIELD(weight_granularity), NAMES("tensor", "channel"), 0},
     {"/weights/storage", STRING, CHOICE, FIELD(weight_storage), NAMES("qdq", "dq"), 0},
@@ -246,8 +243,7 @@ static const struct member members[] = {
     {"/activations", STRING | OBJECT, read_activations, write_activations, NO_FIELD,
      NAMES("none"), 0},
     {"/activations/dtype", STRING, api_read_format, write_activation_format,
-     FIELD(activation_format),
-     NAMES("int8", "uint8", "int16", "uint16", "float8e4m3fn", "float8e5m2"), 0},
+     FIELD(activation_format), NAMES_OF_ROWS(api_activation_format), 0},
     {"/activations/symmetric", BOOL, api_read_tristate, write_symmetric,
      FIELD(activation_symmetric), NULL, 0},
     {"/float", STRING, CHOICE, FIELD(float_type), NAMES("keep", "float16", "bfloat16"),

@@ -90,20 +90,51 @@ api_write_choice(const void *object, const struct member *m)
     return i >= 0 ? json_string(name_at(m, (size_t)i)) : json_null(); /* not told yet */
 }
 
-static const char *const format_names[QDQ_N_FORMATS] = {
-#define INTEGERS(name, text, ...) text,
-#define FLOATS(name, text, ...) text,
+static const struct {
+    const char *name;
+    bool is_float;
+    unsigned uses;
+} formats[QDQ_N_FORMATS] = {
+#define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses) \
+    {text, fraction > 0, uses},
 #include "qdq/formats.h"
-#undef INTEGERS
-#undef FLOATS
+#undef QDQ_FORMAT
 };
+
+/* Format i of those for a use. */
+static const char *
+format_name(enum qdq_format_use use, size_t i)
+{
+    for (int k = 0; k < QDQ_N_FORMATS; k++)
+        if (formats[k].uses & (unsigned)use && i-- == 0)
+            return formats[k].name;
+    return NULL;
+}
+
+const char *
+api_weight_format(size_t i)
+{
+    return format_name(QDQ_FOR_WEIGHTS, i);
+}
+
+const char *
+api_activation_format(size_t i)
+{
+    return format_name(QDQ_FOR_ACTIVATIONS, i);
+}
+
+bool
+api_format_is_float(enum qdq_format format)
+{
+    return format != QDQ_FORMAT_DEFAULT && formats[format].is_float;
+}
 
 bool
 api_read_format(struct reader *r, const struct member *m, json_t *value)
 {
     int i = choose(r, m, value);
     for (int k = 0; i >= 0 && k < QDQ_N_FORMATS; k++)
-        if (strcmp(format_names[k], name_at(m, (size_t)i)) == 0)
+        if (strcmp(formats[k].name, name_at(m, (size_t)i)) == 0)
             *(enum qdq_format *)api_field(r, m) = (enum qdq_format)k;
     return i >= 0;
 }
@@ -113,7 +144,7 @@ api_write_format(const void *object, const struct member *m)
 {
     enum qdq_format format = *(const enum qdq_format *)const_field(object, m);
     return format == QDQ_FORMAT_DEFAULT ? json_null()
-                                        : json_string(format_names[format]);
+                                        : json_string(formats[format].name);
 }
 
 bool

@@ -21,6 +21,10 @@ json_t *api_write_text(const void *object, const struct member *m);
 /* A number format: a choice by the rows of qdq/formats.h. */
 bool api_read_format(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_format(const void *object, const struct member *m);
+/* Its choices: format i of those for weights, or for activations; NULL past the last. */
+const char *api_weight_format(size_t i);
+const char *api_activation_format(size_t i);
+bool api_format_is_float(enum qdq_format format);
 /* A flag that may be left to be told from other members. */
 bool api_read_tristate(struct reader *r, const struct member *m, json_t *value);
 json_t *api_write_tristate(const void *object, const struct member *m);

@@ -6,11 +6,11 @@
 
 static const struct {
     const char *name;
-    size_t size;
+    size_t bits;
     const char *npy;
 } dtypes[QDQI_N_DTYPES] = {
     [QDQI_UNKNOWN] = {"", 0, ""},
-#define DTYPE(name, onnx, text, bytes, npy) [onnx] = {text, bytes, npy},
+#define DTYPE(name, onnx, text, bits, npy) [onnx] = {text, bits, npy},
 #include "tbl/dtypes.h"
 #undef DTYPE
 };
@@ -22,9 +22,15 @@ qdqi_dtype_name(int dtype)
 }
 
 size_t
+qdqi_dtype_bits(int dtype)
+{
+    return dtype > 0 && dtype < QDQI_N_DTYPES ? dtypes[dtype].bits : 0;
+}
+
+size_t
 qdqi_dtype_size(int dtype)
 {
-    return dtype > 0 && dtype < QDQI_N_DTYPES ? dtypes[dtype].size : 0;
+    return qdqi_dtype_bits(dtype) / 8;
 }
 
 enum qdqi_dtype

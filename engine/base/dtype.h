@@ -8,7 +8,7 @@
 /* The values are ONNX's own; 0 is "unknown". */
 enum qdqi_dtype {
     QDQI_UNKNOWN = 0,
-#define DTYPE(name, onnx, text, bytes, npy) QDQI_##name = onnx,
+#define DTYPE(name, onnx, text, bits, npy) QDQI_##name = onnx,
 #include "tbl/dtypes.h"
 #undef DTYPE
     QDQI_N_DTYPES
@@ -16,6 +16,7 @@ enum qdqi_dtype {
 
 const char *qdqi_dtype_name(int dtype);              /* "" when unknown */
 size_t qdqi_dtype_size(int dtype);                   /* 0 when not whole bytes */
+size_t qdqi_dtype_bits(int dtype);                   /* 0 when not fixed */
 enum qdqi_dtype qdqi_dtype_of_npy(const char *kind); /* "f4"; 0 when there is none */
 
 #endif

@@ -245,15 +245,13 @@ int
 begin(const struct qdqi_grid *g, const T *in, T *out, void *stream)
 {
     switch (g->format) {
-#define INTEGERS(name, text, bits, lowest, highest) \
-    case QDQI_TO_##name:                            \
-        return begin(g, in, out, integers{lowest, highest}, stream);
-#define FLOATS(name, text, bits, highest, fraction, min) \
-    case QDQI_TO_##name:                                 \
-        return begin(g, in, out, floats{highest, fraction, min}, stream);
+#define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, ...)      \
+    case QDQI_TO_##name:                                                       \
+        return fraction > 0                                                    \
+                   ? begin(g, in, out, floats{highest, fraction, min}, stream) \
+                   : begin(g, in, out, integers{lowest, highest}, stream);
 #include "qdq/formats.h"
-#undef INTEGERS
-#undef FLOATS
+#undef QDQ_FORMAT
     default:
         return cudaErrorInvalidValue;
     }

@@ -165,17 +165,17 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
                      "float and quantized layers were not compared: %s", why.text);
 }
 
-/* Whether the result has a format that a runtime need not have. */
+/* Returns whether the result has a format that a runtime may lack: every one has those of
+   the first QuantizeLinear. */
 static bool
 has_rare_format(const struct qdq_plan *plan)
 {
+    const int first = qdqi_format_row(QDQI_TO_INT8)->opset;
     bool rare = false;
     for (size_t i = 0; i < plan->view.n_weights; i++)
-        rare |= plan->weights[i].format != QDQI_TO_INT8 &&
-                plan->weights[i].format != QDQI_TO_UINT8;
+        rare |= qdqi_format_row((int)plan->weights[i].format)->opset > first;
     for (size_t i = 0; i < plan->view.n_tensors; i++)
-        rare |= plan->activations[i].format != QDQI_TO_INT8 &&
-                plan->activations[i].format != QDQI_TO_UINT8;
+        rare |= qdqi_format_row((int)plan->activations[i].format)->opset > first;
     return rare;
 }
 

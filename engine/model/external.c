@@ -306,12 +306,11 @@ match_all(struct resolving *r, const struct qdq_external *files, struct qdq_erro
 static bool
 wanted_bytes(const Onnx__TensorProto *t, size_t n, uint64_t *ret)
 {
-    size_t size = qdqi_dtype_size(t->data_type);
-    bool is_half = t->data_type == QDQI_UINT4 || t->data_type == QDQI_INT4 ||
-                   t->data_type == QDQI_FLOAT4E2M1;
-    if (is_half)
-        *ret = n / 2 + n % 2;
-    return is_half || (size && !__builtin_mul_overflow((uint64_t)n, size, ret));
+    uint64_t bits = qdqi_dtype_bits(t->data_type), per_byte = bits ? 8 / bits : 0;
+    if (per_byte > 1)
+        *ret = n / per_byte + (n % per_byte > 0);
+    return per_byte > 1 ||
+           (bits && !__builtin_mul_overflow((uint64_t)n, bits / 8, ret));
 }
 
 /* The bytes that are the tensor's: all of them are in the file. */

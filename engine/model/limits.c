@@ -53,8 +53,7 @@ check_stored(const struct qdq_limits *limits, const char *name,
     enum qdq_code code = check_rank(limits, name, t->n_dims, err);
     if (code || !qdqi_count_elements(t->dims, t->n_dims, &n))
         return code;
-    size_t size = qdqi_dtype_size(t->data_type);
-    uint64_t bits = size ? 8 * size : 4;
+    uint64_t known = qdqi_dtype_bits(t->data_type), bits = known ? known : 4;
     uint64_t bytes = n > UINT64_MAX / 128 ? UINT64_MAX : (n * bits + 7) / 8;
     if (!is_over(bytes, limits->tensor_bytes))
         return QDQ_OK;

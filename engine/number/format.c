@@ -6,13 +6,10 @@ const struct qdqi_format_row *
 qdqi_format_row(int format)
 {
     static const struct qdqi_format_row rows[] = {
-#define INTEGERS(name, text, bits, lowest, highest) \
-    {text, QDQI_##name, bits, lowest, highest, 0, 0},
-#define FLOATS(name, text, bits, highest, fraction, min) \
-    {text, QDQI_##name, bits, -highest, highest, fraction, min},
+#define QDQ_FORMAT(name, text, bits, lowest, highest, fraction, min, opset, uses) \
+    {text, QDQI_##name, bits, lowest, highest, fraction, min, opset},
 #include "qdq/formats.h"
-#undef INTEGERS
-#undef FLOATS
+#undef QDQ_FORMAT
     };
     return format >= 0 && format < QDQI_N_FORMATS ? &rows[format] : NULL;
 }

@@ -23,11 +23,9 @@
 #include "number/both.h"
 
 enum qdqi_format {
-#define INTEGERS(name, ...) QDQI_TO_##name,
-#define FLOATS(name, ...) QDQI_TO_##name,
+#define QDQ_FORMAT(name, ...) QDQI_TO_##name,
 #include "qdq/formats.h"
-#undef INTEGERS
-#undef FLOATS
+#undef QDQ_FORMAT
     QDQI_N_FORMATS
 };
 
@@ -38,6 +36,7 @@ struct qdqi_format_row {
     float lowest, highest;
     int fraction_bits; /* 0: integers */
     int min_exponent;
+    int opset; /* the first whose QuantizeLinear has it */
 };
 
 /* NULL: there is no such format. */

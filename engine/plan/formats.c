@@ -45,18 +45,10 @@ qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
 
 /* --- the opset ------------------------------------------------------------ */
 
-/* The opset whose QuantizeLinear has a format first. */
 static int64_t
 opset_of(enum qdq_format format)
 {
-    static const int8_t opsets[QDQ_N_FORMATS] = {
-        [QDQ_FORMAT_INT8] = 10,         [QDQ_FORMAT_UINT8] = 10,
-        [QDQ_FORMAT_INT4] = 21,         [QDQ_FORMAT_UINT4] = 21,
-        [QDQ_FORMAT_INT16] = 21,        [QDQ_FORMAT_UINT16] = 21,
-        [QDQ_FORMAT_FLOAT8E4M3FN] = 19, [QDQ_FORMAT_FLOAT8E5M2] = 19,
-        [QDQ_FORMAT_FLOAT4E2M1] = 23,
-    };
-    return opsets[format];
+    return qdqi_format_row((int)format)->opset;
 }
 
 enum { OPSET_BLOCKS = 21 };

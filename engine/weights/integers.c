@@ -85,27 +85,33 @@ enum { PIECE = 8192 };
 
 struct output {
     struct qdqi_sink *sink;
-    int bits;
+    unsigned bits; /* of a code */
     size_t used;
     uint8_t codes[PIECE];
     float floats[PIECE];
 };
 
+/* Packs n codes of fewer than 8 bits where they lie. Returns the number of bytes. */
 static size_t
-pack(uint8_t *codes, size_t n)
+pack(uint8_t *codes, size_t n, unsigned bits)
 {
-    for (size_t i = 0; i < n; i += 2) {
-        uint8_t upper = i + 1 < n ? (uint8_t)(codes[i + 1] << 4) : 0;
-        codes[i / 2] = (uint8_t)((codes[i] & 0xf) | upper);
+    const size_t per_byte = 8 / bits;
+    const unsigned mask = (1U << bits) - 1;
+    size_t size = 0;
+    for (size_t i = 0; i < n; i += per_byte) {
+        unsigned byte = 0;
+        for (size_t k = 0; k < per_byte && i + k < n; k++)
+            byte |= (codes[i + k] & mask) << (k * bits);
+        codes[size++] = (uint8_t)byte;
     }
-    return (n + 1) / 2;
+    return size;
 }
 
 /* Pieces are whole bytes but for the last one. */
 static enum qdq_code
 flush(struct output *out, struct qdq_error *err)
 {
-    size_t size = out->bits == 4 ? pack(out->codes, out->used) : out->used;
+    size_t size = out->bits < 8 ? pack(out->codes, out->used, out->bits) : out->used;
     out->used = 0;
     return out->sink->bytes(out->sink, out->codes, size, err);
 }
@@ -166,7 +172,7 @@ write_integers(const struct qdqi_made *made, struct qdqi_sink *sink,
                struct qdq_error *err)
 {
     const struct integers *it = (const struct integers *)made;
-    struct output out = {.sink = sink, .bits = it->row->bits};
+    struct output out = {.sink = sink, .bits = (unsigned)it->row->bits};
     for (size_t row = 0; row < it->walk.n_rows; row++) {
         enum qdq_code code = write_row(it, row, &out, err);
         if (code)
@@ -196,17 +202,19 @@ uint64_t
 qdqi_integers_size(enum qdqi_format format, size_t n)
 {
     uint64_t bits = (uint64_t)qdqi_format_row((int)format)->bits;
-    return bits < 8 ? (n + 1) / 2 : n * (bits / 8);
+    return bits < 8 ? n / (8 / bits) + (n % (8 / bits) > 0) : n * (bits / 8);
 }
 
 void
 qdqi_store_integers(enum qdqi_format format, const int32_t *from, size_t n, uint8_t *to)
 {
     size_t bits = (size_t)qdqi_format_row((int)format)->bits;
-    for (size_t i = 0; bits == 4 && i < n; i++) {
-        uint8_t low = (uint8_t)(from[i] & 0xf);
-        to[i / 2] = i % 2 ? (uint8_t)(to[i / 2] | low << 4) : low;
+    const size_t per_byte = bits < 8 ? 8 / bits : 1;
+    for (size_t i = 0; bits < 8 && i < n; i++) {
+        unsigned code = (unsigned)from[i] & ((1U << bits) - 1);
+        unsigned others = i % per_byte ? to[i / per_byte] : 0;
+        to[i / per_byte] = (uint8_t)(others | code << (i % per_byte * bits));
     }
-    for (size_t i = 0; bits > 4 && i < n; i++)
+    for (size_t i = 0; bits >= 8 && i < n; i++)
         memcpy(to + i * (bits / 8), &from[i], bits / 8); /* little-endian */
 }

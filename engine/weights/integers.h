@@ -12,8 +12,8 @@
 
 /*
  * The elements of a float32 or float16 weight in its params' format, in C order, as
- * raw_data has them: of 4 bits two in a byte, the first one in the lower half. In the
- * arena; the weight's bytes, its shape and the scales are borrowed. NULL: out of memory.
+ * raw_data has them: formats of fewer than 8 bits share a byte, the first element in the
+ * lowest bits. In the arena; the weight's bytes, its shape and the scales are borrowed. NULL: out of memory.
  */
 const struct qdqi_made *qdqi_integers_new(struct qdqi_arena *arena,
                                           const struct qdqi_constant *weight,

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Formats that numbers are quantized to; each has the name of its element type.
- *   INTEGERS(NAME, "name", bits, lowest, highest)
- *   FLOATS(NAME, "name", bits, largest, fraction bits, smallest normal exponent)
+ * The formats that numbers are quantized to. docs/adding-a-number-format.md explains the
+ * columns:
+ *
+ *   QDQ_FORMAT(NAME, "name", bits, lowest, highest, fraction bits, smallest normal exponent,
+ *          opset, uses)
+ *
+ * NAME is the element type's in tbl/dtypes.h. Integers have no fraction bits and no
+ * exponent. `opset` is the first whose QuantizeLinear has the format. `uses` are enum
+ * qdq_format_use: formats of activations have at least 8 bits, those of weights at most 8.
  */
-INTEGERS(INT8, "int8", 8, -128, 127)
-INTEGERS(UINT8, "uint8", 8, 0, 255)
-INTEGERS(INT4, "int4", 4, -8, 7)
-INTEGERS(UINT4, "uint4", 4, 0, 15)
-INTEGERS(INT16, "int16", 16, -32768, 32767)
-INTEGERS(UINT16, "uint16", 16, 0, 65535)
-FLOATS(FLOAT8E4M3FN, "float8e4m3fn", 8, 448, 3, -6)
-FLOATS(FLOAT8E5M2, "float8e5m2", 8, 57344, 2, -14)
-FLOATS(FLOAT4E2M1, "float4e2m1", 4, 6, 1, 0)
+QDQ_FORMAT(INT8, "int8", 8, -128, 127, 0, 0, 10, QDQ_FOR_BOTH)
+QDQ_FORMAT(UINT8, "uint8", 8, 0, 255, 0, 0, 10, QDQ_FOR_BOTH)
+QDQ_FORMAT(INT4, "int4", 4, -8, 7, 0, 0, 21, QDQ_FOR_WEIGHTS)
+QDQ_FORMAT(UINT4, "uint4", 4, 0, 15, 0, 0, 21, QDQ_FOR_WEIGHTS)
+QDQ_FORMAT(INT16, "int16", 16, -32768, 32767, 0, 0, 21, QDQ_FOR_ACTIVATIONS)
+QDQ_FORMAT(UINT16, "uint16", 16, 0, 65535, 0, 0, 21, QDQ_FOR_ACTIVATIONS)
+QDQ_FORMAT(FLOAT8E4M3FN, "float8e4m3fn", 8, -448, 448, 3, -6, 19, QDQ_FOR_BOTH)
+QDQ_FORMAT(FLOAT8E5M2, "float8e5m2", 8, -57344, 57344, 2, -14, 19, QDQ_FOR_BOTH)
+QDQ_FORMAT(FLOAT4E2M1, "float4e2m1", 4, -6, 6, 1, 0, 23, QDQ_FOR_WEIGHTS)

@@ -20,12 +20,17 @@ enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 /* Number formats, by the rows of qdq/formats.h. */
 enum qdq_format {
     QDQ_FORMAT_DEFAULT = -1, /* the target's */
-#define INTEGERS(name, ...) QDQ_FORMAT_##name,
-#define FLOATS(name, ...) QDQ_FORMAT_##name,
+#define QDQ_FORMAT(name, ...) QDQ_FORMAT_##name,
 #include "qdq/formats.h"
-#undef INTEGERS
-#undef FLOATS
+#undef QDQ_FORMAT
     QDQ_N_FORMATS
+};
+
+/* The tensors that a format is for; bits. */
+enum qdq_format_use {
+    QDQ_FOR_WEIGHTS = 1,
+    QDQ_FOR_ACTIVATIONS = 2,
+    QDQ_FOR_BOTH = QDQ_FOR_WEIGHTS | QDQ_FOR_ACTIVATIONS,
 };
 
 /* The type of all that stays floating point in the result. */
@@ -187,13 +192,13 @@ struct qdq_spec {
     const struct qdq_support *support;
     size_t n_support;
     uint64_t rules; /* those that are on, of all targets: bit i is qdq_rule(i) */
-    enum qdq_format weight_format; /* no format of 16 bits */
+    enum qdq_format weight_format; /* QDQ_FOR_WEIGHTS */
     enum qdq_granularity weight_granularity;
     int64_t weight_block; /* PER_BLOCK: elements that share a scale, >= 2 */
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
     bool weight_only;                       /* no activation has a pair */
-    enum qdq_format activation_format;      /* none of 4 bits */
+    enum qdq_format activation_format;      /* QDQ_FOR_ACTIVATIONS */
     enum qdq_tristate activation_symmetric; /* zero point 0, or the format's middle */
     enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */

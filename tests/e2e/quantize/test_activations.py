@@ -4,46 +4,40 @@ onnxruntime's quantization tools (floats: the largest |x| over the format's larg
 ranges suit the steps that the format has, and what the model computes is what onnx's
 reference evaluator makes of its pairs."""
 
-import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, numpy_helper
+from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.quantization.quant_utils import compute_scale_zp
 
 import judge
+from formats import ir_of, of_use
 from test_data import Quantized, npz
 
 RANDOM = np.random.default_rng(48)
-# dtype, symmetric: ONNX's type, lowest and highest as the tools use them, opset
-INTEGERS = {
-    ("int8", True): (TensorProto.INT8, -127, 127, 13),
-    ("int8", False): (TensorProto.INT8, -128, 127, 13),
-    ("uint8", True): (TensorProto.UINT8, 0, 255, 13),
-    ("uint8", False): (TensorProto.UINT8, 0, 255, 13),
-    ("int16", True): (TensorProto.INT16, -32767, 32767, 21),
-    ("int16", False): (TensorProto.INT16, -32768, 32767, 21),
-    ("uint16", True): (TensorProto.UINT16, 0, 65535, 21),
-    ("uint16", False): (TensorProto.UINT16, 0, 65535, 21),
-}
-FLOATS = {"float8e4m3fn": (TensorProto.FLOAT8E4M3FN, 448),
-          "float8e5m2": (TensorProto.FLOAT8E5M2, 57344)}
-FORMATS = [*INTEGERS, *((name, True) for name in FLOATS)]
+ROWS = of_use("activations")
+FORMATS = [(name, symmetric) for name, row in ROWS.items()
+           for symmetric in ((True,) if row.is_float else (True, False))]
 IDS = [f"{name}{'' if symmetric else '-asymmetric'}" for name, symmetric in FORMATS]
-IR = {13: 8, 19: 9, 21: 10}
 W = RANDOM.standard_normal((8, 6)).astype(np.float32)
 V = np.linalg.qr(RANDOM.standard_normal((6, 6)))[0]
 X = (RANDOM.standard_normal((64, 8)) * 0.7 + 0.4).astype(np.float32)
 
 
-def opset_of(name, symmetric):
-    return INTEGERS[name, symmetric][3] if (name, symmetric) in INTEGERS else 19
+def opset_of(name):
+    return max(13, ROWS[name].opset)
+
+
+def bounds(name, symmetric):
+    """The lowest and the highest number that symmetric integers use, or all of them."""
+    row = ROWS[name]
+    return (-row.highest if symmetric and row.lowest < 0 else row.lowest), row.highest
 
 
 def net(opset, kind="float"):
     model = onnx.parser.parse_model(f"""
-        <ir_version: {IR[opset]}, opset_import: ["": {opset}]>
+        <ir_version: {ir_of(opset)}, opset_import: ["": {opset}]>
         net ({kind}[n, 8] x) => ({kind}[n, 6] y) {{
             [one] h = MatMul (x, w)  r = Relu (h)  t = Transpose <perm = [0, 1]> (r)
             [two] y = MatMul (t, v) }}""")
@@ -60,9 +54,9 @@ def asked(name, symmetric):
 
 def expected(name, symmetric, low, high, dtype=np.float32):
     """Scale and zero point of a range."""
-    if name in FLOATS:
-        return dtype(np.float64(max(abs(low), abs(high))) / FLOATS[name][1]), 0
-    _, lowest, highest, _ = INTEGERS[name, symmetric]
+    lowest, highest = bounds(name, symmetric)
+    if ROWS[name].is_float:
+        return dtype(np.float64(max(abs(low), abs(high))) / highest), 0
     zero, scale = compute_scale_zp(np.float64(low), np.float64(high), np.float64(lowest),
                                    np.float64(highest), symmetric)
     zero = np.clip(float(zero), lowest, highest)
@@ -79,19 +73,18 @@ def as_int(zero_point):
 
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_pairs_are_those_of_the_ranges(tmp_path, name, symmetric):
-    opset = opset_of(name, symmetric)
+    opset = opset_of(name)
     done = Quantized(tmp_path, net(opset), npz(x=X), activations=asked(name, symmetric),
                      calibration={"method": "minmax"}, opset="keep")
     assert done.ok, done.said
     pairs = pairs_of(done)
     ranges = judge.observed_ranges(net(opset).SerializeToString(), {"x": X}, ["x", "t"])
-    kind = (INTEGERS.get((name, symmetric)) or FLOATS[name])[0]
     assert set(done.tensors) == {"x", "t"}
     for tensor, (low, high) in ranges.items():
         scale, zero = expected(name, symmetric, low, high)
         assert pairs.scale(tensor) == scale
         (node,) = pairs.of(tensor)
-        assert pairs.constants[node.input[2]].data_type == kind
+        assert pairs.constants[node.input[2]].data_type == ROWS[name].kind
         assert as_int(pairs.zero_point(tensor)) == zero
         row = done.tensors[tensor]
         assert (row["dtype"], row["scale"], row["zero_point"]) == (name, float(scale), zero)
@@ -113,7 +106,7 @@ def test_pairs_are_those_of_the_ranges(tmp_path, name, symmetric):
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_ranges_by_hand(tmp_path, name, symmetric):
     """On one side, on both, one that is always zero, one smaller than a float is normal."""
-    opset = opset_of(name, symmetric)
+    opset = opset_of(name)
     for low, high in [(0, 3), (-2, 0), (0.5, 7), (-9, -1), (-1, 1), (-0.3, 5.7), (0, 0)]:
         done = Quantized(tmp_path, net(opset), None, activations=asked(name, symmetric),
                          calibration={"ranges": {"x": [low, high], "t": [0, 1]}})
@@ -129,7 +122,7 @@ def test_ranges_by_hand(tmp_path, name, symmetric):
 @pytest.mark.parametrize("name", ["int8", "uint8", "float8e4m3fn"])
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_models_of_float16(tmp_path, name, symmetric):
-    if name in FLOATS and not symmetric:
+    if ROWS[name].is_float and not symmetric:
         return
     x = X.astype(np.float16)
     done = Quantized(tmp_path, net(19, "float16"), npz(x=x),
@@ -139,19 +132,18 @@ def test_models_of_float16(tmp_path, name, symmetric):
     scale, zero = expected(name, symmetric, x.min(), x.max(), np.float16)
     assert pairs.scale("x").dtype == np.float16 and pairs.scale("x") == scale
     assert as_int(pairs.zero_point("x")) == zero
-    judge.run(done.bytes, {"x": x}, optimized=name not in FLOATS)
+    judge.run(done.bytes, {"x": x}, optimized=not ROWS[name].is_float)
 
 
 def fake(name, symmetric, low, high, x):
     """Q and DQ by NumPy, in float64 but for the scale."""
     scale, zero = expected(name, symmetric, low, high)
     v = x.astype(np.float64) / np.float64(scale)
-    if name in FLOATS:
-        kind = getattr(ml_dtypes, name.replace("float8", "float8_"))
-        top = FLOATS[name][1]
-        return np.clip(v, -top, top).astype(np.float32).astype(kind).astype(np.float64) * scale
-    lowest = {"int8": -128, "int16": -32768}.get(name, 0)
-    highest = INTEGERS[name, symmetric][2]
+    row = ROWS[name]
+    lowest, highest = row.lowest, row.highest
+    if row.is_float:
+        v = np.clip(v, lowest, highest).astype(np.float32).astype(row.dtype)
+        return v.astype(np.float64) * scale
     return (np.clip(np.rint(v) + zero, lowest, highest) - zero) * np.float64(scale)
 
 
@@ -167,7 +159,7 @@ def test_mse_suits_the_steps_of_the_format(tmp_path, name, symmetric, data):
     x = RANDOM.laplace(size=(4000, 8)).astype(np.float32) * 3
     x = np.abs(x) if data == "positive" else np.where(x < 0, x / 8, x) \
         if data == "skewed" else x
-    opset = opset_of(name, symmetric)
+    opset = opset_of(name)
     done = Quantized(tmp_path, net(opset), npz(x=x), activations=asked(name, symmetric),
                      calibration={"method": "mse"}, evaluate=False)
     assert done.ok, done.said
@@ -183,7 +175,7 @@ def test_mse_suits_the_steps_of_the_format(tmp_path, name, symmetric, data):
                                     "output_mse"])
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_every_method_does_it(tmp_path, name, symmetric, method):
-    opset = opset_of(name, symmetric)
+    opset = opset_of(name)
     done = Quantized(tmp_path, net(opset), npz(x=X), activations=asked(name, symmetric),
                      calibration={"method": method})
     assert done.ok, done.said
@@ -197,7 +189,7 @@ def test_every_method_does_it(tmp_path, name, symmetric, method):
 
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_what_ifs_do_what_the_model_does(tmp_path, name, symmetric):
-    opset = opset_of(name, symmetric)
+    opset = opset_of(name)
     spec = {"activations": asked(name, symmetric),
             "layers": [{"name": "two", "quantize_input": False, "quantize_weight": False}]}
     done = Quantized(tmp_path, net(opset), npz(x=X), sensitivity={"samples": 64},

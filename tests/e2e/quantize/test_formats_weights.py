@@ -11,24 +11,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import judge
+from formats import ir_of, of_use
 from test_data import Quantized, npz
 
 RANDOM = np.random.default_rng(31)
-# name: ONNX's type, lowest, highest, opset; None: a float
-FORMATS = {
-    "int8": (TensorProto.INT8, -128, 127, 13),
-    "uint8": (TensorProto.UINT8, 0, 255, 13),
-    "int4": (TensorProto.INT4, -8, 7, 21),
-    "uint4": (TensorProto.UINT4, 0, 15, 21),
-    "float8e4m3fn": (TensorProto.FLOAT8E4M3FN, None, 448, 19),
-    "float8e5m2": (TensorProto.FLOAT8E5M2, None, 57344, 19),
-    "float4e2m1": (TensorProto.FLOAT4E2M1, None, 6, 23),
-}
+FORMATS = of_use("weights")
 BLOCK = 4
-FLOATS = [name for name, row in FORMATS.items() if row[1] is None]
+FLOATS = [name for name, row in FORMATS.items() if row.is_float]
 GRANULARITIES = ["tensor", "channel", {"block": BLOCK}]
-BEYOND_ORT = {"float4e2m1"}
-IR = {13: 8, 19: 9, 21: 10, 23: 11}
+BEYOND_ORT = {name for name, row in FORMATS.items() if row.opset > 21}
 # Odd numbers of elements, and of channels that fill no whole block; a dead channel each.
 WEIGHTS = {"w": RANDOM.standard_normal((5, 7, 3, 3)) * 0.3,
            "v": RANDOM.standard_normal((5, 9)) * np.exp2(RANDOM.integers(-6, 6, (5, 9))),
@@ -41,7 +32,7 @@ X = RANDOM.standard_normal((6, 7, 8, 8)).astype(np.float32)
 
 
 def net(opset, kind="float", weights=None):
-    ir = IR[opset]
+    ir = ir_of(opset)
     model = onnx.parser.parse_model(f"""
         <ir_version: {ir}, opset_import: ["": {opset}]>
         net ({kind}[n, 7, 8, 8] x) => ({kind}[n, 3] y) {{
@@ -54,7 +45,7 @@ def net(opset, kind="float", weights=None):
 
 
 def opset_of(name, granularity):
-    return max(FORMATS[name][3], 21 if isinstance(granularity, dict) else 13)
+    return max(FORMATS[name].opset, 21 if isinstance(granularity, dict) else 13)
 
 
 def quantized(folder, name, granularity, storage, model=None, method="max", **spec):
@@ -118,7 +109,7 @@ def reference(name, weight, scale, zero_point, axis, block):
         [], [onnx.ValueInfoProto(name="q")],
         [numpy_helper.from_array(weight.astype(np.float32), "w"),
          numpy_helper.from_array(scale, "s"), zero_point])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", max(23, FORMATS[name].opset))])
     return ReferenceEvaluator(model).run(None, {})[0]
 
 
@@ -140,7 +131,7 @@ def groups(weight, axis, block):
 
 def wanted(name, weight, axis, block):
     """Scales and zero points of the range rule, in float64 and rounded once."""
-    _, low, high, _ = FORMATS[name]
+    low, high = FORMATS[name].lowest, FORMATS[name].highest
     parts = [part.astype(np.float64) for part in groups(weight, axis, block)]
     if low == 0:
         reach = [(min(part.min(), 0), max(part.max(), 0)) for part in parts]
@@ -163,7 +154,7 @@ def check_weight(found, name, weight, granularity, storage):
     value, scale = WEIGHTS[weight], found.scale(weight)
     scales, points = wanted(name, value, axis, block)
     np.testing.assert_allclose(scale.ravel(), scales, rtol=2e-7)
-    if FORMATS[name][1] != 0:
+    if FORMATS[name].lowest != 0:
         np.testing.assert_array_equal(scale.ravel(), scales)
     zero_point = numpy_helper.to_array(found.zero_point(weight))
     assert zero_point.shape == scale.shape
@@ -176,11 +167,10 @@ def check_weight(found, name, weight, granularity, storage):
     if storage == "dq":
         stored = found.constants[f"{weight}_quantized"]
         assert weight not in found.constants
-        assert stored.data_type == FORMATS[name][0] and stored.HasField("raw_data")
+        assert stored.data_type == FORMATS[name].kind and stored.HasField("raw_data")
         again = numpy_helper.from_array(want, stored.name)
         again.data_type = stored.data_type
-        size = value.size if name[-1] == "8" or "8e" in name else (value.size + 1) // 2
-        assert len(stored.raw_data) == size
+        assert len(stored.raw_data) == -(-value.size * FORMATS[name].bits // 8)
         np.testing.assert_array_equal(numpy_helper.to_array(stored).astype(np.float32),
                                       want.astype(np.float32))
         if again.HasField("raw_data"):
@@ -213,7 +203,7 @@ def test_numbers_are_onnxs(tmp_path, name, granularity, storage):
     assert all(layer["quantized_inputs"] == [] for layer in done.report["layers"])
     assert {layer["name"] for layer in done.report["layers"]
             if layer["weight_quantized"]} == {"conv", "fc", "mm"}
-    refused = name in ("uint8", "uint4", "float8e5m2")
+    refused = name not in ("int8", "int4", "float8e4m3fn", "float4e2m1")
     assert ("target_format" in done.warnings) == refused
 
 

@@ -368,13 +368,14 @@ make_near_ones(size_t n, size_t n_scales)
         data[i] = fabsf(data[i]) < 1e6f ? data[i] : 0;
 }
 
-/* By format, with and without zero points; ONNX Runtime has no kernel of the last. */
-enum { N_FORMATS = 2 * QDQI_TO_FLOAT4E2M1 };
+/* The last opset whose formats ONNX Runtime has kernels for. */
+enum { RUNTIMES_OPSET = 21 };
 
 START_TEST(every_format_is_what_the_runtime_makes_of_it)
 {
     static const int rows[] = {2, 9, 11, 13};
-    enum qdqi_format format = (enum qdqi_format)(_i / 2);
+    enum qdqi_format format =
+        (enum qdqi_format)(_i / 2); /* twice: with zero points, too */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int64_t block = 0; block <= 3; block += 3) {
             int row = rows[i], axis = shapes[row].axis;
@@ -543,7 +544,10 @@ suite(void)
     tcase_add_loop_test(t, cuts_and_places_make_no_difference, 0, n);
     tcase_add_test(t, the_arithmetic_is_the_operators);
     tcase_add_loop_test(t, it_is_what_the_runtime_makes_of_a_pair, 0, n);
-    tcase_add_loop_test(t, every_format_is_what_the_runtime_makes_of_it, 0, N_FORMATS);
+    for (int f = 0; f < QDQI_N_FORMATS; f++)
+        if (qdqi_format_row(f)->opset <= RUNTIMES_OPSET)
+            tcase_add_loop_test(t, every_format_is_what_the_runtime_makes_of_it, 2 * f,
+                                2 * f + 2);
     tcase_add_test(t, a_constant_is_quantized_anew_in_every_run);
     tcase_add_test(t, a_weight_of_another_shape_is_refused);
     return s;
