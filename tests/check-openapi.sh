@@ -58,6 +58,15 @@ strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
 enum_of Stage >"$work/document"
 same stages
 
+# The targets by name are the files of a list, too, and stand in docs/spec.md.
+sed -n '/^TARGETS = /,/[^\\]$/p' "$src/engine/local.mk" |
+    sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
+values_of target tensorrt >"$work/document"
+same targets
+sed -n 's/^| `target` | \([^|]*\) |.*/\1/p' "$src/docs/spec.md" | grep -o '`[a-z0-9_]*`' |
+    tr -d '`' | sort >"$work/document"
+same 'targets in docs/spec.md'
+
 # The methods by name are the files of a list, and their rows in docs/spec.md.
 sed -n '/^RANGE_METHODS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"

@@ -2,10 +2,13 @@
 /* What a model, a dataset and the engine itself are, without a job. */
 #include "config.h"
 #include "api/report.h"
+#include "api/spec.h"
 
 #include <string.h>
 
 #include "base/json.h"
+
+#include <stdlib.h>
 
 /* --- shapes --------------------------------------------------------------- */
 
@@ -142,6 +145,68 @@ api_layers_encode(const struct qdq_catalog *catalog)
         n++;
     return api_json_dump(
         json_pack("{s:o}", "layers", api_json_list(catalog, n, encode_support)), 0);
+}
+
+/* A rule as docs/spec.md lists it. */
+static json_t *
+encode_rule(const void *rules, size_t i)
+{
+    const struct qdq_rule *rule = (const struct qdq_rule *)rules + i;
+    const char *state = rule->is_fixed ? "always" : rule->is_on ? "on" : "off";
+    return json_pack("{s:o, s:s, s:o}", "id", api_json_text(rule->id), "state", state,
+                     "text", api_json_text(rule->text));
+}
+
+/* The effective spec of one that has the target and nothing else; null when out of
+   memory. */
+static json_t *
+default_spec(const struct qdq_target *target)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    spec.target = target;
+    qdq_spec_complete(&spec);
+    char *text = api_spec_encode(&spec);
+    json_t *json = api_json_embed(text);
+    free(text);
+    return json;
+}
+
+/* A member of one of the spec's objects. */
+static json_t *
+member_of(const json_t *spec, const char *object, const char *name)
+{
+    return json_object_get(json_object_get(spec, object), name);
+}
+
+static json_t *
+encode_target(const void *none, size_t i)
+{
+    const struct qdq_target *row = qdq_target_row(i);
+    json_t *spec = default_spec(row);
+    (void)none;
+    json_t *json =
+        json_pack("{s:o, s:o, s:o, s:{s:O, s:O}, s:{s:O, s:O}, s:b, s:o}", "name",
+                  api_json_text(row->name), "title", api_json_text(row->title), "info",
+                  api_json_text(row->text), "weights", "dtype",
+                  member_of(spec, "weights", "dtype"), "storage",
+                  member_of(spec, "weights", "storage"), "activations", "dtype",
+                  member_of(spec, "activations", "dtype"), "symmetric",
+                  member_of(spec, "activations", "symmetric"), "integer_kernels",
+                  row->has_kernels, "rules",
+                  api_json_list(row->rules, row->n_rules, encode_rule));
+    json_decref(spec);
+    return json;
+}
+
+char *
+api_targets_encode(void)
+{
+    size_t n = 0;
+    while (qdq_target_row(n))
+        n++;
+    return api_json_dump(
+        json_pack("{s:o}", "targets", api_json_list(NULL, n, encode_target)), 0);
 }
 
 static json_t *

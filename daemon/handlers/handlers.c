@@ -35,6 +35,12 @@ handle_layers_get(struct request *request)
 }
 
 void
+handle_targets_get(struct request *request)
+{
+    reply_json(request, 200, api_targets_encode());
+}
+
+void
 handle_errors_get(struct request *request)
 {
     reply_json(request, 200, api_problems_encode());

@@ -91,40 +91,44 @@ qdqi_layer_has_pair(const struct qdq_layer *layer, int i)
 
 /* --- rules that keep layers in floating point ------------------------------ */
 
-static const struct qdqi_hooks *
-hooks_of(const struct planner *p)
+/* The target's first veto, and the one behind it; NULL where there is none. */
+static const struct qdqi_veto *
+first_veto(const struct planner *p)
 {
-    return p->spec->target->hooks;
+    const struct qdqi_veto *veto = p->spec->target->hooks->vetoes;
+    return veto && veto->means ? veto : NULL;
+}
+
+static const struct qdqi_veto *
+next_veto(const struct qdqi_veto *veto)
+{
+    return veto[1].means ? veto + 1 : NULL;
 }
 
 bool
 qdqi_rule_means(const struct planner *p, int rule, const struct qdq_layer *layer)
 {
-    const struct qdqi_hooks *hooks = hooks_of(p);
-    for (size_t i = 0; i < hooks->n_vetoes; i++)
-        if (hooks->vetoes[i].rule == rule)
-            return hooks->vetoes[i].means(p, layer);
+    for (const struct qdqi_veto *v = first_veto(p); v; v = next_veto(v))
+        if (v->rule == rule)
+            return v->means(p, layer);
     return false;
 }
 
 static void
 apply(struct planner *p, struct qdq_layer *layer, bool late)
 {
-    const struct qdqi_hooks *hooks = hooks_of(p);
     if (!qdqi_layer_is_quantized(layer) ||
         p->selection.choices[layer->node].rank >= QDQI_BY_MATCH)
         return;
-    for (size_t i = 0; i < hooks->n_vetoes; i++) {
-        const struct qdqi_veto *veto = &hooks->vetoes[i];
-        if (veto->is_late != late || !qdqi_rule_is_on(p, veto->rule) ||
-            !veto->means(p, layer))
+    for (const struct qdqi_veto *v = first_veto(p); v; v = next_veto(v)) {
+        if (v->is_late != late || !qdqi_rule_is_on(p, v->rule) || !v->means(p, layer))
             continue;
         layer->quantized_inputs = NULL;
         layer->n_inputs = 0;
         layer->weight_input = layer->weight_axis = -1;
         layer->weight = NULL;
-        layer->reason = veto->reason;
-        layer->rules = qdqi_rule_bit(p, veto->rule);
+        layer->reason = v->reason;
+        layer->rules = qdqi_rule_bit(p, v->rule);
         return;
     }
 }
@@ -199,7 +203,7 @@ qdqi_rules_settle(struct planner *p, struct qdq_error *err)
 void
 qdqi_rules_cite(struct planner *p)
 {
-    const struct qdqi_hooks *hooks = hooks_of(p);
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
     for (size_t i = 0; hooks->cite && i < p->n_layers; i++)
         hooks->cite(p, &p->layers[i]);
 }

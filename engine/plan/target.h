@@ -44,7 +44,7 @@ struct qdqi_veto {
  * names. It says what happens there, and what to ask for instead.
  */
 struct qdqi_lint {
-    const char *code; /* NULL behind the last row */
+    const char *code;
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
     int rule; /* the rule of the target that the plan does not follow there */
     const char *text;
@@ -58,9 +58,9 @@ struct qdqi_hooks {
     bool (*is_on)(const struct planner *p, const struct qdqi_class *cls);
     /* Runs the insertion cases that a rule stands for, before those of the spec. */
     enum qdq_code (*run_cases)(struct planner *p, struct qdq_error *err);
-    /* The rules that keep a layer in floating point; NULL: none does. */
+    /* The rules that keep a layer in floating point, a row of zeros behind the last; NULL:
+       none does. */
     const struct qdqi_veto *vetoes;
-    size_t n_vetoes;
     /* Why a node that a layer is made of stays in floating point, or NULL. */
     const char *(*hindrance)(const struct qdqi_node *node);
     /* Whether a layer whose weight cannot be quantized has no pair on its inputs either;
@@ -92,7 +92,7 @@ struct qdqi_hooks {
     enum qdq_code (*warn_connections)(struct planner *p, struct qdq_error *err);
     /* Refuses formats that cannot be, and warns of those that the target would refuse. */
     enum qdq_code (*check_formats)(struct planner *p, struct qdq_error *err);
-    /* The rows of warnings, ended by one without a code; NULL: there are none. */
+    /* The rows of warnings, a row of zeros behind the last; NULL: there are none. */
     const struct qdqi_lint *lints;
 };
 

@@ -26,6 +26,17 @@ check_PROGRAMS += \
 	tests/unit/engine/test_twin \
 	tests/unit/engine/test_weights
 
+# This one has a target more than the library: it is made with a list of targets of its own.
+check_PROGRAMS += tests/unit/engine/test_targets
+tests_unit_engine_test_targets_CPPFLAGS = -I$(top_builddir)/tests/unit/targets $(AM_CPPFLAGS)
+tests_unit_engine_test_targets_SOURCES = tests/unit/engine/test_targets.c \
+	tests/unit/targets/toy.c engine/plan/targets.c
+BUILT_SOURCES += tests/unit/targets/targets.inc
+CLEANFILES += tests/unit/targets/targets.inc
+tests/unit/targets/targets.inc: engine/targets.inc
+	$(AM_V_GEN)$(MKDIR_P) tests/unit/targets && \
+	{ cat engine/targets.inc && echo 'TARGET(toy)'; } >$@.tmp && mv $@.tmp $@
+
 # The Nth allocation fails (failing.h); the arena makes one malloc for many, see
 # --enable-arena-emulator.
 FAILING = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc

@@ -31,5 +31,8 @@ char *api_dataset_info_encode(const struct qdq_dataset_info *dataset);
 /* The bodies of GET /v1/layers and GET /v1/cases; NULL: the library's alone. */
 char *api_layers_encode(const struct qdq_catalog *catalog);
 char *api_cases_encode(const struct qdq_catalog *catalog);
+/* The body of GET /v1/targets: the rows of qdq/targets.h with what a spec of the target has
+   by default. */
+char *api_targets_encode(void);
 
 #endif

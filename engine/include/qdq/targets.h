@@ -14,7 +14,7 @@ struct qdqi_hooks; /* what the planner asks the target; inside the engine */
 struct qdq_target {
     const char *name;  /* as a spec has it */
     const char *title; /* as people call it */
-    const char *text;  /* one line: what is quantized for it, and how */
+    const char *text;  /* one sentence: where pairs stand */
     /* The formats and the storage of a spec that names none. A format with a sign is
        used symmetrically then, one without is not. */
     enum qdq_format weights, activations;

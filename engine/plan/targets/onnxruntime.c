@@ -533,7 +533,8 @@ static const struct qdqi_hooks hooks = {
 const struct qdq_target qdqi_target_onnxruntime = {
     .name = "onnxruntime",
     .title = "ONNX Runtime",
-    .text = "Pairs on all that the integer kernels of the CPU provider read and make.",
+    .text = "Pairs stand on all that the integer kernels of the CPU provider read and "
+            "make.",
     .weights = QDQ_FORMAT_INT8,
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,

@@ -132,7 +132,7 @@ static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(T14), pooling_alone, true},   {QDQI_VETO(T18), norm_or_gelu, false},
     {QDQI_VETO(T19), int8_into_float, true}, {QDQI_VETO(T20), output_layer, false},
     {QDQI_VETO(T22), small_channels, false}, {QDQI_VETO(T23), small_matmul, false},
-    {QDQI_VETO(T24), attention, false},
+    {QDQI_VETO(T24), attention, false},      {0},
 };
 
 /* --- weights -------------------------------------------------------------- */
@@ -297,7 +297,6 @@ static const struct qdq_rule rules[] = {TENSORRT_RULES(QDQI_RULE_ROW)};
 static const struct qdqi_hooks hooks = {
     .run_cases = run_cases,
     .vetoes = vetoes,
-    .n_vetoes = sizeof vetoes / sizeof *vetoes,
     .needs_weight = needs_weight,
     .is_per_channel = is_per_channel,
     .cite = cite,
@@ -309,8 +308,8 @@ static const struct qdqi_hooks hooks = {
 const struct qdq_target qdqi_target_tensorrt = {
     .name = "tensorrt",
     .title = "TensorRT",
-    .text = "Pairs on the inputs and weights of layers that TensorRT has int8 kernels "
-            "for.",
+    .text = "Pairs stand on the inputs and weights of the layers that TensorRT "
+            "computes in int8.",
     .weights = QDQ_FORMAT_INT8,
     .activations = QDQ_FORMAT_INT8,
     .storage = QDQ_STORE_QDQ,

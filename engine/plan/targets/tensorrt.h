@@ -66,8 +66,8 @@
 
 enum { TENSORRT_RULES(QDQI_RULE_INDEX) N_RULES };
 
-/* The warnings of what TensorRT does not fuse or does slowly, a row without a code behind
-   the last. */
+/* The warnings of what TensorRT does not fuse or does slowly, a row of zeros behind the
+   last. */
 extern const struct qdqi_lint qdqi_tensorrt_lints[];
 
 #endif

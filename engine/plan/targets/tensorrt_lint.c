@@ -247,5 +247,5 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
     {LINT(swish_into_add), T28,
      "a convolution, its swish and this Add are not fused as a whole: a kernel of "
      "its own adds"},
-    {NULL, NULL, 0, NULL},
+    {0},
 };

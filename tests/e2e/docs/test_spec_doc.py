@@ -92,32 +92,34 @@ def rows_of_table(text, first):
             for line in table.splitlines()[2:]]
 
 
-def rows_of_source(name, row):
-    """What the rows of a table of a target say, strings as one."""
-    source = (ROOT / "engine" / "plan" / "targets" / name).read_text().replace("\\\n", "\n")
-    for cells in re.findall(rf'^ *{row},((?:\s*"(?:[^"\\]|\\.)*")+)[)}}]', source,
-                            re.MULTILINE):
-        text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', cells[-1]))
-        yield [*cells[:-1], text.replace('\\"', '"')]
+def test_tables_of_rules(daemon):
+    section = TEXT.split("\n## `rules`\n")[1].split("\n## ")[0]
+    targets = daemon.get("/v1/targets").json()["targets"]
+    for target in targets:
+        rules = [[f"`{rule['id']}`", rule["state"], rule["text"]]
+                 for rule in target["rules"]]
+        table = section.split(f"of the target `{target['name']}`")[1]
+        assert rows_of_table(table, "rule") == rules
+    assert sum(len(target["rules"]) for target in targets) > 25
 
 
-@pytest.mark.parametrize("name, title, least", [
-    ("tensorrt.h", "The rules of the target `tensorrt`", 10),
-    ("onnxruntime.c", "Those of the target `onnxruntime`", 5),
-])
-def test_table_of_rules(name, title, least):
-    states = {"FIXED": "always", "ON": "on", "OFF": "off"}
-    rules = [[f"`{rule}`", states[state], text]
-             for rule, state, text in rows_of_source(name, r"RULE\(\s*(\w+), (\w+)")]
-    assert len(rules) > least
-    section = TEXT.split("\n## `rules`\n")[1].split(title)[1]
-    assert rows_of_table(section, "rule") == rules
+def test_table_of_targets(daemon):
+    targets = daemon.get("/v1/targets").json()["targets"]
+    yes_or_no = {True: "yes", False: "no"}
+    assert rows_of_table(TEXT, "target") == [
+        [f"`{target['name']}`", target["title"], f"`{target['weights']['dtype']}`",
+         f"`{target['activations']['dtype']}`",
+         yes_or_no[target["activations"]["symmetric"]],
+         f"`{target['weights']['storage']}`", yes_or_no[target["integer_kernels"]],
+         target["info"]] for target in targets]
 
 
 def test_table_of_lints():
     text = (ROOT / "docs" / "lint.md").read_text()
-    lints = [[f"`{code}`", f"`{rule}`"] for code, rule, _ in
-             rows_of_source("tensorrt_lint.c", r"\{LINT\((\w+)\), (\w+)")]
+    lints = [[f"`{code}`", f"`{rule}`"]
+             for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*.c"))
+             for code, rule in re.findall(r"^    \{LINT\((\w+)\), (\w+),", path.read_text(),
+                                          re.MULTILINE)]
     assert len(lints) > 10
     assert [row[:2] for row in rows_of_table(text, "code")][2:] == lints
     assert all(row[2] and row[3] for row in rows_of_table(text, "code"))

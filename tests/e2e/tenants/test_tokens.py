@@ -15,7 +15,7 @@ import nets
 from service import INSTALLED, problem
 from test_refused_early import EXPECT, Connection
 
-ROUTES = ["/v1/jobs", "/v1/layers", "/v1/errors", "/version", "/openapi.yaml", "/v1/nothing",
+ROUTES = ["/v1/jobs", "/v1/layers", "/v1/targets", "/v1/errors", "/version", "/openapi.yaml", "/v1/nothing",
           "/v1/models/sha256:" + 64 * "0"]
 
 

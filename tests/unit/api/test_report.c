@@ -497,9 +497,42 @@ START_TEST(test_cases)
 }
 END_TEST
 
+START_TEST(test_targets)
+{
+    static const char *const states[] = {"off", "on", "always"};
+    char *text = api_targets_encode();
+    json_t *json = json_loads(text, 0, NULL);
+    json_t *rows = json_object_get(json, "targets");
+    const struct qdq_target *wanted;
+    size_t n = 0;
+    for (; (wanted = qdq_target_row(n)); n++) {
+        const json_t *row = json_array_get(rows, n);
+        const json_t *rules = json_object_get(row, "rules");
+        expect_text(row, "name", wanted->name);
+        expect_text(row, "title", wanted->title);
+        expect_text(row, "info", wanted->text);
+        ck_assert_int_eq(flag(row, "integer_kernels"), wanted->has_kernels);
+        expect_text(json_object_get(row, "weights"), "storage",
+                    wanted->storage == QDQ_STORE_DQ ? "dq" : "qdq");
+        ck_assert_uint_eq(json_array_size(rules), wanted->n_rules);
+        for (size_t i = 0; i < wanted->n_rules; i++) {
+            const struct qdq_rule *rule = &wanted->rules[i];
+            expect_text(json_array_get(rules, i), "id", rule->id);
+            expect_text(json_array_get(rules, i), "text", rule->text);
+            expect_text(json_array_get(rules, i), "state",
+                        states[rule->is_fixed + rule->is_on]);
+        }
+        ck_assert_uint_eq(json_object_size(row), 7);
+    }
+    ck_assert_uint_eq(json_array_size(rows), n);
+    json_decref(json);
+    free(text);
+}
+END_TEST
+
 static const unit_encode_fn encoders[] = {
-    encode_plan,   encode_info,   encode_dataset,
-    encode_report, encode_layers, encode_cases,
+    encode_plan,   encode_info,  encode_dataset,     encode_report,
+    encode_layers, encode_cases, api_targets_encode,
 };
 
 START_TEST(test_no_memory)
@@ -525,6 +558,7 @@ suite(void)
     tcase_add_test(c, test_tensors_are_ranges);
     tcase_add_test(c, test_layers);
     tcase_add_test(c, test_cases);
+    tcase_add_test(c, test_targets);
     tcase_add_loop_test(c, test_no_memory, 0, N_ROWS(encoders));
     suite_add_tcase(s, c);
     return s;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The target toy: an engine whose only integer kernel is that of Conv, for uint8. */
+#include "config.h"
+#include "plan/target.h"
+
+#include <string.h>
+
+#define RULES(RULE)                                                    \
+    RULE(Y1, FIXED,                                                    \
+         "A Conv has a pair on its data input, and one scale for its " \
+         "weight.")                                                    \
+    RULE(Y2, ON, "A layer that makes an output of the model stays floating point.")
+
+enum { RULES(QDQI_RULE_INDEX) N_RULES };
+
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    (void)p;
+    return strcmp(cls->support.op, "Conv") == 0;
+}
+
+static bool
+is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
+               size_t rank)
+{
+    (void)p;
+    (void)weight_input;
+    (void)rank;
+    return strcmp(cls->support.op, "Conv") != 0;
+}
+
+static bool
+makes_output(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->patterns->makes_output[layer->node];
+}
+
+static const struct qdqi_veto vetoes[] = {
+    {QDQI_VETO(Y2), makes_output, false},
+    {0},
+};
+
+static void
+cite(const struct planner *p, struct qdq_layer *layer)
+{
+    if (layer->n_inputs > 0 && strcmp(layer->op, "Conv") == 0)
+        layer->rules |= qdqi_rule_bit(p, Y1);
+}
+
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    if (p->spec->weight_only || p->spec->activation_format == QDQ_FORMAT_UINT8)
+        return QDQ_OK;
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "the toy computes with activations of uint8 alone");
+}
+
+static bool
+lint_not_conv(const struct planner *p, const struct qdq_layer *layer)
+{
+    (void)p;
+    return qdqi_layer_is_quantized(layer) && strcmp(layer->op, "Conv") != 0;
+}
+
+static const struct qdqi_lint lints[] = {
+    {"toy_not_conv", lint_not_conv, Y1,
+     "the toy has no integer kernel for it, so that its pair costs time for nothing"},
+    {0},
+};
+
+static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .is_on = is_on,
+    .is_per_channel = is_per_channel,
+    .vetoes = vetoes,
+    .cite = cite,
+    .check_formats = check_formats,
+    .lints = lints,
+};
+
+const struct qdq_target qdqi_target_toy = {
+    .name = "toy",
+    .title = "Toy",
+    .text = "Pairs stand on the data inputs and the weights of Conv.",
+    .weights = QDQ_FORMAT_INT4,
+    .activations = QDQ_FORMAT_UINT8,
+    .storage = QDQ_STORE_DQ,
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};
