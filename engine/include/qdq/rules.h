@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The placement rules of the targets, and what is known to be slow on them. Rules are
- * cited by their ids: in a layer's `rules`, in a warning's `rule`, in a spec's `rules`.
+ * The placement rules of the targets. They are cited by their ids: in a layer's `rules`,
+ * in a warning's `rule`, in a spec's `rules`.
  *
  * A set of rules is a word of 64 bits: bit i is rule i. What is returned here is
  * constant and may be shared by threads.
@@ -18,18 +18,8 @@ struct qdq_rule {
     const char *text; /* one line */
 };
 
-/* A warning about what the target does not fuse, or does slowly. */
-struct qdq_lint {
-    const char *code; /* as in the warnings of a plan */
-    const struct qdq_rule *rule;
-    const char *text; /* what stands behind the names of the layers */
-};
-
 /* Rule i of all targets' rules, NULL past the last. Those of one target stand together, by
    number; the targets stand in the order of their rows (qdq/targets.h). */
 QDQ_API const struct qdq_rule *qdq_rule(size_t i);
-
-/* Row i into *ret; false past the last. */
-QDQ_API bool qdq_lint(size_t i, struct qdq_lint *ret);
 
 #endif
