@@ -57,9 +57,13 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/scripts.c daemon/workers/scripts.h \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
+	daemon/jobs/end.c \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
+	daemon/jobs/inner.h \
 	daemon/jobs/job.c daemon/jobs/job.h \
 	daemon/jobs/paces.c daemon/jobs/paces.h \
+	daemon/jobs/run.c \
+	daemon/jobs/wait.c \
 	daemon/tenants/service.h \
 	daemon/tenants/sweeper.c daemon/tenants/sweeper.h \
 	daemon/tenants/tenants.c daemon/tenants/tenants.h \

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways in which a job ends, or goes back to the queue. */
+#include "config.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/inner.h"
+#include "settings/settings.h"
+#include "watch/metrics.h"
+
+#include <string.h>
+#include <time.h>
+
+METRIC(ended, COUNTER, "qdqd_jobs_ended_total", &metric_states, ONE,
+       "Jobs that ended, without those that were answered or had joined.");
+METRIC(failed, COUNTER, "qdqd_job_errors_total", &metric_codes, ONE,
+       "Jobs that ended as failed.");
+METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
+       "Jobs that went back to the queue because their worker ended.");
+
+/* A job has ended, and with it those who joined it; or one of those may run now. */
+static void
+tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
+{
+    lock_assert_held(&jobs->lock);
+    jobs_wake(jobs, ended->joined ? NULL : id);
+    if (ended->joined)
+        bell_ring(jobs->bell);
+}
+
+/* --- from outside --------------------------------------------------------- */
+
+/*
+ * First the record, then the process: a lane that takes the job in between has put it
+ * into its slot under the lock, so it is found here.
+ */
+bool
+jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
+{
+    const struct store_end end = {.state = API_JOB_CANCELLED};
+    struct store_job row;
+    struct store_ended ended = {0};
+    if (!store_job_get(jobs->store, id, &row, p))
+        return false;
+    enum api_job_state state = row.state;
+    store_job_fini(&row);
+    lock_acquire(&jobs->lock);
+    bool ok = store_job_end(jobs->store, id, API_JOB_QUEUED, &end, clock_wall_ms(),
+                            &ended, p);
+    if (ok && !ended.was)
+        ok = store_job_end(jobs->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                           &ended, p);
+    struct job_slot *slot = jobs_find_slot(jobs, id);
+    if (ok && ended.was && slot)
+        jobs_give_up(slot);
+    if (ok && ended.was)
+        tell_ended(jobs, id, &ended);
+    lock_release(&jobs->lock);
+    ok = ok && store_sync(jobs->store, p);
+    if (ok && ended.was) {
+        metrics_add(jobs->metrics, &metric_ended, API_JOB_CANCELLED, 1);
+        log_info("job_cancelled", "job=%s tenant=%s", id, jobs->tenant);
+    }
+    if (!ok || ended.was || state == API_JOB_CANCELLED)
+        return ok;
+    return api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
+                           "the job has ended already");
+}
+
+/* --- by its lane ---------------------------------------------------------- */
+
+/*
+ * A store that cannot be written (a full disk) is tried again after a while. False: the
+ * daemon is stopping, and the next one will find the job as it stands in the store.
+ */
+static bool
+wait_for_store(struct jobs *jobs, const struct api_problem *problem)
+{
+    const struct timespec a_while = {1, 0};
+    char quoted[LOG_QUOTED];
+    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+    nanosleep(&a_while, NULL);
+    return !jobs_is_draining(jobs);
+}
+
+static void
+remove_slot(struct jobs *jobs, struct job_slot *slot)
+{
+    lock_assert_held(&jobs->lock);
+    struct job_slot **at = &jobs->slots;
+    while (*at != slot) {
+        QDQD_CHECK(*at);
+        at = &(*at)->next;
+    }
+    *at = slot->next;
+}
+
+/*
+ * The slot's job has left it: tells who waits, when that is sure to last, and the other
+ * lanes.
+ */
+static void
+leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
+{
+    struct api_problem problem = {0};
+    char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
+    if (!store_sync(jobs->store, &problem))
+        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+    lock_acquire(&jobs->lock);
+    memcpy(id, slot->id, sizeof id);
+    paces_add(&jobs->paces, slot->model, &slot->eta.pace);
+    if (slot->device != GPUS_NONE) {
+        gpus_give_back(&jobs->bell->gpus, slot->device);
+        bell_ring(jobs->bell);
+    }
+    slot->device = GPUS_NONE;
+    if (slot->lends)
+        gpus_forgo(&jobs->bell->gpus, &slot->turn);
+    slot->lends = false;
+    slot->id[0] = '\0';
+    slot->unwanted = false;
+    slot->stage = NULL;
+    slot->done = slot->total = 0;
+    remove_slot(jobs, slot);
+    tell_ended(jobs, id, ended);
+    lock_release(&jobs->lock);
+}
+
+/* What was made cannot be kept. Where that may pass, it is made once more. */
+static void
+not_kept(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
+{
+    if (problem->code == API_UNAVAILABLE)
+        jobs_put_back(jobs, slot);
+    else
+        jobs_fail(jobs, slot, problem);
+}
+
+void
+jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *result)
+{
+    struct store_ended ended;
+    struct api_problem problem = {0};
+    if (!library_job_end(jobs->library, slot->id, result, NULL, &ended, &problem)) {
+        not_kept(jobs, slot, &problem);
+        return;
+    }
+    if (ended.was) {
+        metrics_add(jobs->metrics, &metric_ended, API_JOB_SUCCEEDED, 1);
+        log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
+    }
+    leave(jobs, slot, &ended);
+}
+
+static void
+count_failed(struct jobs *jobs, const struct api_problem *problem)
+{
+    metrics_add(jobs->metrics, &metric_ended, API_JOB_FAILED, 1);
+    metrics_add(jobs->metrics, &metric_failed, problem->code, 1);
+}
+
+void
+jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *result,
+            const struct api_problem *problem)
+{
+    struct store_ended ended;
+    char quoted[LOG_QUOTED];
+    struct api_problem store_problem = {0};
+    if (!library_job_end(jobs->library, slot->id, result, problem, &ended,
+                         &store_problem)) {
+        not_kept(jobs, slot, &store_problem);
+        return;
+    }
+    if (ended.was) {
+        count_failed(jobs, problem);
+        log_info("job_rejected", "job=%s tenant=%s detail=%s", slot->id, jobs->tenant,
+                 log_quote(quoted, problem->detail));
+    }
+    leave(jobs, slot, &ended);
+}
+
+void
+jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
+{
+    const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
+    struct api_problem store_problem = {0};
+    struct store_ended ended = {0};
+    char quoted[LOG_QUOTED];
+    while (!store_job_end(jobs->store, slot->id, API_JOB_RUNNING, &end, clock_wall_ms(),
+                          &ended, &store_problem) &&
+           wait_for_store(jobs, &store_problem))
+        store_problem = (struct api_problem){0};
+    if (ended.was) {
+        count_failed(jobs, problem);
+        log_info("job_failed", "job=%s tenant=%s code=%s detail=%s", slot->id,
+                 jobs->tenant, api_problem_slug(problem->code),
+                 log_quote(quoted, problem->detail));
+    }
+    leave(jobs, slot, &ended);
+}
+
+/* Back to the queue, unless it was cancelled meanwhile. */
+static void
+requeue(struct jobs *jobs, struct job_slot *slot, int charge)
+{
+    struct api_problem store_problem = {0};
+    bool was = false;
+    while (!store_job_requeue(jobs->store, slot->id, charge, &was, &store_problem) &&
+           wait_for_store(jobs, &store_problem))
+        store_problem = (struct api_problem){0};
+    if (was) {
+        metrics_add(jobs->metrics, &metric_requeued, 0, 1);
+        log_info("job_requeued", "job=%s tenant=%s", slot->id, jobs->tenant);
+    }
+    leave(jobs, slot, &(struct store_ended){0});
+}
+
+void
+jobs_put_back(struct jobs *jobs, struct job_slot *slot)
+{
+    requeue(jobs, slot, 0);
+}
+
+void
+jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+          const char *how)
+{
+    lock_acquire(&jobs->lock);
+    bool stopping = jobs->stopping;
+    lock_release(&jobs->lock);
+    if (stopping) {
+        requeue(jobs, slot, 0);
+    } else if (job->attempts + 1 < jobs->settings->workers_attempts) {
+        requeue(jobs, slot, 1);
+    } else {
+        struct api_problem problem = {0};
+        api_problem_set(&problem, API_WORKER_DIED, QDQ_AT_NOTHING, NULL,
+                        "the worker process %s, in attempt %lld of %lld", how,
+                        (long long)job->attempts + 1,
+                        (long long)jobs->settings->workers_attempts);
+        jobs_fail(jobs, slot, &problem);
+    }
+}
