@@ -50,10 +50,10 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 
 # --- the folders of a part have an order ---------------------------------------------
 # From the ground up: a file may include headers of its own folder and of those before it.
-# The files that stand beside the folders are on top; engine/include/, which all may see, is
-# below.
+# The files that stand beside the folders are on top; include/, which all may see, is below.
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
 engine_order="$engine_order equalize range rewrite run job replan calibrate scale evaluate whatif"
+api_order='base spec documents http'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers'
 
 work=$(mktemp -d)
@@ -188,6 +188,7 @@ order_is_held() {
 }
 
 order_is_held engine "$engine_order"
+order_is_held api "$api_order"
 order_is_held daemon "$daemon_order"
 
 # --- an illegal include does not compile ---------------------------------------------
