@@ -23,6 +23,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/base/errno_code.h \
 	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \
+	daemon/base/options.c daemon/base/options.h \
 	daemon/base/sync.c daemon/base/sync.h \
 	daemon/settings/environment.c \
 	daemon/settings/file.c daemon/settings/file.h \

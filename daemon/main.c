@@ -4,6 +4,7 @@
 #include "backup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "descriptors.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
@@ -37,73 +38,87 @@ struct arguments {
     struct setting_flag flags[MAX_FLAGS];
 };
 
-/* Flags that stand for a setting. */
-static const struct {
-    const char *flag, *setting, *value, *text;
-} setting_flags[] = {
-    {"listen", "http.listen", "HOST:PORT|unix:PATH", "where to listen"},
-    {"state-dir", "state.dir", "DIR", "folder of all that is kept"},
-    {"workers", "workers.count", "N", "jobs that run at the same time"},
-};
-
-#define N_SETTING_FLAGS (sizeof setting_flags / sizeof *setting_flags)
-
 enum {
-    OPTION_CONFIG = N_SETTING_FLAGS,
+    OPTION_CONFIG,
+    OPTION_LISTEN,
+    OPTION_STATE_DIR,
+    OPTION_WORKERS,
     OPTION_CHECK,
     OPTION_PRINT,
     OPTION_BACKUP,
     OPTION_RESTORE,
     OPTION_VERSION,
-    OPTION_HELP
+    OPTION_HELP,
+    N_OPTIONS
+};
+
+static const struct option_row option_rows[N_OPTIONS] = {
+    [OPTION_CONFIG] = {"config", '\0', "FILE",
+                       "Reads settings from FILE; by default from " QDQD_DEFAULT_CONFIG
+                       ", when it is there."},
+    [OPTION_LISTEN] = {"listen", '\0', "ADDRESS",
+                       "The address that the daemon listens at: HOST:PORT or unix:PATH "
+                       "(the setting http.listen)."},
+    [OPTION_STATE_DIR] = {"state-dir", '\0', "DIR",
+                          "The folder of all that is kept (the setting state.dir)."},
+    [OPTION_WORKERS] = {"workers", '\0', "N",
+                        "Jobs that run at the same time (the setting workers.count)."},
+    [OPTION_CHECK] = {"check-config", '\0', NULL,
+                      "Says what is wrong with the settings and with the operator's "
+                      "cases, and exits."},
+    [OPTION_PRINT] = {"print", '\0', NULL,
+                      "With --check-config: prints every setting and where its value "
+                      "comes from."},
+    [OPTION_BACKUP] = {"backup", '\0', "DIR",
+                       "Copies all that is kept to DIR and exits; also while a daemon "
+                       "runs."},
+    [OPTION_RESTORE] = {"restore", '\0', "DIR",
+                        "Puts such a copy into an empty state folder and exits."},
+    [OPTION_VERSION] = {"version", '\0', NULL, "Prints the version."},
+    [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
+};
+
+/* Options that stand for a setting. */
+static const char *const option_settings[N_OPTIONS] = {
+    [OPTION_LISTEN] = "http.listen",
+    [OPTION_STATE_DIR] = "state.dir",
+    [OPTION_WORKERS] = "workers.count",
 };
 
 static void
 print_help(void)
 {
-    printf("Usage: qdqd [OPTION]...\n"
+    printf("usage: qdqd [OPTION]...\n"
            "       qdqd token add|limit|list|revoke ...\n"
-           "Quantizes ONNX models over HTTP.\n\n"
-           "  --config FILE       read settings from FILE (%s, when it is there)\n"
-           "  --check-config      check the settings and exit\n"
-           "  --print             with --check-config: what holds, and why\n"
-           "  --backup DIR        copy what is kept to DIR and exit; also while a "
-           "daemon runs\n"
-           "  --restore DIR       put such a copy into an empty state folder and exit\n"
-           "  --version, --help\n",
-           QDQD_DEFAULT_CONFIG);
-    for (size_t i = 0; i < N_SETTING_FLAGS; i++)
-        printf("  --%s %s\n                      %s (%s)\n", setting_flags[i].flag,
-               setting_flags[i].value, setting_flags[i].text, setting_flags[i].setting);
+           "       qdqd token --help\n\n"
+           "Quantizes ONNX models over HTTP.\n\n");
+    options_print(stdout, option_rows, N_OPTIONS);
     printf("\nA flag comes before the environment (QDQD_SECTION_KEY), that before the "
            "file, that\nbefore the default. Settings and their defaults:\n\n");
     settings_help(stdout);
+}
+
+static bool
+add_flag(struct arguments *to, const char *setting, const char *value)
+{
+    if (to->n_flags == MAX_FLAGS) {
+        fprintf(stderr, "qdqd: too many options\n");
+        return false;
+    }
+    to->flags[to->n_flags++] = (struct setting_flag){setting, value};
+    return true;
 }
 
 /* Returns false when the process is to exit with *ret_status. */
 static bool
 parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
-    struct option options[N_SETTING_FLAGS + 8] = {0};
-    for (size_t i = 0; i < N_SETTING_FLAGS; i++)
-        options[i] =
-            (struct option){setting_flags[i].flag, required_argument, NULL, (int)i};
-    options[OPTION_CONFIG] =
-        (struct option){"config", required_argument, NULL, OPTION_CONFIG};
-    options[OPTION_CHECK] =
-        (struct option){"check-config", no_argument, NULL, OPTION_CHECK};
-    options[OPTION_PRINT] = (struct option){"print", no_argument, NULL, OPTION_PRINT};
-    options[OPTION_BACKUP] =
-        (struct option){"backup", required_argument, NULL, OPTION_BACKUP};
-    options[OPTION_RESTORE] =
-        (struct option){"restore", required_argument, NULL, OPTION_RESTORE};
-    options[OPTION_VERSION] =
-        (struct option){"version", no_argument, NULL, OPTION_VERSION};
-    options[OPTION_HELP] = (struct option){"help", no_argument, NULL, OPTION_HELP};
     int option;
     *ret_status = USAGE;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = options_next(argc, argv, option_rows, N_OPTIONS)) != OPTIONS_END) {
         switch (option) {
+        case OPTIONS_WRONG:
+            return false;
         case OPTION_CONFIG:
             ret->config = optarg;
             break;
@@ -127,15 +142,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
             print_help();
             *ret_status = EXIT_SUCCESS;
             return false;
-        case '?':
-            return false;
         default:
-            if (ret->n_flags == MAX_FLAGS) {
-                fprintf(stderr, "qdqd: too many options\n");
+            if (!add_flag(ret, option_settings[option], optarg))
                 return false;
-            }
-            ret->flags[ret->n_flags++] =
-                (struct setting_flag){setting_flags[option].setting, optarg};
         }
     }
     if (optind < argc)

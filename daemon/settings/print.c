@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the table of settings says, for people: help, sample file, manual page. */
 #include "config.h"
+#include "base/options.h"
 #include "settings/rows.h"
 
 #include <string.h>
 
 #define WIDTH 88
 #define VALUE 512
-
-/* Prints a text in lines of WIDTH, each after `before`. */
-static void
-print_wrapped(FILE *out, const char *before, const char *text)
-{
-    size_t room = WIDTH - strlen(before);
-    while (*text) {
-        size_t len = strlen(text);
-        if (len > room) {
-            len = room;
-            while (len && text[len] != ' ')
-                len--;
-            if (!len)
-                len = strcspn(text, " ");
-        }
-        fprintf(out, "%s%.*s\n", before, (int)len, text);
-        text += len;
-        text += strspn(text, " ");
-    }
-}
 
 /* A number as the file takes it, with the largest suffix that leaves it whole. */
 static void
@@ -70,7 +51,7 @@ settings_help(FILE *out)
         describe_default(row, value);
         fprintf(out, "  %s.%s (%s%s)\n", row->section, row->key,
                 *value ? value : "empty", row->unit == SECONDS ? " s" : "");
-        print_wrapped(out, "      ", row->text);
+        print_wrapped(out, "      ", WIDTH, row->text);
     }
 }
 
@@ -109,7 +90,7 @@ settings_print_conf(FILE *out)
         if (begins_section(row))
             fprintf(out, "\n[%s]", row->section);
         fputs("\n", out);
-        print_wrapped(out, "# ", row->text);
+        print_wrapped(out, "# ", WIDTH, row->text);
         if (row->reload == NOW)
             fputs("# (SIGHUP)\n", out);
         describe_default(row, value);

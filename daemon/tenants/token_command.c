@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `qdqd token add|limit|list|revoke`. */
 #include "config.h"
+#include "base/options.h"
 #include "settings/settings.h"
 #include "tenants/tokens.h"
 
@@ -13,14 +14,43 @@
 #define USAGE 2
 #define SCOPE_TEXT 128
 
+enum {
+    OPTION_CONFIG,
+    OPTION_STATE_DIR,
+    OPTION_SCOPE,
+    OPTION_TENANT,
+    OPTION_QUEUE, /* the first of the limits */
+    OPTION_MAX_BYTES,
+    OPTION_JOB_TIMEOUT,
+    OPTION_HELP,
+    N_OPTIONS
+};
+
+static const struct option_row option_rows[N_OPTIONS] = {
+    [OPTION_CONFIG] = {"config", '\0', "FILE", "The daemon's file of settings."},
+    [OPTION_STATE_DIR] = {"state-dir", '\0', "DIR", "The daemon's state folder."},
+    [OPTION_SCOPE] = {"scope", '\0', "SCOPE",
+                      "What the token allows: read, submit, admin or metrics. May be "
+                      "given several times; without it, read and submit."},
+    [OPTION_TENANT] = {"tenant", '\0', "TENANT",
+                       "The tenant that the token acts for; by default none."},
+    [OPTION_QUEUE] = {"queue", '\0', "N",
+                      "LIMIT: the jobs of the tenant that may wait."},
+    [OPTION_MAX_BYTES] = {"max-bytes", '\0', "SIZE",
+                          "LIMIT: the bytes that the tenant may store."},
+    [OPTION_JOB_TIMEOUT] = {"job-timeout", '\0', "SECONDS",
+                            "LIMIT: the time that a job of the tenant may run."},
+    [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
+};
+
 /* Limits of the token's tenant, each read as the setting that holds for every tenant. */
 static const struct {
-    const char *option, *setting;
+    const char *setting;
     size_t offset;
 } limit_options[] = {
-    {"queue", "tenants.queue", offsetof(struct tenant_limits, queue)},
-    {"max-bytes", "tenants.max_bytes", offsetof(struct tenant_limits, max_bytes)},
-    {"job-timeout", "tenants.job_timeout", offsetof(struct tenant_limits, job_timeout)},
+    {"tenants.queue", offsetof(struct tenant_limits, queue)},
+    {"tenants.max_bytes", offsetof(struct tenant_limits, max_bytes)},
+    {"tenants.job_timeout", offsetof(struct tenant_limits, job_timeout)},
 };
 
 #define N_LIMITS (sizeof limit_options / sizeof *limit_options)
@@ -37,21 +67,22 @@ struct arguments {
 static int
 print_usage(FILE *to)
 {
-    fprintf(
-        to,
-        "Usage: qdqd token add NAME [--scope read|submit|admin|metrics]... [--tenant T "
-        "[LIMIT]...]\n"
-        "       qdqd token limit NAME LIMIT...\n"
-        "       qdqd token list\n"
-        "       qdqd token revoke NAME\n"
-        "with --config FILE and --state-dir DIR as the daemon has them. A token is\n"
-        "printed once, when it is added; without --scope it is for read and submit.\n"
-        "LIMIT is --queue N, --max-bytes SIZE or --job-timeout SECONDS, of all that "
-        "its\n"
-        "tenant does; 0 takes it away. Of those that a tenant's tokens state the "
-        "smallest\n"
-        "holds, in the place of the setting tenants.*.\n"
-        "A running daemon goes by what was changed at once.\n");
+    fputs("usage: qdqd token add NAME [--scope SCOPE]... [--tenant TENANT [LIMIT]...]\n"
+          "       qdqd token limit NAME LIMIT...\n"
+          "       qdqd token list\n"
+          "       qdqd token revoke NAME\n"
+          "\n"
+          "Adds, limits, lists or revokes access tokens. A token is printed once, when "
+          "it\n"
+          "is added. A running daemon knows a change at once.\n"
+          "\n",
+          to);
+    options_print(to, option_rows, N_OPTIONS);
+    fputs(
+        "\n"
+        "A LIMIT is of all that the token's tenant does, in the place of the setting\n"
+        "tenants.*; 0 removes it. The smallest that the tenant's tokens state holds.\n",
+        to);
     return to == stdout ? EXIT_SUCCESS : USAGE;
 }
 
@@ -64,29 +95,27 @@ add_scope(struct arguments *a, const char *scope)
     return (size_t)n < sizeof a->scopes - len && token_scopes_parse(scope) != 0;
 }
 
-enum { OPTION_LIMIT = 256 }; /* and those behind it: a row of limit_options each */
-
-/* Writes down an option; false: it is said what is wrong, or the help was asked for. */
+/* Stores an option; false when the process is to exit with *ret_status. */
 static bool
-take_option(int option, char *value, struct arguments *ret, int *ret_status)
+store_option(int option, char *value, struct arguments *ret, int *ret_status)
 {
-    size_t limit = (size_t)option - OPTION_LIMIT;
+    size_t limit = (size_t)(option - OPTION_QUEUE);
     switch (option) {
-    case 'h':
+    case OPTION_HELP:
         *ret_status = print_usage(stdout);
         return false;
-    case '?':
+    case OPTIONS_WRONG:
         return false;
-    case 'c':
+    case OPTION_CONFIG:
         ret->config = value;
         return true;
-    case 's':
+    case OPTION_STATE_DIR:
         ret->flags[0] = (struct setting_flag){"state.dir", value};
         return true;
-    case 't':
+    case OPTION_TENANT:
         ret->tenant = value;
         return true;
-    case 'o':
+    case OPTION_SCOPE:
         if (add_scope(ret, value))
             return true;
         fprintf(stderr, "qdqd: --scope %s: not read, submit, admin or metrics\n",
@@ -103,18 +132,10 @@ take_option(int option, char *value, struct arguments *ret, int *ret_status)
 static bool
 parse(int argc, char **argv, struct arguments *ret, int *ret_status)
 {
-    struct option options[N_LIMITS + 6] = {{"config", required_argument, NULL, 'c'},
-                                           {"state-dir", required_argument, NULL, 's'},
-                                           {"scope", required_argument, NULL, 'o'},
-                                           {"tenant", required_argument, NULL, 't'},
-                                           {"help", no_argument, NULL, 'h'}};
     int option;
-    for (size_t i = 0; i < N_LIMITS; i++)
-        options[5 + i] = (struct option){limit_options[i].option, required_argument,
-                                         NULL, OPTION_LIMIT + (int)i};
     *ret_status = USAGE;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-        if (!take_option(option, optarg, ret, ret_status))
+    while ((option = options_next(argc, argv, option_rows, N_OPTIONS)) != OPTIONS_END)
+        if (!store_option(option, optarg, ret, ret_status))
             return false;
     ret->words = argv + optind;
     ret->n_words = argc - optind;

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED, ROOT
+from service import CALIBRATION, DATA, INSTALLED
 
 RESNET = DATA / "glyph_resnet.onnx"
 
@@ -137,71 +137,6 @@ def test_wrong_usage(arguments):
     assert done.returncode == 2
     assert last_line(done)
     assert done.stdout == ""
-
-
-COMMANDS = ["quantize", "plan", "info"]
-# An option's line on a page: its letter, name and argument, and where its text begins.
-OPTION = re.compile(r"  (?:-(\w), )?--([\w-]+)(?: ([A-Z]+))? +(\S.*)")
-
-
-def page_of(*arguments):
-    """The page that the arguments ask for, as its paragraphs."""
-    done = qdq(*arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split("\n\n")
-
-
-def options_of(command):
-    """The options on a command's page, without --help: name, letter, argument."""
-    lines = page_of(command, "--help")[2].splitlines()
-    rows = [OPTION.fullmatch(line) for line in lines if line.startswith("  -")]
-    assert all(rows), lines
-    found = {row[2]: (row[1], row[3]) for row in rows}
-    assert found.pop("help") == ("h", None)
-    return found
-
-
-def words_of(page, section):
-    """A section of a manual page: its lines without mdoc's escapes and quotes."""
-    text = re.search(rf"^\.Sh {section}\n(.*?)(?=^\.Sh|\Z)", page, re.M | re.S)[1]
-    return text.replace("\\-", "-").splitlines()
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_a_help_page(command):
-    usage, sentence, options = page_of(command, "--help")
-    assert usage.startswith(f"usage: qdq {command} MODEL ")
-    assert re.fullmatch(r"[A-Z][^\n]+\.", sentence)
-    assert [usage, sentence, options] == page_of(command, "-h")
-    assert [usage, sentence, options] == page_of(command, RESNET, "--help")
-    named = {re.sub(r"^-(?=\w\b)", "", name): argument or None
-             for name, argument in re.findall(r"\[(-[\w-]+)(?: ([A-Z]+))?\]", usage)}
-    assert named == {letter or f"--{name}": argument
-                     for name, (letter, argument) in options_of(command).items()}
-    assert not [line for line in "\n".join([usage, options]).splitlines()
-                if len(line) > 80]
-    assert sentence in page_of("--help")[1]
-
-
-def test_the_manual_page_has_the_options_of_the_help_pages():
-    page = (ROOT / "man" / "qdq.1").read_text()
-    synopsis, command = {}, None
-    for line in words_of(page, "SYNOPSIS"):
-        if match := re.fullmatch(r"\.Cm (\w+) Ar MODEL", line):
-            command = synopsis.setdefault(match[1], set())
-        elif match := re.fullmatch(r"\.Op Fl (\S+)(?: Ar (\w+))?", line):
-            command.add((match[1], match[2]))
-        else:
-            assert line == ".Nm"
-    assert synopsis == {
-        command: {(letter or f"-{name}", argument)
-                  for name, (letter, argument) in options_of(command).items()}
-        for command in COMMANDS}
-    listed = re.findall(r"^\.It Fl (?:(\w) , Fl )?-([\w-]+)(?: Ar (\w+))?$",
-                        "\n".join(words_of(page, "OPTIONS")), re.M)
-    every = {name: row for c in COMMANDS for name, row in options_of(c).items()}
-    assert {name: (letter or None, argument or None)
-            for letter, name, argument in listed} == every
 
 
 def test_failures_are_told_on_the_last_line(tmp_path):
