@@ -20,7 +20,7 @@ struct chunk {
 };
 
 struct qdqi_arena {
-    struct chunk *first; /* the one that small allocations come from */
+    struct chunk *first; /* the chunk that small allocations come from */
     bool exhausted;
 };
 
@@ -44,7 +44,8 @@ qdqi_arena_free(struct qdqi_arena **arena)
     *arena = NULL;
 }
 
-/* What many share is zeroed as it is given out: most arenas need little of their chunk. */
+/* Makes a chunk. A chunk that is shared by allocations is zeroed piece by piece as
+   it is handed out, because most arenas need little of theirs. */
 static struct chunk *
 chunk_new(size_t size, bool own)
 {
@@ -75,7 +76,8 @@ qdqi_arena_alloc(struct qdqi_arena *arena, size_t size)
     struct chunk *c = arena->first;
     bool own = false;
     if (!c || c->size - c->used < size) {
-        own = size > CHUNK / 4; /* a large one gets a chunk of its own, behind */
+        /* a large allocation gets a chunk of its own, behind the current one */
+        own = size > CHUNK / 4;
         c = chunk_new(own ? size : CHUNK, own);
         if (!c) {
             arena->exhausted = true;

@@ -21,14 +21,14 @@ static const char *const wheres[QDQ_N_WHERES] = {
     [QDQ_AT_OFFSET] = "offset",
 };
 
-/* Ends a text that was cut in "...", so that nobody takes it for the whole. */
+/* Ends a text that was cut in "...", so that a reader sees that it was cut. */
 static void
 mark_cut(char *text, size_t size)
 {
     memcpy(text + size - 4, "...", 4);
 }
 
-/* Keeps an error one line, whatever a model or a library put into it. */
+/* Keeps an error on one line, whatever a model or a library put into it. */
 static void
 flatten(char *text)
 {

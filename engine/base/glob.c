@@ -15,7 +15,7 @@ qdqi_glob(const char *pattern, const char *text)
         } else if (*pattern == '?' || *pattern == *text) {
             pattern++;
             text++;
-        } else if (star) { /* let the last star take one byte more */
+        } else if (star) { /* the last star matches one byte more */
             pattern = star;
             text = ++retry;
         } else {

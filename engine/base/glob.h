@@ -6,8 +6,11 @@
 
 enum { QDQI_MAX_GLOB = 1024 }; /* bytes of a pattern; callers refuse longer ones */
 
-/* Whether a whole text fits a pattern, in which `*` stands for any text, `?` for any one
-   byte, and all else for itself. Needs at most the product of both lengths in steps. */
+/*
+ * Returns whether a whole text matches a pattern, in which `*` matches any text, `?`
+ * any one byte, and every other byte itself. Takes at most as many steps as the product
+ * of both lengths.
+ */
 bool qdqi_glob(const char *pattern, const char *text);
 
 #endif

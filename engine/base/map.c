@@ -16,7 +16,9 @@ struct qdqi_map {
     struct qdqi_arena *arena;
     struct slot *slots;
     size_t size, capacity; /* capacity is a power of two */
-    uint64_t seed;         /* names come from strangers: no collisions to plan with */
+    /* a random start: names come from untrusted models, which could otherwise plan
+       collisions */
+    uint64_t seed;
 };
 
 /* FNV-1a over a random start, mixed at the end (splitmix64's finalizer). */

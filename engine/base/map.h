@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names to pointers, in an arena. Keys are borrowed and must outlive the map. */
+/* A map from names to pointers, in an arena. Keys are borrowed and must outlive the
+   map. */
 #ifndef QDQI_BASE_MAP_H
 #define QDQI_BASE_MAP_H
 
@@ -7,10 +8,12 @@
 
 struct qdqi_map;
 
-struct qdqi_map *qdqi_map_new(struct qdqi_arena *arena); /* NULL: out of memory */
-/* The value of a key, or NULL. */
+/* returns NULL when out of memory */
+struct qdqi_map *qdqi_map_new(struct qdqi_arena *arena);
+/* Returns the value of a key, or NULL. */
 void *qdqi_map_get(const struct qdqi_map *map, const char *key);
-/* Adds or replaces; `value` is not NULL. False when out of memory. */
+/* Adds or replaces a value, which must not be NULL. Returns false when out of
+   memory. */
 bool qdqi_map_put(struct qdqi_map *map, const char *key, void *value);
 size_t qdqi_map_size(const struct qdqi_map *map);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of warnings that grows, in an arena. */
+/* A growing list of warnings, in an arena. */
 #ifndef QDQI_BASE_WARNINGS_H
 #define QDQI_BASE_WARNINGS_H
 
@@ -11,7 +11,8 @@ struct qdqi_warnings {
     size_t n, cap;
 };
 
-/* `code` is a literal; node may be NULL and is copied, as the formatted detail is. */
+/* Adds a warning. `code` is a literal. `node`, which may be NULL, and the formatted
+   detail are copied. */
 enum qdq_code qdqi_warn(struct qdqi_warnings *warnings, struct qdqi_arena *arena,
                         struct qdq_error *err, const char *code, const char *node,
                         const char *fmt, ...) QDQ_PRINTF(6, 7) QDQ_MUST_CHECK;

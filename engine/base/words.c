@@ -12,7 +12,8 @@ lower(char c)
     return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
 }
 
-/* Edits (insert, delete, replace) from a to b, both shorter than MAX_WORD. */
+/* Returns the number of edits (insert, delete, replace) from a to b, which are both
+   shorter than MAX_WORD. */
 static size_t
 distance(const char *a, const char *b)
 {

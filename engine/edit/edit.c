@@ -99,7 +99,7 @@ qdqi_edit_before_uses(const struct qdq_model *source, const struct qdqi_tensor *
     for (const struct qdqi_use *use = tensor->uses; use; use = use->next)
         while (!qdqi_scope_sees(graph, graph->nodes[use->node].scope, scope))
             scope = graph->scopes[scope].outer;
-    return qdqi_scope_lift(graph, tensor->uses->node, scope);
+    return qdqi_scope_ancestor(graph, tensor->uses->node, scope);
 }
 
 static bool

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The bulk that stands for the tensor's data, or NULL when the skeleton has it. */
+/* Returns the bulk that holds the tensor's data, or NULL when the skeleton holds it. */
 static const struct qdqi_bulk *
 tensor_bulk(const struct qdq_model *m, const Onnx__TensorProto *t)
 {
@@ -36,7 +36,8 @@ qdqi_count_elements(const int64_t *dims, size_t rank, size_t *ret)
     return true;
 }
 
-/* Field of TensorProto that holds this type's elements as plain bytes, besides raw. */
+/* Returns the field of TensorProto that holds elements of this type as plain bytes,
+   other than raw_data. */
 static uint32_t
 typed_field(enum qdqi_dtype dtype)
 {
@@ -119,7 +120,7 @@ qdqi_constant_read(const struct qdq_model *m, const struct qdqi_tensor *tensor,
     return QDQ_OK;
 }
 
-/* The first n integers of a stored tensor. */
+/* Reads the first n integers of a stored tensor. */
 static bool
 read_ints(const struct qdq_model *m, const Onnx__TensorProto *t, size_t n, int64_t *ret)
 {
@@ -156,7 +157,7 @@ qdqi_constant_ints(const struct qdq_model *m, const struct qdqi_tensor *tensor,
     return true;
 }
 
-/* --- tensors that the file states otherwise ------------------------------- */
+/* --- tensors of Constant nodes ------------------------------------------- */
 
 Onnx__TensorProto *
 qdqi_constant_new(struct qdqi_arena *arena, enum qdqi_dtype dtype, size_t rank,

@@ -17,7 +17,7 @@ qdqi_model_derive(const struct qdq_model *source, const struct qdqi_edited *edit
     model->base = NULL;
     model->warnings = (struct qdqi_warnings){.n = 0};
     model->bulks = edited->bulks;
-    /* Messages that are indexed here are not changed any more by anybody. */
+    /* Messages do not change any more once they are indexed here. */
     model->proto = (Onnx__ModelProto *)(uintptr_t)edited->proto;
     model->graph = (struct qdqi_graph){.n_nodes = 0};
     model->info = (struct qdq_model_info){.n_nodes = 0};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a tensor says of its data. */
+/* The external_data entries of one tensor. */
 struct place {
     const char *location;
     uint64_t offset, length;
@@ -18,10 +18,10 @@ struct place {
 
 /* A location that the model names. */
 struct location {
-    const char *name;   /* as it first stands there */
+    const char *name;   /* as the model spells it first */
     const char *path;   /* the same without "./" and "//" */
-    const char *tensor; /* the first that names it */
-    struct sent *sent;  /* the file that it is */
+    const char *tensor; /* the first tensor that names it */
+    struct sent *sent;  /* the file that serves it */
     struct location *next;
 };
 
@@ -29,12 +29,12 @@ struct location {
 struct sent {
     size_t index;
     const char *path;
-    struct location *exact; /* the location of its very path */
-    bool twice;             /* another has the same path */
+    struct location *exact; /* the location whose path is this file's path */
+    bool twice;             /* another file has the same path */
 };
 
-/* What bears one base name: files that no location means exactly, locations without
-   such a file. */
+/* All files and locations with one base name: files that no location names by its
+   full path, and locations without such a file. */
 struct base {
     struct sent *sent;
     size_t n_sent, n_locations;
@@ -42,22 +42,22 @@ struct base {
 
 struct resolving {
     struct qdq_model *model;
-    struct qdqi_arena *arena; /* for the time of resolving */
+    struct qdqi_arena *arena; /* lives until the locations are resolved */
     struct sent *sent;
     size_t n_sent;
-    struct qdqi_map *locations; /* path -> struct location */
+    struct qdqi_map *locations; /* from the path to struct location */
     struct location *first, **last;
     size_t n_locations;
-    struct qdqi_map *regions; /* "file:offset:size" -> bulk index + 1 */
+    struct qdqi_map *regions; /* from "file:offset:size" to the index of its bulk + 1 */
     struct qdqi_bulk *bulks;  /* the model's, then those added here */
     size_t n_bulks, cap_bulks;
-    uint64_t sent_bytes;   /* of the files that are named */
+    uint64_t sent_bytes;   /* bytes of the files that some tensor names */
     uint64_t total, limit; /* bytes of all regions */
 };
 
 /* --- names ---------------------------------------------------------------- */
 
-/* Without empty and "." components; one leading '/' stays. */
+/* Returns the path without empty and "." components; one leading '/' stays. */
 static const char *
 normalized(struct qdqi_arena *arena, const char *path)
 {
@@ -88,7 +88,7 @@ base_of(const char *path)
 }
 
 static bool
-goes_up(const char *path)
+escapes_folder(const char *path)
 {
     for (; *path; path += strcspn(path, "/"), path += *path == '/')
         if (strncmp(path, "..", 2) == 0 && (path[2] == '/' || !path[2]))
@@ -99,11 +99,11 @@ goes_up(const char *path)
 static enum qdq_code
 check_location(const char *location, const char *tensor, struct qdq_error *err)
 {
-    const char *what = !location                ? "says no file"
-                       : *location == '/'       ? "names an absolute path"
-                       : strchr(location, '\\') ? "names a path with a backslash"
-                       : goes_up(location)      ? "names a path with '..'"
-                       : !*base_of(location)    ? "names no file"
+    const char *what = !location                  ? "says no file"
+                       : *location == '/'         ? "names an absolute path"
+                       : strchr(location, '\\')   ? "names a path with a backslash"
+                       : escapes_folder(location) ? "names a path with '..'"
+                       : !*base_of(location)      ? "names no file"
                        : !strcmp(base_of(location), ".") ? "names no file"
                                                          : NULL;
     if (!what)
@@ -113,7 +113,7 @@ check_location(const char *location, const char *tensor, struct qdq_error *err)
                          what, location ? location : "");
 }
 
-/* --- what a tensor says --------------------------------------------------- */
+/* --- the entries of a tensor --------------------------------------------- */
 
 static bool
 is_external(const Onnx__TensorProto *t)
@@ -121,7 +121,8 @@ is_external(const Onnx__TensorProto *t)
     return t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
-/* Decimal digits alone, as all writers write them. */
+/* Parses a decimal number. All known writers write digits alone, so nothing else is
+   accepted. */
 static bool
 read_number(const char *text, uint64_t *ret)
 {
@@ -198,7 +199,7 @@ begin(struct resolving *r, struct qdq_model *model, struct qdq_error *err)
     return qdqi_each_tensor(model->proto, collect, r, err);
 }
 
-/* --- which file a location is --------------------------------------------- */
+/* --- from a location to its file ----------------------------------------- */
 
 static enum qdq_code
 list_sent(struct resolving *r, const struct qdq_external *files, size_t n,
@@ -228,7 +229,7 @@ list_sent(struct resolving *r, const struct qdq_external *files, size_t n,
 }
 
 static struct base *
-get_base(struct resolving *r, struct qdqi_map *bases, const char *path)
+find_basename(struct resolving *r, struct qdqi_map *bases, const char *path)
 {
     const char *name = base_of(path);
     struct base *b = qdqi_map_get(bases, name);
@@ -244,7 +245,7 @@ count_bases(struct resolving *r, struct qdqi_map *bases, struct qdq_error *err)
     for (size_t i = 0; i < r->n_sent; i++) {
         if (r->sent[i].exact)
             continue;
-        if (!(b = get_base(r, bases, r->sent[i].path)))
+        if (!(b = find_basename(r, bases, r->sent[i].path)))
             return qdqi_no_memory(err);
         b->sent = &r->sent[i];
         b->n_sent++;
@@ -252,7 +253,7 @@ count_bases(struct resolving *r, struct qdqi_map *bases, struct qdq_error *err)
     for (struct location *l = r->first; l; l = l->next) {
         if (l->sent)
             continue;
-        if (!(b = get_base(r, bases, l->path)))
+        if (!(b = find_basename(r, bases, l->path)))
             return qdqi_no_memory(err);
         b->n_locations++;
     }
@@ -299,10 +300,10 @@ match_all(struct resolving *r, const struct qdq_external *files, struct qdq_erro
     return code;
 }
 
-/* --- where in the file ---------------------------------------------------- */
+/* --- the place in the file ----------------------------------------------- */
 
-/* Bytes that the elements of a type and shape take; false where the type says nothing of
-   it. */
+/* Computes the bytes that the elements of a type and shape need. Returns false when
+   the width of the type is not known. */
 static bool
 wanted_bytes(const Onnx__TensorProto *t, size_t n, uint64_t *ret)
 {
@@ -313,7 +314,7 @@ wanted_bytes(const Onnx__TensorProto *t, size_t n, uint64_t *ret)
            (bits && !__builtin_mul_overflow((uint64_t)n, bits / 8, ret));
 }
 
-/* The bytes that are the tensor's: all of them are in the file. */
+/* Finds the size of the tensor's bytes, and checks that the file holds all of them. */
 static enum qdq_code
 find_size(const Onnx__TensorProto *t, const char *name, const struct place *place,
           const struct qdqi_mapped *file, uint64_t *ret, struct qdq_error *err)
@@ -357,8 +358,11 @@ push_bulk(struct resolving *r, const struct qdqi_bulk *bulk, struct qdq_error *e
     return QDQ_OK;
 }
 
-/* Tensors of the very same bytes share a bulk. Many that overlap otherwise would make a
-   result far larger than what was sent. */
+/*
+ * Returns a bulk for the region. Tensors with exactly the same region share one bulk.
+ * Many regions that merely overlap are refused: they would make a result far larger
+ * than the files that were sent.
+ */
 static enum qdq_code
 get_bulk(struct resolving *r, const struct qdqi_bulk *bulk, size_t *ret,
          struct qdq_error *err)
@@ -382,7 +386,7 @@ get_bulk(struct resolving *r, const struct qdqi_bulk *bulk, size_t *ret,
     return push_bulk(r, bulk, err);
 }
 
-/* --- making it the model's own -------------------------------------------- */
+/* --- from external data to bulks ----------------------------------------- */
 
 static enum qdq_code
 set_small(struct resolving *r, Onnx__TensorProto *t, const uint8_t *data, size_t size,
@@ -467,9 +471,9 @@ resolve(void *arg, Onnx__TensorProto *t, const char *name, struct qdq_error *err
     return code ? code : set_reference(r, t, index, err);
 }
 
-/* The model's bulks with those that were added. */
+/* Replaces the model's bulks by the list that includes the added ones. */
 static enum qdq_code
-take_bulks(struct resolving *r, struct qdq_error *err)
+adopt_bulks(struct resolving *r, struct qdq_error *err)
 {
     struct qdqi_bulk *rows =
         qdqi_arena_array(r->model->arena, r->n_bulks, sizeof *rows);
@@ -493,7 +497,7 @@ resolve_all(struct resolving *r, const struct qdq_external *files, size_t n,
         code = push_bulk(r, &r->model->bulks.rows[i], err);
     if (!code)
         code = qdqi_each_tensor(r->model->proto, resolve, r, err);
-    return code ? code : take_bulks(r, err);
+    return code ? code : adopt_bulks(r, err);
 }
 
 enum qdq_code
@@ -509,10 +513,10 @@ qdqi_external_resolve(struct qdq_model *model, const struct qdq_external *files,
     return code;
 }
 
-/* --- listing -------------------------------------------------------------- */
+/* --- the list of locations ----------------------------------------------- */
 
 struct listing {
-    struct qdq_locations view; /* first: the caller's pointer */
+    struct qdq_locations view; /* must be first: the caller's pointer points here */
     struct qdqi_arena *arena;
 };
 
@@ -549,7 +553,8 @@ qdq_locations_free(struct qdq_locations **locations)
     if (!locations || !*locations)
         return;
     struct listing *listing = (struct listing *)*locations;
-    struct qdqi_arena *arena = listing->arena; /* the list itself lies in it */
+    /* the listing itself lies in its arena */
+    struct qdqi_arena *arena = listing->arena;
     qdqi_arena_free(&arena);
     *locations = NULL;
 }

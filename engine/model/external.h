@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * External data on its way in: which file a tensor's location is, and where in it the
- * tensor lies.
+ * Resolves external data when a model is opened: which file a tensor's location names,
+ * and where in that file the tensor lies.
  *
- * Locations, offsets and lengths come from strangers; a location is only ever compared
- * with the names of the files that were sent, never opened. Format: onnx.proto,
+ * Locations, offsets and lengths are untrusted. A location is only compared with the
+ * names of the files that were sent and is never opened. Format: onnx.proto,
  * TensorProto.external_data, and the ONNX document "External Data".
  */
 #ifndef QDQI_MODEL_EXTERNAL_H
@@ -13,15 +13,17 @@
 #include "model/model.h"
 
 /*
- * Gives each tensor of the parsed model that keeps its data outside a bulk of the file
- * that it lies in, or the data itself where it is small: afterwards none is external.
- * Files that a tensor names are mapped: file i of those sent is model->files[1 + i].
+ * Replaces the external data of each tensor in the parsed model by a bulk of the file
+ * that holds it, or by the bytes themselves where they are few. Afterwards no tensor is
+ * external. Each file that a tensor names is mapped: file i of those sent is
+ * model->files[1 + i].
  */
 enum qdq_code qdqi_external_resolve(struct qdq_model *model,
                                     const struct qdq_external *sent, size_t n,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* qdq_model_locations() of a parsed model, whose arena becomes the list's. */
+/* Implements qdq_model_locations() for a parsed model, whose arena becomes the
+   list's. */
 enum qdq_code qdqi_external_list(struct qdq_model *model, struct qdq_locations **ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 

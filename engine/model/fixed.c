@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tensors are the same in every run: the outputs of deterministic operators whose
- * inputs all are; and then which are for all inputs of one shape. A walk from the
- * constants, then from Shape and Size, along the uses: linear in the size of the graph,
- * whatever the order of the file; nodes that wait for each other are never reached.
+ * Finds the tensors whose elements are the same in every run: the outputs of
+ * deterministic operators with fixed inputs alone. Then finds those that are the same
+ * for all inputs of one shape. The walk starts at the constants, then at the outputs of
+ * Shape and Size, and follows the uses. It is linear in the size of the graph, whatever
+ * the order of the file; nodes in a cycle are never reached.
  */
 #include "config.h"
 #include "model/model.h"
@@ -16,13 +17,13 @@
 struct walk {
     struct qdq_model *model;
     int64_t opset;
-    size_t *waits; /* by node: inputs that are not fixed so far */
-    size_t *ready; /* nodes that wait for nothing; a queue */
+    size_t *waits; /* for each node: inputs that are not known to be fixed yet */
+    size_t *ready; /* queue of nodes whose inputs are all fixed */
     size_t n_ready, n_done;
-    bool shapes; /* the second part of the walk */
+    bool shapes; /* the second part of the walk, from shapes */
 };
 
-/* First opset of Dropout that does nothing unless a training_mode says so. */
+/* From this opset on Dropout is the identity unless training_mode is true. */
 enum { OPSET_INFERENCE = 7 };
 
 static const char *const random_ops[] = {
@@ -30,7 +31,7 @@ static const char *const random_ops[] = {
     "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 };
 
-/* Whether a fixed tensor is the single boolean `false`. */
+/* Returns whether a fixed tensor is the single boolean `false`. */
 static bool
 is_false(const struct qdq_model *m, const struct qdqi_tensor *t)
 {
@@ -43,7 +44,8 @@ is_false(const struct qdq_model *m, const struct qdqi_tensor *t)
     return !qdqi_constant_read(m, t, &c, NULL) && c.n == 1 && c.bytes[0] == 0;
 }
 
-/* Dropout-12: training_mode is an input; before, there was no training, or always. */
+/* Returns whether a Dropout may be in training mode. From Dropout-12 on
+   training_mode is an input. */
 static bool
 is_training(const struct walk *w, const struct qdqi_node *node)
 {
@@ -63,7 +65,8 @@ is_deterministic(const struct walk *w, const struct qdqi_node *node)
     return !qdqi_node_is(node->proto, "Dropout") || !is_training(w, node);
 }
 
-/* A node without inputs is not ready: it is a Constant, or makes its values up. */
+/* A node without inputs never becomes ready: it is a Constant, or it generates its
+   values. */
 static void
 count_waits(struct walk *w, size_t i)
 {
@@ -92,7 +95,7 @@ mark_outputs(struct walk *w, const struct qdqi_node *node, struct qdq_error *err
             if (--w->waits[use->node] == 0)
                 w->ready[w->n_ready++] = use->node;
     }
-    return w->shapes ? QDQ_OK : qdqi_view_through(w->model, node, err);
+    return w->shapes ? QDQ_OK : qdqi_view_infer(w->model, node, err);
 }
 
 static enum qdq_code

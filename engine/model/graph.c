@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index of the graphs: who makes and who uses each tensor. Linear in the size of the
- * model. No two tensors have one name (scopes.c), so that one table has them all.
+ * Builds the index of the graphs: the producer and the uses of each tensor. Linear in
+ * the size of the model. Names are unique in the whole model (scopes.c), so one table
+ * holds all tensors.
  */
 #include "config.h"
 #include "model/model.h"
@@ -10,24 +11,24 @@
 
 #include <string.h>
 
-/* Marks a name as taken; the map's value is not used. */
+/* Marks a name as used. The map's value has no meaning. */
 static bool
-take_name(struct qdq_model *m, const char *name)
+mark_used(struct qdq_model *m, const char *name)
 {
     static char taken;
     return !name || !*name || qdqi_map_put(m->graph.names, name, &taken);
 }
 
-/* The tensor of that name; of graph `scope`, when it is new. */
+/* Finds the tensor of that name, or adds it to graph `scope`. */
 static enum qdq_code
-get_tensor(struct qdq_model *m, size_t scope, const char *name,
-           struct qdqi_tensor **ret, struct qdq_error *err)
+find_or_add_tensor(struct qdq_model *m, size_t scope, const char *name,
+                   struct qdqi_tensor **ret, struct qdq_error *err)
 {
     struct qdqi_tensor *tensor = qdqi_map_get(m->graph.tensors, name);
     if (!tensor) {
         tensor = qdqi_arena_alloc(m->arena, sizeof *tensor);
         if (!tensor || !qdqi_map_put(m->graph.tensors, name, tensor) ||
-            !take_name(m, name))
+            !mark_used(m, name))
             return qdqi_no_memory(err);
         tensor->name = name;
         tensor->scope = scope;
@@ -37,7 +38,7 @@ get_tensor(struct qdq_model *m, size_t scope, const char *name,
     return QDQ_OK;
 }
 
-/* Gives a tensor the elements that the file stores. */
+/* Makes a tensor a constant with the elements that the file stores. */
 static void
 set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t)
 {
@@ -49,7 +50,7 @@ set_constant(struct qdqi_tensor *tensor, const Onnx__TensorProto *t)
         tensor->view = (struct qdqi_view){t, t->n_dims, t->dims, NULL};
 }
 
-/* --- values that nodes do not make ---------------------------------------- */
+/* --- tensors without a producer ------------------------------------------ */
 
 static enum qdq_code
 index_initializer(struct qdq_model *m, size_t scope, const Onnx__TensorProto *t,
@@ -58,7 +59,7 @@ index_initializer(struct qdq_model *m, size_t scope, const Onnx__TensorProto *t,
     if (!t->name || !*t->name)
         return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
                              "an initializer has no name");
-    enum qdq_code code = get_tensor(m, scope, t->name, ret, err);
+    enum qdq_code code = find_or_add_tensor(m, scope, t->name, ret, err);
     if (!code && (*ret)->is_fixed)
         return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_TENSOR, t->name,
                              "two initializers are called '%s'", t->name);
@@ -78,7 +79,7 @@ index_initializers(struct qdq_model *m, size_t scope, struct qdq_error *err)
         const Onnx__TensorProto *t = g->sparse_initializer[i]->values;
         if (!t || (code = index_initializer(m, scope, t, &tensor, err)))
             continue;
-        tensor->is_fixed = true; /* its elements are not read */
+        tensor->is_fixed = true; /* although its elements are not read */
         tensor->dtype = (enum qdqi_dtype)t->data_type;
     }
     return code;
@@ -92,14 +93,15 @@ declared_dtype(const Onnx__ValueInfoProto *v)
     return (enum qdqi_dtype)v->type->tensor_type->elem_type;
 }
 
-/* IR version from which an initializer that is an input, too, is only its default. */
+/* From this IR version on an initializer that is also an input is only that input's
+   default. */
 enum { IR_VERSION_OVERRIDABLE = 4 };
 
 /*
- * Up to IR version 3 initializers are listed as inputs, too. From version 4 on that
- * means that a caller may override them; here they are constants all the same: a
- * weight's scales come from what the file holds. Inputs of a nested graph are always
- * sent.
+ * Marks a graph input. Up to IR version 3 all initializers are listed as inputs. From
+ * version 4 on an initializer in that list can be overridden by a caller; it still
+ * counts as a constant here, because a weight's scales come from the elements in the
+ * file. Inputs of a nested graph always get their value from the owner.
  */
 static void
 mark_input(const struct qdq_model *m, size_t scope, struct qdqi_tensor *tensor)
@@ -131,7 +133,8 @@ index_values(struct qdq_model *m, size_t scope, enum role role, struct qdq_error
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
                                  "a value of the graph has no name");
         struct qdqi_tensor *tensor;
-        enum qdq_code code = get_tensor(m, scope, values[i]->name, &tensor, err);
+        enum qdq_code code =
+            find_or_add_tensor(m, scope, values[i]->name, &tensor, err);
         if (code)
             return code;
         if (role == INPUT)
@@ -148,7 +151,7 @@ index_values(struct qdq_model *m, size_t scope, enum role role, struct qdq_error
 
 /* --- nodes ---------------------------------------------------------------- */
 
-/* What a Constant node holds; its output is fixed in any form. */
+/* Indexes a Constant node. Its output is fixed, whatever the form of its value. */
 static enum qdq_code
 index_constant(struct qdq_model *m, struct qdqi_node *node, struct qdq_error *err)
 {
@@ -180,7 +183,8 @@ index_outputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         if (!*p->output[k])
             continue;
         struct qdqi_tensor *tensor;
-        enum qdq_code code = get_tensor(m, node->scope, p->output[k], &tensor, err);
+        enum qdq_code code =
+            find_or_add_tensor(m, node->scope, p->output[k], &tensor, err);
         if (code)
             return code;
         if (tensor->producer >= 0 || tensor->is_fixed || tensor->is_input)
@@ -228,7 +232,7 @@ index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
         if (!is_made(tensor) ||
             !qdqi_scope_sees(&m->graph, node->scope, tensor->scope)) {
             if (m->graph.scopes[node->scope].is_opaque)
-                continue; /* whose rules nobody knows */
+                continue; /* their operators are not known */
             return qdq_error_set(err, QDQ_INVALID_MODEL, QDQ_AT_NODE, node->name,
                                  "node '%s' uses tensor '%s', which nothing makes",
                                  node->name, p->input[k]);
@@ -241,10 +245,10 @@ index_inputs(struct qdq_model *m, size_t i, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* A name that the file gives to one node or more. */
+/* A name that the file gives to one or more nodes. */
 struct given_name {
-    bool used;       /* by the first of them */
-    unsigned suffix; /* the last that was tried for the others */
+    bool used;       /* the first of these nodes has it */
+    unsigned suffix; /* last suffix that was tried for another of them */
 };
 
 static enum qdq_code
@@ -262,9 +266,9 @@ collect_given_names(struct qdq_model *m, struct qdqi_map *given, struct qdq_erro
 }
 
 /*
- * The reported name: the file's where it is the first of its kind, with a suffix that
- * no other node has where it is not, which the message then has, too; "@OUTPUT" for an
- * unnamed node.
+ * Sets the reported name: the file's name, with an unused suffix when an earlier node
+ * has the same name (the message gets the suffix, too), or "@OUTPUT" for an unnamed
+ * node.
  */
 static enum qdq_code
 name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map *given,
@@ -287,7 +291,7 @@ name_node(struct qdq_model *m, struct qdqi_node *node, size_t i, struct qdqi_map
     } else {
         g->used = true;
     }
-    if (!name || !qdqi_map_put(m->graph.by_name, name, node) || !take_name(m, name))
+    if (!name || !qdqi_map_put(m->graph.by_name, name, node) || !mark_used(m, name))
         return qdqi_no_memory(err);
     node->name = name;
     return QDQ_OK;

@@ -35,7 +35,8 @@ fill_shape(struct qdq_model *m, const Onnx__TypeProto *type, struct qdq_value *v
     return QDQ_OK;
 }
 
-/* `skip_constants`: up to IR version 3, initializers are listed as inputs, too. */
+/* Lists graph inputs or outputs. `skip_constants` leaves out initializers, which
+   files up to IR version 3 list as inputs. */
 static enum qdq_code
 fill_values(struct qdq_model *m, Onnx__ValueInfoProto **protos, size_t n,
             bool skip_constants, const struct qdq_value **ret, size_t *ret_n,

@@ -24,7 +24,8 @@ refuse(const char *tensor, const char *what, const char *limit, uint64_t value,
                          tensor ? "'" : "", value, what, limit, most);
 }
 
-/* Outer graphs stand before those nested in them. */
+/* Returns the nesting depth of a graph. Outer graphs come before those nested in
+   them. */
 static uint64_t
 depth_of(const struct qdqi_graph *graph, size_t scope)
 {
@@ -44,7 +45,8 @@ check_rank(const struct qdq_limits *limits, const char *name, uint64_t rank,
                   limits->tensor_rank, err);
 }
 
-/* What cannot be counted or has a type of an unknown width is refused where it is read. */
+/* Checks a stored tensor. A shape that overflows or a type of unknown width passes
+   here: it is refused where the tensor is read. */
 static enum qdq_code
 check_stored(const struct qdq_limits *limits, const char *name,
              const Onnx__TensorProto *t, struct qdq_error *err)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside of struct qdq_model: the mapped files, the parsed skeleton, the graph's index.
+ * The inside of struct qdq_model: the mapped files, the parsed skeleton and the index
+ * of the graph.
  *
- * Everything here is read-only after qdq_model_open() and may be shared by threads.
- * Whoever edits a model copies messages (edit/edit.c), never these.
+ * Everything here is read-only after qdq_model_open() and may be shared by threads. An
+ * edit copies messages (engine/edit/) and never changes these.
  */
 #ifndef QDQI_MODEL_MODEL_H
 #define QDQI_MODEL_MODEL_H
@@ -16,7 +17,7 @@
 #include "onnx.pb-c.h"
 #include "qdq/model.h"
 
-/* A use of a tensor: input `input` of node `node`, perhaps of a nested graph. */
+/* One use of a tensor: input `input` of node `node`, which may be in a nested graph. */
 struct qdqi_use {
     size_t node;
     int input;
@@ -24,34 +25,36 @@ struct qdqi_use {
 };
 
 /*
- * What a fixed tensor holds, read where it lies: the elements of a stored tensor under
- * another shape, or with its axes in another order, or one element for all. So strides
- * are those of C order in some order of the axes, or all 0 (a fill).
+ * How the elements of a fixed tensor are read in place: the elements of a stored tensor
+ * under another shape, with its axes in another order, or one element repeated. So the
+ * strides are those of C order in some order of the axes, or all 0 (a fill).
  */
 struct qdqi_view {
-    const Onnx__TensorProto
-        *stored; /* NULL: the elements cannot be read; of the tensor's
-                                        type, or float16 where that is float32 */
+    /* NULL: the elements cannot be read. Its type is the tensor's, or float16 where the
+       tensor is float32. */
+    const Onnx__TensorProto *stored;
     size_t rank;
-    const int64_t *dims;    /* none is negative; their product fits int64 */
-    const int64_t *strides; /* in elements, by axis; NULL: C order */
+    const int64_t *dims;    /* none is negative; their product fits in int64 */
+    const int64_t *strides; /* in elements, one for each axis; NULL: C order */
 };
 
-/* A value of the main graph or of a nested one. */
+/* A tensor of the main graph or of a nested one. */
 struct qdqi_tensor {
-    const char *name;                  /* no other value of the model has it */
-    size_t scope;                      /* the graph that it belongs to */
+    const char *name;                  /* unique among the tensors of the model */
+    size_t scope;                      /* index of the graph that it belongs to */
     const Onnx__TensorProto *constant; /* initializer or Constant's value, or NULL */
-    struct qdqi_view view;             /* of a fixed tensor */
+    struct qdqi_view view;             /* set for a fixed tensor */
     int64_t producer;                  /* node index, -1 when none */
-    const struct qdqi_use *uses;       /* nested graphs' too */
+    const struct qdqi_use *uses;       /* those in nested graphs included */
     struct qdqi_use *last_use;
-    bool is_input, is_output; /* of its graph */
-    bool is_overridable;      /* a constant that a caller may send another for */
-    bool is_captured;         /* as it is, an output of a graph nested in its own */
-    bool is_fixed;            /* constant, or made of constants alone */
-    bool is_shape;            /* made of shapes and constants alone, and not fixed */
-    enum qdqi_dtype dtype;    /* QDQI_UNKNOWN when nothing says it */
+    bool is_input, is_output; /* of its own graph */
+    /* a constant that is also a graph input: a caller may replace it */
+    bool is_overridable;
+    /* an output of a nested graph names this tensor of an outer graph directly */
+    bool is_captured;
+    bool is_fixed;         /* a constant, or computed from constants alone */
+    bool is_shape;         /* computed from shapes and constants alone, and not fixed */
+    enum qdqi_dtype dtype; /* QDQI_UNKNOWN when neither file nor schema says */
 };
 
 struct qdqi_node {
@@ -59,107 +62,119 @@ struct qdqi_node {
     const char *name;             /* reported name: unique, never NULL */
     struct qdqi_tensor **inputs;  /* proto->n_input; NULL for an omitted input */
     struct qdqi_tensor **outputs; /* proto->n_output; NULL for an omitted output */
-    size_t scope, place;          /* the graph that it belongs to; where, there */
-    size_t body;                  /* the first graph that it owns; 0: none */
+    size_t scope, place;          /* index of its graph; position in that graph */
+    size_t body;                  /* first graph that the node owns (a body); 0: none */
 };
 
-/*
- * The main graph, or one nested in another: the body of an If, Loop or Scan, or an
- * opaque one, of an operator that nothing is known about.
- */
+/* A graph: the main one, or one nested in a node (the body of an If, Loop or Scan).
+   A graph is opaque when its operator is not known. */
 struct qdqi_scope {
     Onnx__GraphProto *proto;
-    size_t outer;            /* the graph that its owner belongs to; the main one: 0 */
-    int64_t owner;           /* node index; -1: the main graph */
-    size_t next;             /* the owner's next graph; 0: none */
-    size_t attribute, place; /* of the owner: which, and which of its graphs */
-    bool is_opaque;          /* what is inside is left alone */
-    size_t begin;            /* the first of its nodes and of those nested in it */
-    size_t *nodes;           /* indices of proto->n_node nodes, by place */
+    /* index of the graph that the owner belongs to; 0 for the main graph */
+    size_t outer;
+    int64_t owner; /* index of the node that owns it; -1: the main graph */
+    size_t next;   /* next graph of the same owner; 0: none */
+    /* the owner's attribute that holds it; its position in that attribute */
+    size_t attribute, place;
+    bool is_opaque; /* its nodes are not analysed */
+    size_t begin;   /* index of the first node of it and of the graphs nested in it */
+    size_t *nodes;  /* indices of its proto->n_node nodes, by position */
 };
 
 /*
- * Nodes stand in the order of the file, which is one of computation, those of a nested
- * graph before the node that owns it. So whatever a node reads is made before it.
+ * The index of all graphs. Nodes are in an order of computation, those of a nested
+ * graph before the node that owns it, so a node stands behind the producers of
+ * everything it reads.
  */
 struct qdqi_graph {
-    size_t n_nodes; /* of all graphs */
+    size_t n_nodes; /* of all graphs together */
     struct qdqi_node *nodes;
     size_t n_scopes;
-    struct qdqi_scope *scopes; /* 0: the main graph; each behind its outer one */
-    size_t n_listed;           /* of their lists of nodes, while these are made */
-    struct qdqi_map *tensors;  /* name -> struct qdqi_tensor, of all graphs */
-    struct qdqi_map *names;    /* every tensor and node name */
-    struct qdqi_map *by_name;  /* reported node name -> struct qdqi_node */
+    /* [0]: the main graph; each graph comes after its outer one */
+    struct qdqi_scope *scopes;
+    /* entries of the `nodes` lists that are filled while the index is built */
+    size_t n_listed;
+    /* from the name to struct qdqi_tensor, all graphs together */
+    struct qdqi_map *tensors;
+    struct qdqi_map *names;   /* all tensor and node names */
+    struct qdqi_map *by_name; /* from the reported name to struct qdqi_node */
 };
 
 struct qdq_model {
     struct qdqi_arena *arena;
-    struct qdqi_mapped *files; /* [0]: the model's own; then, in their order, those sent
-                                  with it, of which some are not mapped */
+    /* [0]: the model's own file; [1 + i]: file i of those sent with it, possibly not
+       mapped */
+    struct qdqi_mapped *files;
     size_t n_files;
-    const char *
-        *locations; /* by file that was sent: the location that it is, or NULL */
-    struct qdqi_bulks bulks; /* qdqi_bulk.file counts `files` */
-    Onnx__ModelProto *proto; /* the skeleton; lives in the arena */
+    /* for each file sent: the location that it serves, or NULL */
+    const char **locations;
+    struct qdqi_bulks bulks; /* qdqi_bulk.file is an index into `files` */
+    Onnx__ModelProto *proto; /* the skeleton, in the arena */
     struct qdqi_graph graph;
     struct qdq_model_info info;
-    bool is_derived;               /* its files are the source's; derive.h */
-    struct qdq_model *base;        /* what it was made of, if that is its own */
-    struct qdqi_warnings warnings; /* of the preparation; in the arena */
+    bool is_derived; /* its files belong to the model it was derived from (derive.h) */
+    /* the model it was derived from, when this model owns that */
+    struct qdq_model *base;
+    struct qdqi_warnings warnings; /* warnings of the preparation, in the arena */
 };
 
-/* Bytes of all files that the model lies in. */
+/* Returns the size in bytes of all files of the model. */
 uint64_t qdqi_model_bytes(const struct qdq_model *model);
 
-/* Version of ONNX's own operator set that the model imports, 0 when none. */
+/* Returns the version of ONNX's own operator set that the model imports; 0 when it
+   imports none. */
 int64_t qdqi_model_opset(const Onnx__ModelProto *proto);
 
-/* True for the two spellings of ONNX's own domain. */
+/* Returns whether a domain is ONNX's own, which has two spellings: "" and "ai.onnx". */
 bool qdqi_is_onnx_domain(const char *domain);
 
-/* A node's attribute, or NULL; an integer attribute, or `otherwise`. */
+/* Return a node's attribute, or NULL; an integer attribute, or `otherwise`. */
 const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
                                                 const char *name);
 int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
-/* Whether the node is this operator of ONNX's own domain. */
+/* Returns whether the node is this operator of ONNX's own domain. */
 bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
 
 /*
- * scopes.c: lists the graphs and their nodes. What two graphs call alike gets another
- * name in the later one, and nodes that stand before those that make what they read are
- * put behind them: both in the messages. INVALID_MODEL where nodes wait for each other.
+ * scopes.c: lists the graphs and their nodes. Changes the messages in two ways: a name
+ * that two graphs use for different things is replaced in the later graph, and a node
+ * that stands before the producer of its input is moved behind it. INVALID_MODEL for a
+ * cycle.
  */
 enum qdq_code qdqi_scopes_index(struct qdq_model *model,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* order.c: puts the nodes of one graph in the order of computation, if they are not. */
+/* order.c: sorts the nodes of one graph into an order of computation, unless they
+   are in one. */
 enum qdq_code qdqi_graph_order(struct qdq_model *model, Onnx__GraphProto *graph,
                                bool *ret_changed, struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Whether nodes of graph `inner` see the tensors of graph `scope`. */
+/* Returns whether the nodes of graph `inner` can read the tensors of graph `scope`. */
 bool qdqi_scope_sees(const struct qdqi_graph *graph, size_t inner, size_t scope);
 
-/* The node of graph `scope` in which `node` is, or which it is itself. */
-size_t qdqi_scope_lift(const struct qdqi_graph *graph, size_t node, size_t scope);
+/* Returns the node of graph `scope` that is `node` or contains it. */
+size_t qdqi_scope_ancestor(const struct qdqi_graph *graph, size_t node, size_t scope);
 
-/* graph.c: fills graph->… of an opened model. INVALID_MODEL names node and tensor. */
+/* graph.c: builds the index of an opened model. INVALID_MODEL names node and tensor. */
 enum qdq_code qdqi_graph_index(struct qdq_model *model,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* fixed.c: marks what is made of constants and shapes alone, and how it is read. */
+/* fixed.c: marks tensors that follow from constants and shapes alone, and sets their
+   views. */
 enum qdq_code qdqi_graph_mark_fixed(struct qdq_model *model,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Shape of a fixed tensor whose elements can be read; false for any other. */
+/* Returns the shape of a fixed tensor whose elements can be read; false for any
+   other tensor. */
 bool qdqi_tensor_dims(const struct qdqi_tensor *tensor, const int64_t **ret,
                       size_t *ret_rank);
 
-/* types.c: element types of all tensors, from the file and the operators' schemas. */
+/* types.c: infers the element types of all tensors, from the file and the operators'
+   schemas. */
 enum qdq_code qdqi_graph_infer_types(struct qdq_model *model,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* The same for an output of one node, by the types of its inputs and its attributes. */
+/* Infers the type of one output of a node from its inputs' types and its attributes. */
 enum qdqi_dtype qdqi_output_dtype(const struct qdqi_node *node, size_t output);
 
 /* info.c: fills model->info. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening a model: map, cut, parse, check, index. */
+/* Opens a model: maps its files, cuts the bulks, parses, checks and indexes. */
 #include "config.h"
 #include "model/model.h"
 
@@ -19,7 +19,7 @@ arena_free(void *arena, void *pointer)
     (void)pointer;
 }
 
-/* An empty model with room for its files. */
+/* Makes an empty model with room for its files. */
 static enum qdq_code
 model_new(size_t n_sent, struct qdq_model **ret, struct qdq_error *err)
 {
@@ -78,7 +78,8 @@ parse(struct qdq_model *model, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Data and shape of every initializer agree, as far as their form is read at all. */
+/* Checks that data and shape of every initializer agree, as far as its form is
+   supported. */
 static enum qdq_code
 check_initializers(const struct qdq_model *model, struct qdq_error *err)
 {
@@ -134,7 +135,7 @@ qdq_model_free(struct qdq_model **model)
     struct qdq_model *base = m->base;
     for (size_t i = 0; i < m->n_files && !m->is_derived; i++)
         qdqi_unmap(&m->files[i]);
-    struct qdqi_arena *arena = m->arena; /* the model itself lies in it */
+    struct qdqi_arena *arena = m->arena; /* the model itself lies in its arena */
     qdqi_arena_free(&arena);
     qdq_model_free(&base);
     *model = NULL;
@@ -157,6 +158,6 @@ qdq_model_locations(int fd, struct qdq_locations **ret, struct qdq_error *err)
         (code = qdqi_external_list(model, ret, err)))
         qdq_model_free(&model);
     else
-        qdqi_unmap(&model->files[0]); /* the rest is the list's */
+        qdqi_unmap(&model->files[0]); /* everything else belongs to the list */
     return code;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ONNX wants the nodes of a graph in an order of computation; some files have them in
- * another. A depth-first walk from the first node on, each behind those that make what
- * it reads, itself or in a graph nested in it: what is in order stays as it is.
+ * Sorts the nodes of a graph. ONNX requires an order of computation, and some files
+ * break that. The sort is a depth-first walk from the first node on; each node comes
+ * behind the producers of everything that it or a graph nested in it reads. An order
+ * that is right already does not change.
  */
 #include "config.h"
 #include "model/model.h"
@@ -12,14 +13,16 @@
 struct order {
     struct qdq_model *m;
     const Onnx__GraphProto *graph;
-    struct qdqi_map *makers; /* tensor -> a pointer to its node in graph->node */
-    size_t place;            /* of the node that is looked at */
-    size_t *reads;           /* places of the makers that nodes read from, by node */
+    /* from a tensor to a pointer to its producer in graph->node */
+    struct qdqi_map *makers;
+    size_t place;  /* position of the current node */
+    size_t *reads; /* positions of the producers that nodes read from, node by node */
     size_t n_reads, room;
     bool disordered;
 };
 
-/* Calls itself for nested graphs, whose depth the skeleton bounds. */
+/* Adds the producers that a node reads from. Recurses into nested graphs, whose
+   depth the skeleton bounds. */
 static void
 add_reads(struct order *o, const Onnx__NodeProto *node)
 {
@@ -50,7 +53,7 @@ add_reads(struct order *o, const Onnx__NodeProto *node)
     }
 }
 
-/* ends[i]: where the reads of node i end. */
+/* Collects the reads of all nodes; those of node i end at ends[i]. */
 static void
 read_all(struct order *o, size_t *ends)
 {
@@ -64,7 +67,7 @@ read_all(struct order *o, size_t *ends)
 
 enum state { NEW, OPEN, DONE };
 
-/* The walk: next[i] is the read of node i that is looked at next. */
+/* Runs the depth-first walk. next[i] is the read of node i that is followed next. */
 static enum qdq_code
 sort(struct order *o, const size_t *ends, size_t *next, uint8_t *states, size_t *stack,
      Onnx__NodeProto **ret, struct qdq_error *err)

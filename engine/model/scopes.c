@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The graphs of a model. ONNX lets graphs that do not see each other use the same names
- * (the branches of an If), and files do so for graphs that do, too. Here a name is one
- * tensor's: the first graph keeps it, the others get a new one. Names inside nested
- * graphs are nobody's interface: their inputs and outputs go by place.
+ * Makes names unique across the graphs of a model. ONNX lets graphs that do not see
+ * each other use one name (the branches of an If), and some files do so for graphs that
+ * do see each other. Here a name belongs to one tensor: the first graph keeps it, the
+ * others get a new one. Inputs and outputs of nested graphs are matched by position, so
+ * their names can change freely.
  */
 #include "config.h"
 #include "model/model.h"
 
 #include <string.h>
 
-/* Whose bodies are understood: ONNX's control flow. */
+/* Operators whose bodies are understood: ONNX's control flow. */
 static const char *const owners[] = {"If", "Loop", "Scan"};
 
 static bool
@@ -22,7 +23,7 @@ is_understood(const Onnx__NodeProto *node)
     return false;
 }
 
-/* --- listing -------------------------------------------------------------- */
+/* --- listing the graphs -------------------------------------------------- */
 
 static enum qdq_code
 count(const Onnx__GraphProto *g, size_t *nodes, size_t *scopes, struct qdq_error *err)
@@ -45,7 +46,8 @@ count(const Onnx__GraphProto *g, size_t *nodes, size_t *scopes, struct qdq_error
     return code;
 }
 
-/* Gives the graphs listed from `first` on, of graph `s`, to the node that comes next. */
+/* Makes the next node the owner of the graphs that were listed from `first` on,
+   nested in graph `s`. */
 static size_t
 own_graphs(struct qdqi_graph *graph, size_t s, size_t first)
 {
@@ -77,7 +79,8 @@ list_nested(struct qdqi_graph *graph, size_t outer, const Onnx__NodeProto *node,
     list_scope(graph, s);
 }
 
-/* Room was made for all; the nodes' lists of each graph are cut from one. */
+/* Lists the nodes of one graph. One array, allocated before, has room for the lists
+   of all graphs. */
 static void
 list_scope(struct qdqi_graph *graph, size_t s)
 {
@@ -126,7 +129,8 @@ list_all(struct qdq_model *m, struct qdq_error *err)
 
 /* --- names ---------------------------------------------------------------- */
 
-/* The first graph that has a name, and the last number that was tried for another. */
+/* The first graph that defines a name, and the last number that was tried as its
+   suffix. */
 struct definition {
     size_t scope;
     unsigned suffix;
@@ -134,8 +138,9 @@ struct definition {
 
 struct naming {
     struct qdq_model *m;
-    struct qdqi_map *defined;  /* name -> struct definition */
-    struct qdqi_map **renamed; /* by graph: name -> its new one; NULL: none */
+    struct qdqi_map *defined; /* from a name to struct definition */
+    /* for each graph: from a name to its new name; NULL: nothing is renamed */
+    struct qdqi_map **renamed;
     bool any;
 };
 
@@ -148,7 +153,7 @@ take_name(struct qdq_model *m, const char *name)
 
 typedef bool (*see_name)(struct naming *n, size_t scope, char **name);
 
-/* Calls for each name that a graph gives to a tensor. */
+/* Calls `see` for each name that a graph defines. */
 static bool
 each_definition(struct naming *n, size_t s, see_name see)
 {
@@ -167,7 +172,7 @@ each_definition(struct naming *n, size_t s, see_name see)
     return ok;
 }
 
-/* Calls for each name by which a graph speaks of a tensor. */
+/* Calls `see` for each name by which a graph refers to a tensor. */
 static bool
 each_mention(struct naming *n, size_t s, see_name see)
 {
@@ -196,7 +201,7 @@ see_taken(struct naming *n, size_t s, char **name)
     return take_name(n->m, *name);
 }
 
-/* A name like that one, which nothing has; NULL without memory. */
+/* Returns an unused name that begins with `name`; NULL when out of memory. */
 static char *
 fresh_name(struct naming *n, const char *name, struct definition *like)
 {
@@ -230,7 +235,8 @@ see_definition(struct naming *n, size_t s, char **name)
     return fresh && qdqi_map_put(n->renamed[s], *name, fresh);
 }
 
-/* The nearest graph that has the name says which it is now. */
+/* Replaces a reference by the new name that the nearest enclosing graph gave it, if
+   any. */
 static bool
 see_renamed(struct naming *n, size_t s, char **name)
 {
@@ -247,9 +253,9 @@ see_renamed(struct naming *n, size_t s, char **name)
 }
 
 /*
- * A name that several graphs have is renamed in all but the first, and an outer graph
- * comes before those in it: so where a name is met, the nearest new one is meant, or
- * there is none.
+ * Renames a name that several graphs define in all but the first. An outer graph comes
+ * before the graphs in it, so each reference means the nearest renamed definition, or
+ * the original name when there is none.
  */
 static enum qdq_code
 make_unique(struct qdq_model *m, struct qdq_error *err)
@@ -271,7 +277,7 @@ make_unique(struct qdq_model *m, struct qdq_error *err)
     return ok ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* --- both ----------------------------------------------------------------- */
+/* --- listing and renaming ------------------------------------------------ */
 
 enum qdq_code
 qdqi_scopes_index(struct qdq_model *m, struct qdq_error *err)
@@ -298,7 +304,7 @@ qdqi_scope_sees(const struct qdqi_graph *graph, size_t inner, size_t scope)
 }
 
 size_t
-qdqi_scope_lift(const struct qdqi_graph *graph, size_t node, size_t scope)
+qdqi_scope_ancestor(const struct qdqi_graph *graph, size_t node, size_t scope)
 {
     while (graph->nodes[node].scope > scope)
         node = (size_t)graph->scopes[graph->nodes[node].scope].owner;

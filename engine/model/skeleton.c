@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One walk serves cutting and expanding: it copies a message and its submessages field
- * by field, asks a `replace` function about each field of a tensor, and writes new
- * lengths in front of what changed. Two passes: the first measures every submessage
- * (sizes in the order of their starts), the second writes.
+ * One walk does the cutting and the expanding: it copies a message and its submessages
+ * field by field, asks a `replace` function about each field of a tensor, and writes
+ * new lengths in front of what changed. It takes two passes: the first measures every
+ * submessage (sizes in the order of their starts), the second writes.
  */
 #include "config.h"
 #include "model/skeleton.h"
@@ -13,23 +13,24 @@
 #include <string.h>
 
 enum {
-    MIN_EXTERNAL = 1024, /* bytes; as in the tools of the onnx package */
+    /* bytes; the threshold that the tools of the onnx package use */
+    MIN_EXTERNAL = 1024,
     MIN_PAGE_ALIGNED = 1 << 20,
-    MAX_DEPTH = 100,          /* of nested messages; the parser recurses */
+    MAX_DEPTH = 100,          /* levels of nested messages; the parser recurses */
     MAX_SKELETON = 256 << 20, /* bytes */
-    MAX_FIELDS = 16 << 20,    /* each costs the parser some memory */
+    MAX_FIELDS = 16 << 20,    /* each field costs the parser memory */
 };
 
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 /*
- * Every message that the parser takes apart: those that lead to a tensor's data or to
- * themselves by name, the others as PLAIN. What is no message here goes through as
- * bytes, so whatever the walk accepts, the parser does, too.
+ * Every kind of message that the parser takes apart. Messages on the way to a tensor's
+ * data have a name of their own, the others are PLAIN. A field that is not listed as a
+ * message is copied as bytes; so the parser accepts whatever the walk accepts.
  */
 enum message {
     LEAF,
-    PLAIN, /* no messages inside */
+    PLAIN, /* holds no messages */
     MODEL,
     TRAINING,
     GRAPH,
@@ -38,7 +39,7 @@ enum message {
     FUNCTION,
     INITIALIZER, /* a TensorProto in GraphProto.initializer of the main graph */
     TENSOR,      /* a TensorProto anywhere else */
-    ENTRY,       /* of a tensor's external_data */
+    ENTRY,       /* an entry of a tensor's external_data */
     SPARSE,
     VALUE_INFO,
     TYPE,
@@ -96,12 +97,12 @@ static const uint8_t children[N_MESSAGES][N_FIELDS] = {
 
 struct field {
     uint32_t number, wire;
-    const uint8_t *start, *payload, *end; /* start: of the tag */
+    const uint8_t *start, *payload, *end; /* start points to the tag */
 };
 
-/* What stands in a field's place: some bytes, then perhaps a bulk. */
+/* The replacement of a field: some bytes, then optionally a bulk. */
 struct piece {
-    uint8_t head[512]; /* a location of 255 bytes, and numbers */
+    uint8_t head[512]; /* room for a location of 255 bytes and the numbers */
     size_t head_size;
     const struct qdqi_bulk *bulk;
 };
@@ -113,15 +114,18 @@ struct walk {
                              const struct field *field, bool *ret_replaced,
                              struct piece *ret, struct qdq_error *err);
     struct qdqi_sink *sink; /* NULL in the measuring pass */
-    uint64_t *sizes;        /* of submessages, in the order of their starts */
+    uint64_t *sizes;        /* sizes of the submessages, in the order of their starts */
     size_t n_sizes, cap_sizes, next_size;
     size_t n_fields;
     struct qdqi_bulk *bulks;
     size_t n_bulks, cap_bulks, next_bulk;
     enum qdqi_expand how;
     struct qdqi_layout *layout;
-    unsigned inside; /* messages whose tensors stay as they are: functions, training,
-                        sparse ones; few readers look for external data there */
+    /*
+     * depth within messages whose tensors do not become external (functions, training
+     * information, sparse tensors), because few readers look for external data there
+     */
+    unsigned inside;
 };
 
 static enum qdq_code
@@ -256,7 +260,7 @@ static enum qdq_code walk_message(struct walk *w, enum message message,
                                   const uint8_t *p, const uint8_t *end, unsigned depth,
                                   uint64_t *ret_size, struct qdq_error *err);
 
-/* A submessage: its tag, its new length, its walked contents. */
+/* Copies a submessage: its tag, its new length, its walked contents. */
 static enum qdq_code
 walk_child(struct walk *w, enum message child, const struct field *f, unsigned depth,
            uint64_t *total, struct qdq_error *err)
@@ -286,7 +290,7 @@ walk_child(struct walk *w, enum message child, const struct field *f, unsigned d
     return QDQ_OK;
 }
 
-/* A field of a tensor: asks what stands in its place. */
+/* Handles a field of a tensor: asks `replace` for the bytes that take its place. */
 static enum qdq_code
 walk_tensor_field(struct walk *w, enum message message, const struct field *f,
                   uint64_t *total, struct qdq_error *err)
@@ -321,12 +325,14 @@ walk_message(struct walk *w, enum message message, const uint8_t *p, const uint8
             return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                                  "the model has more than %d fields", MAX_FIELDS);
         if (message == ENTRY && f.wire == WIRE_BYTES &&
-            memchr(f.payload, 0, (size_t)(f.end - f.payload))) /* the parser's end */
+            /* the parser would end the string there */
+            memchr(f.payload, 0, (size_t)(f.end - f.payload)))
             return damaged(w, f.start, "a NUL in what says where external data is",
                            err);
         enum message child = child_of(message, &f, depth);
         if (child == GRAPH && message == MODEL) {
-            if (seen_graph) /* protobuf would merge the two; nobody means that */
+            /* protobuf would merge the two graphs, which no writer means */
+            if (seen_graph)
                 return damaged(w, f.start, "a second graph", err);
             seen_graph = true;
         }
@@ -344,7 +350,7 @@ walk_message(struct walk *w, enum message message, const uint8_t *p, const uint8
     return QDQ_OK;
 }
 
-/* One pass over the whole model: measuring without a sink, writing with one. */
+/* Makes one pass over the whole model: measures without a sink, writes with one. */
 static enum qdq_code
 walk_model(struct walk *w, struct qdqi_sink *sink, uint64_t *ret_size,
            struct qdq_error *err)
@@ -469,7 +475,8 @@ qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks)
     return (int64_t)index;
 }
 
-/* One StringStringEntryProto {key, value} as field 13 (external_data) of a tensor. */
+/* Writes one StringStringEntryProto {key, value} as field 13 (external_data) of a
+   tensor. */
 static size_t
 write_entry(uint8_t *to, const char *key, const char *value)
 {
@@ -514,10 +521,10 @@ is_raw_form(uint32_t field)
     return field == 4 || field == 9 || field == 10;
 }
 
-/* Where the data is instead, if it is to be external. */
+/* Writes the reference to the external file, if this bulk is to be external. */
 static bool
-place_elsewhere(struct walk *w, enum message message, const struct qdqi_bulk *bulk,
-                struct piece *ret)
+place_in_data_file(struct walk *w, enum message message, const struct qdqi_bulk *bulk,
+                   struct piece *ret)
 {
     char mapped[QDQI_MAPPED_NAME];
     size_t i = (size_t)(bulk - w->bulks);
@@ -553,7 +560,7 @@ replace_by_bulk(struct walk *w, enum message message, const struct field *f,
                              "a tensor names data that is not there");
     const struct qdqi_bulk *bulk = &w->bulks[i];
     *ret_replaced = true;
-    if (place_elsewhere(w, message, bulk, ret))
+    if (place_in_data_file(w, message, bulk, ret))
         return QDQ_OK;
     ret->head_size = write_tag(ret->head, bulk->field, WIRE_BYTES);
     ret->head_size += write_varint(ret->head + ret->head_size, bulk->size);

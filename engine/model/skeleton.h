@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model's bytes without its bulk, and back.
+ * Cuts the bulk data out of a model's bytes, and puts it back.
  *
  * Cutting walks the protobuf wire format of the mapped file once, checks its structure
  * (lengths, depth, number of fields), and leaves out the data of every tensor that is
- * not small: a bulk, remembered as offset and length, with a private field of the
- * TensorProto standing for it. What remains, the skeleton, is small whatever the
- * model's size, and is all that the parser (protobuf-c, which recurses without limit)
- * sees. Expanding is the same walk with the private fields replaced by what they stand
- * for.
+ * not small. Such data is a bulk: it is recorded as offset and length, and a private
+ * field of the TensorProto refers to it. The remaining bytes, the skeleton, are few
+ * whatever the model's size, and only they are parsed (protobuf-c recurses without
+ * limit). Expanding is the same walk; it replaces each private field by the bulk that
+ * it refers to.
  *
  * Wire format: protobuf.dev/programming-guides/encoding; fields: onnx.proto.
  */
@@ -17,30 +17,30 @@
 
 #include "base/arena.h"
 
-/* The private field of TensorProto: a varint, the index of a bulk. */
+/* The private field of TensorProto: a varint that holds the index of a bulk. */
 enum { QDQI_BULK_FIELD = 536870017 };
 
-/* Bytes; data of fewer stay in the skeleton. */
+/* Data of fewer bytes stays in the skeleton. */
 enum { QDQI_MIN_BULK = 128 };
 
 struct qdqi_sink;
 
-/* Bytes that no file holds: they are made, `size` of their bulk, while a sink takes
-   them. */
+/* Bytes that no file holds. write() generates them, exactly the `size` of their
+   bulk, while the model is written to a sink. */
 struct qdqi_made {
     enum qdq_code (*write)(const struct qdqi_made *made, struct qdqi_sink *sink,
                            struct qdq_error *err);
 };
 
-/*
- * The payload of one data field of a tensor: bytes of the file that were cut out, or
- * such as an edit puts there.
- */
+/* The payload of one data field of a tensor: bytes that were cut out of a file, or
+   bytes that an edit puts there. */
 struct qdqi_bulk {
     uint64_t offset, size;
-    uint32_t field; /* TensorProto's field: 9 raw_data, 4 float_data, … */
-    unsigned file;  /* which of its model's files; 0: the model's own */
-    const struct qdqi_made *made; /* NULL: from the file; else the offset is nothing */
+    /* number of the field in TensorProto: 9 raw_data, 4 float_data, … */
+    uint32_t field;
+    unsigned file; /* index of the model's file that holds it; 0: the model's own */
+    /* NULL: it lies in the file; else `offset` has no meaning */
+    const struct qdqi_made *made;
 };
 
 struct qdqi_bytes {
@@ -53,13 +53,15 @@ struct qdqi_bulks {
     size_t n;
 };
 
-/* Both results lie in the arena. INVALID_MODEL with the byte offset, LIMIT_EXCEEDED. */
+/* Cuts a model. Both results lie in the arena. INVALID_MODEL with the byte offset,
+   LIMIT_EXCEEDED. */
 enum qdq_code qdqi_skeleton_cut(const uint8_t *file, size_t size,
                                 struct qdqi_arena *arena, struct qdqi_bytes *ret,
                                 struct qdqi_bulks *ret_bulks,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Where an expanded model goes: plain bytes, and bulks to be copied from the file. */
+/* The receiver of an expanded model: it gets plain bytes, and bulks to copy from the
+   file. */
 struct qdqi_sink {
     enum qdq_code (*bytes)(struct qdqi_sink *sink, const void *data, size_t size,
                            struct qdq_error *err);
@@ -67,51 +69,59 @@ struct qdqi_sink {
                           struct qdq_error *err);
 };
 
-/* What an expanded model does with its bulks. */
+/* How an expansion treats bulks. */
 enum qdqi_expand {
-    QDQI_INLINE, /* the bytes come back, as in the file */
-    QDQI_MAPPED, /* those of initializers of the main graph, where they lie in a file in a
-                    raw form, become external data of qdqi_mapped_name() */
-    QDQI_EXTERNAL /* those that are not small become external data of one new file */
+    QDQI_INLINE, /* their bytes stand in the model again, as in the file */
+    /* initializers of the main graph that lie in a file in raw form become external
+       data of qdqi_mapped_name() */
+    QDQI_MAPPED,
+    QDQI_EXTERNAL /* bulks that are not small become external data of one new file */
 };
 
-/* The location that QDQI_MAPPED names: file `file` of the bulks, as a whole. */
+/* The location that QDQI_MAPPED writes for file `file` of the bulks; it means the
+   whole file. */
 enum { QDQI_MAPPED_NAME = 24 };
 void qdqi_mapped_name(char to[QDQI_MAPPED_NAME], unsigned file);
 
 /*
- * Where QDQI_EXTERNAL wants the bulks in the new file, filled in by the expansion: in
- * the order of the model, aligned as ONNX advises (mmap of the large ones).
+ * The places of the bulks in the new file of QDQI_EXTERNAL. The expansion fills it in:
+ * in the order of the model, aligned as ONNX advises (large ones so that they can be
+ * mapped).
  */
 struct qdqi_layout {
     const char *location; /* at most QDQI_MAX_LOCATION bytes */
-    uint64_t *offsets;    /* by bulk; QDQI_NOT_PLACED: in the model itself */
-    size_t *order;        /* bulks that were placed, by offset; room for all */
+    /* one for each bulk; QDQI_NOT_PLACED: it stays in the model itself */
+    uint64_t *offsets;
+    /* indices of the placed bulks by ascending offset; room for all bulks */
+    size_t *order;
     size_t n;
-    uint64_t size; /* up to the end of the last */
+    uint64_t size; /* bytes up to the end of the last bulk */
 };
 
 enum { QDQI_MAX_LOCATION = 255 };
 #define QDQI_NOT_PLACED UINT64_MAX
 
-/* Bytes of the model with everything inline. */
+/* Computes the size in bytes of the model with everything inline. */
 enum qdq_code qdqi_skeleton_measure(const struct qdqi_bytes *skeleton,
                                     const struct qdqi_bulks *bulks, uint64_t *ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* `layout` is for QDQI_EXTERNAL, its offsets QDQI_NOT_PLACED; else NULL. */
+/* Expands a skeleton into the sink. `layout` is needed for QDQI_EXTERNAL, with all
+   offsets QDQI_NOT_PLACED; otherwise it is NULL. */
 enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,
                                    struct qdqi_layout *layout, struct qdqi_sink *sink,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Room for the payload of a private field: a varint of 64 bits. */
+/* Room for the payload of a private field: a 64-bit varint. */
 enum { QDQI_BULK_REFERENCE = 10 };
 
-/* Writes the payload of a private field that names a bulk; returns its size. */
+/* Writes the payload of a private field that refers to a bulk, and returns its size. */
 size_t qdqi_bulk_reference(uint8_t *to, size_t index);
 
-/* The index of the bulk that the payload of a private field names, or -1. */
+/*
+ * Returns the index of the bulk that the payload of a private field refers to, or -1.
+ */
 int64_t qdqi_bulk_index(const uint8_t *payload, size_t size, size_t n_bulks);
 
 #endif

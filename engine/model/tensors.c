@@ -2,9 +2,10 @@
 #include "config.h"
 #include "model/tensors.h"
 
-/* The parser was given at most 100 levels (skeleton.c), so these recurse no deeper. */
+/* The parser accepts at most 100 levels (skeleton.c), so these functions recurse no
+   deeper. */
 struct visit {
-    qdqi_tensor_fn tell;
+    qdqi_tensor_visit_fn visit;
     void *arg;
     struct qdq_error *err;
 };
@@ -12,7 +13,7 @@ struct visit {
 static enum qdq_code
 visit_tensor(const struct visit *v, Onnx__TensorProto *t, const char *otherwise)
 {
-    return t ? v->tell(v->arg, t, t->name && *t->name ? t->name : otherwise, v->err)
+    return t ? v->visit(v->arg, t, t->name && *t->name ? t->name : otherwise, v->err)
              : QDQ_OK;
 }
 
@@ -68,10 +69,10 @@ visit_graph(const struct visit *v, const Onnx__GraphProto *g)
 }
 
 enum qdq_code
-qdqi_each_tensor(const Onnx__ModelProto *model, qdqi_tensor_fn tell, void *arg,
+qdqi_each_tensor(const Onnx__ModelProto *model, qdqi_tensor_visit_fn visit, void *arg,
                  struct qdq_error *err)
 {
-    const struct visit v = {tell, arg, err};
+    const struct visit v = {visit, arg, err};
     enum qdq_code code = visit_graph(&v, model->graph);
     for (size_t i = 0; !code && i < model->n_training_info; i++) {
         code = visit_graph(&v, model->training_info[i]->initialization);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every tensor of a parsed model, wherever it stands. */
+/* Visits every TensorProto of a parsed model, wherever it stands. */
 #ifndef QDQI_MODEL_TENSORS_H
 #define QDQI_MODEL_TENSORS_H
 
 #include "onnx.pb-c.h"
 #include "qdq/error.h"
 
-/* Told of a tensor and of what errors call it: its name, or the first output of the node
-   whose attribute it is; never NULL. */
-typedef enum qdq_code (*qdqi_tensor_fn)(void *arg, Onnx__TensorProto *tensor,
-                                        const char *name, struct qdq_error *err);
+/* Called for a tensor. `name`, never NULL, is for errors: the tensor's name, or the
+   first output of the node that has the tensor as an attribute. */
+typedef enum qdq_code (*qdqi_tensor_visit_fn)(void *arg, Onnx__TensorProto *tensor,
+                                              const char *name, struct qdq_error *err);
 
-/* In the order of the file's messages, initializers of a graph before its nodes; ends at
-   the first that fails. */
-enum qdq_code qdqi_each_tensor(const Onnx__ModelProto *model, qdqi_tensor_fn tell,
-                               void *arg, struct qdq_error *err) QDQ_MUST_CHECK;
+/* Visits the tensors in the order of the file's messages, the initializers of a
+   graph before its nodes. Stops at the first call that fails. */
+enum qdq_code qdqi_each_tensor(const Onnx__ModelProto *model,
+                               qdqi_tensor_visit_fn visit, void *arg,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element types of all tensors, by the rows of tbl/types.h. */
+/* Infers the element types of all tensors by the rows of tbl/types.h. */
 #include "config.h"
 #include "model/model.h"
 
@@ -34,7 +34,7 @@ enum {
     N_REST_RULES = sizeof rest_rules / sizeof *rest_rules
 };
 
-/* Attributes that say an element type; no operator has two of them. */
+/* Attributes that name an element type; no operator has two of them. */
 static const char *const type_attributes[] = {
     "to", "dtype", "output_dtype", "output_datatype", "stash_type",
 };
@@ -52,7 +52,8 @@ known_dtype(enum qdqi_dtype dtype)
     return (int)dtype > 0 && dtype < QDQI_N_DTYPES;
 }
 
-/* What an attribute says; QDQI_UNKNOWN also where what it says is no type. */
+/* Reads the type that an attribute names; QDQI_UNKNOWN also when the value is not a
+   type. */
 static bool
 attribute_dtype(const struct qdqi_node *node, enum qdqi_dtype *ret)
 {
@@ -109,8 +110,9 @@ qdqi_output_dtype(const struct qdqi_node *node, size_t output)
 /* --- nested graphs -------------------------------------------------------- */
 
 /*
- * What goes in and out of the body of a control flow operator, by place: the owner's
- * input `inputs` is the body's `first`, its output 0 is the body's `outputs`.
+ * How inputs and outputs of a control flow operator match those of its body, by
+ * position: input `inputs` of the owner is input `first` of the body, output 0 of the
+ * owner is output `outputs` of the body.
  */
 struct body_rule {
     const char *op;
@@ -119,7 +121,8 @@ struct body_rule {
 
 static const struct body_rule body_rules[] = {
     {"If", SIZE_MAX, 0, 0},
-    {"Loop", 2, 2, 1}, /* trip count and condition; counter and condition */
+    /* skips trip count and condition of the owner, counter and condition of the body */
+    {"Loop", 2, 2, 1},
     {"Scan", 0, 0, 0}, /* from opset 9 on */
 };
 
@@ -145,7 +148,7 @@ tensor_of(const struct qdq_model *m, const Onnx__ValueInfoProto *v)
     return v->name ? qdqi_map_get(m->graph.tensors, v->name) : NULL;
 }
 
-/* A body's inputs that the file says no type of have those of what goes in. */
+/* Gives inputs of a body that have no declared type the types of the owner's inputs. */
 static void
 type_nested_inputs(const struct qdq_model *m, size_t s)
 {
@@ -161,7 +164,7 @@ type_nested_inputs(const struct qdq_model *m, size_t s)
     }
 }
 
-/* The outputs of a node that owns bodies have the types of those of its bodies. */
+/* Gives the outputs of a node with bodies the types of the bodies' outputs. */
 static void
 type_owner(const struct qdq_model *m, size_t i)
 {

@@ -6,21 +6,23 @@
 
 #include <string.h>
 
-/* Axes of a computed view; each costs memory, and a node of few bytes asks for them. */
+/* Limits the axes of a computed view: each costs memory, and a node of few bytes can
+   ask for many. */
 enum { MAX_RANK = 16 };
 
-/* A view that is being made; its strides are always written out. */
+/* A view under construction; its strides are always written out. */
 struct draft {
     struct qdq_model *model;
     const Onnx__TensorProto *stored;
-    enum qdqi_dtype dtype; /* of the tensor: what is stored, or what holds all of it */
-    size_t rank, n;        /* n: elements */
+    /* the tensor's type: the stored one, or one that holds all its values */
+    enum qdqi_dtype dtype;
+    size_t rank, n; /* n: number of elements */
     int64_t dims[MAX_RANK], strides[MAX_RANK];
 };
 
-/* --- from a view and back ------------------------------------------------- */
+/* --- between views and drafts -------------------------------------------- */
 
-/* Strides of C order; all 0 where there are no elements. */
+/* Sets the strides of C order; all 0 when there are no elements. */
 static void
 order_c(const struct draft *d, int64_t *strides)
 {
@@ -50,7 +52,7 @@ draft_of(struct qdq_model *m, const struct qdqi_tensor *t, struct draft *ret)
     return true;
 }
 
-/* Where an axis has one index only, its stride says nothing. */
+/* The stride of an axis of size 1 has no meaning. */
 static bool
 is_c_order(const struct draft *d)
 {
@@ -77,19 +79,21 @@ finish(const struct draft *d, struct qdqi_tensor *t, struct qdq_error *err)
     }
     t->view =
         (struct qdqi_view){d->stored, d->rank, dims, c_order ? NULL : dims + d->rank};
-    /* What value_info declares may be wrong; the stored elements are not. */
+    /* The type that value_info declares may be wrong; that of the stored elements is
+       not. */
     t->dtype = d->dtype;
     return QDQ_OK;
 }
 
-/* --- other shapes for the same elements ----------------------------------- */
+/* --- new shapes of the same elements ------------------------------------- */
 
-/* Axes that lie in one run: `n` elements, `stride` apart. */
+/* Axes that together step through memory evenly: `n` elements, `stride` apart. */
 struct run {
     int64_t n, stride;
 };
 
-/* The axes from the last to the first, joined where one goes on from the other. */
+/* Lists the runs from the last axis to the first. Neighbouring axes are joined where
+   one continues the other. */
 static size_t
 find_runs(const struct draft *d, struct run *runs)
 {
@@ -105,10 +109,8 @@ find_runs(const struct draft *d, struct run *runs)
     return n;
 }
 
-/*
- * Gives the draft another shape of as many elements; false where that shape cannot be
- * had without moving them.
- */
+/* Gives the draft another shape with as many elements. Returns false when that would
+   need the elements to move. */
 static bool
 relabel(struct draft *d, size_t rank, const int64_t *dims)
 {
@@ -135,7 +137,8 @@ relabel(struct draft *d, size_t rank, const int64_t *dims)
     return true;
 }
 
-/* Reshape-14: 0 is the size that was there, -1 what is left for it. */
+/* Resolves a shape as Reshape-14 says: 0 copies the old size, -1 takes the remaining
+   elements. */
 static bool
 resolve_shape(const struct draft *d, bool zero_is_zero, size_t rank, int64_t *dims)
 {
@@ -162,12 +165,10 @@ resolve_shape(const struct draft *d, bool zero_is_zero, size_t rank, int64_t *di
     return true;
 }
 
-/* --- what a node says ----------------------------------------------------- */
+/* --- reading a node ------------------------------------------------------ */
 
-/*
- * Integers that are an input, or an attribute in older opsets. False when they cannot
- * be read; *ret_given tells whether there are any.
- */
+/* Reads integers that are an input, or in older opsets an attribute. Returns false
+   when they cannot be read; *ret_given is false when the node has none. */
 static bool
 find_ints(const struct draft *d, const struct qdqi_node *node, size_t input,
           const char *attribute, int64_t *ret, size_t *ret_n, bool *ret_given)
@@ -186,7 +187,8 @@ find_ints(const struct draft *d, const struct qdqi_node *node, size_t input,
     return true;
 }
 
-/* Axes of `rank`, negative ones counted from the end, as bits; each only once. */
+/* Returns the axes as bits; negative ones count from the end, and each may occur
+   once. */
 static bool
 mark_axes(const int64_t *axes, size_t n, size_t rank, uint32_t *ret)
 {
@@ -202,7 +204,8 @@ mark_axes(const int64_t *axes, size_t n, size_t rank, uint32_t *ret)
 
 /* --- operators ------------------------------------------------------------ */
 
-/* Each turns the draft of a node's first input into that of its first output. */
+/* Each function turns the draft of a node's first input into that of its first
+   output. */
 
 static bool
 through_Identity(const struct qdqi_node *node, struct draft *d)
@@ -212,7 +215,8 @@ through_Identity(const struct qdqi_node *node, struct draft *d)
     return true;
 }
 
-/* float32 holds all of float16, so the elements are those that are stored. */
+/* Casts the draft. float32 holds every value of float16, so the elements stay as
+   they are stored. */
 static bool
 cast_to(struct draft *d, int64_t dtype)
 {
@@ -320,7 +324,7 @@ through_Unsqueeze(const struct qdqi_node *node, struct draft *d)
     return relabel(d, d->rank + n, dims);
 }
 
-/* Shape-15: the sizes of the axes from `start` to before `end`. */
+/* Shape-15: the sizes of the axes from `start` up to but not including `end`. */
 static bool
 through_Shape(const struct qdqi_node *node, struct draft *d)
 {
@@ -351,7 +355,7 @@ through_Shape(const struct qdqi_node *node, struct draft *d)
     return true;
 }
 
-/* The one element that ConstantOfShape repeats: float32 zero where none is given. */
+/* Returns the one element that ConstantOfShape repeats: float32 zero by default. */
 static const Onnx__TensorProto *
 fill_element(const struct draft *d, const struct qdqi_node *node)
 {
@@ -391,7 +395,7 @@ static const struct {
     {"Cast", through_Cast},
     {"CastLike", through_CastLike},
     {"ConstantOfShape", through_ConstantOfShape},
-    {"Dropout", through_Identity}, /* of fixed ones, none is training */
+    {"Dropout", through_Identity}, /* a fixed Dropout is not in training mode */
     {"Flatten", through_Flatten},
     {"Identity", through_Identity},
     {"Reshape", through_Reshape},
@@ -404,8 +408,8 @@ static const struct {
 enum { N_OPERATORS = sizeof operators / sizeof *operators };
 
 enum qdq_code
-qdqi_view_through(struct qdq_model *m, const struct qdqi_node *node,
-                  struct qdq_error *err)
+qdqi_view_infer(struct qdq_model *m, const struct qdqi_node *node,
+                struct qdq_error *err)
 {
     const Onnx__NodeProto *p = node->proto;
     struct draft d;

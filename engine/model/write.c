@@ -13,9 +13,9 @@ enum { BUFFER = 64 * 1024 };
 
 struct file_sink {
     struct qdqi_sink sink;
-    const struct qdqi_mapped *files; /* by qdqi_bulk.file */
+    const struct qdqi_mapped *files; /* indexed by qdqi_bulk.file */
     int fd;
-    uint64_t offset; /* where the buffer will go */
+    uint64_t offset; /* file offset that the buffer will be written to */
     size_t used;
     uint8_t buffer[BUFFER];
 };
@@ -65,7 +65,8 @@ file_bytes(struct qdqi_sink *sink, const void *data, size_t size, struct qdq_err
     return QDQ_OK;
 }
 
-/* Lengths were written before: what is made is to have the size that it was said to. */
+/* Writes a generated bulk. The lengths around it are written already, so it must
+   have exactly the size that was announced. */
 static enum qdq_code
 made_bulk(struct file_sink *f, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
@@ -77,7 +78,8 @@ made_bulk(struct file_sink *f, const struct qdqi_bulk *bulk, struct qdq_error *e
     return code;
 }
 
-/* File to file inside the kernel; from the mapping where the file systems cannot. */
+/* Copies a bulk from file to file within the kernel; from the mapping where the file
+   systems cannot. */
 static enum qdq_code
 file_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
@@ -115,7 +117,7 @@ pack(const Onnx__ModelProto *proto, struct qdqi_bytes *ret, struct qdq_error *er
     return QDQ_OK;
 }
 
-/* Begins to write a file anew. */
+/* Starts to write a file from its beginning. */
 static enum qdq_code
 begin(struct file_sink *f, const struct qdq_model *source, int fd,
       struct qdq_error *err)
@@ -127,7 +129,8 @@ begin(struct file_sink *f, const struct qdq_model *source, int fd,
     return ftruncate(fd, 0) < 0 ? failed("truncating", err) : QDQ_OK;
 }
 
-/* The bulks that were placed outside; between them the file has holes. */
+/* Writes the bulks that were placed outside; the gaps between them are holes in the
+   file. */
 static enum qdq_code
 write_data(struct file_sink *f, const struct qdqi_bulks *bulks,
            const struct qdqi_layout *layout, struct qdq_error *err)
@@ -171,16 +174,16 @@ qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edite
     return code;
 }
 
-/* --- a result ------------------------------------------------------------- */
+/* --- writing a result ---------------------------------------------------- */
 
-#define MAX_SINGLE UINT64_C(2147483647) /* bytes of a protobuf message */
+#define MAX_SINGLE UINT64_C(2147483647) /* the largest protobuf message, in bytes */
 #define AUTO_SINGLE UINT64_C(1500000000)
 #define POINTER "/output/external_data"
 
-/* Whether data go to a second file. */
+/* Decides whether data goes to a second file. */
 static enum qdq_code
-choose_form(const struct qdqi_target *target, uint64_t single, bool *ret,
-            struct qdq_error *err)
+choose_layout(const struct qdqi_target *target, uint64_t single, bool *ret,
+              struct qdq_error *err)
 {
     *ret = target->external == QDQ_EXTERNAL_ALWAYS ||
            (target->external == QDQ_EXTERNAL_AUTO &&
@@ -254,7 +257,7 @@ qdqi_model_write_result(const struct qdq_model *source,
     enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
     if (!code)
         code = qdqi_skeleton_measure(&skeleton, &edited->bulks, &single, err);
-    if (code || (code = choose_form(target, single, &split, err)) ||
+    if (code || (code = choose_layout(target, single, &split, err)) ||
         (code = begin(f, source, target->fd, err)))
         goto out;
     *ret = (struct qdqi_written){0};
