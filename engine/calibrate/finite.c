@@ -85,7 +85,7 @@ run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t sa
     enum qdq_code code = go_back(w, err);
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
-        code = run(w, qdqi_feed_one(feed, i), 1, &tensor, err);
+        code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
         if (!code && tensor)
             code = reject(w, tensor, first + i, 1, err);
         if (!code)
@@ -99,7 +99,7 @@ static enum qdq_code
 find_out(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
          int64_t first, int64_t samples, struct qdq_error *err)
 {
-    return samples > 1 && qdqi_feed_one(feed, 0)
+    return samples > 1 && qdqi_feed_sample(feed, 0)
                ? run_each(w, feed, first, samples, err)
                : reject(w, tensor, first, samples, err);
 }

@@ -10,11 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The whole room is taken at once, so that a full disk is found here and nowhere else. */
+/* Allocates all of the file's space now, so that a full disk is found here and not
+   at a later write. */
 static bool
 map_file(size_t size, struct qdqi_buffer *ret)
 {
-    int fd = qdqi_file_scratch();
+    int fd = qdqi_file_open_temporary();
     void *data = MAP_FAILED;
     if (fd >= 0 && fallocate(fd, 0, 0, (off_t)size) == 0)
         data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -28,8 +29,8 @@ map_file(size_t size, struct qdqi_buffer *ret)
 }
 
 enum qdq_code
-qdqi_buffer_make(size_t size, size_t large, struct qdqi_buffer *ret,
-                 struct qdq_error *err)
+qdqi_buffer_new(size_t size, size_t large, struct qdqi_buffer *ret,
+                struct qdq_error *err)
 {
     if (size >= large && map_file(size, ret))
         return QDQ_OK;
@@ -41,8 +42,8 @@ qdqi_buffer_make(size_t size, size_t large, struct qdqi_buffer *ret,
 }
 
 enum qdq_code
-qdqi_buffer_put(const struct qdqi_buffer *buffer, size_t at, const void *from,
-                size_t size, struct qdq_error *err)
+qdqi_buffer_write(const struct qdqi_buffer *buffer, size_t at, const void *from,
+                  size_t size, struct qdq_error *err)
 {
     if (buffer->fd < 0) {
         memcpy(buffer->data + at, from, size);

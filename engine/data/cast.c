@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The C type that holds an element, and the number that it stands for. */
+/* The C type that holds an element in memory. */
 typedef uint8_t type_BOOL, type_UINT8;
 typedef uint16_t type_UINT16, type_FLOAT16;
 typedef uint32_t type_UINT32;
@@ -17,7 +17,7 @@ typedef int64_t type_INT64;
 typedef float type_FLOAT32;
 typedef double type_FLOAT64;
 
-/* IEEE 754 binary16 to binary32: exact, NaN stays NaN. */
+/* Converts IEEE 754 binary16 to binary32, exactly; NaN stays NaN. */
 static float
 half_value(uint16_t half)
 {
@@ -31,7 +31,7 @@ half_value(uint16_t half)
     return sign * ldexpf((float)(fraction | 0x400), exponent - 25);
 }
 
-/* A whole number of at most 11 bits, which binary16 holds exactly. */
+/* Converts an integer of at most 11 bits, which binary16 represents exactly. */
 static uint16_t
 half_of_int(int value)
 {

@@ -45,8 +45,8 @@ adopt_file(struct qdq_dataset *ds, int fd, struct qdq_error *err)
 
 enum { TAR_MAGIC_AT = 257 };
 
-/* Bytes that a packed tar may unpack to, in a file, where nothing else is said: it is read
-   in any order. */
+/* Bytes that a packed tar archive may unpack to by default. It is unpacked into a
+   file, because its members are read in any order. */
 static const uint64_t UNPACKED_MAX = 8ull << 30;
 
 static enum qdq_code
@@ -61,7 +61,7 @@ open_tar(struct qdq_dataset *ds, bool gzip, struct qdq_error *err)
     return code;
 }
 
-/* Opens the archive, or none for an .npy file: the first bytes tell. */
+/* Recognizes the form by the first bytes and opens the archive, if it is one. */
 static enum qdq_code
 open_form(struct qdq_dataset *ds, struct qdq_error *err)
 {
@@ -121,7 +121,7 @@ qdqi_dataset_check_arrays(size_t n, struct qdq_error *err)
                          "the dataset has more than %d arrays", QDQI_MAX_ARRAYS);
 }
 
-/* Reads the header of one array, in a stream of `size` bytes, into arrays[n]. */
+/* Reads the header of one array, from a stream of `size` bytes, into arrays[n]. */
 static enum qdq_code
 add_array(struct qdq_dataset *ds, size_t member, const char *name, uint64_t size,
           struct qdq_error *err)
@@ -179,7 +179,7 @@ add_members(struct qdq_dataset *ds, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Axis 0 counts samples, in all arrays the same. */
+/* Checks that axis 0, which counts samples, has the same size in all arrays. */
 static enum qdq_code
 check_samples(struct qdq_dataset *ds, struct qdq_error *err)
 {

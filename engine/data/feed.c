@@ -19,12 +19,13 @@ struct binding {
     struct qdqi_reader *reader;
     struct qdqi_cast cast;
     size_t from_size, to_size; /* bytes of one element */
-    size_t array;              /* of the dataset */
-    size_t row;                /* elements along the axes behind axis 0 of the array;
-                                * the most of them, where that differs */
-    bool drops_axis0;          /* the array has one rank more than the input */
-    int64_t *shape;            /* of the run */
-    struct qdqi_buffer data;   /* what the run gets */
+    size_t array;              /* index of the array in the dataset */
+    /* elements along the axes behind axis 0 of the array; the largest number, where
+       samples differ */
+    size_t row;
+    bool drops_axis0;        /* the array has one axis more than the input */
+    int64_t *shape;          /* shape of the input in a run */
+    struct qdqi_buffer data; /* the elements of the current run */
 };
 
 struct qdqi_feed {
@@ -32,21 +33,25 @@ struct qdqi_feed {
     struct qdq_dataset *dataset;
     size_t n;
     struct binding *bindings;
-    struct qdqi_input *inputs; /* in the model's order */
-    bool *used;                /* for each array of the dataset */
+    struct qdqi_input *inputs; /* in the order of the model's inputs */
+    bool *used;                /* for each array of the dataset: an input reads it */
     int64_t rows;              /* samples that one run takes */
-    bool fixed;                /* by the model or the data: no run takes fewer */
-    bool cut;                  /* each sample has a shape of its own */
+    /* the model or the data fixes the batch: no run can have fewer samples */
+    bool fixed;
+    bool cut; /* each sample has a shape of its own */
     int64_t available, first, samples, done;
-    int64_t in_run; /* samples that the last run had */
+    int64_t in_run; /* samples of the last run */
     size_t n_warnings;
-    struct qdq_warning *warnings; /* room for one an input, one an array and one more */
-    alignas(max_align_t) unsigned char piece[PIECE], wide[PIECE]; /* read; cast */
+    /* room for one warning for each input, one for each array and one more */
+    struct qdq_warning *warnings;
+    /* elements as read, and as cast */
+    alignas(max_align_t) unsigned char piece[PIECE], wide[PIECE];
 };
 
-/* --- opening: what fits what ---------------------------------------------- */
+/* --- opening: matching arrays and inputs --------------------------------- */
 
-/* What the model wants of an input, or what the data gives, as "float32 [N,3,32]". */
+/* The type and shape that the model wants, or that the data has, as "float32
+   [N,3,32]". */
 struct shape_text {
     char text[160];
 };
@@ -62,7 +67,8 @@ describe(const char *dtype, bool has_shape, size_t rank, const struct qdq_dim *d
         return s;
     for (size_t i = 0; i < rank; i++) {
         char one[40];
-        int64_t value = dims ? dims[i].value : shape[i]; /* -1: open, or it differs */
+        /* -1: open, or different between samples */
+        int64_t value = dims ? dims[i].value : shape[i];
         if (value > 0)
             snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", value);
         else
@@ -93,12 +99,12 @@ mismatch(const struct qdq_value *input, const struct qdq_array *array, const cha
 static void
 warn(struct qdqi_feed *feed, const char *code, const char *node, const char *detail)
 {
-    if (detail) /* a warning that found no memory is not worth the work */
+    if (detail) /* a warning is dropped when there is no memory for it */
         feed->warnings[feed->n_warnings++] =
             (struct qdq_warning){code, detail, node, NULL};
 }
 
-/* The type of an input; the array's where the model does not say. */
+/* Returns the type of an input; the array's type when the model declares none. */
 static enum qdqi_dtype
 wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
 {
@@ -110,7 +116,7 @@ wanted_dtype(const struct qdq_value *input, enum qdqi_dtype given)
     return QDQI_UNKNOWN;
 }
 
-/* Whether the sizes fit the axes of the input from `first` on. */
+/* Returns whether the sizes fit the axes of the input from `first` on. */
 static bool
 axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)
 {
@@ -120,7 +126,7 @@ axes_fit(const struct qdq_value *input, size_t first, const int64_t *shape)
     return true;
 }
 
-/* The shape of a sample that is fed as it is, and its elements. */
+/* Returns the shape of a sample that is fed unchanged, and its number of elements. */
 static const int64_t *
 sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t *ret_n)
 {
@@ -128,12 +134,13 @@ sample_shape(const struct qdqi_feed *feed, size_t array, int64_t sample, size_t 
     if (feed->cut)
         return qdqi_dataset_part(feed->dataset, array, sample, ret_n);
     *ret_n = 1;
-    for (size_t i = 1; i < whole->rank; i++) /* the dataset knows that this fits */
+    /* the product was checked when the dataset was opened */
+    for (size_t i = 1; i < whole->rank; i++)
         *ret_n *= (size_t)whole->shape[i];
     return whole->shape + 1;
 }
 
-/* Samples that are fed as they are: each has to be what the input takes. */
+/* Checks samples that are fed unchanged: each must fit the input. */
 static enum qdq_code
 fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
             const struct qdq_array *array, struct qdq_error *err)
@@ -150,10 +157,8 @@ fit_samples(const struct qdqi_feed *feed, const struct qdq_value *input,
     return QDQ_OK;
 }
 
-/*
- * Tells how the array is cut: *ret_rows is the number of samples that the input takes
- * in one run, 0 where it takes any.
- */
+/* Finds how the array is cut into samples. *ret_rows is the number of samples that
+   the input takes in one run; 0 where it takes any number. */
 static enum qdq_code
 fit_shape(const struct qdqi_feed *feed, const struct qdq_value *input,
           const struct qdq_array *array, struct binding *binding, int64_t *ret_rows,
@@ -199,7 +204,7 @@ bind_dtype(struct qdqi_feed *feed, size_t i, const struct qdq_value *wanted,
     return QDQ_OK;
 }
 
-/* The run's shape of an input; axis 0 is set run by run. */
+/* Sets the shape of an input in a run; axis 0 is set again for each run. */
 static enum qdq_code
 bind_shape(struct qdqi_feed *feed, const struct qdq_array *array,
            struct binding *binding, struct qdqi_input *input, struct qdq_error *err)
@@ -254,7 +259,7 @@ no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
                          info->n_arrays > 1 ? " and others" : "");
 }
 
-/* Binds input i and agrees on the samples of one run. */
+/* Binds input i to its array and updates the number of samples of one run. */
 static enum qdq_code
 bind_input(struct qdqi_feed *feed, const struct qdq_model_info *model, size_t i,
            struct qdq_error *err)
@@ -318,7 +323,7 @@ skip_samples(const struct qdqi_feed *feed, struct binding *b, struct qdq_error *
     return qdqi_reader_skip(b->reader, elements * b->from_size, err);
 }
 
-/* Which samples the runs take, and the readers moved to the first of them. */
+/* Chooses the samples of the runs, and moves the readers to the first of them. */
 static enum qdq_code
 choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
                struct qdq_error *err)
@@ -335,7 +340,8 @@ choose_samples(struct qdqi_feed *feed, const struct qdqi_feed_options *options,
                                " samples do not fill "
                                "the model's batch of %" PRId64,
                                dropped, there, rows));
-    if (feed->fixed && first % rows != 0) /* batches stay as they are cut */
+    /* the boundaries of fixed batches do not move */
+    if (feed->fixed && first % rows != 0)
         first += rows - first % rows;
     feed->samples = feed->available > first ? feed->available - first : 0;
     int64_t most = options->max_samples;
@@ -367,7 +373,7 @@ make_buffers(struct qdqi_feed *feed, struct qdq_error *err)
                 "input '%s': %" PRId64 " samples of one run are larger "
                 "than %d bytes",
                 feed->inputs[i].name, rows, QDQI_FEED_MAX_INPUT);
-        enum qdq_code code = qdqi_buffer_make(size, QDQI_BUFFER_LARGE, &b->data, err);
+        enum qdq_code code = qdqi_buffer_new(size, QDQI_BUFFER_LARGE, &b->data, err);
         if (code != QDQ_OK)
             return code;
         feed->inputs[i].data = b->data.data;
@@ -475,8 +481,8 @@ fill(struct qdqi_feed *feed, struct binding *b, size_t elements, struct qdq_erro
         if (code != QDQ_OK)
             return code;
         b->cast.fn(feed->wide, feed->piece, n);
-        code = qdqi_buffer_put(&b->data, done * b->to_size, feed->wide, n * b->to_size,
-                               err);
+        code = qdqi_buffer_write(&b->data, done * b->to_size, feed->wide,
+                                 n * b->to_size, err);
         if (code != QDQ_OK)
             return code;
         done += n;
@@ -514,7 +520,7 @@ qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
 }
 
 const struct qdqi_input *
-qdqi_feed_one(struct qdqi_feed *feed, int64_t i)
+qdqi_feed_sample(struct qdqi_feed *feed, int64_t i)
 {
     if (feed->fixed || i < 0 || i >= feed->in_run)
         return NULL;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a dataset's arrays to the inputs of one run of a model (API.md, calibration
- * data): arrays are bound to inputs by name, cut into samples and cast without loss.
+ * Feeds the arrays of a dataset to a model, run by run (docs/spec.md, calibration
+ * data). Arrays are bound to inputs by name, cut into samples and cast without loss.
  *
  *  - An array of the input's rank: axis 0 is the batch, cut into samples. Where the
- *    model fixes axis 0 to n, every run takes n rows and a remainder is dropped with a
- *    warning; where axis 0 is symbolic, a run takes `batch` rows (the last may be
- *    short).
- *  - An array of one rank more: axis 0 counts samples, each is fed as it is, one a run.
- *  - Where the model does not say an input's shape, axis 0 is the batch.
- *  - Samples that are files of their own (ONNX's test data) are fed as they are, each
- *    in the shape that it has.
+ *    model fixes axis 0 to n, every run takes n rows, and a remainder is dropped with a
+ *    warning; where axis 0 is symbolic, a run takes `batch` rows (the last run may take
+ *    fewer).
+ *  - An array of one rank more: axis 0 counts samples; each is fed unchanged, one a run.
+ *  - Where the model declares no shape for an input, axis 0 is the batch.
+ *  - Samples that are files of their own (ONNX's test data) are fed unchanged, each in
+ *    its own shape.
  *
- * The dataset is borrowed and outlives the feed; the model's information is only read
- * while the feed is opened, except for what a warning names.
+ * The dataset is borrowed and must outlive the feed. The model's information is read
+ * only while the feed is opened, except for the names in warnings.
  */
 #ifndef QDQI_DATA_FEED_H
 #define QDQI_DATA_FEED_H
@@ -24,12 +24,12 @@
 #include "qdq/model.h"
 #include "qdq/plan.h"
 
-/* Bytes that one run may need for one input. */
+/* Limits the bytes of one input in one run. */
 enum { QDQI_FEED_MAX_INPUT = 1 << 30 };
 
 struct qdqi_feed;
 
-/* One input of one run. `data` is the feed's own and valid until its next call. */
+/* One input of one run. The feed owns `data`, which is valid until the next call. */
 struct qdqi_input {
     const char *name;
     enum qdqi_dtype dtype;
@@ -40,17 +40,17 @@ struct qdqi_input {
 };
 
 struct qdqi_feed_options {
-    int64_t batch;       /* >= 1 */
-    int64_t first;       /* sample to start at, >= 0; a fixed batch rounds it up */
-    int64_t max_samples; /* 0: all from `first` on; a fixed batch rounds it down, but
-                          * never to 0 */
+    int64_t batch; /* >= 1 */
+    int64_t first; /* sample to start at, >= 0; rounded up to a whole fixed batch */
+    /* 0: all from `first` on; rounded down to whole fixed batches, but not to 0 */
+    int64_t max_samples;
 };
 
 /*
- * CALIBRATION_MISMATCH names the input, and wanted and given dtype and shape: an input
- * without an array, a rank or size that does not fit, a cast that may lose (float64 to
- * float32 is made, with a warning). Arrays that no input asks for are ignored with a
- * warning. An .npy file needs a model of one input.
+ * Opens a feed. CALIBRATION_MISMATCH names the input, and the wanted and given dtype
+ * and shape: for an input without an array, a rank or size that does not fit, or a cast
+ * that may lose (float64 to float32 is made, with a warning). Arrays that match no
+ * input are ignored with a warning. An .npy file fits only a model of one input.
  */
 enum qdq_code qdqi_feed_open(const struct qdq_model_info *model,
                              struct qdq_dataset *dataset,
@@ -59,26 +59,22 @@ enum qdq_code qdqi_feed_open(const struct qdq_model_info *model,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_feed_close(struct qdqi_feed **feed);
 
-/* Samples that all runs together will take, and the number of runs. */
+/* Return the number of samples in all runs together, and the number of runs. */
 int64_t qdqi_feed_samples(const struct qdqi_feed *feed);
 int64_t qdqi_feed_runs(const struct qdqi_feed *feed);
-/* Samples that the dataset holds for this model. */
+/* Returns the number of samples in the dataset, cut for this model. */
 int64_t qdqi_feed_available(const struct qdqi_feed *feed);
-/* Warnings of the opening; borrowed. */
+/* Returns the warnings of the opening; borrowed. */
 size_t qdqi_feed_warnings(const struct qdqi_feed *feed, const struct qdq_warning **ret);
 
-/*
- * The inputs of the next run, in the order of the model's inputs, and how many samples
- * they hold: 0 at the end.
- */
+/* Returns the inputs of the next run, in the order of the model's inputs, and the
+   number of samples in them; 0 at the end. */
 enum qdq_code qdqi_feed_next(struct qdqi_feed *feed, const struct qdqi_input **ret,
                              int64_t *ret_samples,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
-/*
- * Sample i of the last run alone, as a run of its own; NULL where no run can take fewer
- * samples than the last one did.
- */
-const struct qdqi_input *qdqi_feed_one(struct qdqi_feed *feed, int64_t i);
+/* Returns sample i of the last run as a run of its own; NULL where no run can take
+   fewer samples than the last one. */
+const struct qdqi_input *qdqi_feed_sample(struct qdqi_feed *feed, int64_t i);
 
 #endif

@@ -43,7 +43,7 @@ qdqi_file_write(int fd, uint64_t offset, const void *from, size_t size)
 }
 
 int
-qdqi_file_scratch(void)
+qdqi_file_open_temporary(void)
 {
     const char *dir = secure_getenv("TMPDIR");
     char name[4096];
@@ -56,7 +56,7 @@ qdqi_file_scratch(void)
         errno = ENAMETOOLONG;
         return -1;
     }
-    fd = mkostemp(name, O_CLOEXEC); /* a file system that makes none without a name */
+    fd = mkostemp(name, O_CLOEXEC); /* the file system does not support O_TMPFILE */
     if (fd >= 0)
         unlink(name);
     return fd;

@@ -15,10 +15,10 @@ enum { PIECE = 64 * 1024 };
 struct qdqi_gunzip {
     z_stream z;
     int fd;
-    uint64_t offset; /* in the file, of what follows the piece */
+    uint64_t offset; /* file offset of the bytes behind `piece` */
     uint64_t out, most;
-    bool open;    /* z is to be ended */
-    bool between; /* a member has ended; another may follow */
+    bool open;    /* inflateEnd() must be called */
+    bool between; /* a member has ended; another one may follow */
     bool done;
     unsigned char piece[PIECE];
 };
@@ -52,7 +52,8 @@ qdqi_gunzip_open(int fd, uint64_t most, struct qdqi_gunzip **ret, struct qdq_err
     g->fd = fd;
     g->most = most;
     g->between = true;
-    g->open = inflateInit2(&g->z, 16 + MAX_WBITS) == Z_OK; /* 16: gzip and no other */
+    /* 16: the gzip format alone */
+    g->open = inflateInit2(&g->z, 16 + MAX_WBITS) == Z_OK;
     if (!g->open) {
         qdqi_gunzip_close(&g);
         return qdqi_no_memory(err);
@@ -72,7 +73,7 @@ qdqi_gunzip_close(struct qdqi_gunzip **gunzip)
     *gunzip = NULL;
 }
 
-/* Bytes to unpack, where there are none at hand. */
+/* Reads more packed bytes when none are left. */
 static enum qdq_code
 refill(struct qdqi_gunzip *g, struct qdq_error *err)
 {

@@ -9,7 +9,7 @@
 
 /* --- names ---------------------------------------------------------------- */
 
-/* A place in the spec: `base`, and a name escaped as RFC 6901 has it. */
+/* A JSON pointer into the spec: `base`, then a name escaped as in RFC 6901. */
 struct place {
     char text[256];
 };
@@ -97,7 +97,8 @@ qdqi_inputs_fix(const struct qdq_model_info *model, const struct qdq_spec *spec,
 /* --- checks --------------------------------------------------------------- */
 
 struct names {
-    const char *base, *what; /* "/calibration/dims"; "symbolic dimension" */
+    /* for example "/calibration/dims" and "symbolic dimension" */
+    const char *base, *what;
     const char *(*known)(const void *arg, size_t i);
 };
 

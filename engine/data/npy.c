@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reader of the dict literal. `offset` is where text[0] stands in the stream. */
+/* Parses the dict literal. `offset` is the position of text[0] in the stream. */
 struct parser {
     const char *name;
     const char *text;
@@ -15,7 +15,7 @@ struct parser {
     struct qdq_error *err;
 };
 
-/* A string literal's inside; borrowed from the text. */
+/* The inside of a string literal, borrowed from the text. */
 struct piece {
     const char *text;
     size_t size;
@@ -35,9 +35,9 @@ skip_space(struct parser *p)
         p->at++;
 }
 
-/* Takes `c`, after space, when it comes next. */
+/* Skips space, then consumes `c` if it comes next. Returns whether it did. */
 static bool
-take(struct parser *p, char c)
+consume(struct parser *p, char c)
 {
     skip_space(p);
     if (p->at >= p->size || p->text[p->at] != c)
@@ -47,7 +47,7 @@ take(struct parser *p, char c)
 }
 
 static bool
-take_word(struct parser *p, const char *word)
+consume_word(struct parser *p, const char *word)
 {
     size_t n = strlen(word);
     skip_space(p);
@@ -63,12 +63,12 @@ piece_is(struct piece piece, const char *word)
     return piece.size == strlen(word) && memcmp(piece.text, word, piece.size) == 0;
 }
 
-/* 'text' or "text". No backslash: no name or dtype that can be used has one. */
+/* Parses 'text' or "text". A backslash ends it: no usable name or dtype has one. */
 static enum qdq_code
 parse_string(struct parser *p, struct piece *ret)
 {
-    char quote = take(p, '\'') ? '\'' : '"';
-    if (quote == '"' && !take(p, '"'))
+    char quote = consume(p, '\'') ? '\'' : '"';
+    if (quote == '"' && !consume(p, '"'))
         return expected(p, "a string");
     size_t start = p->at;
     while (p->at < p->size && p->text[p->at] != quote && p->text[p->at] != '\\')
@@ -80,7 +80,7 @@ parse_string(struct parser *p, struct piece *ret)
     return QDQ_OK;
 }
 
-/* A size; Python 2 wrote an L behind large ones. */
+/* Parses a size. Python 2 wrote an L behind large ones. */
 static enum qdq_code
 parse_size(struct parser *p, int64_t *ret)
 {
@@ -99,15 +99,15 @@ parse_size(struct parser *p, int64_t *ret)
     return QDQ_OK;
 }
 
-/* A tuple: (), (2,), (2, 3) or (2, 3,). */
+/* Parses a tuple: (), (2,), (2, 3) or (2, 3,). */
 static enum qdq_code
 parse_shape(struct parser *p, struct qdqi_npy *npy)
 {
     bool comma = true;
     npy->rank = 0;
-    if (!take(p, '('))
+    if (!consume(p, '('))
         return expected(p, "'(' of the shape");
-    while (!take(p, ')')) {
+    while (!consume(p, ')')) {
         if (!comma)
             return expected(p, "',' or ')' in the shape");
         if (npy->rank == QDQI_NPY_MAX_RANK)
@@ -117,7 +117,7 @@ parse_shape(struct parser *p, struct qdqi_npy *npy)
         if (code != QDQ_OK)
             return code;
         npy->rank++;
-        comma = take(p, ',');
+        comma = consume(p, ',');
     }
     if (npy->rank == 1 && !comma)
         return expected(p, "a tuple as shape");
@@ -157,11 +157,11 @@ bad_dtype(const struct parser *p, struct piece descr)
     return qdqi_array_invalid(p->name, p->err, "%s '%s', cannot be used", why, shown);
 }
 
-/* NumPy's descr, such as '<f4': byte order, then kind and size. */
+/* Parses NumPy's descr, such as '<f4': byte order, then kind and size. */
 static enum qdq_code
 parse_descr(struct parser *p, struct qdqi_npy *npy)
 {
-    if (take(p, '['))
+    if (consume(p, '['))
         return qdqi_array_invalid(p->name, p->err, "structured dtype, cannot be used");
     struct piece descr;
     enum qdq_code code = parse_string(p, &descr);
@@ -180,12 +180,12 @@ parse_descr(struct parser *p, struct qdqi_npy *npy)
 static enum qdq_code
 parse_order(struct parser *p, struct qdqi_npy *npy)
 {
-    npy->fortran = take_word(p, "True");
-    return npy->fortran || take_word(p, "False") ? QDQ_OK
-                                                 : expected(p, "True or False");
+    npy->fortran = consume_word(p, "True");
+    return npy->fortran || consume_word(p, "False") ? QDQ_OK
+                                                    : expected(p, "True or False");
 }
 
-/* The members of the dict, each of which must be there once. */
+/* The members of the dict; each must be present once. */
 static const struct {
     const char *key;
     enum qdq_code (*parse)(struct parser *, struct qdqi_npy *);
@@ -211,7 +211,7 @@ parse_member(struct parser *p, struct qdqi_npy *npy, bool seen[N_MEMBERS])
         if (seen[i])
             return expected(&at_key, "each key once");
         seen[i] = true;
-        if (!take(p, ':'))
+        if (!consume(p, ':'))
             return expected(p, "':'");
         return members[i].parse(p, npy);
     }
@@ -223,15 +223,15 @@ parse_dict(struct parser *p, struct qdqi_npy *npy)
 {
     bool seen[N_MEMBERS] = {false};
     bool comma = true;
-    if (!take(p, '{'))
+    if (!consume(p, '{'))
         return expected(p, "'{'");
-    while (!take(p, '}')) {
+    while (!consume(p, '}')) {
         if (!comma)
             return expected(p, "',' or '}'");
         enum qdq_code code = parse_member(p, npy, seen);
         if (code != QDQ_OK)
             return code;
-        comma = take(p, ',');
+        comma = consume(p, ',');
     }
     skip_space(p);
     if (p->at < p->size)
@@ -243,7 +243,7 @@ parse_dict(struct parser *p, struct qdqi_npy *npy)
     return QDQ_OK;
 }
 
-/* Bytes of all elements, in range of an int64. */
+/* Sets the bytes of all elements, which must fit in an int64. */
 static enum qdq_code
 set_size(struct qdqi_npy *npy, const char *name, struct qdq_error *err)
 {

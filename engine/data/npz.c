@@ -13,9 +13,9 @@ struct qdqi_npz {
     zip_t *zip;
     int fd;
     uint64_t size, offset;
-    uint64_t budget;  /* bytes that may be read while the directory is looked for */
-    bool over_budget; /* it was not enough */
-    int error_number; /* of the pread that failed, or 0 */
+    uint64_t budget;  /* bytes that may still be read while the directory is searched */
+    bool over_budget; /* the budget was exceeded */
+    int error_number; /* errno of the pread() that failed, or 0 */
     zip_error_t error;
 };
 
@@ -113,7 +113,8 @@ directory_limit(struct qdq_error *err)
                          QDQI_NPZ_MAX_MEMBERS, QDQI_NPZ_MAX_DIRECTORY);
 }
 
-/* What libzip says, for a member or (NULL) for the whole archive. */
+/* Sets the error that libzip reports for a member, or for the whole archive (name
+   NULL). */
 static enum qdq_code
 zip_failed(const struct qdqi_npz *npz, const char *name, zip_error_t *error,
            struct qdq_error *err)
@@ -149,7 +150,8 @@ little(const unsigned char *p, int n)
     return value;
 }
 
-/* Entries that the end record at `p` claims, by its zip64 sibling where it has one. */
+/* Returns the number of entries that the end record at `p` claims, or its zip64
+   record where there is one. */
 static uint64_t
 claimed_entries(const struct qdqi_npz *npz, const unsigned char *p, size_t before)
 {
@@ -164,10 +166,8 @@ claimed_entries(const struct qdqi_npz *npz, const unsigned char *p, size_t befor
     return entries == 0xffff || entries64 > entries ? entries64 : entries;
 }
 
-/*
- * libzip allocates for as many entries as an end record claims before it reads them, so
- * no record that it may choose claims too many.
- */
+/* Refuses an archive in which any end record claims too many entries: libzip
+   allocates memory for as many entries as the record claims before it reads them. */
 static enum qdq_code
 check_end_records(const struct qdqi_npz *npz, struct qdq_error *err)
 {
@@ -256,7 +256,7 @@ qdqi_npz_count(const struct qdqi_npz *npz)
     return (size_t)zip_get_num_entries(npz->zip, 0);
 }
 
-/* The array's name: the member's less ".npy". */
+/* Makes the array's name: the member's name without ".npy". */
 static enum qdq_code
 array_name(const char *member, char name[QDQI_NPZ_MAX_NAME + 1], struct qdq_error *err)
 {

@@ -14,9 +14,9 @@ ends_early(const struct qdqi_proto *p, struct qdq_error *err)
                               "no TensorProto: a field goes beyond its end");
 }
 
-/* Exactly `size` bytes; `to` NULL: they are skipped. */
+/* Consumes exactly `size` bytes; with `to` NULL they are skipped. */
 static enum qdq_code
-take(struct qdqi_proto *p, void *to, uint64_t size, struct qdq_error *err)
+consume(struct qdqi_proto *p, void *to, uint64_t size, struct qdq_error *err)
 {
     if (size > p->left + (p->n - p->at))
         return ends_early(p, err);
@@ -70,7 +70,7 @@ varint(struct qdqi_proto *p, uint64_t *ret, unsigned *ret_size, struct qdq_error
 
 /* --- fields --------------------------------------------------------------- */
 
-/* protobuf's wire types, and the fields of TensorProto (onnx.proto). */
+/* The wire types of protobuf, and the fields of TensorProto (onnx.proto). */
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 enum {
     DIMS = 1,
@@ -91,11 +91,11 @@ enum {
 struct field {
     uint64_t number;
     unsigned wire;
-    uint64_t size;  /* of its bytes, where it says so or its wire type does */
-    uint64_t value; /* of a varint */
+    uint64_t size;  /* bytes of the field's content, for a wire type with a length */
+    uint64_t value; /* value of a varint */
 };
 
-/* Reads a field up to its bytes, or a varint with its value. */
+/* Reads a field's tag and length, or a varint with its value. */
 static enum qdq_code
 next_field(struct qdqi_proto *p, struct field *f, struct qdq_error *err)
 {
@@ -122,8 +122,8 @@ next_field(struct qdqi_proto *p, struct field *f, struct qdq_error *err)
     }
 }
 
-/* The field that holds elements of a type where they are not raw. 0: none that can be
-   used. */
+/* Returns the typed field that holds the elements of a type when they are not in
+   raw_data; 0 when that type is not supported. */
 static unsigned
 list_of(enum qdqi_dtype dtype)
 {
@@ -156,16 +156,16 @@ wire_of(unsigned list)
     return list == FLOAT_DATA ? FIXED32 : list == DOUBLE_DATA ? FIXED64 : VARINT;
 }
 
-/* --- what it says of itself ----------------------------------------------- */
+/* --- the first reading: the head ----------------------------------------- */
 
-/* What was met so far. */
+/* The findings of the first reading so far. */
 struct found {
     struct qdqi_proto_head *head;
     int64_t type;
-    uint64_t raw; /* bytes */
+    uint64_t raw; /* bytes of raw_data */
     bool has_raw;
-    uint64_t list;    /* elements of the only list */
-    unsigned list_at; /* its field */
+    uint64_t list;    /* elements of the typed field */
+    unsigned list_at; /* number of that field */
 };
 
 static enum qdq_code
@@ -192,7 +192,8 @@ add_dim(struct qdqi_proto *p, struct qdqi_proto_head *head, uint64_t value,
     return QDQ_OK;
 }
 
-/* Varints that stand one after another in a field: their number, and each as a dim. */
+/* Reads packed varints: counts them, and adds each as a dimension if `dims` is
+   given. */
 static enum qdq_code
 read_packed(struct qdqi_proto *p, uint64_t size, struct qdqi_proto_head *dims,
             uint64_t *count, struct qdq_error *err)
@@ -245,7 +246,7 @@ read_list(struct qdqi_proto *p, const struct field *f, struct found *found,
     if (f->size % element != 0)
         return qdqi_array_invalid(p->stream->name, err, "it ends within an element");
     found->list += f->size / element;
-    return take(p, NULL, f->size, err);
+    return consume(p, NULL, f->size, err);
 }
 
 static enum qdq_code
@@ -258,7 +259,7 @@ read_name(struct qdqi_proto *p, const struct field *f, struct found *found,
         return qdqi_array_invalid(p->stream->name, err,
                                   "its name is longer than %d bytes",
                                   QDQI_PROTO_MAX_NAME);
-    enum qdq_code code = take(p, found->head->name, f->size, err);
+    enum qdq_code code = consume(p, found->head->name, f->size, err);
     found->head->name[f->size] = '\0';
     return code;
 }
@@ -273,7 +274,7 @@ read_raw(struct qdqi_proto *p, const struct field *f, struct found *found,
         return qdqi_array_invalid(p->stream->name, err, "raw_data is there twice");
     found->has_raw = true;
     found->raw = f->size;
-    return take(p, NULL, f->size, err);
+    return consume(p, NULL, f->size, err);
 }
 
 static enum qdq_code
@@ -310,11 +311,11 @@ read_field(struct qdqi_proto *p, const struct field *f, struct found *found,
     default:
         return f->number == 0      ? bad_wire(p, f, err)
                : f->wire == VARINT ? QDQ_OK
-                                   : take(p, NULL, f->size, err);
+                                   : consume(p, NULL, f->size, err);
     }
 }
 
-/* Whether type, shape and elements agree. */
+/* Checks that type, shape and elements agree. */
 static enum qdq_code
 check_found(const struct qdqi_proto *p, const struct found *found,
             struct qdq_error *err)
@@ -370,7 +371,7 @@ qdqi_proto_read(struct qdqi_stream *stream, uint64_t size, struct qdqi_proto_hea
     return code ? code : check_found(&p, &found, err);
 }
 
-/* --- elements ------------------------------------------------------------- */
+/* --- the second reading: the elements ------------------------------------ */
 
 void
 qdqi_proto_start(struct qdqi_proto *p, struct qdqi_stream *stream, uint64_t size,
@@ -385,13 +386,15 @@ qdqi_proto_start(struct qdqi_proto *p, struct qdqi_stream *stream, uint64_t size
     p->single = false;
 }
 
-/* Little-endian, as the low bytes of the number; INVALID_DATASET when it does not fit. */
+/* Stores the low bytes of a number, little-endian. INVALID_DATASET when it does not
+   fit the type. */
 static enum qdq_code
 put_number(struct qdqi_proto *p, uint64_t value, unsigned char *to,
            struct qdq_error *err)
 {
     size_t size = qdqi_dtype_size((int)p->dtype);
-    if (p->field == INT32_DATA) /* an int32, however many bytes it was written in */
+    /* int32 values: a varint may have been written with more bytes */
+    if (p->field == INT32_DATA)
         value = (uint64_t)(int64_t)(int32_t)value;
     int64_t number = (int64_t)value;
     bool fits = true;
@@ -424,7 +427,7 @@ put_number(struct qdqi_proto *p, uint64_t value, unsigned char *to,
     return QDQ_OK;
 }
 
-/* Goes on to the next field of elements; a varint that stands alone is `*alone`. */
+/* Moves to the next field with elements. An unpacked varint is returned in *alone. */
 static enum qdq_code
 find_chunk(struct qdqi_proto *p, uint64_t *alone, struct qdq_error *err)
 {
@@ -439,20 +442,20 @@ find_chunk(struct qdqi_proto *p, uint64_t *alone, struct qdq_error *err)
             *alone = f.value;
             return QDQ_OK;
         }
-        if (f.wire != VARINT && (code = take(p, NULL, f.size, err)))
+        if (f.wire != VARINT && (code = consume(p, NULL, f.size, err)))
             return code;
     }
 }
 
-/* Elements of the current field; at least one where it has any left. */
+/* Reads elements of the current field: at least one, if any are left. */
 static enum qdq_code
-take_elements(struct qdqi_proto *p, unsigned char *to, size_t size, size_t *ret_size,
+read_elements(struct qdqi_proto *p, unsigned char *to, size_t size, size_t *ret_size,
               struct qdq_error *err)
 {
     if (p->field == RAW_DATA || wire_of(p->field) != VARINT) {
         *ret_size = size < p->chunk ? size : (size_t)p->chunk;
         p->chunk -= *ret_size;
-        return take(p, to, *ret_size, err);
+        return consume(p, to, *ret_size, err);
     }
     uint64_t value;
     unsigned n;
@@ -481,7 +484,7 @@ qdqi_proto_elements(struct qdqi_proto *p, void *to, size_t size, struct qdq_erro
             code = put_number(p, alone, at, err);
             p->single = false;
         } else if (!code && p->chunk > 0) {
-            code = take_elements(p, at, size, &n, err);
+            code = read_elements(p, at, size, &n, err);
         }
         if (code)
             return code;
@@ -494,6 +497,6 @@ qdqi_proto_elements(struct qdqi_proto *p, void *to, size_t size, struct qdq_erro
 enum qdq_code
 qdqi_proto_end(struct qdqi_proto *p, struct qdq_error *err)
 {
-    enum qdq_code code = take(p, NULL, p->left + (p->n - p->at), err);
+    enum qdq_code code = consume(p, NULL, p->left + (p->n - p->at), err);
     return code ? code : qdqi_stream_end(p->stream, err);
 }

@@ -20,7 +20,7 @@ hash_of(const char *name)
     return hash;
 }
 
-/* Output i of splitmix64, counted from 0. */
+/* Returns output i of splitmix64, counted from 0. */
 static uint64_t
 output(uint64_t seed, uint64_t i)
 {
@@ -30,7 +30,7 @@ output(uint64_t seed, uint64_t i)
     return x ^ x >> 31;
 }
 
-/* The nearest binary16, ties to even; |x| is at most 65504. */
+/* Rounds to the nearest binary16, ties to even; |x| is at most 65504. */
 static uint16_t
 half_of(double x)
 {
@@ -39,9 +39,9 @@ half_of(double x)
     frexp(size, &exponent); /* size < 2^exponent */
     if (exponent < -13)
         exponent = -13;
-    double quanta = nearbyint(ldexp(size, 11 - exponent)); /* 0 … 2048 */
+    double quanta = nearbyint(ldexp(size, 11 - exponent)); /* from 0 to 2048 */
     unsigned bits = (unsigned)quanta;
-    if (bits >= 1024) /* normal; 2048 carries into the exponent */
+    if (bits >= 1024) /* a normal number; 2048 carries into the exponent */
         bits += (unsigned)(exponent + 13) << 10;
     return (uint16_t)((signbit(x) ? 0x8000u : 0) | bits);
 }
@@ -53,7 +53,8 @@ draw_float(const struct qdqi_draw *d, uint64_t i)
     return fma(u, d->high - d->low, d->low);
 }
 
-/* The two's complement of an integer; as many of its low bytes as the type has. */
+/* Returns the two's complement of an integer; the caller uses as many low bytes as
+   the type has. */
 static uint64_t
 draw_integer(const struct qdqi_draw *d, uint64_t i)
 {
@@ -92,7 +93,8 @@ qdqi_draw(const struct qdqi_draw *d, uint64_t first, void *to, size_t n)
 
 /* --- what can be drawn ---------------------------------------------------- */
 
-/* Bounds of a type's values; those of integers that JSON's numbers hold exactly. */
+/* The bounds of a type's values; for 64-bit integers those that JSON numbers
+   represent exactly. */
 static const struct bounds {
     enum qdqi_dtype dtype;
     bool is_float;
@@ -204,11 +206,11 @@ qdqi_draw_init(const struct qdq_value *input, const struct qdq_random_input *giv
     return QDQ_OK;
 }
 
-/* --- a dataset of it ------------------------------------------------------ */
+/* --- a dataset of random samples ----------------------------------------- */
 
 /*
- * The batch that axis 0 of all inputs has: 0 where the model leaves it open, -1 where
- * axis 0 is not one batch, so that samples are counted by an axis of their own.
+ * Returns the batch that axis 0 of all inputs has: 0 where the model leaves it open, -1
+ * where axis 0 is not one common batch, so that samples are counted by an extra axis.
  */
 static int64_t
 batch_of(const struct qdq_model_info *model)
@@ -225,7 +227,7 @@ batch_of(const struct qdq_model_info *model)
     return batch;
 }
 
-/* Shape and size of one input's elements over all samples. */
+/* Sets shape and size of one input's elements over all samples. */
 static enum qdq_code
 add_array(struct qdq_dataset *ds, const struct qdq_value *input, int64_t batch,
           struct qdq_error *err)
@@ -240,7 +242,7 @@ add_array(struct qdq_dataset *ds, const struct qdq_value *input, int64_t batch,
     shape[0] = ds->info.samples;
     for (size_t i = 1; i < rank; i++) {
         int64_t dim = input->dims[i - own].value;
-        shape[i] = dim > 0 ? dim : 1; /* an open axis 0, one to the sample */
+        shape[i] = dim > 0 ? dim : 1; /* an open axis 0 gets one row for each sample */
     }
     for (size_t i = 0; i < rank; i++)
         if (__builtin_mul_overflow(size, (uint64_t)shape[i], &size) || size > INT64_MAX)

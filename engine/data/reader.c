@@ -13,18 +13,18 @@ enum { AHEAD = 16 * 1024 };
 
 struct qdqi_reader {
     struct qdq_dataset *dataset;
-    size_t index; /* of the array */
+    size_t index; /* index of the array */
     struct qdqi_stream stream;
     const struct qdq_array *array;
     const struct qdqi_item *item;
-    uint64_t at;          /* bytes given out */
-    uint64_t taken;       /* bytes taken from the stream */
-    unsigned char *whole; /* all elements in C order, where the file is Fortran's */
-    /* Where each sample is a file of its own: */
+    uint64_t at;          /* bytes returned to the caller so far */
+    uint64_t taken;       /* bytes read from the stream so far */
+    unsigned char *whole; /* all elements in C order, when the file has Fortran order */
+    /* Used where each sample is a file of its own: */
     struct qdqi_proto *proto;
-    uint64_t part_left; /* bytes of elements in the open one */
-    size_t next_part;   /* sample */
-    /* Small samples are not worth a call of the system each: what is read ahead. */
+    uint64_t part_left; /* bytes of elements left in the open file */
+    size_t next_part;   /* next sample */
+    /* A read-ahead buffer, so that small samples do not need a system call each. */
     size_t ahead_at, ahead_n;
     unsigned char ahead[AHEAD];
 };
@@ -54,10 +54,11 @@ take_ahead(struct qdqi_reader *reader, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* The next bytes of the stream, which the array has; `to` NULL: they are skipped. */
+/* Reads the next bytes of the stream, which are known to exist; with `to` NULL they
+   are skipped. */
 static enum qdq_code
-take(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
-     struct qdq_error *err)
+consume(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
+        struct qdq_error *err)
 {
     while (size > 0) {
         enum qdq_code code = QDQ_OK;
@@ -83,12 +84,13 @@ take(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
     return QDQ_OK;
 }
 
-/* The next bytes of the stream in the host's byte order; at the end, its check. */
+/* Reads the next elements in the host's byte order; at the end it verifies the
+   stream's end. */
 static enum qdq_code
 read_elements(struct qdqi_reader *reader, void *to, size_t size, bool last,
               struct qdq_error *err)
 {
-    enum qdq_code code = take(reader, to, size, err);
+    enum qdq_code code = consume(reader, to, size, err);
     if (code == QDQ_OK && reader->item->big_endian)
         swap_bytes(to, size, qdqi_dtype_size(reader->item->dtype));
     if (code == QDQ_OK && last)
@@ -96,7 +98,7 @@ read_elements(struct qdqi_reader *reader, void *to, size_t size, bool last,
     return code;
 }
 
-/* Copies elements that lie in Fortran order into C order. */
+/* Copies elements from Fortran order into C order. */
 static void
 reorder(const struct qdq_array *array, size_t element, const unsigned char *from,
         unsigned char *to, size_t size)
@@ -109,7 +111,7 @@ reorder(const struct qdq_array *array, size_t element, const unsigned char *from
         stride[i] = stride[i - 1] * (size_t)array->shape[i - 1];
     for (size_t done = 0; done < size; done += element) {
         memcpy(to + done, from + at, element);
-        for (size_t i = rank; i-- > 0;) { /* the next index, last axis first */
+        for (size_t i = rank; i-- > 0;) { /* advance the index, last axis first */
             at += stride[i];
             if (++index[i] < (size_t)array->shape[i])
                 break;
@@ -158,7 +160,8 @@ open_part(struct qdqi_reader *reader, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* The next elements, from one file after another; `to` NULL: they are skipped. */
+/* Reads the next elements, from one file after another; with `to` NULL they are
+   skipped. */
 static enum qdq_code
 read_parts(struct qdqi_reader *reader, unsigned char *to, uint64_t size,
            struct qdq_error *err)
@@ -226,7 +229,7 @@ qdqi_reader_open(struct qdq_dataset *dataset, size_t array, struct qdqi_reader *
     return QDQ_OK;
 }
 
-/* Moves on by `size` bytes: INVALID_DATASET when there are fewer. */
+/* Moves the position by `size` bytes. INVALID_DATASET when fewer are left. */
 static enum qdq_code
 advance(struct qdqi_reader *reader, uint64_t size, struct qdq_error *err)
 {
@@ -268,7 +271,7 @@ qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size, struct qdq_error *er
         return code;
     if (reader->proto)
         return read_parts(reader, NULL, size, err);
-    return take(reader, NULL, size, err);
+    return consume(reader, NULL, size, err);
 }
 
 void

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Streams one array of a dataset as little-endian elements in C order, whatever its
- * file's byte order and axis order.
- */
+/* Streams one array of a dataset as little-endian elements in C order, whatever the
+   byte order and axis order of its file. */
 #ifndef QDQI_DATA_READER_H
 #define QDQI_DATA_READER_H
 
 #include "base/dtype.h"
 #include "qdq/dataset.h"
 
-/* Bytes of an array in Fortran order: it is held twice while it is reordered. */
+/* Limits an array in Fortran order, in bytes: it is held twice while it is
+   reordered. */
 enum { QDQI_FORTRAN_MAX = 256 << 20 };
 
 struct qdqi_reader;
 
-/* Element type of array `i` of the dataset. */
+/* Returns the element type of array `i` of the dataset. */
 enum qdqi_dtype qdqi_dataset_dtype(const struct qdq_dataset *dataset, size_t i);
-/* The input of the model that array `i` is for, where only its place says so; else -1.
- */
+/* Returns the index of the model's input for array `i`, where only the file's number
+   says so; else -1. */
 int qdqi_dataset_input(const struct qdq_dataset *dataset, size_t i);
-/* Whether each sample has a shape of its own. */
+/* Returns whether each sample has a shape of its own. */
 bool qdqi_dataset_is_cut(const struct qdq_dataset *dataset);
-/* That shape, less axis 0 of the array, and the elements; of a dataset that is cut. */
+/* Returns that shape, without axis 0 of the array, and the number of elements. For a
+   dataset in which each sample has a shape of its own. */
 const int64_t *qdqi_dataset_part(const struct qdq_dataset *dataset, size_t i,
                                  int64_t sample, size_t *ret_elements);
 
-/* Starts at element 0. Several readers of one dataset may be open at once. */
+/* Opens a reader at element 0. Several readers of one dataset may be open at once. */
 enum qdq_code qdqi_reader_open(struct qdq_dataset *dataset, size_t array,
                                struct qdqi_reader **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 /*
- * The next `size` bytes, a multiple of the element's size; INVALID_DATASET when the
- * array ends or is damaged there. The checksum of an npz member is known to be right
- * once its last element was read.
+ * Reads the next `size` bytes, a multiple of the element's size. INVALID_DATASET when
+ * the array ends or is damaged there. The checksum of an npz member is verified when
+ * its last element is read.
  */
 enum qdq_code qdqi_reader_read(struct qdqi_reader *reader, void *to, size_t size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* Goes on `size` bytes; costs no reading where the array lies bare in the file. */
+/* Skips `size` bytes; reads nothing when the array lies uncompressed in the file. */
 enum qdq_code qdqi_reader_skip(struct qdqi_reader *reader, uint64_t size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_reader_close(struct qdqi_reader **reader);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file of the archive: input M of set N. */
+/* A file of the archive: input `input` of test data set `set`. */
 struct file {
     int set, input;
     size_t member;
@@ -18,14 +18,15 @@ struct file {
 
 struct files {
     struct file *rows;
-    size_t n, n_arrays; /* n_arrays: files with a name of NumPy's */
+    size_t n, n_arrays; /* n_arrays: number of files named like NumPy arrays */
 };
 
 /* --- names ---------------------------------------------------------------- */
 
-/* Takes `prefix` and a number of up to 9 digits; NULL when they are not there. */
+/* Parses `prefix` and a number of up to 9 digits. Returns the text behind them, or
+   NULL. */
 static const char *
-take_number(const char *s, const char *prefix, int *ret)
+parse_number(const char *s, const char *prefix, int *ret)
 {
     size_t n = strlen(prefix), digits = 0;
     if (strncmp(s, prefix, n) != 0)
@@ -36,7 +37,7 @@ take_number(const char *s, const char *prefix, int *ret)
     return digits > 0 ? s + digits : NULL;
 }
 
-/* "…/test_data_set_3/input_0.pb" */
+/* Parses a name such as "…/test_data_set_3/input_0.pb". */
 static bool
 is_input(const char *name, struct file *file)
 {
@@ -45,10 +46,10 @@ is_input(const char *name, struct file *file)
         return false;
     while (folder > name && folder[-1] != '/')
         folder--;
-    s = take_number(folder, "test_data_set_", &file->set);
+    s = parse_number(folder, "test_data_set_", &file->set);
     if (s != base)
         return false;
-    s = take_number(base + 1, "input_", &file->input);
+    s = parse_number(base + 1, "input_", &file->input);
     return s && strcmp(s, ".pb") == 0;
 }
 
@@ -59,9 +60,9 @@ qdqi_sets_is_input(const char *name)
     return is_input(name, &file);
 }
 
-/* Whether a name would be a place of its own choice, were it one: "/x", "x/../y". */
+/* Returns whether a name, used as a path, would leave its folder: "/x", "x/../y". */
 static bool
-leads_out(const char *name)
+leaves_folder(const char *name)
 {
     bool out = *name == '/';
     while (name && !out) {
@@ -110,7 +111,7 @@ find_in_tar(const struct qdq_dataset *ds, struct files *files)
     for (size_t i = 0; i < qdqi_tar_count(ds->tar); i++) {
         const struct qdqi_tar_file *found = qdqi_tar_file(ds->tar, i);
         struct file file = {.member = i, .size = found->size, .name = found->name};
-        if (is_input(found->name, &file)) /* as all of them are */
+        if (is_input(found->name, &file)) /* all listed files are inputs */
             files->rows[files->n++] = file;
     }
 }
@@ -132,7 +133,8 @@ find_files(struct qdq_dataset *ds, struct files *files, struct qdq_error *err)
     return code;
 }
 
-/* Whether every set has the inputs of the first, each once; *ret: how many. */
+/* Checks that every set has the inputs of the first set, each once, and returns
+   their number. */
 static enum qdq_code
 check_files(const struct files *files, size_t *ret, struct qdq_error *err)
 {
@@ -142,7 +144,7 @@ check_files(const struct files *files, size_t *ret, struct qdq_error *err)
         return qdq_error_set(err, QDQ_INVALID_DATASET, QDQ_AT_INPUT, rows->name,
                              "the archive holds both '%s' and .npy files", rows->name);
     for (size_t i = 0; i < files->n; i++)
-        if (leads_out(rows[i].name))
+        if (leaves_folder(rows[i].name))
             return qdqi_array_invalid(
                 rows[i].name, err,
                 "a name in an archive neither begins with '/' nor "
@@ -182,7 +184,7 @@ qdqi_sets_open(struct qdq_dataset *ds, size_t member, const char *name,
     return QDQ_OK;
 }
 
-/* An input as the first set has it. */
+/* Adds an array for an input as the first set has it. */
 static enum qdq_code
 add_array(struct qdq_dataset *ds, const struct file *file, int64_t samples,
           const struct qdqi_proto_head *head, struct qdq_error *err)
@@ -208,7 +210,8 @@ add_array(struct qdq_dataset *ds, const struct file *file, int64_t samples,
     return QDQ_OK;
 }
 
-/* An input of a later set: sizes that differ are left open in the array's shape. */
+/* Compares an input of a later set with the first; sizes that differ become open in
+   the array's shape. */
 static enum qdq_code
 match_array(struct qdq_dataset *ds, size_t i, const struct file *file,
             const struct qdqi_proto_head *head, struct qdq_error *err)

@@ -41,7 +41,7 @@ qdqi_stream_span(int fd, uint64_t start, uint64_t size, const char *name,
     *ret = (struct qdqi_stream){.name = name, .fd = fd, .start = start, .end = size};
 }
 
-/* Up to `size` bytes; fewer only at the end. */
+/* Reads up to `size` bytes; fewer only at the end. */
 static enum qdq_code
 read_some(struct qdqi_stream *stream, void *to, size_t size, size_t *ret_got,
           struct qdq_error *err)
@@ -80,7 +80,7 @@ enum qdq_code
 qdqi_stream_skip(struct qdqi_stream *stream, uint64_t size, struct qdq_error *err)
 {
     if (!stream->member && size <= stream->end - stream->offset) {
-        stream->offset += size; /* bounded by the file's size, which was checked */
+        stream->offset += size; /* the file is known to be long enough */
         return QDQ_OK;
     }
     char skipped[16384];

@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The bytes of one array, front to back: an .npy file, a member of an .npz file, or a
- * part of a file.
- */
+/* Reads the bytes of one array from front to back: an .npy file, a member of an .npz
+   file, or a part of a file. */
 #ifndef QDQI_DATA_STREAM_H
 #define QDQI_DATA_STREAM_H
 
 #include "data/npz.h"
 
 struct qdqi_stream {
-    const char *name; /* the array's, for errors; borrowed; "" for an .npy file */
-    struct qdqi_member *member; /* NULL: the file itself */
+    const char *name; /* name of the array, for errors; borrowed; "" for an .npy file */
+    struct qdqi_member *member; /* NULL: the stream reads the file itself */
     int fd;
-    uint64_t start, offset; /* of the first byte in fd; of the next one, from there */
-    uint64_t end;           /* what offset must not pass, without a member */
+    /* offset in fd of the first byte; offset of the next byte from there */
+    uint64_t start, offset;
+    uint64_t end; /* limit of `offset`, when there is no member */
 };
 
-/* `npz` NULL: the .npy file `fd`; else its member i. Never moves fd's position. */
+/* Opens member i of the npz, or the .npy file `fd` when `npz` is NULL. Never moves
+   the position of fd. */
 enum qdq_code qdqi_stream_open(int fd, struct qdqi_npz *npz, size_t i, const char *name,
                                struct qdqi_stream *ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* `size` bytes of `fd` from `start` on, which are there. */
+/* Opens `size` bytes of `fd` from `start` on, which must exist. */
 void qdqi_stream_span(int fd, uint64_t start, uint64_t size, const char *name,
                       struct qdqi_stream *ret);
-/* Exactly `size` bytes; INVALID_DATASET when there are fewer. */
+/* Reads exactly `size` bytes. INVALID_DATASET when there are fewer. */
 enum qdq_code qdqi_stream_read(struct qdqi_stream *stream, void *to, size_t size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 enum qdq_code qdqi_stream_skip(struct qdqi_stream *stream, uint64_t size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* INVALID_DATASET unless the stream ends here, with its checksum right. */
+/* INVALID_DATASET unless the stream ends here and its checksum is right. */
 enum qdq_code qdqi_stream_end(struct qdqi_stream *stream,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_stream_close(struct qdqi_stream *stream);
 
-/* INVALID_DATASET for an array: "array 'NAME': ..." */
+/* Sets INVALID_DATASET for an array: "array 'NAME': …". */
 enum qdq_code qdqi_array_invalid(const char *name, struct qdq_error *err,
                                  const char *fmt, ...) QDQ_PRINTF(3, 4);
 

@@ -16,21 +16,21 @@
 enum { PIECE = 64 * 1024, BLOCK = 512 };
 
 struct qdqi_tar {
-    int fd, scratch; /* the archive's; what was unpacked, or -1 */
+    int fd, scratch; /* the archive; the file with the unpacked members, or -1 */
     struct qdqi_tar_file *files;
     size_t n, capacity;
 };
 
-/* What it takes to go through the archive once. */
+/* The state of one pass through the archive. */
 struct reading {
     struct qdqi_tar *tar;
     const struct qdqi_tar_options *options;
     struct qdqi_arena *arena;
     struct archive *archive;
-    struct qdqi_gunzip *gunzip; /* NULL: it is plain */
-    uint64_t size, offset;      /* of the archive, unpacked: all of it; read of it */
+    struct qdqi_gunzip *gunzip; /* NULL: the archive is not packed */
+    uint64_t size, offset;      /* bytes of the unpacked archive; bytes read so far */
     uint64_t unpacked;          /* bytes in the scratch file */
-    enum qdq_code code;         /* why libarchive got no more bytes */
+    enum qdq_code code;         /* the error that stopped libarchive's reads */
     struct qdq_error *err;
     unsigned char piece[PIECE];
 };
@@ -50,7 +50,7 @@ read_piece(struct reading *r, size_t *ret_got)
 }
 
 static la_ssize_t
-give_piece(struct archive *archive, void *arg, const void **ret)
+next_piece(struct archive *archive, void *arg, const void **ret)
 {
     struct reading *r = arg;
     size_t got = 0;
@@ -64,7 +64,8 @@ give_piece(struct archive *archive, void *arg, const void **ret)
     return (la_ssize_t)got;
 }
 
-/* Of a plain archive only, and never beyond its end: there libarchive finds out. */
+/* Skips bytes of an archive that is not packed. Never skips beyond its end, so that
+   libarchive notices an archive that was cut short. */
 static la_int64_t
 skip(struct archive *archive, void *arg, la_int64_t request)
 {
@@ -80,7 +81,7 @@ skip(struct archive *archive, void *arg, la_int64_t request)
 
 /* --- errors --------------------------------------------------------------- */
 
-/* `name` NULL: between members. */
+/* Sets an error for a member, or for the space between members (name NULL). */
 static enum qdq_code
 tar_failed(const struct reading *r, const char *name)
 {
@@ -123,7 +124,7 @@ write_all(struct reading *r, const void *from, size_t size)
     return QDQ_OK;
 }
 
-/* Copies the member that is open, of which the first bytes are there. */
+/* Copies the open member, whose first bytes were read already, to the scratch file. */
 static enum qdq_code
 unpack(struct reading *r, struct qdqi_tar_file *file, const void *piece, size_t n)
 {
@@ -141,7 +142,7 @@ unpack(struct reading *r, struct qdqi_tar_file *file, const void *piece, size_t 
     return QDQ_OK;
 }
 
-/* Finds where the open member lies, and sees for itself that it lies there. */
+/* Finds the offset of the open member, and compares the bytes at that place. */
 static enum qdq_code
 locate(struct reading *r, struct qdqi_tar_file *file, const void *piece, size_t n)
 {
@@ -159,7 +160,7 @@ locate(struct reading *r, struct qdqi_tar_file *file, const void *piece, size_t 
 }
 
 static enum qdq_code
-take_data(struct reading *r, struct qdqi_tar_file *file)
+read_data(struct reading *r, struct qdqi_tar_file *file)
 {
     const void *piece = "";
     size_t n = 0;
@@ -167,7 +168,8 @@ take_data(struct reading *r, struct qdqi_tar_file *file)
     if (file->size == 0)
         return QDQ_OK;
     if (r->gunzip && file->size > r->options->most)
-        return qdqi_gunzip_limit(r->options->most, r->err); /* before it is tried */
+        /* refuse before unpacking */
+        return qdqi_gunzip_limit(r->options->most, r->err);
     int rc = archive_read_data_block(r->archive, &piece, &n, &at);
     if (rc != ARCHIVE_OK)
         return tar_failed(r, file->name);
@@ -191,7 +193,7 @@ add_file(struct reading *r, const struct qdqi_tar_file *file)
 }
 
 static enum qdq_code
-take(struct reading *r, struct archive_entry *entry, const char *name)
+add_member(struct reading *r, struct archive_entry *entry, const char *name)
 {
     struct qdqi_tar_file file = {.size = (uint64_t)archive_entry_size(entry)};
     if (strlen(name) > QDQI_TAR_MAX_NAME)
@@ -205,13 +207,13 @@ take(struct reading *r, struct archive_entry *entry, const char *name)
     file.name = qdqi_arena_strdup(r->arena, name);
     if (!file.name)
         return qdqi_no_memory(r->err);
-    enum qdq_code code = take_data(r, &file);
+    enum qdq_code code = read_data(r, &file);
     return code == QDQ_OK ? add_file(r, &file) : code;
 }
 
 /* --- the archive ---------------------------------------------------------- */
 
-/* A name in UTF-8 that the C locale has no bytes for is there in its own. */
+/* Returns the member's name; in UTF-8 when the C locale cannot represent it. */
 static const char *
 name_of(struct archive_entry *entry)
 {
@@ -220,7 +222,7 @@ name_of(struct archive_entry *entry)
 }
 
 static enum qdq_code
-take_members(struct reading *r)
+add_members(struct reading *r)
 {
     struct archive_entry *entry;
     int rc;
@@ -234,17 +236,15 @@ take_members(struct reading *r)
                                  QDQI_TAR_MAX_MEMBERS);
         const char *name = name_of(entry);
         enum qdq_code code =
-            name && r->options->wants(name) ? take(r, entry, name) : QDQ_OK;
+            name && r->options->wants(name) ? add_member(r, entry, name) : QDQ_OK;
         if (code != QDQ_OK)
             return code;
     }
     return QDQ_OK;
 }
 
-/*
- * An archive ends in a block of zeros, without which it was cut between two members. A
- * packed one is read to its end, where its checksum is.
- */
+/* Checks the end of the archive: a block of zeros, without which it was cut between
+   two members. A packed archive is read to its end, where its checksum is. */
 static enum qdq_code
 check_end(struct reading *r)
 {
@@ -271,13 +271,13 @@ open_archive(struct reading *r)
     enum qdq_code code = QDQ_OK;
     r->archive = archive_read_new();
     if (!r->archive || archive_read_support_format_tar(r->archive) != ARCHIVE_OK ||
-        archive_read_set_read_callback(r->archive, give_piece) != ARCHIVE_OK ||
+        archive_read_set_read_callback(r->archive, next_piece) != ARCHIVE_OK ||
         archive_read_set_skip_callback(r->archive, skip) != ARCHIVE_OK ||
         archive_read_set_callback_data(r->archive, r) != ARCHIVE_OK)
         return qdqi_no_memory(r->err);
     if (r->options->gzip) {
         code = qdqi_gunzip_open(r->tar->fd, r->options->most, &r->gunzip, r->err);
-        r->tar->scratch = code == QDQ_OK ? qdqi_file_scratch() : -1;
+        r->tar->scratch = code == QDQ_OK ? qdqi_file_open_temporary() : -1;
         if (code == QDQ_OK && r->tar->scratch < 0)
             code = qdq_error_set(r->err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                                  "no file to unpack the dataset into: %s",
@@ -293,7 +293,7 @@ read_archive(struct reading *r)
 {
     enum qdq_code code = open_archive(r);
     if (code == QDQ_OK)
-        code = take_members(r);
+        code = add_members(r);
     if (code == QDQ_OK)
         code = check_end(r);
     if (r->archive)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of a tar archive (ustar, pax, GNU's), plain or packed with gzip, to be read
- * in any order. Those of a plain archive are read where they lie. Those of a packed one
- * are unpacked once into a file without a name in TMPDIR, or in /var/tmp. Names are keys
- * and never touch the file system.
+ * Reads the files of a tar archive (ustar, pax, GNU), optionally packed with gzip, in
+ * any order. Files of an unpacked archive are read in place. A packed archive is
+ * unpacked once into a file without a name in TMPDIR, or in /var/tmp. Names are keys
+ * and never reach the file system.
  */
 #ifndef QDQI_DATA_TAR_H
 #define QDQI_DATA_TAR_H
@@ -12,28 +12,28 @@
 #include "qdq/error.h"
 
 enum {
-    QDQI_TAR_MAX_MEMBERS = 1 << 17, /* of any kind */
-    QDQI_TAR_MAX_NAME = 1023,       /* bytes, of a file that is wanted */
+    QDQI_TAR_MAX_MEMBERS = 1 << 17, /* members of any kind */
+    QDQI_TAR_MAX_NAME = 1023,       /* bytes in the name of a wanted file */
 };
 
 struct qdqi_tar;
 
 struct qdqi_tar_file {
     const char *name;
-    uint64_t offset, size; /* in qdqi_tar_fd(); within that file */
+    uint64_t offset, size; /* offset and size within the file of qdqi_tar_fd() */
 };
 
 struct qdqi_tar_options {
     bool gzip;
-    uint64_t most; /* bytes that a packed archive may unpack to; more: LIMIT_EXCEEDED */
-    bool (*wants)(const char *name); /* which files are taken */
+    uint64_t most; /* limit of the bytes that a packed archive may unpack to */
+    bool (*wants)(const char *name); /* selects the files to list */
 };
 
 /*
- * Reads all of the archive's headers, and all of a packed one. The descriptor, of a file
- * of `size` bytes, is borrowed and must outlive the tar; names live in the arena.
- * INVALID_DATASET for an archive that is damaged or cut short (naming the member or the
- * byte) and for a wanted member that is a link or a sparse file.
+ * Reads all headers of the archive, and all data of a packed one. The descriptor, of a
+ * file of `size` bytes, is borrowed and must outlive the tar; names lie in the arena.
+ * LIMIT_EXCEEDED; INVALID_DATASET for an archive that is damaged or cut short (naming
+ * the member or the byte) and for a wanted member that is a link or a sparse file.
  */
 enum qdq_code qdqi_tar_open(int fd, uint64_t size,
                             const struct qdqi_tar_options *options,
@@ -43,7 +43,7 @@ void qdqi_tar_close(struct qdqi_tar **tar);
 
 size_t qdqi_tar_count(const struct qdqi_tar *tar);
 const struct qdqi_tar_file *qdqi_tar_file(const struct qdqi_tar *tar, size_t i);
-/* What holds the files; the tar's. */
+/* Returns the descriptor of the file that holds the members. The tar owns it. */
 int qdqi_tar_fd(const struct qdqi_tar *tar);
 
 #endif

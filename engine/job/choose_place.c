@@ -113,7 +113,7 @@ qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed, enum qdq_code
                      struct qdq_error *err)
 {
     int64_t batch = qdqi_job_batch(job);
-    if (code != QDQ_DEVICE_MEMORY || batch <= 1 || !feed || !qdqi_feed_one(feed, 0))
+    if (code != QDQ_DEVICE_MEMORY || batch <= 1 || !feed || !qdqi_feed_sample(feed, 0))
         return code;
     job->batch = batch / 2;
     if (err)

@@ -100,7 +100,7 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
         if (code == QDQ_OK && samples > 0)
             assert(fed[0].size > 0 && fed[0].rank == inputs[0].rank);
         for (int64_t i = 0; code == QDQ_OK && i < samples; i++) {
-            const struct qdqi_input *one = qdqi_feed_one(feed, i);
+            const struct qdqi_input *one = qdqi_feed_sample(feed, i);
             assert(!one || (one[0].size > 0 && one[0].shape[0] == 1));
         }
     }

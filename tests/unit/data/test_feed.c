@@ -551,11 +551,11 @@ START_TEST(buffer)
     qdqi_buffer_free(&b); /* which was never made */
     if (_i == 2)
         setenv("TMPDIR", "/nowhere", 1);
-    ck_assert_int_eq(qdqi_buffer_make(N, _i ? N : N + 1, &b, &err), QDQ_OK);
+    ck_assert_int_eq(qdqi_buffer_new(N, _i ? N : N + 1, &b, &err), QDQ_OK);
     unsetenv("TMPDIR");
     ck_assert_int_eq(b.fd >= 0, _i == 1);
     for (size_t i = 0; i < N; i += 3)
-        ck_assert_int_eq(qdqi_buffer_put(&b, i, &byte, 1, &err), QDQ_OK);
+        ck_assert_int_eq(qdqi_buffer_write(&b, i, &byte, 1, &err), QDQ_OK);
     for (size_t i = 0; i < N; i += 3)
         ck_assert_int_eq(b.data[i], 7);
     b.data[N - 1] = 8; /* a run might */

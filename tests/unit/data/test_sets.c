@@ -203,7 +203,7 @@ START_TEST(ragged)
         ck_assert(samples == 0 || fed[0].size == n * sizeof(float));
         for (size_t i = 0; i < n; i++)
             ck_assert(((const float *)fed[0].data)[i] == (float)next++);
-        ck_assert_ptr_null(qdqi_feed_one(feed, 0));
+        ck_assert_ptr_null(qdqi_feed_sample(feed, 0));
         sum += samples;
     }
     ck_assert_int_eq(next, t->to);
@@ -234,12 +234,12 @@ START_TEST(one_of_a_batch)
         ck_assert_int_eq(qdqi_feed_next(feed, &fed, &samples, &err), QDQ_OK);
         ck_assert_int_eq(fed[0].shape[0], samples);
         for (int64_t i = 0; i < samples; i++, at++) {
-            const struct qdqi_input *one = qdqi_feed_one(feed, i);
+            const struct qdqi_input *one = qdqi_feed_sample(feed, i);
             ck_assert_int_eq(one[0].shape[0], 1);
             ck_assert_uint_eq(one[0].size, 2 * sizeof(float));
             ck_assert(((const float *)one[0].data)[1] == data[2 * at + 1]);
         }
-        ck_assert_ptr_null(qdqi_feed_one(feed, samples));
+        ck_assert_ptr_null(qdqi_feed_sample(feed, samples));
     }
     qdqi_feed_close(&feed);
     qdq_dataset_free(&dataset);
