@@ -141,8 +141,8 @@ def of_nodes(nodes, inputs, outputs, initializers=(), opset=17, ir=9, **more):
 section("Control flow")
 
 @row("Both branches of an `If` are quantized, whether a weight is in the branch or "
-     "captured from outside. A pair stands in the innermost graph that has all who read "
-     "the tensor.", "outer then_fc else_fc", warnings=["layers_not_compared"])
+     "captured from outside. A pair stands in the innermost graph that contains all "
+     "readers of the tensor.", "outer then_fc else_fc", warnings=["layers_not_compared"])
 def if_weights():
     return text("""
     odd (bool c, float[2,8] x) => (float[2,6] y) <float[8,8] w, float[8,6] captured> {
@@ -154,9 +154,9 @@ def if_weights():
     }""")
 
 
-@row("A branch that no sample takes leaves those of its layers in float whose "
-     "activations are made inside it, with the warning `not_observed`; "
-     "`calibration.ranges` may say their ranges.", "first used",
+@row("Where no sample takes a branch, its layers stay in float if their activations are "
+     "made inside it, with the warning `not_observed`; `calibration.ranges` may give "
+     "their ranges.", "first used",
      warnings=["layers_not_compared", "not_observed"])
 def if_never_taken():
     return text("""
@@ -216,7 +216,7 @@ def if_hides_names():
     }""")
 
 
-@row("A body's output that is an outer tensor as it is is no valid model, and ONNX "
+@row("A body whose output is an outer tensor itself is not a valid model, and ONNX "
      "Runtime does not run it.", error="run_failed", checks=False)
 def if_passes_outer_tensor():
     return text("""
@@ -228,7 +228,7 @@ def if_passes_outer_tensor():
     }""")
 
 
-@row("The body of a `Loop` is quantized: a tensor that goes round is observed in all "
+@row("The body of a `Loop` is quantized: a loop-carried tensor is observed in all "
      "iterations.", "round behind", warnings=["layers_not_compared"])
 def loop_carried():
     return text("""
@@ -258,7 +258,7 @@ def loop_scan_output():
     }""")
 
 
-@row("The body of a `Scan` likewise.", "step", warnings=["layers_not_compared"])
+@row("The body of a `Scan` is quantized.", "step", warnings=["layers_not_compared"])
 def scan():
     return text("""
     odd (float[5,8] x) => (float[8] last, float[5,8] y) <float[8,8] w, float[8] start> {
@@ -271,7 +271,7 @@ def scan():
     }""")
 
 
-@row("Graphs in graphs, to any depth that the file's limit of nested messages allows.",
+@row("Graphs may be nested to any depth that the file's limit of nested messages allows.",
      "outer inner other", warnings=["layers_not_compared"])
 def if_in_loop():
     return text("""
@@ -291,7 +291,7 @@ def if_in_loop():
     }""", opset=18)
 
 
-@row("Weights as integers, in bodies, too.", "outer then_fc else_fc",
+@row("Weights in bodies can be stored as integers.", "outer then_fc else_fc",
      spec={"weights": {"storage": "dq"}}, warnings=["layers_not_compared"])
 def if_weights_integers():
     return if_weights()
@@ -325,7 +325,7 @@ def if_equalized():
     return if_weights()
 
 
-@row("Operators in a body are raised to the newer operator set, too.",
+@row("Operators in a body are converted to the newer operator set, too.",
      "then_fc else_fc", warnings=["layers_not_compared", "opset_raised"])
 def if_old_opset():
     return text("""
@@ -339,7 +339,7 @@ def if_old_opset():
     }""", opset=11, ir=6)
 
 
-@row("What stands in the graphs of other operators than `If`, `Loop` and `Scan` is left "
+@row("Nodes in the graphs of other operators than `If`, `Loop` and `Scan` are left "
      "alone, with the warning `nested_graph`.", "fc", warnings=["nested_graph"])
 def sequence_map():
     model = text("""
@@ -361,9 +361,9 @@ section("Local functions")
 FUNCTION_IMPORT = ', "local": 1'
 
 
-@row("A local function is taken apart into its nodes when it has a layer that is "
-     "quantized by default or that the spec speaks of by its class; each call has "
-     "scales of its own. Names inside get the call's name before them.",
+@row("A local function is inlined when it has a layer that is quantized by default or "
+     "whose class the spec names; each call has scales of its own. Names inside begin "
+     "with the call's name.",
      "one/fc two/fc")
 def function_twice():
     return text("""
@@ -376,7 +376,7 @@ def function_twice():
     """, imports=FUNCTION_IMPORT)
 
 
-@row("Attributes that the call gives, or leaves to the function's default, are put in.",
+@row("Attributes are those that the call gives, or the function's defaults.",
      "given/conv default/conv")
 def function_attributes():
     return text("""
@@ -391,7 +391,7 @@ def function_attributes():
     """, imports=FUNCTION_IMPORT)
 
 
-@row("Functions that call functions, also from inside a branch.",
+@row("Functions may call functions, also from inside a branch.",
      "block/first/fc block/second/fc", warnings=["layers_not_compared"])
 def function_nested():
     return text("""
@@ -436,7 +436,8 @@ def function_without_layers():
     """, imports=FUNCTION_IMPORT)
 
 
-@row("Unless the spec speaks of an operator in them.", "fc act/sigmoid",
+@row("A function without layers is inlined when the spec names an operator in it.",
+     "fc act/sigmoid",
      spec={"layers": [{"class": "Sigmoid"}]})
 def function_asked_for():
     model = function_without_layers()
@@ -444,8 +445,8 @@ def function_asked_for():
     return model
 
 
-@row("A function whose operator sets are of other versions than the model's stays a "
-     "call, with the warning `function_not_inlined`.", "fc",
+@row("A function whose operator sets have other versions than the model's stays a call, "
+     "with the warning `function_not_inlined`.", "fc",
      warnings=["function_not_inlined"])
 def function_other_opset():
     return text("""
@@ -458,7 +459,8 @@ def function_other_opset():
     """, imports=FUNCTION_IMPORT, opset=17)
 
 
-@row("Functions are taken apart before the model is raised.", "call/fc",
+@row("Functions are inlined before the model is converted to a newer operator set.",
+     "call/fc",
      warnings=["opset_raised"])
 def function_old_opset():
     return text("""
@@ -469,7 +471,7 @@ def function_old_opset():
     """, imports=FUNCTION_IMPORT, opset=11, ir=8)
 
 
-@row("A function that stays a call is raised, too.", "fc",
+@row("A function that stays a call is converted, too.", "fc",
      warnings=["opset_raised"])
 def function_stays_old_opset():
     return text("""
@@ -490,7 +492,7 @@ def function_recursive():
     """, imports=FUNCTION_IMPORT)
 
 
-@row("Functions of one name are told apart by `overload`.", "one/fc two/fc2")
+@row("Functions of one name are distinguished by `overload`.", "one/fc two/fc2")
 def function_overloads():
     model = text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -507,7 +509,7 @@ def function_overloads():
     return model
 
 
-@row("Inputs that a call leaves out are left out inside.", "call/conv behind")
+@row("Inputs that a call omits are omitted inside.", "call/conv behind")
 def function_omitted_input():
     return text("""
     odd (float[1,4,8,8] x) => (float[1,4,8,8] y) <float[4,4,1,1] w> {
@@ -531,7 +533,7 @@ def shared_weight():
         [a] h = MatMul (x, w)  r = Relu (h)  [b] y = MatMul (r, w) }""")
 
 
-@row("With different axes it has one for each.", "a b")
+@row("A weight that is used along two axes has a pair for each.", "a b")
 def shared_weight_axes():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -575,23 +577,25 @@ def weight_squeeze():
                        "  b = Unsqueeze (u, a)  w = Squeeze (b, a)", "float[8,1,6] v")
 
 
-@row("One of float16 behind a Cast to float32, too.", "fc")
+@row("A float16 weight behind a Cast to float32 is a weight.", "fc")
 def weight_cast():
     return made_weight("w = Cast <to = 1> (v)", "float16[8,6] v", opset=19)
 
 
-@row("Its integers as well.", "fc", spec={"weights": {"storage": "dq"}})
+@row("A float16 weight behind a Cast can be stored as integers.",
+     "fc", spec={"weights": {"storage": "dq"}})
 def weight_cast_integers():
     return weight_cast()
 
 
-@row("A Cast that loses something is computed, and not read: the layer stays in float.",
+@row("A Cast that changes values is not read through: the layer stays in float.",
      warnings=["nothing_to_quantize"])
 def weight_cast_lossy():
     return made_weight("w = Cast <to = 1> (v)", "double[8,6] v")
 
 
-@row("So is a weight that is a sum of constants.", warnings=["nothing_to_quantize"])
+@row("A weight that is a sum of constants is not read: the layer stays in float.",
+     warnings=["nothing_to_quantize"])
 def weight_computed():
     return made_weight("w = Add (u, v)", "float[8,6] u, float[8,6] v")
 
@@ -608,22 +612,22 @@ def weight_sparse():
     return model
 
 
-@row("A weight that is an output of the model stays one, in float.", "fc")
+@row("A weight that is an output of the model remains one, in float.", "fc")
 def weight_is_output():
     return of_nodes([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")],
                     {"x": [2, 8]}, {"y": [2, 6], "w": [8, 6]}, [weight("w", [8, 6])])
 
 
-@row("Up to IR version 3 initializers are listed as inputs, too; the result has IR "
-     "version 4 and lists them no more.", "fc")
+@row("Up to IR version 3 initializers are also listed as inputs; the result has IR "
+     "version 4 and does not list them.", "fc")
 def weight_is_old_input():
     return of_nodes([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")],
                     {"x": [2, 8], "w": [8, 6]}, {"y": [2, 6]}, [weight("w", [8, 6])],
                     ir=3, opset=13)
 
 
-@row("From IR version 4 on that lets a caller send another weight: the scales are those "
-     "of the file's.", "fc")
+@row("From IR version 4 on, an initializer that is an input lets a caller send another "
+     "weight: the scales are those of the file's.", "fc")
 def weight_is_input():
     return of_nodes([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")],
                     {"x": [2, 8], "w": [8, 6]}, {"y": [2, 6]}, [weight("w", [8, 6])])
@@ -645,7 +649,7 @@ def weight_empty():
                     {"x": [2, 8]}, {"y": [2, 8]}, [weight("w", [8, 0])])
 
 
-@row("Large names, of any characters.", "層/卷积-" + "n" * 300)
+@row("Names may be long and have any characters.", "層/卷积-" + "n" * 300)
 def names_utf8():
     model = weight_is_output()
     long = "n" * 300
@@ -661,15 +665,15 @@ def names_utf8():
 section("Graphs")
 
 
-@row("Of nodes with one name all but the first get a suffix; one without a name is "
-     "called `@OUTPUT`.", "fc fc_1 @y")
+@row("Where several nodes have one name, all but the first get a suffix; a node without "
+     "a name is called `@OUTPUT`.", "fc fc_1 @y")
 def names_of_nodes():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
         [fc] a = MatMul (x, w)  [fc] b = MatMul (a, w)  y = MatMul (b, w) }""")
 
 
-@row("Nodes out of order are put in order.", "first second", checks=False)
+@row("Nodes in the wrong order are sorted.", "first second", checks=False)
 def out_of_order():
     model = text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -680,7 +684,7 @@ def out_of_order():
     return model
 
 
-@row("Nodes that wait for each other are refused.", error="invalid_model", runs=False,
+@row("Nodes that form a cycle are refused.", error="invalid_model", runs=False,
      checks=False)
 def circle():
     return of_nodes([helper.make_node("Add", ["x", "b"], ["a"], "one"),
@@ -688,8 +692,8 @@ def circle():
                      helper.make_node("Neg", ["a"], ["y"])], {"x": [2]}, {"y": [2]})
 
 
-@row("Operators of unknown domains pass through. What ONNX Runtime cannot run is not "
-     "calibrated with data: `run_failed`.", error="run_failed", runs=False)
+@row("Operators of unknown domains stay unchanged. A model that ONNX Runtime cannot run "
+     "cannot be calibrated with data: `run_failed`.", error="run_failed", runs=False)
 def unknown_operator():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -697,19 +701,19 @@ def unknown_operator():
                 imports=', "other": 1')
 
 
-@row("With ranges by hand it needs no run.", "fc", runs=False,
+@row("With ranges by hand such a model needs no run.", "fc", runs=False,
      spec={"calibration": {"ranges": {"x": [-3, 3]}}, "evaluate": False})
 def unknown_operator_ranges_given():
     return unknown_operator()
 
 
-@row("A graph input that is an output, too.", "fc")
+@row("A graph input may also be an output.", "fc")
 def input_is_output():
     return of_nodes([helper.make_node("MatMul", ["x", "w"], ["y"], "fc")],
                     {"x": [2, 8]}, {"y": [2, 6], "x": [2, 8]}, [weight("w", [8, 6])])
 
 
-@row("Inputs that are left out, in the middle and at the end.", "conv")
+@row("Inputs may be omitted, in the middle and at the end.", "conv")
 def omitted_inputs():
     return text("""
     odd (float[1,4,8,8] x) => (float[1,4,8,8] y, float[1,4,4,4] z) <float[4,4,1,1] w> {
@@ -719,7 +723,7 @@ def omitted_inputs():
         z = Resize <mode = "nearest"> (y, , half) }""")
 
 
-@row("Values that are sequences or optional pass through.", "fc behind")
+@row("Values that are sequences or optional stay unchanged.", "fc behind")
 def sequences():
     return text("""
     odd (float[2,8] x) => (float[2,8] y) <float[8,8] w> {
@@ -732,7 +736,8 @@ def sequences():
         [behind] y = MatMul (g, w) }""")
 
 
-@row("Maps, too; where an output is none that can be compared, layers are not.", "fc",
+@row("Maps stay unchanged; where an output cannot be compared, layers are not compared.",
+     "fc",
      warnings=["layers_not_compared"])
 def maps():
     return text("""
@@ -743,8 +748,8 @@ def maps():
                 imports=', "ai.onnx.ml": 3')
 
 
-@row("Tensors without elements on their way: a tensor to be quantized that is always "
-     "empty was not observed.", error="not_observed")
+@row("A tensor to be quantized that never has elements was not observed.",
+     error="not_observed")
 def always_empty():
     return text("""
     odd (float[2,8] x) => (float[2,8] y, float[0,8] z) <float[8,8] w> {
@@ -754,7 +759,7 @@ def always_empty():
         [empty] z = MatMul (e, w) }""")
 
 
-@row("Strings pass through.", "fc")
+@row("Strings stay unchanged.", "fc")
 def strings():
     return text("""
     odd (float[2,3] x) => (float[2,3] y, string[2,3] z) <float[3,3] w> {
@@ -762,7 +767,7 @@ def strings():
         z = Cast <to = 8> (y) }""")
 
 
-@row("A model without a node that could be quantized comes back as it is, with the "
+@row("A model without a node that could be quantized is returned unchanged, with the "
      "warning `nothing_to_quantize`.", warnings=["nothing_to_quantize"])
 def nothing_to_do():
     return text("odd (float[2,8] x) => (float[2,8] y) { y = Relu (x) }")
@@ -777,7 +782,7 @@ def symbolic_shapes():
         [fc] y = MatMul (f, v) }""")
 
 
-@row("Shapes need not be stated anywhere.", "conv fc", checks=False)
+@row("The file need not state any shapes.", "conv fc", checks=False)
 def no_shapes():
     model = symbolic_shapes()
     for value in model.graph.output:
@@ -785,7 +790,7 @@ def no_shapes():
     return model
 
 
-@row("Metadata stays, training information too.", "fc", checks=False)
+@row("Metadata stays, and so does training information.", "fc", checks=False)
 def metadata_and_training():
     model = weight_unused()
     helper.set_model_props(model, {"author": "somebody"})
@@ -801,7 +806,7 @@ def metadata_and_training():
 section("Layers")
 
 
-@row("Conv of one and of three dimensions.", "one three")
+@row("Conv of one and of three dimensions is quantized.", "one three")
 def conv_1d_3d():
     return text("""
     odd (float[1,3,9] a, float[1,2,5,5,5] b) => (float[1,4,7] x, float[1,4,3,3,3] y)
@@ -809,7 +814,7 @@ def conv_1d_3d():
         [one] x = Conv (a, w)  [three] y = Conv (b, v) }""")
 
 
-@row("Grouped and depthwise Conv: a scale for each output channel.", "grouped depthwise")
+@row("Grouped and depthwise Conv have a scale for each output channel.", "grouped depthwise")
 def conv_groups():
     return text("""
     odd (float[1,4,8,8] x) => (float[1,4,8,8] y) <float[4,2,1,1] w, float[4,1,1,1] v> {
@@ -817,8 +822,9 @@ def conv_groups():
         [depthwise] y = Conv <group = 4> (h, v) }""")
 
 
-@row("ConvTranspose, when it is asked for: along axis 1, one scale where there are "
-     "groups.", "plain grouped", spec={"layers": [{"class": "ConvTranspose"}]})
+@row("ConvTranspose is quantized when it is asked for: along axis 1, with one scale "
+     "where there are groups.",
+     "plain grouped", spec={"layers": [{"class": "ConvTranspose"}]})
 def conv_transpose():
     return text("""
     odd (float[1,4,6,6] x) => (float[1,4,12,12] y, float[1,4,12,12] z)
@@ -827,7 +833,7 @@ def conv_transpose():
         [grouped] z = ConvTranspose <strides = [2, 2], group = 2> (x, v) }""")
 
 
-@row("Gemm with any of its attributes.", "trans_a trans_b scaled")
+@row("Gemm is quantized with any of its attributes.", "trans_a trans_b scaled")
 def gemm():
     return text("""
     odd (float[8,2] x) => (float[2,6] y) <float[8,8] w, float[6,8] v, float[6] b,
@@ -837,7 +843,7 @@ def gemm():
         [scaled] y = Gemm <alpha = 0.5, beta = 2.0> (g, u, b) }""")
 
 
-@row("MatMul with either side constant and of any rank.",
+@row("MatMul is quantized with either side constant and of any rank.",
      "left right batched vector broad")
 def matmul():
     return text("""
@@ -850,7 +856,8 @@ def matmul():
         [broad] u = MatMul (e, x) }""")
 
 
-@row("Attention of two computed tensors is left alone unless it is asked for.",
+@row("A MatMul of two computed tensors, as in attention, is left alone unless it is "
+     "asked for.",
      "q k scores", spec={"layers": [{"name": "scores"}]})
 def attention():
     return text("""
@@ -879,19 +886,21 @@ def lstm():
     return recurrent("LSTM", 4)
 
 
-@row("With layer support of the spec's own their input and W are quantized, by row; R "
+@row("With layer support in the spec the input and W of LSTM are quantized, by row; R "
      "stays in float.", "rnn",
      spec={"layer_support": [{"class": "LSTM", **SUPPORT}]})
 def lstm_asked():
     return recurrent("LSTM", 4)
 
 
-@row("The same for GRU.", "rnn", spec={"layer_support": [{"class": "GRU", **SUPPORT}]})
+@row("With layer support in the spec GRU is quantized in the same way.",
+     "rnn", spec={"layer_support": [{"class": "GRU", **SUPPORT}]})
 def gru_asked():
     return recurrent("GRU", 3)
 
 
-@row("And RNN.", "rnn", spec={"layer_support": [{"class": "RNN", **SUPPORT}]})
+@row("With layer support in the spec RNN is quantized in the same way.",
+     "rnn", spec={"layer_support": [{"class": "RNN", **SUPPORT}]})
 def rnn_asked():
     return recurrent("RNN", 1)
 
@@ -903,7 +912,7 @@ def einsum():
         y = Einsum <equation = "ij,jk->ik"> (x, w) }""")
 
 
-@row("Layer support can name it.", "product",
+@row("Layer support in the spec can name Einsum.", "product",
      spec={"layer_support": [{"class": "Einsum", "kind": "weighted", "weight_input": 1,
                               "channel_axis": 1}]})
 def einsum_asked():
@@ -935,37 +944,39 @@ def plain(opset, ir=9):
         [fc] y = Gemm <transB = 1> (f, v, b) }""", opset=opset, ir=ir)
 
 
-@row("Operator sets before 13 are raised to it.", "conv fc", warnings=["opset_raised"])
+@row("Operator sets before 13 are converted to 13.", "conv fc", warnings=["opset_raised"])
 def opset_12():
     return plain(12)
 
 
-@row("So is the first that has Q/DQ.", "conv fc", warnings=["opset_raised"])
+@row("Operator set 10, the first with Q/DQ, is converted to 13.",
+     "conv fc", warnings=["opset_raised"])
 def opset_10():
     return plain(10, ir=5)
 
 
-@row("And one that has none.", "conv fc", warnings=["opset_raised"])
+@row("Operator set 9, which has no Q/DQ, is converted to 13.",
+     "conv fc", warnings=["opset_raised"])
 def opset_9():
     return plain(9, ir=4)
 
 
-@row("Operator set 13.", "conv fc")
+@row("A model of operator set 13 keeps it.", "conv fc")
 def opset_13():
     return plain(13)
 
 
-@row("Operator set 17.", "conv fc")
+@row("A model of operator set 17 keeps it.", "conv fc")
 def opset_17():
     return plain(17)
 
 
-@row("Operator set 21.", "conv fc")
+@row("A model of operator set 21 keeps it.", "conv fc")
 def opset_21():
     return plain(21, ir=10)
 
 
-@row("Operator set 25.", "conv fc")
+@row("A model of operator set 25 keeps it.", "conv fc")
 def opset_25():
     return plain(25, ir=12)
 
@@ -981,12 +992,13 @@ def typed(dtype, opset):
     return model
 
 
-@row("float16 from operator set 19 on.", "conv fc")
+@row("float16 is quantized from operator set 19 on.", "conv fc")
 def float16():
     return typed(TensorProto.FLOAT16, 19)
 
 
-@row("float16 before that is raised to 19.", "conv fc", warnings=["opset_raised"])
+@row("A float16 model of an older operator set is converted to 19.",
+     "conv fc", warnings=["opset_raised"])
 def float16_old():
     return typed(TensorProto.FLOAT16, 17)
 
@@ -1023,7 +1035,7 @@ def ends(one):
 
 
 def tables():
-    """What docs/models.md says of all rows."""
+    """The tables of docs/models.md, one row for each model."""
     lines = []
     for title in SECTIONS:
         lines += [f"### {title}", "", "| model | what happens | ends |",
