@@ -76,4 +76,14 @@ for tag in $(sed -nE 's/^(struct|enum|union) ([A-Za-z0-9_]+) \{.*/\2/p' $headers
     echo "$tag: defined in more than one header"
     failed=1
 done
+# A file has less than 700 lines, and a folder at most 40 files, those that
+# a build in the sources makes aside.
+too_long=$(find engine api daemon cli -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.lua' \) \
+    -exec awk 'FNR == 700 { print FILENAME ": has 700 lines or more" }' '{}' +)
+too_full=$(find engine api daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
+    awk '$1 > 40 { print $2 ": has " $1 " files" }')
+if [ -n "$too_long$too_full" ]; then
+    printf '%s\n' "$too_long" "$too_full" | grep .
+    failed=1
+fi
 exit $failed
