@@ -88,7 +88,7 @@ static const char *const option_settings[N_OPTIONS] = {
 static void
 print_help(void)
 {
-    printf("usage: qdqd [OPTION]...\n"
+    printf("Usage: qdqd [OPTION]...\n"
            "       qdqd token add|limit|list|revoke ...\n"
            "       qdqd token --help\n\n"
            "Quantizes ONNX models over HTTP.\n\n");

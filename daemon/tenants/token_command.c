@@ -67,7 +67,7 @@ struct arguments {
 static int
 print_usage(FILE *to)
 {
-    fputs("usage: qdqd token add NAME [--scope SCOPE]... [--tenant TENANT [LIMIT]...]\n"
+    fputs("Usage: qdqd token add NAME [--scope SCOPE]... [--tenant TENANT [LIMIT]...]\n"
           "       qdqd token limit NAME LIMIT...\n"
           "       qdqd token list\n"
           "       qdqd token revoke NAME\n"

@@ -9,8 +9,8 @@ import pytest
 from service import INSTALLED, ROOT
 
 COMMANDS = {("qdq", name): f"usage: qdq {name} MODEL [" for name in ("quantize", "plan", "info")}
-PAGES = {**COMMANDS, ("qdqd",): "usage: qdqd [OPTION]...",
-         ("qdqd", "token"): "usage: qdqd token add NAME ["}
+PAGES = {**COMMANDS, ("qdqd",): "Usage: qdqd [OPTION]...",
+         ("qdqd", "token"): "Usage: qdqd token add NAME ["}
 # An option's line on a page: its letter, name and argument, and where its text begins.
 OPTION = re.compile(r"  (?:-(\w), )?--([\w-]+)(?: ([A-Z]+))?(?: +(\S.*))?")
 
