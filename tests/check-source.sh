@@ -34,6 +34,13 @@ for file in $sources; do
     esac
 done
 
+# A mutex of the daemon has a rank, and its promises are checked.
+if grep -rnE 'pthread_mutex|pthread_rwlock|pthread_cond_(timed)?wait' --include='*.[ch]' daemon |
+    grep -v '^daemon/base/lock\.[ch]:'; then
+    echo 'daemon/: its locks are those of base/lock.h'
+    failed=1
+fi
+
 # An include guard is the header's path, so that no two are the same: a file that includes
 # two headers with one guard silently loses the second. Tables of rows have none.
 guard_of() {

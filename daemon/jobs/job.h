@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of jobs. Every change of a job's state is made here, by these functions:
+ * The life of jobs. Every change of a job's state is made here, by these functions, and
+ * the store makes no other (store_job_may_change()):
  *
  *                 jobs_claim                 jobs_succeed
  *   jobs_submit       |        +-----------------------------> succeeded

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job while it runs, for its lane. */
 #include "config.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/inner.h"
@@ -31,6 +32,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     struct gpus *gpus = &jobs->bell->gpus;
     int device = gpus_take(gpus);
     *ret_any = false;
+    QDQD_CHECK(!*slot->id);
     lock_acquire(&jobs->lock);
     if (!jobs->draining)
         ok = store_job_claim(jobs->store, clock_wall_ms(),

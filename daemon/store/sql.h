@@ -73,39 +73,40 @@ STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
                     " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
                     " ORDER BY done DESC, seq LIMIT 1")
 STATEMENT(JOB_ANSWER,
-          "UPDATE jobs SET state = 'succeeded', ended_at = ?3, changes = changes + 1,"
+          "UPDATE jobs SET state = ?5, ended_at = ?3, changes = changes + 1,"
           " cached_from = ?2, effective_spec = NULL, (result_model, result_size, "
           "report, frozen, summary) ="
           " (SELECT result_model, result_size, report, frozen, summary"
-          " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1")
+          " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1 AND state = ?4")
 STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
 /* Nobody waits longer than by a place of their own. */
 STATEMENT(JOB_RAISE, "UPDATE jobs SET priority = max(priority, ?2) WHERE id = ?1")
 /* Those who joined a job end as it did. */
 STATEMENT(JOINED_END,
-          "UPDATE jobs SET state = other.state, ended_at = other.ended_at,"
+          "UPDATE jobs SET state = ?3, ended_at = other.ended_at,"
           " result_model = other.result_model, result_size = other.result_size,"
           " report = other.report, frozen = other.frozen, summary = other.summary,"
           " error_code = other.error_code, error_kind = other.error_kind,"
           " error_where = other.error_where, error_detail = other.error_detail,"
           " cached_from = ?1, waits_for = NULL, effective_spec = NULL,"
           " changes = jobs.changes + 1"
-          " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1")
+          " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1"
+          " AND jobs.state = ?2")
 /* The first of them runs in its place, and the others join that one. */
 STATEMENT(JOINED_RELEASE,
           "UPDATE jobs SET waits_for = nullif(first.id, jobs.id)"
           " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
 STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
-STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = 'running', started_at = ?1,"
+STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = ?4, started_at = ?1,"
                      " changes = changes + 1"
-                     " WHERE seq = (SELECT seq FROM jobs WHERE state = 'queued'"
+                     " WHERE seq = (SELECT seq FROM jobs WHERE state = ?3"
                      " AND waits_for IS NULL AND (?2 OR NOT wants_gpu)"
                      " ORDER BY priority DESC, seq LIMIT 1)"
                      " RETURNING " JOB_COLUMNS)
-STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = 'queued', started_at = 0,"
+STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = ?4, started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
-                       "AND state = 'running'")
+                       "AND state = ?3")
 STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
                    " error_kind = ?10, error_where = ?11, error_detail = ?12,"
@@ -113,8 +114,8 @@ STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5
                    " changes = changes + 1"
                    " WHERE id = ?1 AND state = ?2")
 STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
-STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = 'queued', started_at = 0,"
-                       " changes = changes + 1 WHERE state = 'running'")
+STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = ?2, started_at = 0,"
+                       " changes = changes + 1 WHERE state = ?1")
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL")
 STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "store/inner.h"
 #include "store/schema.h"
+#include "base/check.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -98,6 +99,34 @@ store_set_retention(struct store *store, const struct store_retention *retention
 {
     store->retention.jobs = retention->jobs;
     store->retention.files = retention->files;
+}
+
+/* --- states of jobs ------------------------------------------------------- */
+
+bool
+store_job_may_change(enum api_job_state from, enum api_job_state to)
+{
+    static const bool may[API_N_JOB_STATES][API_N_JOB_STATES] = {
+        [API_JOB_QUEUED] = {[API_JOB_RUNNING] = true,
+                            [API_JOB_SUCCEEDED] = true,
+                            [API_JOB_FAILED] = true,
+                            [API_JOB_CANCELLED] = true},
+        [API_JOB_RUNNING] = {[API_JOB_QUEUED] = true,
+                             [API_JOB_SUCCEEDED] = true,
+                             [API_JOB_FAILED] = true,
+                             [API_JOB_CANCELLED] = true},
+    };
+    return from < API_N_JOB_STATES && to < API_N_JOB_STATES && may[from][to];
+}
+
+/* Binds the states of a change, the first at `i`. Every statement that changes a job's
+   state has its states from here. */
+static void
+bind_change(sqlite3_stmt *stmt, int i, enum api_job_state from, enum api_job_state to)
+{
+    QDQD_CHECK(store_job_may_change(from, to));
+    bind_text(stmt, i, api_job_state_name(from));
+    bind_text(stmt, i + 1, api_job_state_name(to));
 }
 
 /* --- jobs ----------------------------------------------------------------- */
@@ -253,6 +282,7 @@ answer_job(struct store *store, const struct store_job *job, const char *other,
     bind_text(stmt, 1, job->id);
     bind_text(stmt, 2, other);
     sqlite3_bind_int64(stmt, 3, job->created_at);
+    bind_change(stmt, 4, API_JOB_QUEUED, API_JOB_SUCCEEDED);
     return run(store, JOB_ANSWER, p);
 }
 
@@ -338,6 +368,7 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
     lock_acquire(&store->lock);
     sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
     sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
+    bind_change(store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
     bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
@@ -350,6 +381,7 @@ store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was
     lock_acquire(&store->lock);
     bind_text(store->statements[JOB_REQUEUE], 1, id);
     sqlite3_bind_int(store->statements[JOB_REQUEUE], 2, charge);
+    bind_change(store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING, API_JOB_QUEUED);
     bool ok = run(store, JOB_REQUEUE, p);
     if (ok)
         *ret_was = sqlite3_changes(store->db) == 1;
@@ -363,8 +395,7 @@ bind_end(struct store *store, const char *id, enum api_job_state from,
 {
     sqlite3_stmt *stmt = store->statements[JOB_END];
     bind_text(stmt, 1, id);
-    bind_text(stmt, 2, api_job_state_name(from));
-    bind_text(stmt, 3, api_job_state_name(end->state));
+    bind_change(stmt, 2, from, end->state);
     sqlite3_bind_int64(stmt, 4, now);
     bind_text(stmt, 5, end->result_model);
     sqlite3_bind_int64(stmt, 6, (int64_t)end->result_size);
@@ -387,6 +418,15 @@ is_own_end(const struct store_end *end)
            (end->error && api_problem_retryable(end->error->code));
 }
 
+static void
+bind_joined(struct store *store, enum statement joined, const char *id,
+            enum api_job_state state)
+{
+    bind_text(store->statements[joined], 1, id);
+    if (joined == JOINED_END)
+        bind_change(store->statements[joined], 2, API_JOB_QUEUED, state);
+}
+
 bool
 store_job_end(struct store *store, const char *id, enum api_job_state from,
               const struct store_end *end, int64_t now, struct store_ended *ret,
@@ -401,7 +441,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
         ok = run(store, JOB_END, p);
         ended.was = ok && sqlite3_changes(store->db) == 1;
         if (ended.was) {
-            bind_text(store->statements[joined], 1, id);
+            bind_joined(store, joined, id, end->state);
             ok = run(store, joined, p);
             ended.joined = sqlite3_changes(store->db);
             ok = ok &&
@@ -454,6 +494,7 @@ bool
 store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 {
     lock_acquire(&store->lock);
+    bind_change(store->statements[JOB_RECOVER], 1, API_JOB_RUNNING, API_JOB_QUEUED);
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
         *ret_n = sqlite3_changes(store->db);

@@ -12,8 +12,9 @@
  * Any thread may call; one lock inside makes each call one step. Every string of a row
  * that a call returns is owned by the row. Times are milliseconds since 1970 UTC.
  *
- * Who may change a job's state, and when, is job.h's business: the calls here carry the
- * state that they expect and say whether it was so.
+ * jobs/job.h says who changes a job's state, and when: the calls here carry the state that
+ * they expect and say whether it was so. Before a row changes they check that the change
+ * is one of those that may be (store_job_may_change()).
  */
 #ifndef QDQD_STORE_STORE_H
 #define QDQD_STORE_STORE_H
@@ -180,6 +181,12 @@ bool store_oldest_file(struct store *store, int64_t now, int64_t age,
 
 /* Does any row need this blob? True also when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
+
+/*
+ * May a job's state change so? The changes of jobs/job.h, and for a job that was answered
+ * or joined another: from queued to the end of that one.
+ */
+bool store_job_may_change(enum api_job_state from, enum api_job_state to);
 
 /*
  * Adds a queued job; seq, state, changes and the end's members are not read. If it is not

@@ -15,6 +15,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_scripts \
 	tests/unit/daemon/test_sections \
 	tests/unit/daemon/test_settings \
+	tests/unit/daemon/test_states \
 	tests/unit/daemon/test_store \
 	tests/unit/daemon/test_sweep \
 	tests/unit/daemon/test_sync \

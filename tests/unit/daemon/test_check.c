@@ -7,11 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "unit.h"
-
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "apart.h"
 
 static struct lock jobs, other_jobs, store;
 
@@ -187,46 +183,9 @@ static const struct {
     {waits_with_lock, NULL},
 };
 
-/* Runs a row in a process of its own: its end, and what it wrote to standard error. */
-static int
-run_apart(void (*run)(void), char *ret, size_t size)
-{
-    int ends[2], status;
-    size_t n = 0;
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t child = fork();
-    ck_assert_int_ge(child, 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        run();
-        _exit(0);
-    }
-    close(ends[1]);
-    for (ssize_t got; (got = read(ends[0], ret + n, size - 1 - n)) > 0;)
-        n += (size_t)got;
-    ret[n] = '\0';
-    close(ends[0]);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    return status;
-}
-
 START_TEST(ends)
 {
-    char said[4096];
-    int status = run_apart(rows[_i].run, said, sizeof said);
-    if (!rows[_i].check) {
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", said);
-        ck_assert_str_eq(said, "");
-        return;
-    }
-    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s", said);
-    ck_assert_msg(strstr(said, rows[_i].check) != NULL, "%s", said);
-    ck_assert_ptr_nonnull(strstr(said, "error event=check_failed check="));
-    ck_assert_ptr_nonnull(strstr(said, ".h line=") ? strstr(said, ".h line=")
-                                                   : strstr(said, ".c line="));
-    ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1); /* one line */
+    apart_expect(rows[_i].run, rows[_i].check);
 }
 END_TEST
 

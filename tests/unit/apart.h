@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs what may end its process, by a check that fails, in a process of its own. */
+#ifndef TESTS_UNIT_APART_H
+#define TESTS_UNIT_APART_H
+
+#include "unit.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Returns the status of the process, and what it wrote to standard error. */
+static inline int
+apart_run(void (*run)(void), char *ret, size_t size)
+{
+    int ends[2], status;
+    size_t n = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        run();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (ssize_t got; (got = read(ends[0], ret + n, size - 1 - n)) > 0;)
+        n += (size_t)got;
+    ret[n] = '\0';
+    close(ends[0]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+/* Expects that a check ends the process, with one line that names it, its file and line;
+   NULL: that the process ends by itself and says nothing. */
+static inline void
+apart_expect(void (*run)(void), const char *check)
+{
+    char said[4096];
+    int status = apart_run(run, said, sizeof said);
+    if (!check) {
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", said);
+        ck_assert_str_eq(said, "");
+        return;
+    }
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s", said);
+    ck_assert_msg(strstr(said, check) != NULL, "%s", said);
+    ck_assert_ptr_nonnull(strstr(said, "error event=check_failed check="));
+    ck_assert_ptr_nonnull(strstr(said, " file="));
+    ck_assert_ptr_nonnull(strstr(said, " line="));
+    ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
+#endif
