@@ -109,6 +109,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/lint.c engine/plan/lint.h \
 	engine/plan/low.c engine/plan/low.h \
+	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/residual.c engine/plan/residual.h \
 	engine/plan/rules.c engine/plan/rules.h \

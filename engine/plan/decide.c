@@ -161,8 +161,8 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
         why = take_weight(p, cls, node, layer);
     if (why && hooks->needs_weight && !hooks->needs_weight(p, layer) && wish->input)
         why = NULL;
-    if (!why && wish->input && hooks->hindrance)
-        why = hooks->hindrance(node);
+    if (!why && hooks->hindrance)
+        why = hooks->hindrance(p, layer, wish->input);
     if (!why)
         why = take_inputs(p, cls, node, wish, inputs, layer);
     if (why) {

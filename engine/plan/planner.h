@@ -7,10 +7,11 @@
 #include "plan/plan.h"
 #include "plan/select.h"
 
-/* What the outputs of layers get: nothing where the target has no hook for it. */
+/* Pairs on the outputs of layers (plan/outputs.h); no maps where the target places none. */
 struct qdqi_outputs {
     struct qdqi_map *leaders; /* tensor -> the first of those whose numbers it has */
     struct qdqi_map *units;   /* tensors that lie in [0, 1] */
+    struct qdqi_map *paired;  /* tensors that get a pair */
 };
 
 struct planner {

@@ -61,8 +61,11 @@ struct qdqi_hooks {
     /* The rules that keep a layer in floating point, a row of zeros behind the last; NULL:
        none does. */
     const struct qdqi_veto *vetoes;
-    /* Why a node that a layer is made of stays in floating point, or NULL. */
-    const char *(*hindrance)(const struct qdqi_node *node);
+    /* Why a layer stays in floating point, or NULL. Its weight has been chosen
+       (weight_input, weight_axis), and `wants_inputs` says whether its inputs are to have
+       pairs. */
+    const char *(*hindrance)(const struct planner *p, const struct qdq_layer *layer,
+                             bool wants_inputs);
     /* Whether a layer whose weight cannot be quantized has no pair on its inputs either;
        adds the rule by which it has none. NULL: it has none. */
     bool (*needs_weight)(const struct planner *p, struct qdq_layer *layer);

@@ -5,11 +5,11 @@
  * pair. Numbers are shared where data only move; biases become int32.
  */
 #include "config.h"
+#include "plan/outputs.h"
 #include "plan/target.h"
 
 #include "layers/kernels.h"
 #include "layers/patterns.h"
-#include "model/constant.h"
 
 #include <string.h>
 
@@ -40,12 +40,6 @@
          "What only moves data has the scale and the zero point of its input.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
-
-struct outputs {
-    struct planner *p;
-    struct qdqi_outputs *ret;
-    struct qdqi_map *paired; /* tensors that get a pair */
-};
 
 static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
@@ -87,6 +81,12 @@ is_operand(const struct planner *p, const struct qdq_layer *layer)
             qdqi_node_is(p->model->graph.nodes[layer->node].proto, "MatMul"));
 }
 
+static const char *
+hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inputs)
+{
+    return wants_inputs ? qdqi_kernel_hindrance(node_of(p, layer)) : NULL;
+}
+
 /* What moves data or clips goes with the layers beside it. */
 static bool
 follows(const struct qdq_layer *layer)
@@ -97,233 +97,84 @@ follows(const struct qdq_layer *layer)
 
 /* --- what layers make ----------------------------------------------------- */
 
-static bool
-add_output(struct outputs *o, struct qdq_layer *layer, int output)
-{
-    const struct qdqi_node *node = node_of(o->p, layer);
-    size_t most = node->proto->n_output;
-    int *list = (int *)(uintptr_t)layer->quantized_outputs;
-    for (size_t i = 0; i < layer->n_outputs; i++)
-        if (list[i] == output)
-            return true;
-    if (!list && !(list = qdqi_arena_array(o->p->plan->arena, most, sizeof *list)))
-        return false;
-    layer->quantized_outputs = list;
-    list[layer->n_outputs++] = output;
-    return qdqi_map_put(o->paired, node->outputs[output]->name, node->outputs[output]);
-}
-
-/* Whether the output is there, and floating point of a type that has pairs. */
-static bool
-can_have_pair(const struct outputs *o, const struct qdqi_node *node, size_t output,
-              enum qdqi_dtype otherwise)
-{
-    const struct qdqi_tensor *t =
-        output < node->proto->n_output ? node->outputs[output] : NULL;
-    enum qdqi_dtype dtype = t && t->dtype != QDQI_UNKNOWN ? t->dtype : otherwise;
-    return t && !t->is_fixed && !t->is_shape &&
-           qdqi_input_of_dtype(o->p->model, dtype) == QDQI_INPUT_DATA;
-}
-
 /*
  * The layer behind it that only clips what this one makes, if nobody else reads that and
  * the QuantizeLinear behind will do the clipping: which a symmetric one does not.
  */
 static struct qdq_layer *
-clipping(const struct outputs *o, const struct qdqi_node *node)
+clipping(const struct planner *p, const struct qdqi_node *node)
 {
     const struct qdqi_tensor *t = node->outputs[0];
     const struct qdqi_use *use = t->uses;
-    if (o->p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
-        !qdqi_rule_is_on(o->p, C6) || use->next || use->input != 0)
+    if (p->spec->activation_symmetric == QDQ_YES || t->is_output || !use ||
+        !qdqi_rule_is_on(p, C6) || use->next || use->input != 0)
         return NULL;
-    const struct qdqi_node *next = &o->p->model->graph.nodes[use->node];
-    struct qdq_layer *layer = o->p->by_node[use->node];
+    const struct qdqi_node *next = &p->model->graph.nodes[use->node];
+    struct qdq_layer *layer = p->by_node[use->node];
     return layer && next->scope == node->scope &&
                    qdqi_kernel_role(layer->op) == QDQI_CLIPS && layer->n_inputs == 0 &&
-                   can_have_pair(o, next, 0, QDQI_FLOAT32)
+                   qdqi_output_can_have_pair(p, next, 0, QDQI_FLOAT32)
                ? layer
                : NULL;
 }
 
-/* Whether an entry leaves the layer in floating point, so that it has nothing of the
-   pairs of those around it. */
 static bool
-reads_raw(const struct planner *p, const struct qdq_layer *layer)
+decide_output(struct planner *p, struct qdq_layer *layer)
 {
-    const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
-    return entry && !entry->quantize_input && layer->n_inputs == 0;
-}
-
-static bool
-all_read_raw(const struct outputs *o, const struct qdqi_tensor *t)
-{
-    for (const struct qdqi_use *use = t->uses; use; use = use->next) {
-        const struct qdq_layer *layer = o->p->by_node[use->node];
-        if (!layer || !reads_raw(o->p, layer))
-            return false;
-    }
-    return t->uses && !t->is_output;
-}
-
-static bool
-decide_output(struct outputs *o, struct qdq_layer *layer)
-{
-    const struct qdqi_node *node = node_of(o->p, layer);
+    const struct qdqi_node *node = node_of(p, layer);
     enum qdqi_role role = qdqi_kernel_role(layer->op);
-    const struct qdqi_class *cls = o->p->graph->classes[layer->node];
+    const struct qdqi_class *cls = p->graph->classes[layer->node];
     if (layer->n_inputs == 0 || !computes(role))
         return true;
-    if (!can_have_pair(o, node, 0,
-                       qdqi_layer_dtype(cls, node, layer->quantized_inputs[0])) ||
-        all_read_raw(o, node->outputs[0]))
+    if (!qdqi_output_can_have_pair(
+            p, node, 0, qdqi_layer_dtype(cls, node, layer->quantized_inputs[0])) ||
+        qdqi_all_read_raw(p, node->outputs[0]))
         return true;
-    struct qdq_layer *behind = clipping(o, node);
+    struct qdq_layer *behind = clipping(p, node);
     if (behind) {
         behind->reason = layer->reason;
-        return add_output(o, behind, 0);
+        return qdqi_output_add(p, behind, 0);
     }
     if (role == QDQI_UNIT &&
-        !qdqi_map_put(o->ret->units, node->outputs[0]->name, node->outputs[0]))
+        !qdqi_map_put(p->outputs.units, node->outputs[0]->name, node->outputs[0]))
         return false;
-    return add_output(o, layer, 0);
+    return qdqi_output_add(p, layer, 0);
 }
 
 /* --- what moves ----------------------------------------------------------- */
 
-static const char *
-text_attribute(const Onnx__NodeProto *node, const char *name, const char *otherwise,
-               size_t *ret_len)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node, name);
-    *ret_len = a && a->has_s ? a->s.len : strlen(otherwise);
-    return a && a->has_s ? (const char *)a->s.data : otherwise;
-}
-
-static bool
-has_text(const Onnx__NodeProto *node, const char *name, const char *otherwise,
-         const char *wanted)
-{
-    size_t len;
-    const char *text = text_attribute(node, name, otherwise, &len);
-    return len == strlen(wanted) && memcmp(text, wanted, len) == 0;
-}
-
-/* Whether it is one constant 0 of the file. */
-static bool
-is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
-{
-    struct qdqi_constant c;
-    float value;
-    if (!t->is_fixed || qdqi_constant_is_overridable(model, t) ||
-        qdqi_constant_read(model, t, &c, NULL) || c.dtype != QDQI_FLOAT32 || c.n != 1)
-        return false;
-    memcpy(&value, c.bytes, sizeof value);
-    return value == 0;
-}
-
-/* Whether what comes out lies in the range of what goes in: a cubic Resize may go
-   beyond, and a Pad brings a number of its own, which only 0 is sure to fit. */
-static bool
-stays_in_range(const struct qdq_model *model, const struct qdqi_node *node)
-{
-    if (qdqi_node_is(node->proto, "Resize"))
-        return !has_text(node->proto, "mode", "nearest", "cubic");
-    if (qdqi_node_is(node->proto, "Dropout")) /* not while a model is trained */
-        return node->proto->n_input < 3 || !node->inputs[2];
-    if (qdqi_node_is(node->proto, "Pad"))
-        return !has_text(node->proto, "mode", "constant", "constant") ||
-               node->proto->n_input < 3 || !node->inputs[2] ||
-               is_zero(model, node->inputs[2]);
-    return true;
-}
-
-static bool
-follow_outputs(struct outputs *o, struct qdq_layer *layer)
-{
-    const struct qdqi_node *node = node_of(o->p, layer);
-    struct qdqi_tensor *leader = qdqi_map_get(o->ret->leaders, node->inputs[0]->name);
-    if (!leader)
-        leader = node->inputs[0];
-    for (size_t i = 0; i < node->proto->n_output; i++) {
-        if (!can_have_pair(o, node, i, QDQI_FLOAT32) || node->outputs[i] == leader)
-            continue;
-        if (!add_output(o, layer, (int)i) ||
-            !qdqi_map_put(o->ret->leaders, node->outputs[i]->name, leader))
-            return false;
-    }
-    return true;
-}
-
 /* An entry that selects the layer decides alone. */
 static bool
-decide_moving(struct outputs *o, struct qdq_layer *layer)
+decide_moving(struct planner *p, struct qdq_layer *layer)
 {
     static const int first[] = {0};
-    const struct planner *p = o->p;
     const struct qdqi_node *node = node_of(p, layer);
     const struct qdqi_choice *choice = &p->selection.choices[layer->node];
     if (qdqi_kernel_role(layer->op) != QDQI_MOVES || node->proto->n_input == 0 ||
-        !node->inputs[0] || !qdqi_map_get(o->paired, node->inputs[0]->name) ||
+        !node->inputs[0] || !qdqi_map_get(p->outputs.paired, node->inputs[0]->name) ||
         (choice->entry && !choice->entry->quantize_input) ||
-        !stays_in_range(p->model, node))
+        !qdqi_moves_in_range(p->model, node))
         return true;
     if (layer->n_inputs == 0) {
         layer->quantized_inputs = first;
         layer->n_inputs = 1;
         layer->reason = choice->entry ? choice->reason : "default";
     }
-    return follow_outputs(o, layer);
-}
-
-static bool
-note_inputs(struct outputs *o, const struct qdq_layer *layer)
-{
-    const struct qdqi_node *node = node_of(o->p, layer);
-    bool ok = true;
-    for (size_t i = 0; ok && i < layer->n_inputs; i++) {
-        struct qdqi_tensor *t = node->inputs[layer->quantized_inputs[i]];
-        ok = qdqi_map_put(o->paired, t->name, t);
-    }
-    return ok;
+    return qdqi_output_add_moved(p, layer);
 }
 
 static enum qdq_code
 decide_outputs(struct planner *p, struct qdq_error *err)
 {
-    struct qdqi_arena *arena = p->plan->arena;
-    struct qdqi_outputs *ret = &p->outputs;
-    *ret = (struct qdqi_outputs){qdqi_map_new(arena), qdqi_map_new(arena)};
-    struct outputs o = {p, ret, qdqi_map_new(arena)};
-    bool ok = ret->leaders && ret->units && o.paired;
+    bool ok = qdqi_outputs_begin(p);
     for (size_t i = 0; ok && i < p->n_layers; i++)
-        ok = note_inputs(&o, &p->layers[i]);
+        ok = decide_output(p, &p->layers[i]);
     for (size_t i = 0; ok && i < p->n_layers; i++)
-        ok = decide_output(&o, &p->layers[i]);
-    for (size_t i = 0; ok && i < p->n_layers; i++)
-        ok = decide_moving(&o, &p->layers[i]);
+        ok = decide_moving(p, &p->layers[i]);
     return ok ? QDQ_OK : qdqi_no_memory(err);
 }
 
 /* --- the plan ------------------------------------------------------------- */
-
-/* The row of an activation, by its name. */
-static struct qdqi_map *
-index_rows(struct planner *p)
-{
-    struct qdqi_map *rows = qdqi_map_new(p->plan->arena);
-    for (size_t i = 0; rows && i < p->plan->view.n_tensors; i++)
-        if (!qdqi_map_put(rows, p->plan->view.tensors[i], &p->plan->activations[i]))
-            rows = NULL;
-    return rows;
-}
-
-static const struct qdqi_planned_tensor *
-find_leader(const struct qdqi_outputs *o, const struct qdqi_map *rows, const char *name)
-{
-    const struct qdqi_tensor *leader = qdqi_map_get(o->leaders, name);
-    return leader ? qdqi_map_get(rows, leader->name) : NULL;
-}
 
 static bool
 is_one(const struct qdqi_node *node, const char *name)
@@ -444,18 +295,6 @@ plan_biases(struct planner *p, const struct qdqi_map *rows,
     return QDQ_OK;
 }
 
-static enum qdq_code
-plan_raw(struct planner *p, struct qdq_error *err)
-{
-    bool *raw = qdqi_arena_array(p->plan->arena, p->n_layers, sizeof *raw);
-    if (!raw)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < p->n_layers; i++)
-        raw[i] = reads_raw(p, &p->layers[i]);
-    p->plan->reads_raw = raw;
-    return QDQ_OK;
-}
-
 /* --- what a decision follows ---------------------------------------------- */
 
 static void
@@ -482,18 +321,9 @@ cite(const struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
-    struct qdq_plan *plan = p->plan;
-    const struct qdqi_outputs *o = &p->outputs;
-    struct qdqi_map *rows = index_rows(p), *weights = index_weights(p);
-    if (!rows || !weights)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < plan->view.n_tensors; i++) {
-        struct qdqi_planned_tensor *t = &plan->activations[i];
-        t->everywhere = true;
-        t->leader = find_leader(o, rows, t->tensor->name);
-        t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
-    }
-    enum qdq_code code = plan_raw(p, err);
+    struct qdqi_map *rows, *weights = index_weights(p);
+    enum qdq_code code =
+        weights ? qdqi_outputs_complete(p, &rows, err) : qdqi_no_memory(err);
     if (!code)
         code = plan_reduced(p, weights, err);
     return code ? code : plan_biases(p, rows, weights, err);
@@ -520,7 +350,7 @@ static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .is_on = is_on,
-    .hindrance = qdqi_kernel_hindrance,
+    .hindrance = hindrance,
     .is_per_channel = is_per_channel,
     .is_operand = is_operand,
     .decide_outputs = decide_outputs,
