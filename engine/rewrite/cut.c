@@ -7,15 +7,19 @@
 
 #include <string.h>
 
-/* What the graph calls by a name. */
+/* A tensor of the graph, found by its name. */
 struct value {
-    Onnx__TensorProto *initializer; /* NULL: none */
-    Onnx__ValueInfoProto *input;    /* of the model; NULL: none */
-    size_t made, last;              /* nodes: that makes it, the last that reads it */
-    Onnx__NodeProto *copied; /* a Constant: each part that reads it has its own */
+    Onnx__TensorProto *initializer; /* NULL when it is not an initializer */
+    Onnx__ValueInfoProto *input;    /* NULL when it is not an input of the model */
+    /* the node that makes it and the last node that reads it; SIZE_MAX for none */
+    size_t made, last;
+    /* the Constant node that makes it; each part that reads it gets a copy */
+    Onnx__NodeProto *copied;
     bool is_result;
-    size_t listed; /* the last part, counted from 1, that takes it from elsewhere */
-    struct qdqi_cut_value at; /* if a part hands it out */
+    /* number (from 1) of the last part that has it as an input, initializer or
+       Constant */
+    size_t listed;
+    struct qdqi_cut_value at; /* the output of a part that has it */
 };
 
 struct cutting {
@@ -23,13 +27,15 @@ struct cutting {
     struct qdqi_arena *arena;
     struct qdqi_map *values; /* by name */
     struct qdqi_cut *cut;
-    size_t *fakes;   /* by node: FakeQuants in front of it */
-    int64_t *passed; /* by node: values that pass from in front of it to behind */
-    size_t *first;   /* by part: node; and the end */
+    size_t *fakes; /* by node: the number of FakeQuant nodes in front of it */
+    /* by node: the number of tensors that are made in front of it and read at or
+       behind it */
+    int64_t *passed;
+    size_t *first; /* by part: its first node; then the number of nodes */
 };
 
-/* Every allocation may fail, and the arena remembers it: qdqi_cut_model() asks at its
-   steps' ends. */
+/* Allocates an array in the arena. Callers need not check every allocation: the
+   arena remembers a failure, and qdqi_cut_model() checks it after each step. */
 static void *
 grab(struct cutting *c, size_t n, size_t size)
 {
@@ -56,7 +62,7 @@ find_or_add(struct cutting *c, const char *name)
     return v;
 }
 
-/* --- who reads what ------------------------------------------------------- */
+/* --- visiting readers ---------------------------------------------------- */
 
 struct visitor {
     void (*read)(struct cutting *c, struct value *value, size_t at);
@@ -75,7 +81,7 @@ visit_name(struct cutting *c, const char *name, size_t at,
         visitor->read(c, v, at);
 }
 
-/* A body reads what it captures. */
+/* Visits the names that a nested graph reads, which include those that it captures. */
 static void
 visit_body(struct cutting *c, const Onnx__GraphProto *g, size_t at,
            const struct visitor *visitor)
@@ -179,7 +185,7 @@ measure(struct cutting *c)
         c->passed[i + 1] += c->passed[i];
 }
 
-/* --- where ---------------------------------------------------------------- */
+/* --- choosing the places ------------------------------------------------- */
 
 static size_t
 distance(size_t a, size_t b)
@@ -187,8 +193,11 @@ distance(size_t a, size_t b)
     return a < b ? b - a : a - b;
 }
 
-/* The node to begin part k of n with: a place near to the k-th of n equal shares where
-   the fewest values pass. The node of the part before when there is none. */
+/*
+ * Returns the first node of part k of n: among the places near to the k-th of n equal
+ * shares of FakeQuant nodes, the one that the fewest tensors cross. Returns the first
+ * node of the part before, `before`, when there is no such place.
+ */
 static size_t
 find_place(const struct cutting *c, size_t k, size_t n, size_t before)
 {
@@ -232,7 +241,7 @@ untyped(struct cutting *c, const char *name)
     return info;
 }
 
-/* Room for all that a part may have. */
+/* Allocates the graph of a part with lists as long as they can become. */
 static bool
 make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto *proto)
 {
@@ -257,7 +266,8 @@ make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto 
            own->value_info;
 }
 
-/* What a part takes from elsewhere, once. */
+/* Adds a tensor that part p reads but does not make: as an initializer, as a copied
+   Constant or as an input. Does nothing if it is there already. */
 static void
 take(struct cutting *c, struct value *v, size_t p)
 {
@@ -285,7 +295,7 @@ hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *inf
     own->output[own->n_output++] = info;
 }
 
-/* What later parts read. */
+/* Makes the tensors that later parts read outputs of part p. */
 static void
 hand_out_made(struct cutting *c, size_t p)
 {
@@ -311,7 +321,8 @@ part_of_node(const struct cutting *c, size_t node)
     return p;
 }
 
-/* A result that no node makes is handed through by the last part. */
+/* Makes output i of the model an output of the part that makes it, or of the last
+   part if no node makes it. */
 static void
 hand_out_result(struct cutting *c, size_t i)
 {
@@ -341,7 +352,8 @@ take_read(struct cutting *c, struct value *v, size_t at)
     take(c, v, part_of_node(c, at));
 }
 
-/* Constants of other parts first, so that they are there when they are read. */
+/* Adds the nodes of part p. Copied Constants come first, so that they stand before
+   the nodes that read them. */
 static void
 fill_part(struct cutting *c, size_t p)
 {

@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model cut into consecutive parts, each a model of its own that reads what earlier
- * ones made. What lies in front of a change need not be run again.
+ * Cuts a model into consecutive parts. Each part is a model of its own that reads the
+ * outputs of earlier ones. After a change, only the part with the change and the later
+ * parts need to be run again.
  */
 #ifndef QDQI_REWRITE_CUT_H
 #define QDQI_REWRITE_CUT_H
 
 #include "model/write.h"
 
-/* Not a part: the model's own inputs. */
+/* Stands for the model's own inputs in the place of a part. */
 #define QDQI_NO_PART SIZE_MAX
 
-/* A value: output `output` of part `part`. */
+/* A tensor: output `output` of part `part`. */
 struct qdqi_cut_value {
     const char *name;
     size_t part, output;
 };
 
 struct qdqi_cut_part {
-    /* Its inputs are those of `inputs`; those that earlier parts make lack a type, as the
-       outputs for later parts do. */
+    /* The inputs of its graph are those listed in `inputs`. Inputs that earlier
+       parts make have no type, and neither have outputs for later parts. */
     Onnx__ModelProto *proto;
     struct qdqi_cut_value *inputs;
     size_t n_inputs;
-    size_t n_handed_on; /* outputs that later parts read; the others, behind them, are
-                           the model's alone */
+    /* Number of outputs that later parts read. The outputs behind them are only the
+       model's. */
+    size_t n_handed_on;
 };
 
 struct qdqi_cut {
     struct qdqi_cut_part *parts;
     size_t n_parts;                 /* >= 1 */
-    struct qdqi_cut_value *outputs; /* of the model, in its order */
+    struct qdqi_cut_value *outputs; /* the model's outputs in their order */
     size_t n_outputs;
-    size_t *part_of_slot; /* by slot of FakeQuant */
+    size_t *part_of_slot; /* by slot of a FakeQuant node */
     size_t n_slots;
 };
 
 /*
- * Cuts a model with FakeQuant nodes into at most `most` parts with about as many of them
- * each, in front of such nodes, where few values pass. `proto` is in topological order;
- * the parts share its messages. NO_MEMORY.
+ * Cuts a model into at most `most` parts with about equal numbers of FakeQuant nodes.
+ * Each cut is in front of such a node, at a place that few tensors cross. `proto` must
+ * be in topological order; the parts share its messages. NO_MEMORY.
  */
 enum qdq_code qdqi_cut_model(const Onnx__ModelProto *proto, size_t most, size_t n_slots,
                              struct qdqi_arena *arena, struct qdqi_cut *ret,

@@ -17,21 +17,24 @@ struct pairs {
     const struct qdqi_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    struct qdqi_map *made;         /* activation -> its dequantized tensor */
-    struct qdqi_map *raw;          /* and of those read everywhere, as it is made */
-    struct qdqi_map *made_weights; /* the same by weight_key() */
+    struct qdqi_map *made; /* name of an activation -> name of its dequantized tensor */
+    /* the same for activations that all nodes read dequantized -> name of the float
+       tensor */
+    struct qdqi_map *raw;
+    struct qdqi_map *made_weights; /* weight_key() -> name of the dequantized weight */
 };
 
-/* What is quantized, and how. */
+/* A tensor to quantize and its parameters. */
 struct quantized {
     const char *tensor;
-    enum qdqi_dtype dtype; /* which its scales have, too */
-    size_t rank;           /* and dims, where there are blocks */
+    enum qdqi_dtype dtype; /* also the type of its scales */
+    size_t rank;           /* rank and dims are set where there are blocks */
     const int64_t *dims;
     const struct qdqi_params *params;
 };
 
-/* Adds scales or zero points, in the shape that blocks, channels or neither ask for. */
+/* Adds scales or zero points. Their shape depends on whether there are blocks,
+   channels or neither. */
 static bool
 add_each(struct pairs *p, const struct quantized *q, const char *name,
          enum qdqi_dtype dtype, const void *data, size_t size)
@@ -65,7 +68,7 @@ add_scales(struct pairs *p, const struct quantized *q, const char *name)
     return add_each(p, q, name, QDQI_FLOAT16, halves, params->n * sizeof *halves);
 }
 
-/* Adds zero points, which have the type that is quantized to. */
+/* Adds zero points, whose type is that of the quantized integers. */
 static bool
 add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
 {
@@ -80,7 +83,7 @@ add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
                     size);
 }
 
-/* Scale and zero point beside a tensor, and the nodes that read them. */
+/* The names of a tensor's scale and zero point. */
 struct beside {
     const char *scale, *zero;
 };
@@ -94,8 +97,8 @@ add_beside(struct pairs *p, const struct quantized *q, struct beside *ret)
            add_zero_points(p, q, ret->zero);
 }
 
-/* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the name
-   of what it makes, NULL when out of memory. */
+/* Adds QuantizeLinear or DequantizeLinear of `tensor` before node `at`. Returns the
+   name of its output, or NULL when out of memory. */
 static const char *
 add_node(struct pairs *p, size_t at, const char *op, const char *name,
          const char *tensor, const struct beside *beside, const char *output,
@@ -112,9 +115,9 @@ add_node(struct pairs *p, size_t at, const char *op, const char *name,
 }
 
 /*
- * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`: from what
- * `reads` names to what `makes` does. Returns the name of the dequantized tensor, NULL when
- * out of memory.
+ * Adds scale, zero point, QuantizeLinear and DequantizeLinear before node `at`. The
+ * pair reads the tensor named `reads` and makes the one named `makes`. Returns the name
+ * of the dequantized tensor, or NULL when out of memory.
  */
 static const char *
 add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
@@ -143,9 +146,10 @@ add_pair(struct pairs *p, size_t at, const struct quantized *q)
 }
 
 /*
- * The pair of a tensor that everybody reads from it. Where a node makes the tensor, that
- * goes by another name, and what the pair makes by the tensor's: so all who read it, and
- * the graph whose output it may be, have it from the pair.
+ * Adds the pair of a tensor that all its readers read dequantized. If a node makes the
+ * tensor, the node's output gets a new name and the pair's output gets the tensor's
+ * name. So all readers, and the graph if the tensor is its output, get the output of
+ * the pair.
  */
 static const char *
 add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
@@ -168,8 +172,11 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
     return add_pair_between(p, qdqi_edit_behind(p->source, t), q, raw, t->name);
 }
 
-/* The same for a weight whose integers are given: scale, zero point, the integers and
-   DequantizeLinear. */
+/*
+ * Adds a weight whose integers are given: scale, zero point, the integers and
+ * DequantizeLinear. Returns the name of the dequantized tensor, or NULL when out of
+ * memory.
+ */
 static const char *
 add_integers(struct pairs *p, size_t at, const struct quantized *q)
 {
@@ -244,7 +251,7 @@ connect_raw(struct pairs *p, const struct qdq_layer *layer)
     }
 }
 
-/* A bias behind DequantizeLinear alone. */
+/* Stores a bias as integers behind a DequantizeLinear, without QuantizeLinear. */
 static enum qdq_code
 store_bias(struct pairs *p, size_t i, struct qdq_error *err)
 {
@@ -370,7 +377,7 @@ struct fakes {
     const struct qdq_plan *plan;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    struct qdqi_map *activations, *weights; /* names and keys -> the planned */
+    struct qdqi_map *activations, *weights; /* name or weight_key() -> planned tensor */
     struct qdqi_fake_place *places;
     size_t n;
 };
@@ -396,7 +403,8 @@ index_plan(struct fakes *f, struct qdq_error *err)
     return ok && f->places ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* The tensor as that type, for the operator knows float32 alone. Returns its name. */
+/* Adds a Cast of the tensor to the type, because FakeQuant supports float32 only.
+   Returns the name of the Cast's output. */
 static const char *
 add_cast(struct fakes *f, size_t at, const char *tensor, enum qdqi_dtype dtype)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The edits that the engine makes: Q/DQ pairs for the result, observers for calibration,
-   fake quantization for what-ifs. All carry out a plan and nothing else. */
+/* The edits that carry out a plan: Q/DQ pairs for the result, Observe nodes for
+   calibration and FakeQuant nodes for what-ifs. */
 #ifndef QDQI_REWRITE_INSERT_H
 #define QDQI_REWRITE_INSERT_H
 
@@ -8,7 +8,7 @@
 #include "number/params.h"
 #include "plan/plan.h"
 
-/* Domain of our operators; each has the attribute "slot". */
+/* The domain of our operators. Each has the attribute "slot". */
 #define QDQI_DOMAIN "qdqd"
 #define QDQI_OBSERVE "Observe"      /* one input, no output */
 #define QDQI_FAKE_QUANT "FakeQuant" /* one input, one output */
@@ -18,9 +18,10 @@ struct qdqi_metadata {
 };
 
 /*
- * The source with one Q/DQ pair for each planned tensor, shared by all planned edges.
- * Where a weight's integers are given, they are an initializer behind DQ alone, and the
- * float weight is gone unless something else reads it.
+ * Returns the source with one Q/DQ pair for each planned tensor, which all planned
+ * edges share. If a weight's integers are given, they are an initializer with only a
+ * DequantizeLinear behind it, and the float weight is removed unless another node reads
+ * it.
  */
 enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 const struct qdq_plan *plan,
@@ -29,25 +30,26 @@ enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 struct qdqi_arena *arena, struct qdqi_edited *ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* The source with one observer for each planned activation i where wanted[i]; its slot
-   is i. */
+/* Returns the source with one Observe node for each planned activation i with
+   wanted[i]. The node's slot is i. */
 enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     const struct qdq_plan *plan, const bool *wanted,
                                     struct qdqi_arena *arena,
                                     const Onnx__ModelProto **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Where a FakeQuant is: an input of a layer that the plan quantizes. */
+/* The place of a FakeQuant node: an input of a layer that the plan quantizes. */
 struct qdqi_fake_place {
-    size_t layer;   /* of the plan's */
-    bool is_weight; /* of plan->weights, else of plan->activations: */
-    size_t planned; /* which */
+    size_t layer; /* index into the plan's layers */
+    /* whether `planned` is an index into plan->weights or into plan->activations */
+    bool is_weight;
+    size_t planned; /* index of the planned tensor */
 };
 
 /*
- * The source with one FakeQuant for each planned edge and for each layer's weight, also
- * where layers share a tensor: each can be switched with its layer. Slot i is at
- * places[i]; they go by layer.
+ * Returns the source with one FakeQuant node for each planned edge and for each layer's
+ * weight. Layers that share a tensor have a node each, so each layer can be switched
+ * alone. Slot i is at places[i]; the places are in the order of the layers.
  */
 enum qdq_code qdqi_insert_fakes(const struct qdq_model *source,
                                 const struct qdq_plan *plan, struct qdqi_arena *arena,

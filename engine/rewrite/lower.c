@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One walk over the nodes of the main graph, which stand in the order of computation.
- * Each tensor of float32 has two forms, of which one is there at first: the other is a
- * Cast of it, put before the first node that reads it.
+ * Converts a model to float16 or bfloat16 in one pass over the nodes of the main graph,
+ * which are in topological order. Each float32 tensor has up to two forms: in float32
+ * ("high") and in the 16-bit type ("low"). One form exists at first. The other one is
+ * made by a Cast before the first node that reads it.
  */
 #include "config.h"
 #include "rewrite/lower.h"
@@ -13,24 +14,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RAW_DATA = 9 }; /* field of TensorProto */
+enum { RAW_DATA = 9 }; /* the field's number in TensorProto */
 
-/* A tensor of float32 that nodes of the main graph see. */
+/* A float32 tensor that nodes of the main graph read. */
 struct value {
     const char *name;
-    const char *high, *low; /* what it is called in float32, and in the type, or NULL */
-    const Onnx__TensorProto *constant; /* that could be of the type, or NULL */
-    size_t n_low, n_high;              /* places that read it, of each kind */
-    bool is_fixed;   /* name and type have to stay: others see it, too */
-    bool is_changed; /* its name is that of the other type now */
-    bool is_scale;   /* of a pair that is low */
+    /* names of the float32 form and of the 16-bit form; NULL when there is none yet */
+    const char *high, *low;
+    /* the constant, if it can be converted, or NULL */
+    const Onnx__TensorProto *constant;
+    size_t n_low, n_high; /* number of inputs of nodes that read each form */
+    /* name and type must stay, because graph inputs or outputs or nested graphs use
+       them */
+    bool is_fixed;
+    bool is_changed; /* its name now stands for the 16-bit form */
+    bool is_scale;   /* the scale of a Q/DQ pair that becomes 16-bit */
 };
 
 enum kind {
-    HIGH,    /* reads float32 */
-    NEUTRAL, /* reads what there is */
+    HIGH,    /* reads and makes float32 */
+    NEUTRAL, /* reads either form */
     LOW,
-    PAIR, /* LOW or HIGH, as its scale is */
+    PAIR, /* a Q/DQ pair: becomes LOW or HIGH with its scale */
 };
 
 struct lowering {
@@ -38,14 +43,14 @@ struct lowering {
     const struct qdqi_edited *edited;
     const struct qdqi_low *low;
     struct qdqi_arena *arena;
-    struct qdq_model bulky;       /* the source, with the bulks of the edit */
-    const Onnx__GraphProto *from; /* the main graph */
-    struct qdqi_map *names;       /* all that there are */
+    struct qdq_model bulky; /* the source with the bulk data of the edited model */
+    const Onnx__GraphProto *from; /* the main graph of the edited model */
+    struct qdqi_map *names;       /* all names in use */
     struct qdqi_map *values;      /* name -> struct value */
     enum kind *kinds;             /* by node of `from` */
     Onnx__NodeProto **nodes;
     size_t n, cap;
-    struct qdqi_bulk *bulks; /* room for one more a constant */
+    struct qdqi_bulk *bulks; /* has room for one more per constant */
     size_t n_bulks;
 };
 
@@ -104,7 +109,7 @@ add_value(struct lowering *l, const char *name)
     return qdqi_map_put(l->values, name, v) ? v : NULL;
 }
 
-/* Whether an edit put the tensor's data there: no file has them. */
+/* Returns whether an edit generates the tensor's data, so that no file has them. */
 static bool
 is_made(const struct lowering *l, const Onnx__TensorProto *t)
 {
@@ -136,7 +141,8 @@ add_constant(struct lowering *l, const char *name, const Onnx__TensorProto *t)
         v->constant = t;
 }
 
-/* The tensor of a Constant in the one form of float32 that is made another. */
+/* Returns the tensor of a Constant's attribute `value`, the only form of a float32
+   Constant that is converted; else NULL. */
 static const Onnx__TensorProto *
 constant_of(const Onnx__NodeProto *node)
 {
@@ -145,7 +151,7 @@ constant_of(const Onnx__NodeProto *node)
     return a ? a->t : NULL;
 }
 
-/* The node of the source that node i is; NULL: it was added. */
+/* Returns the node of the source that node i was, or NULL if the edit added it. */
 static const struct qdqi_node *
 origin_of(const struct lowering *l, size_t i)
 {
@@ -153,7 +159,8 @@ origin_of(const struct lowering *l, size_t i)
     return k == SIZE_MAX ? NULL : &l->source->graph.nodes[k];
 }
 
-/* A pair that the edit added, or one half of it. */
+/* Returns whether the node is a QuantizeLinear or DequantizeLinear that the edit
+   added. */
 static bool
 is_new_pair(const struct lowering *l, size_t i)
 {
@@ -176,7 +183,7 @@ add_outputs(struct lowering *l, size_t i)
     if (is_new_pair(l, i) && qdqi_node_is(node, "DequantizeLinear") &&
         value_of(l, node->input[1]))
         add_value(l, node->output[0]);
-    /* Names may be others than in the source, places are not. */
+    /* The edit may have changed the names of outputs, but not their positions. */
     for (size_t k = 0; origin && k < node->n_output; k++)
         if (origin->outputs[k] && origin->outputs[k]->dtype == QDQI_FLOAT32)
             add_value(l, node->output[k]);
@@ -190,7 +197,8 @@ fix(struct lowering *l, const char *name)
         v->is_fixed = true;
 }
 
-/* What nested graphs read and return; their depth is bounded by the parser. */
+/* Fixes the tensors that nested graphs read and return. The parser bounds the depth
+   of the recursion. */
 static void fix_nested(struct lowering *l, const Onnx__NodeProto *node);
 
 static void
@@ -268,7 +276,7 @@ kind_of(const struct lowering *l, size_t i)
     if (qdqi_node_is(node, "Cast") || qdqi_node_is(node, "Shape") ||
         qdqi_node_is(node, "Size"))
         return NEUTRAL;
-    /* An edit may have made another operator of it. */
+    /* The edit may have changed the node's operator. */
     return origin && l->low->nodes[l->edited->origins[i]] &&
                    strcmp(origin->proto->op_type, node->op_type) == 0
                ? LOW
@@ -290,14 +298,14 @@ is_exact(const struct lowering *l, const struct value *scale)
     return true;
 }
 
-/* The scale of the pair that makes a tensor, or NULL. */
+/* Returns the scale of a QuantizeLinear or DequantizeLinear node, or NULL. */
 static struct value *
 scale_of(const struct lowering *l, const Onnx__NodeProto *node)
 {
     return value_of(l, node->input[1]);
 }
 
-/* Whether it is low that reads there. */
+/* Returns whether that input of the node reads the 16-bit form. */
 static bool
 reads_low(const Onnx__NodeProto *node, enum kind kind, size_t input)
 {
@@ -308,7 +316,8 @@ reads_low(const Onnx__NodeProto *node, enum kind kind, size_t input)
     return !op || input >= 32 || !(op->high_inputs >> input & 1);
 }
 
-/* Which pairs are low: those that low nodes read, if the type has their scales. */
+/* Chooses the pairs that become 16-bit: those that LOW nodes read, if their scales
+   are exact in the type. */
 static bool
 choose_pairs(struct lowering *l)
 {
@@ -376,7 +385,8 @@ becomes_low(const struct value *v)
     return v && v->constant && v->n_low > 0 && v->n_high == 0 && !v->is_fixed;
 }
 
-/* The tensor in the type, its data a bulk that is made; NULL: out of memory. */
+/* Returns a copy of the tensor in the 16-bit type. Its data are generated while the
+   model is written. NULL when out of memory. */
 static Onnx__TensorProto *
 lowered(struct lowering *l, const Onnx__TensorProto *from)
 {
@@ -434,7 +444,7 @@ lower_initializers(struct lowering *l, Onnx__GraphProto *graph)
     return true;
 }
 
-/* A Constant with its tensor in the type. */
+/* Converts the tensor of a Constant node to the 16-bit type. */
 static bool
 lower_constant(struct lowering *l, Onnx__NodeProto *node, struct value *v)
 {
@@ -452,7 +462,7 @@ lower_constant(struct lowering *l, Onnx__NodeProto *node, struct value *v)
     return all != NULL;
 }
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- converting the nodes ------------------------------------------------ */
 
 static bool
 append(struct lowering *l, Onnx__NodeProto *node)
@@ -486,7 +496,7 @@ type_attribute(struct lowering *l, enum qdqi_dtype dtype)
     return a;
 }
 
-/* Adds a Cast of one name to another. */
+/* Adds a Cast from one name to another. */
 static bool
 add_cast(struct lowering *l, const char *from, const char *to, enum qdqi_dtype dtype)
 {
@@ -510,7 +520,8 @@ add_cast(struct lowering *l, const char *from, const char *to, enum qdqi_dtype d
     return append(l, node);
 }
 
-/* The value in that form, by a Cast if it is not there; NULL: out of memory. */
+/* Returns the name of the tensor in that form. Adds a Cast if the form does not
+   exist yet. NULL when out of memory. */
 static const char *
 form_of(struct lowering *l, struct value *v, bool low)
 {
@@ -539,8 +550,8 @@ connect_inputs(struct lowering *l, Onnx__NodeProto *node, enum kind kind)
     return true;
 }
 
-/* What the node makes has the type now, under a new name where others need the old one
-   for float32. */
+/* Gives the outputs of a LOW node the 16-bit type. An output gets a new name where
+   others need the old name for float32. */
 static bool
 rename_outputs(struct lowering *l, Onnx__NodeProto *node)
 {
@@ -588,9 +599,9 @@ walk_node(struct lowering *l, size_t i)
     return append(l, node) && restore_outputs(l, from, node);
 }
 
-/* --- what is said of tensors ---------------------------------------------- */
+/* --- types of tensors ---------------------------------------------------- */
 
-/* The entry with the other type. */
+/* Returns a copy of the entry with the 16-bit type. */
 static Onnx__ValueInfoProto *
 retyped(struct lowering *l, const Onnx__ValueInfoProto *info)
 {
@@ -623,7 +634,7 @@ correct_infos(struct lowering *l, Onnx__GraphProto *graph)
     return all != NULL;
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the whole conversion ------------------------------------------------ */
 
 static bool
 begin(struct lowering *l)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result in float16 or bfloat16, but for what stays float32: the last edit of all. */
+/* Converts a result to float16 or bfloat16, except for the nodes that stay float32.
+   This is the last edit of a model. */
 #ifndef QDQI_REWRITE_LOWER_H
 #define QDQI_REWRITE_LOWER_H
 
@@ -7,15 +8,16 @@
 #include "plan/low.h"
 
 /*
- * Makes of an edited copy of `source` one in which the nodes of `low`, and the pairs
- * that they read, have its type, with Casts where float32 begins and ends. Inputs and
- * outputs of the graph, and all that nested graphs see, keep name and type. Constants
- * that nothing else reads get the type while the model is written.
+ * Converts an edited copy of `source`: the nodes of `low`, and the Q/DQ pairs that they
+ * read, get its type. Casts stand where float32 begins and ends. Inputs and outputs of
+ * the graph, and all tensors that nested graphs use, keep their names and types.
+ * Constants that only converted nodes read are converted while the model is written.
  *
- * A pair that is read by such a node stays float32, with Casts, where the type has not
- * its scales exactly: they are never rounded here.
+ * A pair that a converted node reads stays float32, between Casts, if its scales are
+ * not exact in the type: scales are never rounded here.
  *
- * `edited` has its origins. *ret lies in the arena and borrows from both. NO_MEMORY.
+ * `edited` must have its origins. *ret is in the arena and borrows from both.
+ * NO_MEMORY.
  */
 enum qdq_code qdqi_lower(const struct qdq_model *source,
                          const struct qdqi_edited *edited, const struct qdqi_low *low,

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Names that are a nested graph's own, innermost first. */
+/* The names that a nested graph defines itself. Scopes are linked from the innermost
+   one outwards. */
 struct scope {
     struct qdqi_map *own;
     const struct scope *outer;
@@ -15,13 +16,17 @@ struct scope {
 struct joining {
     const struct qdq_model *f, *q;
     struct qdqi_arena *arena;
-    struct qdqi_map *renamed; /* tensor of the quantized half -> its name here */
-    struct qdqi_map *fresh;   /* names that were made here */
+    /* tensor of the quantized half -> its name in the joined graph */
+    struct qdqi_map *renamed;
+    struct qdqi_map *fresh; /* names made for the joined graph */
     Onnx__GraphProto *graph;
 };
 
-/* Every allocation may fail, and the arena remembers it: qdqi_twin() asks at its end.
-   So these return NULL, and callers pass it on or leave the rest out. */
+/*
+ * Allocates an array in the arena. Callers need not check every allocation: the arena
+ * remembers a failure, and qdqi_twin() checks it at its end. Functions return NULL
+ * after a failure; callers pass the NULL on or leave the rest out.
+ */
 static void *
 grab(struct joining *j, size_t n, size_t size)
 {
@@ -46,7 +51,7 @@ is_taken(const struct joining *j, const char *name)
            qdqi_map_get(j->q->graph.names, name) || qdqi_map_get(j->fresh, name);
 }
 
-/* A name that neither model has, in nested graphs neither. */
+/* Returns a name that occurs in neither model, nested graphs included. */
 static char *
 fresh_name(struct joining *j, const char *base, const char *suffix)
 {
@@ -56,7 +61,8 @@ fresh_name(struct joining *j, const char *base, const char *suffix)
     return name && qdqi_map_put(j->fresh, name, j) ? name : NULL;
 }
 
-/* Gives a tensor of the quantized half its name here; the inputs are shared. */
+/* Chooses a new name for a tensor of the quantized half. Inputs keep theirs, because
+   both halves share them. */
 static void
 rename_tensor(struct joining *j, const char *name)
 {
@@ -65,7 +71,7 @@ rename_tensor(struct joining *j, const char *name)
         return;
     char *renamed = fresh_name(j, name, "_quantized_half");
     if (renamed)
-        qdqi_map_put(j->renamed, name, renamed); /* a failure is the arena's, too */
+        qdqi_map_put(j->renamed, name, renamed); /* the arena remembers a failure */
 }
 
 static void
@@ -79,7 +85,8 @@ rename_all(struct joining *j)
             rename_tensor(j, g->node[i]->output[k]);
 }
 
-/* The name here of what the quantized half calls so in that scope (NULL: main graph). */
+/* Returns the name in the joined graph of a tensor that has `name` in that scope of
+   the quantized half. `scope` is NULL for the main graph. */
 static char *
 name_of(const struct joining *j, const struct scope *scope, char *name)
 {
@@ -99,9 +106,9 @@ names_of(struct joining *j, const struct scope *scope, char **names, size_t n)
     return all;
 }
 
-/* --- copies of what the quantized half has -------------------------------- */
+/* --- copies of the quantized half ---------------------------------------- */
 
-/* Its bulks stand behind the float half's. */
+/* Changes the index of the tensor's bulk data, which are behind the float half's. */
 static void
 shift_bulk(struct joining *j, Onnx__TensorProto *t)
 {
@@ -173,7 +180,7 @@ copy_value(struct joining *j, const struct scope *scope, const Onnx__ValueInfoPr
     return copy;
 }
 
-/* The copy of a list of messages; NULL stands where there was no memory. */
+/* Copies a list of messages. An element is NULL when out of memory. */
 #define COPY_LIST(to, n, one)                     \
     do {                                          \
         void *rows_ = grab(j, n, sizeof *(to));   \
@@ -182,7 +189,8 @@ copy_value(struct joining *j, const struct scope *scope, const Onnx__ValueInfoPr
             (to)[i] = one;                        \
     } while (0)
 
-/* A body: its own names stay, those that it captures are renamed. */
+/* Copies a nested graph. Names that it defines itself stay; names that it captures
+   are replaced. */
 static Onnx__GraphProto *
 copy_body(struct joining *j, const struct scope *outer, const Onnx__GraphProto *g)
 {
@@ -233,7 +241,7 @@ copy_node(struct joining *j, const struct scope *scope, const Onnx__NodeProto *n
 
 /* --- the joined graph ----------------------------------------------------- */
 
-/* The float half's rows, which stay as they are, with room for `more`. */
+/* Copies a list of the float half with room for `more` elements. */
 static void *
 with_room(struct joining *j, const void *rows, size_t n, size_t more)
 {
@@ -243,7 +251,8 @@ with_room(struct joining *j, const void *rows, size_t n, size_t more)
     return all;
 }
 
-/* What is a constant in both halves is no input: it is never sent. */
+/* Keeps the inputs that are not constants in both halves: a value for a constant is
+   never fed. */
 static void
 join_inputs(struct joining *j)
 {
@@ -275,7 +284,8 @@ join_initializers(struct joining *j)
     j->graph->n_initializer = f->n_initializer + q->n_initializer;
 }
 
-/* Types and shapes, for the runtime cannot see through every operator. */
+/* Joins the types and shapes of tensors, because the runtime cannot infer them for
+   every operator. */
 static void
 join_values(struct joining *j)
 {
@@ -307,7 +317,7 @@ make_node(struct joining *j, const char *op, size_t n_inputs, char *a, char *b)
     return node;
 }
 
-/* Makes it one of ours. */
+/* Makes the node one of our operators with that slot. */
 static void
 set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
 {
@@ -327,7 +337,10 @@ set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
     node->domain = (char *)(uintptr_t)QDQI_DOMAIN;
 }
 
-/* Pass knows no strings and no half bytes; Identity may be optimized away. */
+/*
+ * Returns whether Pass supports the type: it supports neither strings nor types of less
+ * than a byte. Identity is used for those, but the runtime may optimize it away.
+ */
 static bool
 can_pass(const Onnx__ValueInfoProto *v)
 {
@@ -335,7 +348,8 @@ can_pass(const Onnx__ValueInfoProto *v)
            qdqi_dtype_size(v->type->tensor_type->elem_type) > 0;
 }
 
-/* A graph output of one half, under a name of its own: the two may share an input. */
+/* Adds a graph output of one half under a new name, because both halves can return
+   the same input. */
 static void
 add_output(struct joining *j, const Onnx__ValueInfoProto *v, char *tensor, size_t i)
 {
@@ -387,7 +401,7 @@ join_nodes(struct joining *j, const char *const *tensors, size_t n)
     }
 }
 
-/* --- both together -------------------------------------------------------- */
+/* --- joining both halves ------------------------------------------------- */
 
 static bool
 same_imports(const Onnx__ModelProto *f, const Onnx__ModelProto *q)
@@ -485,7 +499,8 @@ qdqi_twin(const struct qdq_model *f, const struct qdq_model *quantized,
     if (code)
         return code;
     model->graph = j.graph;
-    model->ir_version = quantized->proto->ir_version; /* insertion may raise it */
+    /* the insertion of pairs may have raised it */
+    model->ir_version = quantized->proto->ir_version;
     rename_all(&j);
     join_inputs(&j);
     join_initializers(&j);
