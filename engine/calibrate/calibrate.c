@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From data to ranges: the model runs once over the samples, with an Observe node at
- * each planned activation whose range was not given. Accumulators have a fixed size, so
- * memory does not grow with samples.
+ * Computes ranges from data: runs the model over the samples, with an Observe node at
+ * each planned activation whose range is not given. The accumulators have a fixed size,
+ * so memory does not grow with the number of samples.
  *
- * Where accumulators are kept, those that an earlier calibration left are taken in the
- * place of a run, tensor by tensor; then all kinds are collected, so that another
- * method finds what it needs.
+ * If the caller keeps observations, those of an earlier calibration are used tensor by
+ * tensor in place of a run. All kinds of accumulators are then collected, so that a
+ * later calibration by another method finds what it needs.
  */
 #include "config.h"
 #include "calibrate/calibrate.h"
@@ -23,19 +23,22 @@
 struct calibration {
     struct qdqi_job *job;
     const struct qdqi_method *method;
-    bool *missing; /* by planned activation: it has no range */
-    bool *wanted;  /* of these: it has to be observed */
+    bool *missing; /* by planned activation: whether it has no range */
+    /* by planned activation: whether it has to be observed; a subset of `missing` */
+    bool *wanted;
     size_t n_wanted;
     struct qdqi_observers observers;
-    char *identity; /* NULL: nothing is kept */
+    char *identity; /* identifies the observations; NULL when none are kept */
     struct qdqi_observations earlier;
     struct qdqi_observed all;
-    bool began; /* the model is loaded: what fails now may fit in smaller runs */
+    /* the model is loaded, so a later lack of memory may be cured by smaller batches */
+    bool began;
 };
 
-/* --- ranges by hand ------------------------------------------------------- */
+/* --- given ranges -------------------------------------------------------- */
 
-/* Takes the ranges given by hand; *ret_missing: how many activations have none. */
+/* Copies the ranges that the spec gives. *ret_missing is the number of activations
+   that still need one. */
 static enum qdq_code
 take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
            struct qdq_error *err)
@@ -89,7 +92,7 @@ observe_runs(struct qdqi_watch *w, struct qdq_error *err)
     return code;
 }
 
-/* Reads the next run, and sends it on its way. */
+/* Reads the inputs of the next run and starts their upload to the device. */
 static enum qdq_code
 send_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
 {
@@ -101,7 +104,8 @@ send_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
                                    err);
 }
 
-/* On a device: while one run is under way, the inputs of the next one are, too. */
+/* Runs the model on a device. During each run the inputs of the next one are
+   uploaded. */
 static enum qdq_code
 observe_runs_ahead(struct qdqi_watch *w, struct qdq_error *err)
 {
@@ -156,7 +160,7 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
     return code;
 }
 
-/* All from the beginning, with a feed of a smaller batch. */
+/* Resets the observers and opens the feed again with a smaller batch. */
 static enum qdq_code
 begin_again(struct calibration *c, const struct qdqi_feed_options *options,
             struct qdqi_feed **feed, struct qdq_error *err)
@@ -170,7 +174,8 @@ begin_again(struct calibration *c, const struct qdqi_feed_options *options,
     return qdqi_feed_open(&job->fixed, job->dataset, &smaller, feed, err);
 }
 
-/* Runs that a device has not the memory for are made smaller. */
+/* Runs the model, again with half the batch each time that device memory is too
+   small. */
 static enum qdq_code
 run_fitting(struct calibration *c, struct qdqi_runtime *runtime,
             const struct qdqi_feed_options *options, struct qdqi_feed **feed,
@@ -185,7 +190,8 @@ run_fitting(struct calibration *c, struct qdqi_runtime *runtime,
     }
 }
 
-/* The data are looked at in any case: they may be such that a warning is due. */
+/* Runs the model where activations have to be observed. The feed is opened in any
+   case, because the data may be a reason for a warning. */
 static enum qdq_code
 feed_observers(struct calibration *c, struct qdq_error *err)
 {
@@ -206,11 +212,12 @@ feed_observers(struct calibration *c, struct qdq_error *err)
     return code ? code : qdqi_job_observed(job, &c->all, err);
 }
 
-/* --- what is kept --------------------------------------------------------- */
+/* --- kept observations --------------------------------------------------- */
 
 /*
- * What the caller's key says and, where it can be told, which ONNX Runtime it is: one
- * rounds as another does not. NULL where nothing is kept, or without memory.
+ * Returns the text that identifies observations: the caller's key, the size and time of
+ * the ONNX Runtime library where its file is known, because versions round differently,
+ * and whether the model ran on a GPU. NULL when out of memory.
  */
 static char *
 identify(const struct qdqi_job *job)
@@ -238,8 +245,9 @@ keeps(const struct qdq_work *work)
 }
 
 /*
- * Finds out what has to be observed. Which samples are left out has to be the same for
- * all tensors: where that may happen, it is all of them or none.
+ * Restores earlier observations and decides which activations have to be observed. The
+ * same samples must be left out for all tensors. Where samples may be skipped, the
+ * earlier observations are therefore used only if they have all tensors.
  */
 static enum qdq_code
 take_earlier(struct calibration *c, struct qdq_error *err)
@@ -274,7 +282,7 @@ take_earlier(struct calibration *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* The work goes on without it. */
+/* Writes the observations for later calibrations. A failure is only a warning. */
 static enum qdq_code
 keep(struct calibration *c, struct qdq_error *err)
 {
@@ -291,7 +299,7 @@ keep(struct calibration *c, struct qdq_error *err)
         why.text);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- the whole calibration ----------------------------------------------- */
 
 static struct qdqi_range
 range_of(const struct calibration *c, size_t i)
@@ -302,7 +310,11 @@ range_of(const struct calibration *c, size_t i)
     return c->method->range(&c->observers.rows[i], &use);
 }
 
-/* Nested graphs that no sample takes are no mistake: their layers stay in float. */
+/*
+ * Computes the ranges of observed activations. An activation of a nested graph that no
+ * sample reached is not an error: *ret_unreached counts those, and their layers stay in
+ * float.
+ */
 static enum qdq_code
 choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *err)
 {
@@ -326,7 +338,7 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
     return QDQ_OK;
 }
 
-/* Whether the layer has a pair on an activation that has no range. */
+/* Returns whether a quantized input or output of the layer has no range. */
 static bool
 is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
              const struct qdq_layer *layer)
@@ -341,7 +353,8 @@ is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
     return false;
 }
 
-/* Whether activation i has a range, or is to have that of one that has. */
+/* Returns whether activation i, or the activation whose range it shares, has a
+   range. */
 static bool
 is_reached(const struct qdqi_job *job, size_t i)
 {

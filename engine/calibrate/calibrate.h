@@ -4,8 +4,8 @@
 
 #include "job/job.h"
 
-/* Fills job->ranges from the ranges that are given and, for the rest, from what the model
-   makes of the calibration data. */
+/* Fills in job->ranges: the given ranges, and for the other activations ranges
+   computed by running the model over the calibration data. */
 enum qdq_code qdqi_calibrate(struct qdqi_job *job,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 

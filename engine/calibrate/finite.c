@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED = 8 }; /* samples that the warning names */
+enum { NAMED = 8 }; /* about how many samples the warning names */
 
 static bool
 may_skip(const struct qdqi_watch *w)
@@ -23,7 +23,7 @@ qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
                : qdqi_no_memory(err);
 }
 
-/* Forgets what was seen since they were saved. */
+/* Sets the observers back to the state that was saved last. */
 static enum qdq_code
 go_back(struct qdqi_watch *w, struct qdq_error *err)
 {
@@ -31,7 +31,7 @@ go_back(struct qdqi_watch *w, struct qdq_error *err)
     return qdqi_session_restore(w->session, err);
 }
 
-/* Runs the model; *ret: the first tensor that was not finite, or NULL. */
+/* Runs the model. *ret is the first tensor with a NaN or an infinity, or NULL. */
 static enum qdq_code
 run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
     const char **ret, struct qdq_error *err)
@@ -55,7 +55,8 @@ run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
     return code;
 }
 
-/* Samples first … first + n - 1, which no run can take apart, are not finite. */
+/* Skips samples first … first + n - 1, which cannot be run one by one, or fails with
+   NONFINITE, as the spec says. */
 static enum qdq_code
 reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
        struct qdq_error *err)
@@ -77,7 +78,8 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
     return go_back(w, err);
 }
 
-/* Each of the batch by itself, from what was saved last. */
+/* Runs each sample of the batch alone, beginning with the observers that were saved
+   last. */
 static enum qdq_code
 run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t samples,
          struct qdq_error *err)
@@ -94,7 +96,8 @@ run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t sa
     return code;
 }
 
-/* One of the batch is not finite. */
+/* Handles a batch with a sample that is not finite: finds that sample if the feed
+   can give out single samples, or else rejects the whole batch. */
 static enum qdq_code
 find_out(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
          int64_t first, int64_t samples, struct qdq_error *err)
@@ -104,7 +107,8 @@ find_out(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
                : reject(w, tensor, first, samples, err);
 }
 
-/* The feed has gone on: another one reads the batch again. */
+/* Does the same when the feed has already read the next batch: a second feed reads
+   this batch again. */
 static enum qdq_code
 find_out_behind(struct qdqi_watch *w, const char *tensor, int64_t first,
                 int64_t samples, struct qdq_error *err)

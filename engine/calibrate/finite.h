@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs that are observed, and what becomes of a sample in which a tensor is not finite:
- * an error that names both, or the sample is left out of all that is accumulated, as if
- * it had not been there (on_nonfinite).
+ * Runs the model with observers and handles samples in which a tensor is not finite.
+ * The spec's on_nonfinite decides: either an error that names tensor and sample, or the
+ * sample is skipped and nothing of it is left in the accumulators.
  */
 #ifndef QDQI_CALIBRATE_FINITE_H
 #define QDQI_CALIBRATE_FINITE_H
@@ -13,25 +13,27 @@
 struct qdqi_watch {
     struct qdqi_job *job;
     struct qdqi_session *session;
-    struct qdqi_feed *feed; /* has just given out the run, or the one behind it */
-    bool ahead;             /* the latter */
+    struct qdqi_feed *feed; /* has just read the batch to run, or the one after it */
+    bool ahead;             /* whether the feed has already read the next batch */
     struct qdqi_observers *observers;
-    struct qdqi_observers saved; /* of before the run, or of nothing, where a sample
-                                  * that is not finite ends it all */
-    struct qdqi_observed all;    /* that were run so far */
+    /* The observers before the run. They stay empty unless samples may be skipped. */
+    struct qdqi_observers saved;
+    struct qdqi_observed all; /* counts of the samples run so far */
 };
 
-/* The other members are borrowed. */
+/* Allocates `saved`. The other members are set by the caller and borrowed. */
 enum qdq_code qdqi_watch_open(struct qdqi_watch *w,
                               struct qdq_error *err) QDQ_MUST_CHECK;
-/* Runs the next so many samples, of one run of the feed, and observes it. NONFINITE. */
+/* Runs the model over the next `samples` samples, one batch of the feed, and
+   observes it. NONFINITE. */
 enum qdq_code qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs,
                              int64_t samples, struct qdq_error *err) QDQ_MUST_CHECK;
-/* After all runs; NONFINITE when no sample is left. */
+/* Checks that a sample is left. Call this after all runs. NONFINITE. */
 enum qdq_code qdqi_watch_end(const struct qdqi_watch *w,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Notes in the job what was run, now or earlier, and warns of what was left out. */
+/* Records in the job which samples were run, now or earlier, and warns about skipped
+   ones. */
 enum qdq_code qdqi_job_observed(struct qdqi_job *job, const struct qdqi_observed *all,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 

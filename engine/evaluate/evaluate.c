@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Float and quantized model run side by side over samples, as two halves of one graph;
- * what comes out is compared and dropped, and so is what each quantized layer makes.
- * The quantized model is opened from the very bytes that were written.
+ * Runs the float and the quantized model side by side over samples, as the two halves
+ * of one graph. It compares their outputs and those of each quantized layer and then
+ * discards them. The quantized model is read from the bytes that were written.
  */
 #include "config.h"
 #include "evaluate/evaluate.h"
@@ -18,19 +18,22 @@ struct evaluation {
     struct qdqi_job *job;
     struct qdq_model *quantized;
     /*
-     * Float models are the one that was given, as far as outputs go, and the equalized
-     * one, where there is one, as far as layers go: those of the given one are others.
+     * There can be two float models. The model that was given is the reference for the
+     * outputs. The equalized model, if there is one, is the reference for the layers,
+     * whose outputs differ from those of the given model.
      */
-    struct qdqi_session *twin; /* NULL: f and q stand for it, and no layers */
-    struct qdqi_session *f;    /* NULL: the twin's is that which was given */
+    /* NULL when f and q run apart; layers are then not compared */
+    struct qdqi_session *twin;
+    struct qdqi_session *f; /* NULL when the twin's float half is the given model */
     struct qdqi_session *q;
     struct qdqi_feed *feed;
-    const char **layers, **tensors; /* that are compared; the layers' outputs */
+    /* names of the compared layers and of their outputs */
+    const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     struct qdqi_metrics *metrics; /* by output */
-    bool *measured;               /* by output: float32 in every run */
-    bool *differs;                /* by output: the two runs could not be compared */
-    bool *not_float;              /* by output: no floating point at all */
+    bool *measured;               /* by output: compared in some run */
+    bool *differs;                /* by output: could not be compared in some run */
+    bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
 void
@@ -68,7 +71,7 @@ is_compared(enum qdqi_dtype dtype)
     return dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT16;
 }
 
-/* What a layer makes, where that can be compared; else NULL. */
+/* Returns the output of a layer if it can be compared, or NULL. */
 static const char *
 comparable(const struct evaluation *e, const struct qdq_layer *layer)
 {
@@ -81,7 +84,8 @@ comparable(const struct evaluation *e, const struct qdq_layer *layer)
     return q && q->producer >= 0 && is_compared(q->dtype) ? f->name : NULL;
 }
 
-/* Layers of nested graphs are compared by what comes out of the model. */
+/* Warns about quantized layers in nested graphs: they show only in the outputs of
+   the model. */
 static enum qdq_code
 warn_nested(const struct evaluation *e, struct qdq_error *err)
 {
@@ -125,7 +129,7 @@ choose_layers(struct evaluation *e, struct qdq_error *err)
     return warn_nested(e, err);
 }
 
-/* Whether some activation becomes a float of fewer bits. */
+/* Returns whether an activation becomes an 8-bit float. */
 static bool
 has_float_pairs(const struct qdq_plan *plan)
 {
@@ -151,7 +155,8 @@ open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *
     return qdqi_session_load(runtime, &twin.model, &options, &e->twin, err);
 }
 
-/* Without a twin layers are not compared, and that is all. */
+/* Opens the twin. If it cannot be opened, layers are not compared, and a warning
+   says so. */
 static enum qdq_code
 try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
@@ -165,8 +170,8 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
                      "float and quantized layers were not compared: %s", why.text);
 }
 
-/* Returns whether the result has a format that a runtime may lack: every one has those of
-   the first QuantizeLinear. */
+/* Returns whether the result has a format that a runtime may lack. Every runtime has
+   the formats of the first version of QuantizeLinear. */
 static bool
 has_rare_format(const struct qdq_plan *plan)
 {
@@ -205,7 +210,8 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
 
 /* --- running -------------------------------------------------------------- */
 
-/* Runs all that there is; float and quantized outputs, as many of each. */
+/* Runs the sessions that are open. Returns *ret_n float outputs and as many
+   quantized ones. */
 static enum qdq_code
 run_both(struct evaluation *e, const struct qdqi_input *inputs,
          const struct qdqi_output **ret_f, const struct qdqi_output **ret_q,
@@ -226,7 +232,7 @@ run_both(struct evaluation *e, const struct qdqi_input *inputs,
     return code;
 }
 
-/* A type that is known, and not a floating one. */
+/* Returns whether the type is known and not a floating-point type. */
 static bool
 is_no_float(enum qdqi_dtype dtype)
 {
@@ -278,7 +284,8 @@ compare_all(struct evaluation *e, struct qdq_error *err)
 
 /* --- the report ----------------------------------------------------------- */
 
-/* Layers that no sample reached have no figure. */
+/* Reports the noise of each compared layer. Layers that no sample reached are left
+   out. */
 static enum qdq_code
 report_layers(struct evaluation *e, struct qdq_error *err)
 {
@@ -316,7 +323,8 @@ report_outputs(struct evaluation *e, struct qdq_error *err)
                             &e->job->report->view, e->job->arena, err);
 }
 
-/* *ret_again: it did not fit into the device, and may with a smaller batch. */
+/* Evaluates once. Sets *ret_again when device memory was too small and a smaller
+   batch may fit. */
 static enum qdq_code
 evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
          struct qdq_error *err)
@@ -357,7 +365,8 @@ qdqi_evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, struct qdq_err
     do {
         again = false;
         code = evaluate(job, runtime, &again, err);
-        /* Of what was said on the way only that the batch is smaller still holds. */
+        /* The warnings of the failed attempt are discarded, except the last one,
+           which says that the batch is smaller. */
         if (again)
             job->warnings.rows[n++] = job->warnings.rows[job->warnings.n - 1];
         if (again)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which nodes onnxruntime makes integer kernels of: read from the model that it writes
- * when it has optimized ours for the processor at hand.
- */
+/* Counts the nodes that ONNX Runtime runs with integer kernels. They are read from
+   the model that ONNX Runtime writes after it has optimized ours for this processor. */
 #include "config.h"
 #include "evaluate/kernels.h"
 
@@ -16,10 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What is optimized is written as a whole, into memory. */
+/* The optimized model is written to memory, so the size of a model is limited. */
 static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
 
-/* Operators that compute with integers; those whose name begins with QLinear do, too. */
+/* Operators that compute with integers. Operators whose name begins with QLinear do
+   so, too. */
 static const char *const integer_ops[] = {
     "QGemm",        "MatMulIntegerToFloat",     "MatMulInteger",       "ConvInteger",
     "MatMulNBits",  "DynamicQuantizeMatMul",    "DynamicQuantizeLSTM", "QAttention",
@@ -43,7 +42,7 @@ is_conversion(const char *op)
 
 /* --- the optimized model -------------------------------------------------- */
 
-/* *ret: descriptor of the file, in memory. */
+/* Writes the optimized model to a file in memory. *ret is its descriptor. */
 static enum qdq_code
 write_optimized(struct qdqi_runtime *runtime, const struct qdq_model *model, int *ret,
                 struct qdq_error *err)
@@ -92,10 +91,10 @@ open_optimized(struct qdqi_job *job, struct qdqi_runtime *runtime,
 struct counting {
     struct qdqi_job *job;
     const struct qdq_model *optimized;
-    struct qdqi_map *floats; /* names of nodes that compute in floating point */
-    struct qdqi_map *paired; /* tensors that have a pair */
-    struct qdqi_map *raw;    /* layers that read tensors as they are */
-    bool halves;             /* there are tensors of float16 */
+    struct qdqi_map *floats; /* names of the nodes that compute in floating point */
+    struct qdqi_map *paired; /* names of the tensors with a Q/DQ pair */
+    struct qdqi_map *raw; /* names of the layers that read tensors without their pair */
+    bool halves;          /* whether there are float16 tensors */
     struct qdq_kernels *ret;
 };
 
@@ -132,7 +131,11 @@ count_ops(struct counting *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* onnxruntime's names of a node in another layout end in "_nchwc" or "_token_N". */
+/*
+ * Collects the names of the nodes that compute in floating point. When ONNX Runtime
+ * changes the layout of a node it adds "_nchwc" or "_token_N" to its name; the name
+ * without the suffix is collected, too.
+ */
 static enum qdq_code
 note_floats(struct counting *c, struct qdq_error *err)
 {
@@ -173,8 +176,8 @@ is_one(const struct qdqi_node *node, const char *attribute)
     return !a || !a->has_f || a->f == 1;
 }
 
-/* Whether the layer's outputs have pairs, of its own or of the Relu behind it: all who
-   read them read those. */
+/* Returns whether the layer's output, or that of the Relu behind it, has a pair. All
+   readers of that tensor read the pair. */
 static bool
 makes_integers(const struct counting *c, const struct qdqi_node *node)
 {
@@ -271,7 +274,7 @@ count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error 
     return QDQ_OK;
 }
 
-/* The model is made: what cannot be counted is said, and no more. */
+/* The result has been written, so a failure to count is only a warning. */
 enum qdq_code
 qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
 {

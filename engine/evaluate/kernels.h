@@ -4,7 +4,7 @@
 
 #include "job/job.h"
 
-/* Fills the report's `kernels`, with the target onnxruntime. */
+/* Fills in the report's `kernels` if the target has integer kernels (onnxruntime). */
 enum qdq_code qdqi_count_kernels(struct qdqi_job *job,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -8,7 +8,7 @@ struct sums {
     double ff, qq, fq, ee, max;
 };
 
-/* A NaN stays one. */
+/* Returns the larger number, or NaN if one of them is a NaN. */
 static double
 larger(double a, double b)
 {
@@ -28,7 +28,8 @@ add_sums(struct sums *s, const float *f, const float *q, size_t n)
     }
 }
 
-/* Two vectors of zeros are alike; one of zeros is like no other. */
+/* Returns the cosine similarity: 1 for two vectors of zeros, 0 when only one of them
+   is all zeros. */
 static double
 cosine(const struct sums *s)
 {
@@ -52,7 +53,8 @@ void
 qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q, size_t n,
                     int64_t samples, size_t last)
 {
-    /* An output that does not divide by samples is looked at as a whole. */
+    /* An output whose elements cannot be divided among the samples is compared as a
+       whole. */
     size_t parts = samples > 0 && n % (size_t)samples == 0 ? (size_t)samples : 1;
     size_t part = n / parts;
     for (size_t i = 0; i < parts; i++) {

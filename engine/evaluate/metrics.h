@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far two runs of a model are apart, accumulated over samples. */
+/* Metrics for the difference between two runs of a model, accumulated over samples. */
 #ifndef QDQI_EVALUATE_METRICS_H
 #define QDQI_EVALUATE_METRICS_H
 
@@ -10,17 +10,16 @@ struct qdqi_metrics {
     double cosine;        /* sum over samples */
     int64_t samples;
     double max_abs_error;
-    int64_t rows, agreeing; /* along the last axis */
+    /* rows along the last axis, and those with the same top-1 */
+    int64_t rows, agreeing;
 };
 
-/*
- * Takes in one float32 output of a run: n elements of `samples` samples, rows of
- * `last` elements (the size of the last axis; 0 or 1: no top-1).
- */
+/* Adds one float32 output of a run: n elements of `samples` samples, in rows of
+   `last` elements (the size of the last axis; top-1 is not computed for 0 or 1). */
 void qdqi_metrics_update(struct qdqi_metrics *m, const float *f, const float *q,
                          size_t n, int64_t samples, size_t last);
 
-/* The figures of qdq/report.h. */
+/* Computes the metrics described in qdq/report.h. */
 void qdqi_metrics_finish(const struct qdqi_metrics *m, const char *name,
                          struct qdq_output_report *ret);
 

@@ -8,11 +8,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Below INT32_MAX by so much that no rounding of a product of scales reaches it. */
+/* The largest bias in steps. It is so far below INT32_MAX that rounding in a product
+   of scales cannot exceed int32. */
 static const double most = 2147483000;
 
-/* Biases that repeat one element, or that many layers share, are of few bytes in the file:
-   so many elements may become integers beyond those that a file of its size can hold. */
+/*
+ * Biases that repeat one element, or that many layers share, take few bytes in the
+ * file. As integers they may have this many elements more than a file of the model's
+ * size can hold.
+ */
 enum { SPARE = 1 << 16 };
 
 static const struct qdqi_planned_bias *
@@ -30,7 +34,8 @@ element(const struct qdqi_constant *c, size_t i)
     return value;
 }
 
-/* The bias's elements, if it can become integers; else why not. */
+/* Reads the elements of the bias. Returns NULL if it can become integers, or else
+   the reason why it cannot. */
 static const char *
 read_bias(const struct qdqi_job *job, size_t i, const struct qdqi_params *weight,
           const uint64_t *left, struct qdqi_constant *ret)
@@ -57,23 +62,26 @@ read_bias(const struct qdqi_job *job, size_t i, const struct qdqi_params *weight
 
 /* --- room for the bias ---------------------------------------------------- */
 
-/* How far weights' scales were raised. */
+/* The channels of a weight whose scale was raised, and the largest factor. */
 struct raised {
     size_t channels;
     double most;
 };
 
-/* The weight's scale with which element k of the bias fits, or the one that there is. */
+/* Returns the smallest scale of the weight with which element k of the bias fits
+   int32, or the present scale if that is large enough. */
 static float
 scale_for(const struct qdqi_constant *bias, size_t k, float data, float weight)
 {
     double need = fabs((double)element(bias, k)) / most / (double)data;
-    double least = (double)FLT_MIN / (double)data; /* of a product that is normal */
+    /* keeps the product of the scales a normal number */
+    double least = (double)FLT_MIN / (double)data;
     need = need > least ? need : least;
     return need > (double)weight ? nextafterf((float)need, INFINITY) : weight;
 }
 
-/* Why there is no room, or NULL. */
+/* Raises the weight's scales so that the bias fits int32. Returns NULL, or the
+   reason why that is impossible. */
 static const char *
 make_room(const struct qdqi_constant *bias, float data, struct qdqi_params *weight,
           struct raised *raised)
@@ -107,7 +115,8 @@ warn_raised(struct qdqi_job *job, size_t i, const struct raised *raised,
         raised->channels, raised->most);
 }
 
-/* Notes by n = 0 that the bias stays as it is. */
+/* Makes bias i fit int32. If that is impossible its n stays 0, and a warning says
+   that the bias stays floating point. */
 static enum qdq_code
 fit(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
     struct qdq_error *err)
@@ -160,7 +169,8 @@ round_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_err
     return QDQ_OK;
 }
 
-/* Weights may be shared: all scales are raised before the first bias goes by one. */
+/* Layers may share a weight, so all scales are raised before the first bias is
+   rounded. */
 enum qdq_code
 qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Biases as int32: what an integer kernel adds to its sums of products. The scale is the
- * product of the activation's and the weight's, as ONNX's QLinearConv-10 states it.
+ * Quantizes biases to int32, which integer kernels add to their sums of products. The
+ * scale of a bias is the product of the scales of activation and weight, as ONNX
+ * defines it for QLinearConv-10.
  */
 #ifndef QDQI_SCALE_BIAS_H
 #define QDQI_SCALE_BIAS_H
@@ -9,10 +10,10 @@
 #include "job/job.h"
 
 /*
- * Fills scales->biases in, when activations and weights have their scales. Where a bias
- * would run over int32, the weight's scale of that channel is made larger, with a warning
- * that says how far; where there is one for all channels the bias stays floating point,
- * with a warning, too. NO_MEMORY.
+ * Fills in scales->biases. Activations and weights must have their scales. If a bias
+ * would exceed int32, the weight's scale of that channel is raised, and a warning gives
+ * the factor. If the weight has one scale for all channels the bias stays floating
+ * point, with a warning. NO_MEMORY.
  */
 enum qdq_code qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *scales,
                                  struct qdq_error *err) QDQ_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spec's `float`: which nodes and scales get the type, and the model that has it. */
+/* Carries out the spec's `float`: chooses the nodes and scales that become float16
+   or bfloat16 and converts the result. */
 #include "config.h"
 #include "scale/precision.h"
 
@@ -18,8 +19,11 @@ note_beyond(struct qdqi_map *to, const char *tensor, double min, double max,
            qdqi_map_put(to, tensor, (void *)(uintptr_t)tensor);
 }
 
-/* Tensors whose ranges leave the type's: those that were given, planned or not, and
-   those that were found. NULL: out of memory. */
+/*
+ * Returns the tensors whose ranges exceed those of the type: ranges that the spec
+ * gives, for planned tensors or others, and ranges that calibration found. NULL when
+ * out of memory.
+ */
 static struct qdqi_map *
 find_beyond(const struct qdqi_job *job, enum qdqi_dtype dtype)
 {
@@ -59,8 +63,8 @@ round_scales(enum qdqi_dtype dtype, struct qdqi_params *p)
         p->scales[i] = qdqi_low_scale(dtype, p->scales[i], steps);
 }
 
-/* By planned activation. Those that share their numbers share this, too; NULL: out of
-   memory. */
+/* Returns for each planned activation whether a 16-bit node reads it. Activations
+   that share their scale get the same answer. NULL when out of memory. */
 static bool *
 find_low(const struct qdqi_job *job)
 {
@@ -85,7 +89,7 @@ round_all(struct qdqi_job *job, struct qdqi_scales *scales)
 {
     const struct qdq_plan *plan = job->plan;
     const struct qdqi_low *low = &job->low;
-    /* In the job's own memory. */
+    /* The const is cast away: the rows are in the job's own memory. */
     struct qdq_tensor_report *tensors =
         (struct qdq_tensor_report *)(uintptr_t)job->report->view.tensors;
     const bool *is_low = find_low(job);

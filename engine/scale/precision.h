@@ -4,12 +4,13 @@
 
 #include "job/job.h"
 
-/* Chooses what becomes float16 or bfloat16, where the spec asks for it; rounds the scales
-   of pairs of that type, and fills the report's `floats`. */
+/* Chooses the nodes that become float16 or bfloat16 if the spec asks for it, rounds
+   the scales of their pairs to that type and fills in the report's `floats`. */
 enum qdq_code qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Makes the result such a model; leaves it as it is where nothing was asked. */
+/* Converts the result to the chosen type. Does nothing if the spec does not ask for
+   one. */
 enum qdq_code qdqi_lower_result(struct qdqi_job *job, struct qdqi_edited *edited,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 

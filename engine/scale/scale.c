@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ranges and weights to scales, and the part of the report that lists them. */
+/* Computes scales from ranges and weights, and the part of the report that lists
+   them. */
 #include "config.h"
 #include "scale/scale.h"
 
@@ -32,7 +33,8 @@ scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
     return true;
 }
 
-/* What shares another's numbers has its range. */
+/* Gives activations that share the scale of another activation the range of that
+   one. */
 static void
 follow_leaders(struct qdqi_job *job)
 {
@@ -86,8 +88,9 @@ scale_activations(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error 
 }
 
 /*
- * Channels that the file does not store (a weight that repeats one element) cost its
- * sender nothing and us two floats each: so many are taken in one model.
+ * A weight that repeats one element has channels that the file does not store. They
+ * cost the sender nothing but us two floats each, so this is the most that one model
+ * may have.
  */
 enum { MAX_FILLED_CHANNELS = 1 << 24 };
 
@@ -109,13 +112,13 @@ count_filled(const struct qdqi_constant *w, const struct qdqi_planned_weight *pl
     return QDQ_OK;
 }
 
-/* What the weights of one model may still take, each kind by its number. */
+/* The budget that is left for the weights of one model. */
 struct budget {
-    int64_t filled;    /* channels */
-    uint64_t integers; /* bytes */
+    int64_t filled;    /* channels of weights that repeat one element */
+    uint64_t integers; /* bytes of integers */
 };
 
-/* Why a weight is not stored as integers, or NULL. */
+/* Returns the reason why a weight is not stored as integers, or NULL. */
 static const char *
 stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
             const struct qdqi_constant *c, const struct budget *budget)
@@ -132,8 +135,9 @@ stays_float(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
 }
 
 /*
- * The integers of weight i, where it is to be stored as such. Views and axes can make
- * many weights of the few bytes that a file holds, so the budget is the file's size.
+ * Quantizes weight i if the spec asks for stored integers. Views and axes can make many
+ * weights from a few bytes of a file, so the integers may take no more bytes than the
+ * model.
  */
 static enum qdq_code
 choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
@@ -153,7 +157,10 @@ choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     return s->weights[i].integers ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* The whole range in the integers from -64 to 64 in the place of those from -127 to 127. */
+/*
+ * Widens the scales so that the weight uses the integers from -64 to 64 instead of -127
+ * to 127.
+ */
 static void
 reduce(const struct qdqi_planned_weight *w, struct qdqi_params *p)
 {
@@ -224,8 +231,8 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     return QDQ_OK;
 }
 
-/* Scales may be chosen again, with another plan: what the first choice warned of is the
-   second's to say. */
+/* Removes the warnings of an earlier choice of scales. Scales can be chosen again
+   for another plan, which then gives its own warnings. */
 static void
 forget_warnings(struct qdqi_job *job)
 {

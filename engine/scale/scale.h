@@ -4,8 +4,8 @@
 
 #include "job/job.h"
 
-/* Turns ranges and weights into scales, and fills the report's `tensors` and `weights`.
-   It may be called again, with another plan. */
+/* Computes the scales from ranges and weights and fills in the report's `tensors`
+   and `weights`. Can be called again for another plan. */
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
