@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between two layers, channel c of what the first puts out may be multiplied by any
- * t > 0 when what the second makes of it is divided by t. With r1 and r2 the largest
- * magnitudes of what belongs to the channel in the first and in the second layer,
- * t = sqrt(r2 / r1) makes both the same: a channel then uses as much of the integers'
- * range on one side as on the other. Chains share layers, so this is repeated until
- * nothing moves.
+ * Balances the channels of layers. Between two layers, channel c of the first layer's
+ * output may be multiplied by any t > 0 when the second layer's weights of that channel
+ * are divided by t. With r1 and r2 the largest magnitudes of the channel's weights in
+ * the first and in the second layer, t = sqrt(r2 / r1) makes both magnitudes equal, so
+ * that the channel uses the same share of the integers' range on both sides. Chains
+ * share layers, so this is repeated until the factors are stable.
  *
- * The factors that are applied are the nearest powers of two. Then products, sums,
- * Relus and pools scale exactly, in any order of summation, and the model computes what
- * it did bit for bit (but for numbers at the ends of float32's range); a channel is at
- * most a factor of sqrt(2) away from its place, half a bit.
+ * The factors that are applied are the nearest powers of two. Products, sums, Relus and
+ * pools then scale exactly, in any order of summation, and the model computes the same
+ * bits as before (except for numbers at the ends of float32's range). A channel is off
+ * its optimum by at most a factor of sqrt(2), half a bit.
  */
 #include "config.h"
 #include "equalize/balance.h"
@@ -19,21 +19,23 @@
 
 enum {
     MAX_SWEEPS = 32,
-    MAX_EXPONENT = 20, /* more is no skew but a dead channel */
+    MAX_EXPONENT = 20, /* a channel that needs more is not skewed but unused */
 };
 #define BIAS_SHARE (1.0 / 16)
-#define TOLERANCE (1.0 / 64) /* of an exponent */
-#define TINY 0x1p-64         /* a channel below is as good as zero */
+#define TOLERANCE (1.0 / 64) /* change of an exponent that counts as stable */
+#define TINY 0x1p-64         /* a channel below this counts as zero */
 
 struct balancing {
     const struct qdqi_chain *chains;
     size_t n;
     struct qdqi_balance *to;
-    double **exponents; /* by chain and channel */
-    bool *waiting;      /* by chain: a layer has changed since its turn */
-    size_t *by_first;   /* by node: chain + 1 that begins there, or 0 */
+    double **exponents; /* for each chain: an exponent for each channel */
+    /* for each chain: one of its layers has changed since it was balanced */
+    bool *waiting;
+    /* for each node: index of the chain that begins there + 1, or 0 */
+    size_t *by_first;
     size_t *by_second;
-    double *r1, *r2; /* as large as any layer asks for */
+    double *r1, *r2; /* room for the channels of the largest layer */
 };
 
 /* --- ranges --------------------------------------------------------------- */
@@ -45,9 +47,9 @@ largest(double a, double b)
 }
 
 /*
- * What a channel is in the first layer. A bias counts only where it outweighs all that
- * the weights can be expected to put out: a channel that is hardly more than its bias
- * must not be blown up for the sake of its weights.
+ * Computes the magnitude of each channel in the first layer. A bias counts only where
+ * it outweighs the output that the weights can be expected to produce: a channel that
+ * consists of little more than its bias must not be scaled up for its weights.
  */
 static void
 range_of_first(struct balancing *b, const struct qdqi_chain *chain)
@@ -92,7 +94,8 @@ set_scales(struct balancing *b, const struct qdqi_chain *chain, size_t c,
         b->to->layers[chain->second].in[c * chain->block + k] = exp2(-exponent);
 }
 
-/* True when a channel moved by more than the tolerance. */
+/* Balances one chain. Returns true when a channel's exponent changed by more than
+   the tolerance. */
 static bool
 balance_chain(struct balancing *b, size_t i)
 {
@@ -110,15 +113,16 @@ balance_chain(struct balancing *b, size_t i)
 }
 
 static void
-wake(struct balancing *b, size_t chain_plus_1)
+mark_changed(struct balancing *b, size_t chain_plus_1)
 {
     if (chain_plus_1)
         b->waiting[chain_plus_1 - 1] = true;
 }
 
-/* Chains in file order, again and again, but none whose layers have not changed. */
+/* Balances the chains in file order, repeatedly, skipping those whose layers have
+   not changed. */
 static void
-sweep(struct balancing *b)
+balance_until_stable(struct balancing *b)
 {
     bool any = true;
     for (int s = 0; s < MAX_SWEEPS && any; s++) {
@@ -129,16 +133,16 @@ sweep(struct balancing *b)
             b->waiting[i] = false;
             if (!balance_chain(b, i))
                 continue;
-            wake(b, b->by_second[b->chains[i].first]);
-            wake(b, b->by_first[b->chains[i].second]);
+            mark_changed(b, b->by_second[b->chains[i].first]);
+            mark_changed(b, b->by_first[b->chains[i].second]);
             any = true;
         }
     }
 }
 
-/* To powers of two, and what that changes. */
+/* Rounds the factors to powers of two, and counts the channels that are scaled. */
 static void
-settle(struct balancing *b, size_t i)
+round_to_powers_of_two(struct balancing *b, size_t i)
 {
     const struct qdqi_chain *chain = &b->chains[i];
     size_t moved = 0;
@@ -155,7 +159,7 @@ settle(struct balancing *b, size_t i)
 /* --- memory --------------------------------------------------------------- */
 
 static double *
-ones(struct qdqi_arena *arena, size_t n)
+array_of_ones(struct qdqi_arena *arena, size_t n)
 {
     double *all = qdqi_arena_array(arena, n, sizeof *all);
     for (size_t i = 0; all && i < n; i++)
@@ -172,8 +176,8 @@ grow_layer(struct balancing *b, struct qdqi_arena *arena, size_t node,
     *most = w->n_in > *most ? w->n_in : *most;
     if (layer->out)
         return true;
-    layer->out = ones(arena, w->n_out);
-    layer->in = ones(arena, w->n_in);
+    layer->out = array_of_ones(arena, w->n_out);
+    layer->in = array_of_ones(arena, w->n_in);
     return layer->out && layer->in;
 }
 
@@ -214,9 +218,9 @@ qdqi_balance(const struct qdq_model *model, const struct qdqi_chain *chains, siz
     struct balancing b = {.chains = chains, .n = n, .to = ret};
     if (!prepare(&b, arena, model->graph.n_nodes))
         return qdqi_no_memory(err);
-    sweep(&b);
+    balance_until_stable(&b);
     for (size_t i = 0; i < n; i++)
         if (!chains[i].reason)
-            settle(&b, i);
+            round_to_powers_of_two(&b, i);
     return QDQ_OK;
 }

@@ -5,19 +5,23 @@
 #include <float.h>
 #include <string.h>
 
-/* A walk from the first layer on. Channels are axis 1, or the last one. */
+/* The state of a walk from the first layer on. Channels are axis 1, or the last
+   axis. */
 struct walk {
     const struct qdq_model *model;
     struct qdqi_arena *arena;
     struct qdqi_chain *chain;
-    const struct qdqi_tensor *at; /* the tensor that was reached */
-    size_t rank;                  /* of it; 0: not known, and channels are last */
-    bool is_flat; /* channels became blocks, whose size the next weight tells */
+    const struct qdqi_tensor *at; /* the tensor that the walk has reached */
+    size_t rank; /* rank of that tensor; 0: not known, and channels are the last axis */
+    /* a Flatten turned each channel into a block, whose size follows from the next
+       weight */
+    bool is_flat;
 };
 
-/* --- what is added on the way --------------------------------------------- */
+/* --- biases between the layers ------------------------------------------- */
 
-/* Whether a constant has one element for each channel: axis `from_end` of the sum. */
+/* Returns whether a constant has one element for each channel. `from_end` is the
+   axis of the channels, counted from the end of the sum's shape. */
 static bool
 is_per_channel(const struct qdqi_constant *c, size_t from_end, size_t channels)
 {
@@ -26,9 +30,10 @@ is_per_channel(const struct qdqi_constant *c, size_t from_end, size_t channels)
     return (size_t)c->dims[c->rank - from_end] == channels;
 }
 
-/* Takes a tensor that is added; NULL, or why it cannot be scaled. */
+/* Adds a tensor to the chain's biases. Returns NULL, or the reason why it cannot be
+   scaled. */
 static const char *
-take_bias(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
+add_bias(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
 {
     struct qdqi_chain *chain = w->chain;
     struct qdqi_constant *c = &chain->biases[chain->n_biases];
@@ -43,18 +48,18 @@ take_bias(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
     return NULL;
 }
 
-/* Sets the reason; false, for `return`. */
+/* Sets the reason against the chain; returns false, for use in `return`. */
 static bool
-stop(struct walk *w, const char *text)
+reject_chain(struct walk *w, const char *text)
 {
     w->chain->reason = text;
     return false;
 }
 
 static bool
-stop_bias(struct walk *w, const char *why)
+reject_bias(struct walk *w, const char *why)
 {
-    return stop(w, qdqi_arena_printf(w->arena, "what is added is %s", why));
+    return reject_chain(w, qdqi_arena_printf(w->arena, "what is added is %s", why));
 }
 
 static bool
@@ -63,17 +68,18 @@ pass_add(struct walk *w, const struct qdqi_node *node, int input)
     const struct qdqi_tensor *other =
         node->proto->n_input == 2 ? node->inputs[!input] : NULL;
     size_t from_end = w->rank > 1 ? w->rank - 1 : 1;
-    /* Before opset 7 an `axis` says where the second operand goes. */
+    /* Before opset 7 an `axis` attribute aligns the second operand. */
     if (!other || !other->is_fixed || w->is_flat ||
         qdqi_node_attribute(node->proto, "axis"))
-        return stop(w, "followed by Add");
-    const char *why = take_bias(w, other, from_end);
-    return !why || stop_bias(w, why);
+        return reject_chain(w, "followed by Add");
+    const char *why = add_bias(w, other, from_end);
+    return !why || reject_bias(w, why);
 }
 
-/* --- what passes a factor on ---------------------------------------------- */
+/* --- operators that pass a factor through -------------------------------- */
 
-/* A bound that is given as an input (opset 11) or an attribute; false: neither. */
+/* Reads a bound that is an input (opset 11) or an attribute. Returns false when
+   there is none. */
 static bool
 read_bound(const struct walk *w, const struct qdqi_node *node, size_t input,
            const char *name, float *ret)
@@ -87,13 +93,13 @@ read_bound(const struct walk *w, const struct qdqi_node *node, size_t input,
         return false;
     else if (qdqi_constant_read(w->model, node->inputs[input], &c, NULL) ||
              c.dtype != QDQI_FLOAT32 || c.n != 1)
-        *ret = 1; /* not known: as good as any that stops */
+        *ret = 1; /* not constant: treated as a bound that stops the chain */
     else
         memcpy(ret, c.bytes, sizeof *ret);
     return true;
 }
 
-/* Clip passes a factor on where it is Relu or does nothing. */
+/* Clip passes a factor through when it is Relu or has no effect. */
 static bool
 is_unbounded(const struct walk *w, const struct qdqi_node *node)
 {
@@ -112,13 +118,16 @@ is_one_of(const struct qdqi_node *node, const char *const *ops)
     return false;
 }
 
-/* Element by element; and over the axes behind the channels. */
+/* Operators that work on each element alone, and operators that work on the axes
+   behind the channels. */
 static const char *const elementwise[] = {"Relu",     "LeakyRelu", "PRelu",
                                           "Identity", "Dropout",   NULL};
 static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
                                     "GlobalAveragePool", NULL};
 
-/* Flatten at axis 1, also as exporters write it: Reshape to [0, -1]. */
+/*
+ * Returns whether the node is Flatten at axis 1, or its equivalent Reshape to [0, -1].
+ */
 static bool
 is_flatten(const struct walk *w, const struct qdqi_node *node)
 {
@@ -133,14 +142,14 @@ is_flatten(const struct walk *w, const struct qdqi_node *node)
            !qdqi_node_int(node->proto, "allowzero", 0);
 }
 
-/* Goes through a node that is no layer. */
+/* Walks through a node that is not a layer. */
 static bool
-pass(struct walk *w, const struct qdqi_node *node, int input)
+pass_through(struct walk *w, const struct qdqi_node *node, int input)
 {
     if (qdqi_node_is(node->proto, "Add"))
         return pass_add(w, node, input);
     if (input != 0)
-        return stop(w, "followed by something else than a layer");
+        return reject_chain(w, "followed by something else than a layer");
     if (is_one_of(node, elementwise) ||
         (qdqi_node_is(node->proto, "Clip") && is_unbounded(w, node)))
         return true;
@@ -151,26 +160,27 @@ pass(struct walk *w, const struct qdqi_node *node, int input)
         w->rank = 2;
         return true;
     }
-    return stop(w, qdqi_arena_printf(w->arena, "followed by %s", node->proto->op_type));
+    return reject_chain(
+        w, qdqi_arena_printf(w->arena, "followed by %s", node->proto->op_type));
 }
 
 /* --- both ends ------------------------------------------------------------ */
 
-/* Whether the tensor goes to one input and nowhere else. */
+/* Returns whether the tensor has exactly one use. */
 static bool
 is_private(struct walk *w)
 {
     const struct qdqi_tensor *t = w->at;
     if (t->is_output)
-        return stop(w, "its output is one of the model's");
+        return reject_chain(w, "its output is one of the model's");
     if (t->is_captured)
-        return stop(w, "its output is used in a nested graph");
+        return reject_chain(w, "its output is used in a nested graph");
     if (!t->uses)
-        return stop(w, "nothing follows");
+        return reject_chain(w, "nothing follows");
     for (const struct qdqi_use *use = t->uses; use; use = use->next)
         if (w->model->graph.nodes[use->node].scope != t->scope)
-            return stop(w, "its output is used in a nested graph");
-    return !t->uses->next || stop(w, "its output goes to more than one layer");
+            return reject_chain(w, "its output is used in a nested graph");
+    return !t->uses->next || reject_chain(w, "its output goes to more than one layer");
 }
 
 static bool
@@ -179,25 +189,25 @@ start(struct walk *w, const struct qdqi_node *node)
     struct qdqi_chain *chain = w->chain;
     const char *why = qdqi_weight_read(w->model, node, &chain->w1);
     if (why)
-        return stop(w, qdqi_arena_printf(w->arena, "its weight is %s", why));
+        return reject_chain(w, qdqi_arena_printf(w->arena, "its weight is %s", why));
     chain->channels = chain->w1.n_out;
     bool gemm = qdqi_node_is(node->proto, "Gemm");
     bool matmul = qdqi_node_is(node->proto, "MatMul");
     w->rank = gemm ? 2 : matmul ? 0 : node->inputs[1]->constant->n_dims;
     if (!matmul && node->proto->n_input > 2 && node->inputs[2]) {
-        why = take_bias(w, node->inputs[2], 1);
+        why = add_bias(w, node->inputs[2], 1);
         if (why)
-            return stop_bias(w, why);
+            return reject_bias(w, why);
     }
     if (node->proto->n_output == 0 || !node->outputs[0])
-        return stop(w, "nothing follows");
+        return reject_chain(w, "nothing follows");
     w->at = node->outputs[0];
     return true;
 }
 
-/* Whether input 0 of the second layer has the channels where they are. */
+/* Returns whether input 0 of the second layer has its channels on the expected axis. */
 static bool
-fits(const struct walk *w, const struct qdqi_node *node)
+channels_match(const struct walk *w, const struct qdqi_node *node)
 {
     const struct qdqi_chain *chain = w->chain;
     size_t n_in = chain->w2.n_in;
@@ -216,21 +226,22 @@ end(struct walk *w, size_t second, int input)
     const struct qdqi_node *node = &w->model->graph.nodes[second];
     struct qdqi_chain *chain = w->chain;
     if (input != 0 || second == chain->first) {
-        stop(w, "its output is no data of the next layer");
+        reject_chain(w, "its output is no data of the next layer");
         return;
     }
     chain->second = second;
     const char *why = qdqi_weight_read(w->model, node, &chain->w2);
     if (why)
-        stop(w, qdqi_arena_printf(w->arena, "the next layer's weight is %s", why));
-    else if (!fits(w, node))
-        stop(w, "the next layer's weight does not have its channels");
+        reject_chain(w,
+                     qdqi_arena_printf(w->arena, "the next layer's weight is %s", why));
+    else if (!channels_match(w, node))
+        reject_chain(w, "the next layer's weight does not have its channels");
     else
         chain->block = chain->w2.n_in / chain->channels;
 }
 
 static void
-follow(struct walk *w, const struct qdqi_node *node)
+follow_chain(struct walk *w, const struct qdqi_node *node)
 {
     if (!start(w, node))
         return;
@@ -241,10 +252,10 @@ follow(struct walk *w, const struct qdqi_node *node)
             end(w, use->node, use->input);
             return;
         }
-        if (!pass(w, next, use->input))
+        if (!pass_through(w, next, use->input))
             return;
         if (next->proto->n_output == 0 || !next->outputs[0]) {
-            stop(w, "nothing follows");
+            reject_chain(w, "nothing follows");
             return;
         }
         w->at = next->outputs[0];
@@ -277,8 +288,8 @@ qdqi_chains_find(const struct qdq_model *model, struct qdqi_arena *arena,
         if (!is_candidate(graph, &graph->nodes[i]))
             continue;
         *chains = (struct qdqi_chain){.first = i, .second = graph->n_nodes};
-        follow(&(struct walk){.model = model, .arena = arena, .chain = chains},
-               &graph->nodes[i]);
+        follow_chain(&(struct walk){.model = model, .arena = arena, .chain = chains},
+                     &graph->nodes[i]);
         chains++;
     }
     return qdqi_arena_exhausted(arena) ? qdqi_no_memory(err) : QDQ_OK;

@@ -11,16 +11,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A tensor that gets other elements, made while the model is written. */
+/* A tensor with new elements, which are generated while the model is written. */
 struct change {
-    struct qdqi_made made; /* first: the writer's pointer */
-    struct qdqi_weight w;  /* biases are weights of one element a channel */
+    struct qdqi_made made; /* must be first: the writer's pointer points here */
+    struct qdqi_weight w;  /* a bias is a weight with one element for each channel */
     const double *out, *in;
 };
 
 struct equalizing {
     const struct qdq_model *source;
-    struct qdqi_arena *arena; /* dies with the stage */
+    struct qdqi_arena *arena; /* freed at the end of the stage */
     struct qdqi_chain *chains;
     size_t n_chains;
     struct qdqi_balance balance;
@@ -28,7 +28,7 @@ struct equalizing {
     size_t n_changes;
 };
 
-/* --- what changes --------------------------------------------------------- */
+/* --- the changes --------------------------------------------------------- */
 
 static const double no_scale[] = {1};
 
@@ -48,7 +48,7 @@ add_weight(struct equalizing *e, size_t node, const struct qdqi_weight *w)
         return;
     e->changes[e->n_changes++] =
         (struct change){{write_change}, *w, layer->out, layer->in};
-    layer->changed = false; /* once, though two chains meet here */
+    layer->changed = false; /* count the layer once, although two chains meet here */
 }
 
 static void
@@ -88,7 +88,7 @@ list_changes(struct equalizing *e, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- another model -------------------------------------------------------- */
+/* --- the equalized model ------------------------------------------------- */
 
 static size_t
 size_of(const struct change *change)
@@ -124,7 +124,7 @@ make_model(struct equalizing *e, struct qdq_model **ret, struct qdq_error *err)
     enum qdq_code code = write_model(e, fd, err);
     if (!code)
         code = qdq_model_open(fd, ret, err);
-    close(fd); /* the model has its own */
+    close(fd); /* the model has a duplicate of the descriptor */
     return code;
 }
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Larger numbers are no weights, and could overflow when they are scaled. */
+/* A larger number is not a plausible weight, and could overflow when it is scaled. */
 #define LARGEST 0x1p64f
 
 static bool
@@ -28,11 +28,11 @@ is_usual(const uint8_t *bytes, size_t n)
 {
     bool usual = true;
     for (size_t i = 0; i < n; i++)
-        usual &= fabsf(qdqi_element(bytes, i)) <= LARGEST; /* NaN is not */
+        usual &= fabsf(qdqi_element(bytes, i)) <= LARGEST; /* false for NaN */
     return usual;
 }
 
-/* An initializer, or what a Constant holds as a tensor. */
+/* Returns whether the tensor is an initializer, or the tensor value of a Constant. */
 static bool
 is_replaceable(const struct qdq_model *m, const struct qdqi_tensor *t)
 {
@@ -61,7 +61,8 @@ qdqi_weight_check(const struct qdq_model *m, const struct qdqi_tensor *t,
     return NULL;
 }
 
-/* The axes' meaning, by the operator's schema; false where the shape makes no sense. */
+/* Assigns the axes by the operator's schema. Returns false for a shape that the
+   schema does not allow. */
 static bool
 read_layout(const struct qdqi_node *node, const struct qdqi_constant *c,
             struct qdqi_weight *w)
@@ -100,7 +101,7 @@ qdqi_weight_read(const struct qdq_model *m, const struct qdqi_node *node,
 
 /* --- channels ------------------------------------------------------------- */
 
-/* Channel of the minor side that element [a][b] belongs to. */
+/* Returns the channel, on the side of axis 1, that element [a][b] belongs to. */
 static size_t
 minor_channel(const struct qdqi_weight *w, size_t a, size_t b)
 {
@@ -137,7 +138,7 @@ qdqi_weight_ranges(const struct qdqi_weight *w, bool of_outputs, const double *o
 
 /* --- writing -------------------------------------------------------------- */
 
-enum { CHUNK = 1024 }; /* elements */
+enum { CHUNK = 1024 }; /* elements that are scaled at once */
 
 struct chunk {
     float data[CHUNK];

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A layer's weight as equalization sees it: which output and which input channel of the
- * layer each element belongs to, how large the channels are, and how they are scaled.
- */
+/* A layer's weight for equalization: the output and the input channel of each
+   element, the magnitudes of the channels, and the scaling. */
 #ifndef QDQI_EQUALIZE_WEIGHT_H
 #define QDQI_EQUALIZE_WEIGHT_H
 
@@ -11,19 +9,19 @@
 #include <string.h>
 
 /*
- * Elements lie as [n_major][minor][inner]. Axis 0 counts the output channels (Conv,
- * Gemm's transposed B) or the input channels (ConvTranspose, B as it is); axis 1 counts
- * the others, within a group.
+ * Elements are stored as [n_major][minor][inner]. Axis 0 counts the output channels
+ * (Conv, Gemm with transposed B) or the input channels (ConvTranspose, B not
+ * transposed); axis 1 counts the other channels, within a group.
  */
 struct qdqi_weight {
     const struct qdqi_tensor *tensor;
-    const uint8_t *bytes; /* float32, perhaps unaligned */
+    const uint8_t *bytes; /* float32, possibly unaligned */
     size_t n_major, minor, inner, groups;
     bool major_is_out;
-    size_t n_in, n_out; /* channels */
+    size_t n_in, n_out; /* numbers of channels */
 };
 
-/* Element i of float32 data. */
+/* Returns element i of float32 data. */
 static inline float
 qdqi_element(const uint8_t *bytes, size_t i)
 {
@@ -32,25 +30,25 @@ qdqi_element(const uint8_t *bytes, size_t i)
     return value;
 }
 
-/* Whether a node is an operator with a weight as input 1, whatever that is. */
+/* Returns whether a node's operator has a weight as input 1. */
 bool qdqi_weight_has(const struct qdqi_node *node);
 
-/* The weight of such a node; NULL, or why it cannot be scaled. */
+/* Reads the weight of such a node. Returns NULL, or the reason why it cannot be
+   scaled. */
 const char *qdqi_weight_read(const struct qdq_model *model,
                              const struct qdqi_node *node, struct qdqi_weight *ret);
 
 /*
- * A float32 tensor that the file stores, that one input of a node reads and nothing
- * else, and whose elements are numbers of usual size. NULL, or what is wrong with it.
+ * Checks that the file stores the tensor as float32, that only one input of one node
+ * reads it, and that its elements are of plausible size. Returns NULL, or the reason
+ * why not.
  */
 const char *qdqi_weight_check(const struct qdq_model *model,
                               const struct qdqi_tensor *tensor,
                               struct qdqi_constant *ret);
 
-/*
- * ret[c]: the largest magnitude of output (or input) channel c when each element is
- * scaled by other[its channel on the other side].
- */
+/* Computes ret[c], the largest magnitude of output (or input) channel c when each
+   element is multiplied by other[its channel on the other side]. */
 void qdqi_weight_ranges(const struct qdqi_weight *weight, bool of_outputs,
                         const double *other, double *ret);
 

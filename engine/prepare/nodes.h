@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of nodes that grows, in an arena. */
+/* A growing list of nodes, in an arena. */
 #ifndef QDQI_PREPARE_NODES_H
 #define QDQI_PREPARE_NODES_H
 
@@ -10,8 +10,8 @@ struct qdqi_nodes {
     size_t n, cap;
 };
 
-/* False without memory, or when the node is NULL for the same reason. Who does not ask
-   asks the arena at the end. */
+/* Adds a node. Returns false when out of memory, or when the node is NULL for that
+   reason. Callers may ignore the result and check the arena at the end. */
 bool qdqi_nodes_add(struct qdqi_nodes *nodes, struct qdqi_arena *arena,
                     Onnx__NodeProto *node);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of an older opset as one of a later opset: nodes whose schema changed are
- * adapted by the rows of tbl/opsets.h, in nested graphs and in local functions, too.
- * Weights, names of values, and the order of inputs and outputs stay as they are.
+ * Converts a model from an older opset to a later one: nodes whose schema changed are
+ * adapted by the rows of tbl/opsets.h, in nested graphs and local functions, too.
+ * Weights, names of values, and the order of inputs and outputs do not change.
  */
 #ifndef QDQI_PREPARE_RAISE_H
 #define QDQI_PREPARE_RAISE_H
@@ -11,17 +11,18 @@
 
 enum { QDQI_OPSET_MIN = 7, QDQI_OPSET_MAX = 25 };
 
-/* The node that stands in the way. */
+/* The first node that prevents a conversion. */
 struct qdqi_obstacle {
-    int64_t opset; /* that it cannot be brought to; 0: there is no obstacle */
+    /* the opset that the node cannot be converted to; 0: no node prevents it */
+    int64_t opset;
     char node[128], op[64];
     char why[128];
 };
 
 /*
- * Raises `source` from its opset to `to`, both from QDQI_OPSET_MIN to QDQI_OPSET_MAX.
- * *ret lies in the arena and borrows from the source; it is set where obstacle->opset
- * is 0. INVALID_MODEL names a node that lacks what its schema asks for; NO_MEMORY.
+ * Converts `source` from its opset to `to`, both from QDQI_OPSET_MIN to QDQI_OPSET_MAX.
+ * *ret lies in the arena and borrows from the source; it is set when obstacle->opset is
+ * 0. INVALID_MODEL names a node that lacks something its schema requires; NO_MEMORY.
  */
 enum qdq_code qdqi_raise(const struct qdq_model *source, int64_t to,
                          struct qdqi_arena *arena, struct qdqi_edited *ret,
