@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What adapters of operators are made of. */
+/* The building blocks of the operator adapters. */
 #include "config.h"
 #include "prepare/adapt.h"
 
@@ -20,7 +20,7 @@ copy_text(struct qdqi_adapting *a, const char *text)
     return text ? qdqi_arena_strdup(a->r->arena, text) : NULL;
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 bool
 qdqi_adapt_needs(struct qdqi_adapting *a, size_t inputs, size_t outputs)
@@ -61,7 +61,7 @@ qdqi_adapt_is_idle(const struct qdqi_adapting *a, size_t output)
     return !*name || (t && !t->uses && !t->is_output && !t->is_captured);
 }
 
-/* --- doing ---------------------------------------------------------------- */
+/* --- changes of the node ------------------------------------------------- */
 
 void
 qdqi_adapt_rename(struct qdqi_adapting *a, const char *op)
@@ -80,7 +80,8 @@ qdqi_adapt_drop_attribute(struct qdqi_adapting *a, const char *name)
     node->n_attribute = left;
 }
 
-/* A new attribute of that name in the place of any other; NULL: out of memory. */
+/* Adds an attribute, replacing one of the same name. Returns NULL when out of
+   memory. */
 static Onnx__AttributeProto *
 set_attribute(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name)
 {
@@ -158,7 +159,7 @@ qdqi_adapt_name(struct qdqi_adapting *a, const char *suffix)
 {
     struct qdqi_raising *r = a->r;
     const char *base = a->node->n_output ? a->node->output[0] : "";
-    if (!base) /* out of memory before */
+    if (!base) /* an earlier allocation failed */
         return NULL;
     const char *name = qdqi_arena_printf(r->arena, "%s%s", base, suffix);
     for (unsigned n = 1; name && (qdqi_map_get(r->source->graph.names, name) ||
@@ -168,9 +169,10 @@ qdqi_adapt_name(struct qdqi_adapting *a, const char *suffix)
     return name && qdqi_map_put(r->names, name, r) ? name : NULL;
 }
 
-/* --- more nodes ----------------------------------------------------------- */
+/* --- added nodes --------------------------------------------------------- */
 
-/* A node that makes `output`, whose inputs end with NULL; NULL: out of memory. */
+/* Makes a node that computes `output`. The list of inputs ends with NULL. Returns
+   NULL when out of memory. */
 static Onnx__NodeProto *
 new_node(struct qdqi_adapting *a, const char *op, const char *const *inputs,
          const char *output)
@@ -196,7 +198,8 @@ new_node(struct qdqi_adapting *a, const char *op, const char *const *inputs,
     return node;
 }
 
-/* Every name was made before: a message never holds NULL where the packer wants text. */
+/* Returns whether all names could be allocated: a message must not hold NULL where
+   the packer expects text. */
 static bool
 is_whole(const Onnx__NodeProto *node)
 {
@@ -229,7 +232,7 @@ qdqi_adapt_after(struct qdqi_adapting *a, const char *op, const char *const *inp
         qdqi_nodes_add(&a->after, a->r->arena, node);
 }
 
-/* A Constant of raw bytes, which lie in the arena. Returns its tensor. */
+/* Adds a Constant of raw bytes, which lie in the arena. Returns its tensor's name. */
 static const char *
 add_constant(struct qdqi_adapting *a, const char *suffix, enum qdqi_dtype dtype,
              size_t n, bool scalar, void *bytes)
@@ -268,7 +271,7 @@ qdqi_adapt_ints(struct qdqi_adapting *a, const char *suffix, const int64_t *valu
     return add_constant(a, suffix, QDQI_INT64, n, scalar, own);
 }
 
-/* The nearest half of any float. */
+/* Converts a float to the nearest float16. */
 static uint16_t
 half_of(float value)
 {
@@ -276,9 +279,9 @@ half_of(float value)
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     if (isnan(value))
         return 0x7e00;
-    if (size >= 65520) /* rounds to what is no half any more */
+    if (size >= 65520) /* rounds to infinity */
         return sign | 0x7c00;
-    if (size < least) /* in steps of 2^-24 */
+    if (size < least) /* subnormal: in steps of 2^-24 */
         return sign | (uint16_t)lrint(size * 0x1p24);
     return sign | qdqi_half_bits(qdqi_normal_half(size));
 }

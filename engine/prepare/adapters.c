@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One function for each change of tbl/opsets.h. They know the two schemas, old and new;
- * the numbers in their names are the opsets that they lead to.
- */
+/* One function for each change in tbl/opsets.h. Each knows the old and the new
+   schema; the number in its name is the opset that it converts to. */
 #include "config.h"
 #include "prepare/adapt.h"
 
@@ -12,7 +10,8 @@
 
 /* --- attributes that became inputs ---------------------------------------- */
 
-/* Makes the integers of an attribute input i; where there are none, only if `always`. */
+/* Turns an integer attribute into input i. An absent attribute becomes an empty
+   input only if `always`. */
 static const char *
 ints_to_input(struct qdqi_adapting *a, const char *name, size_t i, bool always)
 {
@@ -29,7 +28,7 @@ ints_to_input(struct qdqi_adapting *a, const char *name, size_t i, bool always)
     return NULL;
 }
 
-/* Squeeze, Unsqueeze and the Reduce operators. Without axes there is no input. */
+/* For Squeeze, Unsqueeze and the Reduce operators. Absent axes need no input. */
 static const char *
 axes_to_input(struct qdqi_adapting *a)
 {
@@ -64,7 +63,8 @@ split_13(struct qdqi_adapting *a)
     return qdqi_adapt_needs(a, 1, 1) ? ints_to_input(a, "split", 1, false) : NULL;
 }
 
-/* Equal parts were as many as there are outputs; now a node says so. */
+/* Equal parts used to follow from the number of outputs; now num_outputs states
+   them. */
 static const char *
 split_18(struct qdqi_adapting *a)
 {
@@ -90,7 +90,8 @@ topk_10(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* A float attribute as input i, of the type of input 0; nothing where it is absent. */
+/* Turns a float attribute into input i, of the type of input 0; does nothing when it
+   is absent. */
 static const char *
 float_to_input(struct qdqi_adapting *a, const char *name, size_t i)
 {
@@ -133,7 +134,7 @@ pad_11(struct qdqi_adapting *a)
     if (a->invalid || (why = ints_to_input(a, "pads", 1, true)))
         return why;
     if (value && value->f == 0 &&
-        !(value->ref_attr_name && *value->ref_attr_name)) /* what is done without it */
+        !(value->ref_attr_name && *value->ref_attr_name)) /* the default is used then */
         qdqi_adapt_drop_attribute(a, "value");
     return float_to_input(a, "value", 2);
 }
@@ -151,7 +152,7 @@ dropout_12(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* The axis is 1 where nothing says it; from here on it would be the last but one. */
+/* States the old default axis, 1: the new default is the last axis but one. */
 static const char *
 dft_20(struct qdqi_adapting *a)
 {
@@ -165,7 +166,7 @@ dft_20(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* --- attributes and outputs that went ------------------------------------- */
+/* --- attributes and outputs that were removed ---------------------------- */
 
 static const char *
 batchnorm_9(struct qdqi_adapting *a)
@@ -178,7 +179,7 @@ batchnorm_9(struct qdqi_adapting *a)
     return why;
 }
 
-/* More than one output said that this is training, whoever reads them. */
+/* More than one output used to mean training, whether or not they are read. */
 static const char *
 batchnorm_14(struct qdqi_adapting *a)
 {
@@ -191,7 +192,7 @@ batchnorm_14(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* The mask's type changes. */
+/* The type of the mask output changes. */
 static const char *
 dropout_10(struct qdqi_adapting *a)
 {
@@ -214,7 +215,7 @@ erf_13(struct qdqi_adapting *a)
     return "it works on integers";
 }
 
-/* Each element of the batch was scanned on its own. */
+/* Each element of the batch used to be scanned separately. */
 static const char *
 scan_9(struct qdqi_adapting *a)
 {
@@ -229,7 +230,7 @@ scatter_11(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* --- what does something else by default ---------------------------------- */
+/* --- changed defaults ---------------------------------------------------- */
 
 static const char *
 roialign_16(struct qdqi_adapting *a)
@@ -258,8 +259,9 @@ gridsample_20(struct qdqi_adapting *a)
 }
 
 /*
- * Softmax, LogSoftmax and Hardmax saw their data as a matrix, all axes from `axis` on in
- * its rows. The last axis alone is the same in both; else the matrix is made.
+ * Softmax, LogSoftmax and Hardmax used to view their data as a matrix whose rows join
+ * all axes from `axis` on. For the last axis both meanings agree; otherwise the matrix
+ * is made explicitly.
  */
 static const char *
 softmax_13(struct qdqi_adapting *a)
@@ -289,10 +291,8 @@ softmax_13(struct qdqi_adapting *a)
     return NULL;
 }
 
-/*
- * Scale and bias were of groups and are of channels now: each is written down as often
- * as its group has channels.
- */
+/* Scale and bias used to be given for each group and are now given for each channel:
+   each value is repeated for the channels of its group. */
 static const char *
 per_channel(struct qdqi_adapting *a, const char *groups, const char *column,
             const char *repeat, const char *flat)
@@ -374,7 +374,8 @@ upsample_10(struct qdqi_adapting *a)
     return NULL;
 }
 
-/* Whether constant scales are known; and whether some are below 1, or above it. */
+/* Reads constant scales. Returns whether they are known, and whether some are below
+   1 or above 1. */
 static bool
 read_scales(const struct qdqi_adapting *a, bool *below, bool *above)
 {
@@ -396,8 +397,9 @@ read_scales(const struct qdqi_adapting *a, bool *below, bool *above)
 }
 
 /*
- * Nearest elements were found without half pixels: rounded down where the data grow, up
- * where they shrink, as ONNX Runtime does it and ONNX's own tests of that opset want it.
+ * Nearest elements used to be found without half pixels: rounded down when upsampling,
+ * up when downsampling, as ONNX Runtime does and as ONNX's own tests of that opset
+ * require.
  */
 static const char *
 resize_11(struct qdqi_adapting *a)
@@ -415,7 +417,7 @@ resize_11(struct qdqi_adapting *a)
         nearest = below ? "ceil" : "floor";
     }
     const char *scales = a->node->input[1];
-    if (a->r->to < 13) /* from then on it may be left out */
+    if (a->r->to < 13) /* the input is optional from opset 13 on */
         roi = qdqi_adapt_floats(a, "_roi", QDQI_FLOAT32, NULL, 0, false);
     qdqi_adapt_set_input(a, 2, scales);
     qdqi_adapt_set_input(a, 1, roi);

@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-enum { MAX_DEPTH = 100 }; /* of functions that call each other */
-enum { NODE_OVERLOAD = 8, OVERLOAD = 13, DEFAULTS = 11 }; /* fields newer than ours */
+enum { MAX_DEPTH = 100 }; /* limit of functions that call each other */
+/* fields that are newer than the installed schema */
+enum { NODE_OVERLOAD = 8, OVERLOAD = 13, DEFAULTS = 11 };
 enum { NOT_YET, NOW, DONE };
 
-/* --- what the schema does not know ---------------------------------------- */
+/* --- fields that the schema does not know -------------------------------- */
 
-/* Payload of a length-delimited unknown field, behind its length. */
+/* Finds the payload of a length-delimited unknown field, behind its length. */
 static bool
 payload(const ProtobufCMessageUnknownField *f, const uint8_t **ret, size_t *ret_size)
 {
@@ -71,7 +72,7 @@ qdqi_function_default(const struct qdqi_function *function, const char *name,
     return NULL;
 }
 
-/* --- who calls which ------------------------------------------------------ */
+/* --- calls --------------------------------------------------------------- */
 
 static const char *
 key_of(struct qdqi_arena *arena, const char *domain, const char *name,
@@ -103,7 +104,8 @@ version_of(Onnx__OperatorSetIdProto *const *imports, size_t n, const char *domai
     return 0;
 }
 
-/* Its operators mean the same in the model. A set that the model lacks can be added. */
+/* Returns whether the function's operators mean the same in the model. An operator
+   set that the model does not import can be added. */
 static bool
 fits(const struct qdqi_functions *f, const Onnx__FunctionProto *proto)
 {
@@ -124,11 +126,11 @@ struct look {
     bool mark_needed;
 };
 
-static enum qdq_code look_at(struct look *l, struct qdqi_function *function);
+static enum qdq_code visit_function(struct look *l, struct qdqi_function *function);
 
-/* Whether nodes have what a function is taken apart for. */
+/* Visits nodes, and finds out whether they contain a wanted operator. */
 static enum qdq_code
-look_at_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, bool *ret)
+visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, bool *ret)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < n && !code; i++) {
@@ -136,21 +138,21 @@ look_at_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, bool *ret
         struct qdqi_function *called = qdqi_function_called(l->functions, node);
         *ret |= node->op_type && qdqi_map_get(l->functions->wanted, node->op_type);
         if (called)
-            code = look_at(l, called);
+            code = visit_function(l, called);
         *ret |= called && called->is_inlined;
         for (size_t k = 0; k < node->n_attribute && !code; k++) {
             const Onnx__AttributeProto *a = node->attribute[k];
             if (a->g)
-                code = look_at_nodes(l, a->g->node, a->g->n_node, ret);
+                code = visit_nodes(l, a->g->node, a->g->n_node, ret);
             for (size_t j = 0; j < a->n_graphs && !code; j++)
-                code = look_at_nodes(l, a->graphs[j]->node, a->graphs[j]->n_node, ret);
+                code = visit_nodes(l, a->graphs[j]->node, a->graphs[j]->n_node, ret);
         }
     }
     return code;
 }
 
 static enum qdq_code
-look_at(struct look *l, struct qdqi_function *function)
+visit_function(struct look *l, struct qdqi_function *function)
 {
     const Onnx__FunctionProto *proto = function->proto;
     bool has = false;
@@ -168,7 +170,7 @@ look_at(struct look *l, struct qdqi_function *function)
                              MAX_DEPTH);
     function->visited = NOW;
     l->depth++;
-    enum qdq_code code = look_at_nodes(l, proto->node, proto->n_node, &has);
+    enum qdq_code code = visit_nodes(l, proto->node, proto->n_node, &has);
     l->depth--;
     function->visited = DONE;
     if (!l->mark_needed) {
@@ -178,7 +180,7 @@ look_at(struct look *l, struct qdqi_function *function)
     return code;
 }
 
-/* --- which ---------------------------------------------------------------- */
+/* --- the choice ---------------------------------------------------------- */
 
 enum { IS_ON, IS_OFF, IS_ASKED, IS_NAMED };
 
@@ -195,7 +197,7 @@ static const struct {
 enum { N_LAYERS = sizeof layers / sizeof *layers };
 
 static bool
-want(struct qdqi_functions *f, const char *name)
+mark_wanted(struct qdqi_functions *f, const char *name)
 {
     bool ok = qdqi_map_put(f->wanted, name, f);
     for (size_t i = 0; ok && i < N_LAYERS; i++)
@@ -211,11 +213,11 @@ want_all(struct qdqi_functions *f, const struct qdq_spec *spec)
     for (size_t i = 0; ok && i < N_LAYERS; i++)
         ok = !layers[i].is_on || qdqi_map_put(f->wanted, layers[i].op, f);
     for (size_t i = 0; ok && i < spec->n_support; i++)
-        ok = want(f, spec->support[i].cls);
+        ok = mark_wanted(f, spec->support[i].cls);
     for (size_t i = 0; ok && i < spec->n_layers; i++)
         for (size_t k = 0; ok && k < spec->layers[i].n_names; k++)
             ok =
-                spec->layers[i].by != QDQ_BY_CLASS || want(f, spec->layers[i].names[k]);
+                spec->layers[i].by != QDQ_BY_CLASS || mark_wanted(f, spec->layers[i].names[k]);
     return ok;
 }
 
@@ -242,11 +244,11 @@ qdqi_functions_find(const struct qdqi_preparing *p, struct qdqi_arena *arena,
     }
     enum qdq_code code = ok ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; i < f->n && !code; i++)
-        code = look_at(&look, &f->rows[i]);
+        code = visit_function(&look, &f->rows[i]);
     return code;
 }
 
-/* No error any more: every function was looked at before. */
+/* This cannot fail any more: every function was visited before. */
 void
 qdqi_functions_mark_needed(const struct qdqi_functions *f)
 {
@@ -254,6 +256,6 @@ qdqi_functions_mark_needed(const struct qdqi_functions *f)
     for (size_t i = 0; i < f->n; i++)
         f->rows[i].visited = NOT_YET;
     for (size_t i = 0; i < f->n; i++)
-        if (!f->rows[i].is_inlined && look_at(&look, &f->rows[i]))
+        if (!f->rows[i].is_inlined && visit_function(&look, &f->rows[i]))
             f->rows[i].is_needed = true;
 }

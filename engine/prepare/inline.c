@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of local functions become the nodes that the function is made of, so that layers
- * in it are layers like others, each call's with scales of its own. What the function
- * calls its tensors and nodes gets the call's name before it.
+ * Inlines local functions: replaces each call by the nodes of the function, so that
+ * layers in a function are planned like others, and each call has scales of its own.
+ * Tensors and nodes of the function get the call's name as a prefix.
  */
 #include "config.h"
 #include "prepare/functions.h"
@@ -11,25 +11,27 @@
 
 #include <string.h>
 
-/* Of the model when all is inlined: nodes and what they have, by number; a long name is
-   as many as it has of that length. */
+/* Limits the model after inlining, counted in nodes and their parts; a long name
+   counts as several parts, one for each LONG_NAME bytes. */
 enum { MAX_PARTS = 1 << 21, LONG_NAME = 128 };
 
 struct inlining {
     struct qdqi_functions functions;
     const struct qdq_model *source;
     struct qdqi_arena *arena;
-    struct qdqi_map *taken;    /* names that were made here */
-    struct qdqi_map *suffixes; /* a name that was wanted more than once -> its number */
+    struct qdqi_map *taken; /* names that were made here */
+    /* from a name that was needed more than once to its last suffix */
+    struct qdqi_map *suffixes;
     size_t n_parts;
 };
 
-/* One call: what names mean inside, and what the function's attributes are. */
+/* One call: the meaning of names inside the function, and the values of its
+   attributes. */
 struct call {
     const struct qdqi_function *function;
-    const Onnx__NodeProto *node; /* with outer names */
+    const Onnx__NodeProto *node; /* the calling node, with its names outside */
     const char *name;
-    struct qdqi_map *names; /* inside -> outside */
+    struct qdqi_map *names; /* from a name inside to the name outside */
 };
 
 static enum qdq_code expand_nodes(struct inlining *in, const struct call *call,
@@ -45,7 +47,7 @@ copy_of(struct inlining *in, const void *message, size_t size)
     return copy;
 }
 
-/* Why something could not be copied; a failure inside of it has said so. */
+/* Returns the code for a failed copy, unless a nested copy has set an error already. */
 static enum qdq_code
 failed(const struct inlining *in, struct qdq_error *err)
 {
@@ -65,7 +67,7 @@ is_taken(const struct inlining *in, const char *name)
     return qdqi_map_get(in->source->graph.names, name) || qdqi_map_get(in->taken, name);
 }
 
-/* What is counted against the limit, by what it costs. */
+/* Counts parts against the limit, weighted by their cost. */
 static bool
 count(struct inlining *in, size_t n)
 {
@@ -91,7 +93,7 @@ fresh_name(struct inlining *in, const struct call *call, const char *inside)
     return name && qdqi_map_put(in->taken, name, in) ? name : NULL;
 }
 
-/* The name outside of what is called so inside; NULL without memory. */
+/* Returns the name outside for a name inside the function; NULL when out of memory. */
 static char *
 outer_name(struct inlining *in, const struct call *call, char *inside)
 {
@@ -115,9 +117,9 @@ outer_names(struct inlining *in, const struct call *call, char ***names, size_t 
     return all;
 }
 
-/* --- copies of messages --------------------------------------------------- */
+/* --- copying messages ---------------------------------------------------- */
 
-/* Every message of a list is copied to where `copy` is, which is then changed. */
+/* Copies every message of a list into `copy`, and applies `change` to the copy. */
 #define COPY_EACH(list, n, copy, change)                                          \
     do {                                                                          \
         void *rows_ = qdqi_arena_array(in->arena, n, sizeof *(list));             \
@@ -151,7 +153,8 @@ change_sparse(struct inlining *in, const struct call *call, Onnx__SparseTensorPr
     return s->values && change_name(in, call, &s->values->name);
 }
 
-/* A graph with the names that it gives and uses, except for its nodes'. */
+/* Copies a graph and maps the names that it defines and uses, except those in its
+   nodes. */
 static Onnx__GraphProto *
 copy_names(struct inlining *in, const struct call *call, const Onnx__GraphProto *from)
 {
@@ -169,7 +172,7 @@ copy_names(struct inlining *in, const struct call *call, const Onnx__GraphProto 
     COPY_EACH(g->output, g->n_output, v, change_name(in, call, &v->name));
     COPY_EACH(g->value_info, g->n_value_info, v, change_name(in, call, &v->name));
     if (call)
-        g->n_quantization_annotation = 0; /* of names that are no more */
+        g->n_quantization_annotation = 0; /* it refers to the old names */
     return g;
 }
 
@@ -186,7 +189,8 @@ expand_graph(struct inlining *in, const struct call *call, const Onnx__GraphProt
     return g;
 }
 
-/* The value of an attribute that refers to one of the function's; NULL: it has none. */
+/* Returns the value of an attribute that refers to an attribute of the function;
+   NULL when that is not set. */
 static const Onnx__AttributeProto *
 referred(struct inlining *in, const struct call *call, const Onnx__AttributeProto *a)
 {
@@ -198,8 +202,8 @@ referred(struct inlining *in, const struct call *call, const Onnx__AttributeProt
                  : qdqi_function_default(call->function, a->ref_attr_name, in->arena);
 }
 
-/* An attribute outside: its graphs' nodes are expanded. A graph that the call gives is
-   one of the call's place, so its names are right as they are. */
+/* Copies an attribute and expands the nodes of its graphs. A graph that the call
+   passes in belongs to the calling graph, so its names stay. */
 static Onnx__AttributeProto *
 expand_attribute(struct inlining *in, const struct call *call,
                  const Onnx__AttributeProto *from, const char *name,
@@ -239,7 +243,7 @@ expand_attributes(struct inlining *in, const struct call *call, Onnx__NodeProto 
     return all;
 }
 
-/* The node as it stands outside. */
+/* Copies a node with its names outside. */
 static Onnx__NodeProto *
 copy_node(struct inlining *in, const struct call *call, const Onnx__NodeProto *from,
           struct qdq_error *err)
@@ -274,8 +278,8 @@ add_identity(struct inlining *in, char *from, char *to, struct qdqi_nodes *nodes
     return qdqi_nodes_add(nodes, in->arena, node);
 }
 
-/* What goes in and comes out has its names outside; an output that is an input, or one
-   once more, is copied behind the call. */
+/* Binds the call's inputs and outputs to their names outside. An output that is also
+   an input, or that occurs twice, is copied behind the call. */
 static bool
 bind(struct inlining *in, struct call *call, struct qdqi_nodes *copies)
 {
@@ -319,7 +323,7 @@ expand_call(struct inlining *in, const struct qdqi_function *function,
     return code;
 }
 
-/* Nodes of a graph, or of the function that is called, as they stand outside. */
+/* Expands the nodes of a graph, or of the called function, with their names outside. */
 static enum qdq_code
 expand_nodes(struct inlining *in, const struct call *call, Onnx__NodeProto *const *from,
              size_t n, struct qdqi_nodes *to, struct qdq_error *err)
@@ -356,7 +360,8 @@ is_imported(const Onnx__ModelProto *model, size_t n, const char *domain)
     return false;
 }
 
-/* The operator sets of what was inlined, as far as the model has none of the domain. */
+/* Imports the operator sets of the inlined functions whose domains the model does
+   not import. */
 static bool
 add_imports(struct inlining *in, Onnx__ModelProto *model)
 {

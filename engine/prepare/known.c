@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_INPUTS = 16 }; /* that a rule looks at */
+enum { MAX_INPUTS = 16 }; /* inputs that a type rule can refer to */
 
 static struct qdqi_known *
 known_of(struct qdqi_map *known, struct qdqi_arena *arena, const char *name)
@@ -20,7 +20,7 @@ known_of(struct qdqi_map *known, struct qdqi_arena *arena, const char *name)
     return k;
 }
 
-/* --- what is declared ----------------------------------------------------- */
+/* --- declared values ----------------------------------------------------- */
 
 static bool
 declare_values(struct qdqi_map *known, struct qdqi_arena *arena,
@@ -60,7 +60,7 @@ qdqi_known_declare(struct qdqi_map *known, struct qdqi_arena *arena,
            declare_values(known, arena, graph->value_info, graph->n_value_info);
 }
 
-/* --- what follows --------------------------------------------------------- */
+/* --- inferred values ----------------------------------------------------- */
 
 /* Operators whose first output has the rank of their first input. */
 static const char *const same_rank[] = {
@@ -117,10 +117,10 @@ static const char *const same_rank[] = {
     "Upsample",
 };
 
-/* Operators that broadcast, so their result has the larger rank of the first two. */
+/* Operators that broadcast: the result has the larger rank of the first two inputs. */
 static const char *const larger_rank[] = {"Add", "Div", "Mul", "Pow", "Sub"};
 
-/* Always of a matrix. */
+/* Operators whose result is always a matrix. */
 static const char *const matrix[] = {"Flatten", "Gemm"};
 
 static bool
@@ -148,7 +148,7 @@ keeps_dims(const Onnx__NodeProto *node)
            qdqi_node_int(node, "keepdims", 1) != 0;
 }
 
-/* The rank of a node's first output, or -1. */
+/* Returns the rank of a node's first output, or -1. */
 static int64_t
 output_rank(const struct qdqi_map *known, const Onnx__NodeProto *node)
 {
@@ -163,7 +163,8 @@ output_rank(const struct qdqi_map *known, const Onnx__NodeProto *node)
     return -1;
 }
 
-/* By the rule of the model's own types, of inputs that stand for the known ones. */
+/* Infers the type by the same rules as for the tensors of a model, from the known
+   inputs. */
 static enum qdqi_dtype
 output_dtype(const struct qdqi_map *known, const Onnx__NodeProto *node, size_t output)
 {

@@ -5,10 +5,10 @@
 #include "plan/formats.h"
 #include "prepare/raise.h"
 
-/* --- what is needed ------------------------------------------------------- */
+/* --- the opset that is needed -------------------------------------------- */
 
-/* First opsets of ONNX with Q/DQ (QuantizeLinear-10), along an axis (-13), of float16
-   (-19), and with all operators of bfloat16; from the later to the earlier. */
+/* The first opsets of ONNX with Q/DQ (QuantizeLinear-10), with Q/DQ along an axis
+   (-13), with Q/DQ of float16 (-19), and with bfloat16 in all operators. */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13, OPSET_19 = 19, OPSET_22 = 22 };
 
 static const int64_t levels[] = {23, OPSET_22, 21, OPSET_19, OPSET_AXIS, OPSET_QDQ};
@@ -38,9 +38,9 @@ qdqi_opset_needed(const struct qdq_spec *spec, const struct qdq_model *model)
     return formats > needed ? formats : needed;
 }
 
-/* --- raising -------------------------------------------------------------- */
+/* --- the conversion ------------------------------------------------------ */
 
-/* *ret stays NULL where there is an obstacle. */
+/* Converts the model. *ret stays NULL when a node prevents it. */
 static enum qdq_code
 raise_to(const struct qdq_model *model, int64_t to, struct qdqi_obstacle *obstacle,
          struct qdq_model **ret, struct qdq_error *err)
@@ -56,17 +56,15 @@ raise_to(const struct qdq_model *model, int64_t to, struct qdqi_obstacle *obstac
 }
 
 static enum qdq_code
-tell_raised(struct qdqi_preparing *p, int64_t from, int64_t to, struct qdq_error *err)
+warn_opset_raised(struct qdqi_preparing *p, int64_t from, int64_t to, struct qdq_error *err)
 {
     return qdqi_warn(&p->warnings, p->arena, err, "opset_raised", NULL,
                      "the model was brought from opset %lld to %lld", (long long)from,
                      (long long)to);
 }
 
-/*
- * As far as the scheme needs, or else as the first node that stands in the way allows,
- * which the plan makes the best of.
- */
+/* Converts as far as the scheme needs, or as far as the first node that prevents
+   more; the plan then uses what that opset offers. */
 static enum qdq_code
 raise_auto(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
 {
@@ -93,7 +91,7 @@ raise_auto(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *e
                          "cannot be brought to opset %lld: %s",
                          (long long)needed, (long long)to, first.op,
                          (long long)first.opset, first.why);
-    return code || !*ret ? code : tell_raised(p, from, to, err);
+    return code || !*ret ? code : warn_opset_raised(p, from, to, err);
 }
 
 static enum qdq_code
@@ -125,7 +123,7 @@ raise_as_asked(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_erro
                              "cannot be brought to opset %lld: %s",
                              (long long)to, obstacle.node, obstacle.op,
                              (long long)obstacle.opset, obstacle.why);
-    return code ? code : tell_raised(p, from, to, err);
+    return code ? code : warn_opset_raised(p, from, to, err);
 }
 
 enum qdq_code

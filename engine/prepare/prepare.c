@@ -3,7 +3,7 @@
 #include "prepare/opset.h"
 #include "prepare/strip.h"
 
-/* In the order in which they are run; a NULL ends the table. */
+/* The steps in the order in which they run. NULL ends the table. */
 static const qdqi_step steps[] = {
     qdqi_step_inline,
     qdqi_step_strip,
@@ -11,7 +11,8 @@ static const qdqi_step steps[] = {
     NULL,
 };
 
-/* The model owns what it was made of, except for the source of all. */
+/* Runs a step. A derived model owns the model that it was derived from, except for
+   the source. */
 static enum qdq_code
 run_step(struct qdqi_preparing *p, qdqi_step step, struct qdq_model **current,
          struct qdq_error *err)
@@ -26,7 +27,8 @@ run_step(struct qdqi_preparing *p, qdqi_step step, struct qdq_model **current,
     return QDQ_OK;
 }
 
-/* The source under another name, so that there is something that warnings go with. */
+/* Derives an unchanged model from the source, so that the warnings have a model to
+   belong to. */
 static enum qdq_code
 same_model(const struct qdq_model *source, struct qdq_model **ret,
            struct qdq_error *err)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct raising {
-    struct qdqi_raising r; /* first: the adapters' pointer */
+    struct qdqi_raising r; /* must be first: the adapters' pointer points here */
     struct qdqi_obstacle *obstacle;
     struct qdq_error *err;
 };
@@ -51,7 +51,7 @@ check_valid(const struct raising *w, const struct qdqi_adapting *a, const char *
                          a->invalid);
 }
 
-/* Takes the node through the rows of all opsets on the way. */
+/* Applies the rows of all opsets between the two. */
 static enum qdq_code
 adapt(struct raising *w, struct qdqi_adapting *a, const char *name)
 {
@@ -70,7 +70,9 @@ adapt(struct raising *w, struct qdqi_adapting *a, const char *name)
             }
             if (why || a->invalid)
                 return check_valid(w, a, name);
-            break; /* renamed perhaps, and at most one row of an opset */
+            /* the node may have another operator now; an opset has at most one row
+               for it */
+            break;
         }
     return QDQ_OK;
 }
@@ -78,7 +80,8 @@ adapt(struct raising *w, struct qdqi_adapting *a, const char *name)
 static enum qdq_code raise_nested(struct raising *w, Onnx__NodeProto *node,
                                   const struct qdqi_node *indexed);
 
-/* `indexed`: the source's node; NULL: one of a local function. */
+/* Converts a node. `indexed` is the source's node; NULL for a node of a local
+   function. */
 static enum qdq_code
 raise_node(struct raising *w, const Onnx__NodeProto *source,
            const struct qdqi_node *indexed)
@@ -86,7 +89,7 @@ raise_node(struct raising *w, const Onnx__NodeProto *source,
     struct qdqi_adapting a = {.r = &w->r, .node = grab(w, 1, sizeof *a.node)};
     enum qdq_code code = QDQ_OK;
     if (!a.node)
-        return QDQ_OK; /* asked for at the end */
+        return QDQ_OK; /* the arena is checked at the end */
     *a.node = *source;
     if (!source->op_type || !*source->op_type)
         return qdq_error_set(w->err, QDQ_INVALID_MODEL, QDQ_AT_NOTHING, NULL,
@@ -113,7 +116,7 @@ raise_node(struct raising *w, const Onnx__NodeProto *source,
 
 /* --- graphs --------------------------------------------------------------- */
 
-/* The nodes of a graph or function; *ret and *ret_n are set to the raised ones. */
+/* Converts the nodes of a graph or function; sets *ret and *ret_n to the new ones. */
 static enum qdq_code
 raise_nodes(struct raising *w, Onnx__NodeProto *const *nodes, size_t n,
             const struct qdqi_scope *scope, Onnx__NodeProto ***ret, size_t *ret_n)
@@ -143,7 +146,7 @@ raise_graph(struct raising *w, const Onnx__GraphProto *source,
                        &graph->n_node);
 }
 
-/* Raises *graph, which is the next one of those that the node owns. */
+/* Converts *graph, the next one of the graphs that the node owns. */
 static enum qdq_code
 raise_body(struct raising *w, Onnx__GraphProto **graph, size_t *next)
 {
@@ -155,7 +158,7 @@ raise_body(struct raising *w, Onnx__GraphProto **graph, size_t *next)
     return raise_graph(w, *graph, scope, graph);
 }
 
-/* The node's own graphs, in a copy of its attributes. */
+/* Converts the node's own graphs, in a copy of its attributes. */
 static enum qdq_code
 raise_nested(struct raising *w, Onnx__NodeProto *node, const struct qdqi_node *indexed)
 {
@@ -182,7 +185,7 @@ raise_nested(struct raising *w, Onnx__NodeProto *node, const struct qdqi_node *i
 
 /* --- local functions ------------------------------------------------------ */
 
-/* The imports with ONNX's own at the opset that is wanted. */
+/* Returns the imports, with ONNX's own domain at the wanted opset. */
 static Onnx__OperatorSetIdProto **
 raise_imports(struct raising *w, Onnx__OperatorSetIdProto *const *imports, size_t n)
 {
@@ -200,7 +203,7 @@ raise_imports(struct raising *w, Onnx__OperatorSetIdProto *const *imports, size_
     return all;
 }
 
-/* A function has names of its own; new ones shall be none of them. */
+/* Marks the names within a function as used, so that new names differ from them. */
 static void
 take_names(struct raising *w, const Onnx__FunctionProto *f)
 {
@@ -261,7 +264,7 @@ raise_functions(struct raising *w, Onnx__ModelProto *model)
 
 /* --- the model ------------------------------------------------------------ */
 
-/* The first opset with which an IR version came (the releases of ONNX). */
+/* The first opset that each IR version was released with. */
 static const struct {
     int64_t opset, ir_version;
 } ir_versions[] = {
@@ -272,8 +275,9 @@ static const struct {
 enum { IR_VERSION_OVERRIDABLE = 4 };
 
 /*
- * Up to IR version 3 every initializer is an input, too, and means a constant; from
- * version 4 on it would be one that callers may override.
+ * Sets the IR version. Up to version 3 every initializer is also listed as an input and
+ * is a constant; from version 4 on such an initializer could be overridden, so the
+ * inputs are removed.
  */
 static void
 raise_ir_version(struct raising *w, Onnx__ModelProto *model)

@@ -11,9 +11,10 @@ struct stripping {
     const struct qdq_model *model;
     struct qdqi_arena *arena;
     struct qdqi_edit *edit;
-    const char **sources; /* by node: what is read in the place of a DequantizeLinear */
-    bool *goes;           /* by node: a QuantizeLinear that nobody else reads */
-    size_t n;             /* DequantizeLinear nodes that go */
+    /* for each node: the tensor that replaces a DequantizeLinear's output */
+    const char **sources;
+    bool *goes; /* for each node: a QuantizeLinear without another reader */
+    size_t n;   /* number of DequantizeLinear nodes to remove */
 };
 
 static bool
@@ -30,7 +31,7 @@ maker_of(const struct stripping *s, const struct qdqi_tensor *t)
     return t->producer < 0 ? NULL : &s->model->graph.nodes[t->producer];
 }
 
-/* --- integers that are stored --------------------------------------------- */
+/* --- stored integers ----------------------------------------------------- */
 
 static int32_t
 integer_at(const struct qdqi_constant *c, size_t i)
@@ -63,10 +64,11 @@ is_integer(enum qdqi_dtype dtype)
            dtype == QDQI_UINT16 || dtype == QDQI_INT32;
 }
 
-/* What a DequantizeLinear of constants reads. */
+/* The constant inputs of a DequantizeLinear. */
 struct stored {
-    struct qdqi_constant x, scale, zero; /* zero.n: 0 where there is none */
-    size_t channels, inner;              /* a scale for each channel, of `inner` each */
+    struct qdqi_constant x, scale, zero; /* zero.n is 0 when there is no zero point */
+    /* number of scales; elements that share one, side by side */
+    size_t channels, inner;
 };
 
 static bool
@@ -78,7 +80,8 @@ read_input(const struct stripping *s, const struct qdqi_node *node, size_t i,
            !ret->strides;
 }
 
-/* False where it is in a form that is not read: 4 bits, blocks, scales of float16. */
+/* Reads the constants. Returns false for a form that is not supported: 4 bits,
+   blocks, scales of float16. */
 static bool
 read_stored(const struct stripping *s, const struct qdqi_node *node, struct stored *ret)
 {
@@ -106,7 +109,8 @@ read_stored(const struct stripping *s, const struct qdqi_node *node, struct stor
     return true;
 }
 
-/* The floats that the node makes: (x - zero) * scale, as the operator says. */
+/* Computes the floats of the node: (x - zero) * scale, as DequantizeLinear defines
+   it. */
 static float *
 dequantized(const struct stripping *s, const struct stored *d)
 {
@@ -121,7 +125,7 @@ dequantized(const struct stripping *s, const struct stored *d)
     return to;
 }
 
-/* The name of the floats, which are an initializer from now on; NULL: they are not. */
+/* Stores the floats as an initializer and returns its name; NULL when that fails. */
 static const char *
 store_floats(struct stripping *s, const struct qdqi_node *node)
 {
@@ -139,7 +143,8 @@ store_floats(struct stripping *s, const struct qdqi_node *node)
 
 /* --- pairs ---------------------------------------------------------------- */
 
-/* What is read in the place of what a DequantizeLinear makes; NULL: it stays. */
+/* Returns the tensor that replaces the output of a DequantizeLinear; NULL: the node
+   stays. */
 static const char *
 source_of(struct stripping *s, const struct qdqi_node *node)
 {
@@ -149,7 +154,7 @@ source_of(struct stripping *s, const struct qdqi_node *node)
     const struct qdqi_tensor *x = q->inputs[0];
     enum qdqi_dtype before = x->dtype, after = node->outputs[0]->dtype;
     if (before != after && before != QDQI_UNKNOWN && after != QDQI_UNKNOWN)
-        return NULL; /* a pair that casts */
+        return NULL; /* a pair that changes the type */
     const char *further = x->producer >= 0 ? s->sources[x->producer] : NULL;
     return further ? further : x->name;
 }
@@ -194,9 +199,9 @@ strip(struct stripping *s)
             qdqi_edit_drop_unused(s->edit, graph->nodes[i].outputs[0]->name);
 }
 
-/* One warning for all that is no pair, or in a form that is not read. */
+/* Adds one warning for all nodes that form no pair or have an unsupported form. */
 static enum qdq_code
-tell_left(struct qdqi_preparing *p, const struct stripping *s, struct qdq_error *err)
+warn_left_pairs(struct qdqi_preparing *p, const struct stripping *s, struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &s->model->graph;
     const char *first = NULL;
@@ -239,7 +244,7 @@ qdqi_step_strip(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_err
         goto out;
     }
     strip(&s);
-    if ((code = tell_left(p, &s, err)) || s.n == 0 ||
+    if ((code = warn_left_pairs(p, &s, err)) || s.n == 0 ||
         (code = qdqi_edit_finish(s.edit, &edited.proto, err)))
         goto out;
     edited.bulks = qdqi_edit_bulks(s.edit);
