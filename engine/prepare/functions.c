@@ -216,8 +216,8 @@ want_all(struct qdqi_functions *f, const struct qdq_spec *spec)
         ok = mark_wanted(f, spec->support[i].cls);
     for (size_t i = 0; ok && i < spec->n_layers; i++)
         for (size_t k = 0; ok && k < spec->layers[i].n_names; k++)
-            ok =
-                spec->layers[i].by != QDQ_BY_CLASS || mark_wanted(f, spec->layers[i].names[k]);
+            ok = spec->layers[i].by != QDQ_BY_CLASS ||
+                 mark_wanted(f, spec->layers[i].names[k]);
     return ok;
 }
 

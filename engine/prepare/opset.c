@@ -56,7 +56,8 @@ raise_to(const struct qdq_model *model, int64_t to, struct qdqi_obstacle *obstac
 }
 
 static enum qdq_code
-warn_opset_raised(struct qdqi_preparing *p, int64_t from, int64_t to, struct qdq_error *err)
+warn_opset_raised(struct qdqi_preparing *p, int64_t from, int64_t to,
+                  struct qdq_error *err)
 {
     return qdqi_warn(&p->warnings, p->arena, err, "opset_raised", NULL,
                      "the model was brought from opset %lld to %lld", (long long)from,

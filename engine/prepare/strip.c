@@ -201,7 +201,8 @@ strip(struct stripping *s)
 
 /* Adds one warning for all nodes that form no pair or have an unsupported form. */
 static enum qdq_code
-warn_left_pairs(struct qdqi_preparing *p, const struct stripping *s, struct qdq_error *err)
+warn_left_pairs(struct qdqi_preparing *p, const struct stripping *s,
+                struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &s->model->graph;
     const char *first = NULL;
