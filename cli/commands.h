@@ -6,7 +6,7 @@
 #include "api/problem.h"
 #include "qdq/quantize.h"
 
-/* The command line; NULL for what it does not say. */
+/* The parsed command line. A text is NULL where its option is absent. */
 struct options {
     const char *model, *spec, *calibration, *observations, *out, *report, *cases;
     const char *threads_text;
@@ -17,12 +17,12 @@ struct options {
 struct command {
     const char *name;
     bool (*run)(const struct options *options, struct api_problem *problem);
-    const char *text; /* what it does, as a sentence */
+    const char *text; /* a sentence for the help page */
 };
 
 /*
- * Opens the engine with the cases and layer support of the operator's folder. A script
- * there that is no good is an error: it could change what a plan says.
+ * Opens the engine with the cases and the layer support of the operator's folder. A broken
+ * script in that folder is an error, because the script could have changed the plan.
  */
 bool open_engine(const struct options *options, struct qdq_engine **ret,
                  struct api_problem *problem);

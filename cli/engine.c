@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How every command opens the engine. */
+/* Opening the engine, as every command does it. */
 #include "config.h"
 #include "commands.h"
 
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the command line says, else the environment as the daemon reads it, else what
-   was installed; NULL when that is empty. */
+/* Returns the value from the command line, else that of the environment variable, which
+   the daemon reads too, else the installed one; NULL when that value is empty. */
 static const char *
 setting(const char *given, const char *variable, const char *installed)
 {
@@ -31,7 +31,7 @@ open_engine(const struct options *options, struct qdq_engine **ret,
     };
     struct qdq_engine *engine = NULL;
     struct qdq_error err = {0};
-    /* To the engine a folder that is not there is empty; who types one means it. */
+    /* The engine takes a missing folder for an empty one, but here the user named it. */
     if (options->cases && *options->cases && access(options->cases, F_OK) != 0)
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s",
                                options->cases, strerror(errno));

@@ -21,19 +21,19 @@ no_memory(struct api_problem *problem)
 }
 
 static bool
-failed(struct api_problem *problem, const char *location, int error)
+set_problem(struct api_problem *problem, const char *location, int error)
 {
     bool is_link = error == ELOOP || error == ENOTDIR;
     return api_problem_set(
         problem, API_IO, QDQ_AT_NOTHING, NULL, "%.200s: %s", location,
-        is_link ? "on its way is a symbolic link, which external data "
-                  "may not lie behind, or no folder"
+        is_link ? "a part of this path is a symbolic link, through which no "
+                  "external data is read, or is not a folder"
                 : strerror(error));
 }
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The folder that the model's name stands in; not that of what it links to. */
+/* Opens the folder of the path itself; where that is a link, not the folder of its target. */
 static int
 open_folder(const char *path)
 {
@@ -43,7 +43,8 @@ open_folder(const char *path)
     return fd;
 }
 
-/* Goes down to the file, a name at a time. The engine has checked that none is "..". */
+/* Opens each folder on the way in turn, then the file. The engine has checked that no name
+   is "..". */
 static int
 open_below(int folder, char *location)
 {
@@ -62,7 +63,7 @@ open_below(int folder, char *location)
         at = next;
         name = slash + 1;
     }
-    /* Without O_NONBLOCK a pipe would wait here for somebody to write. */
+    /* Without O_NONBLOCK the open of a pipe waits for a writer. */
     fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int error = errno;
     if (at != folder)
@@ -82,7 +83,7 @@ open_file(int folder, const char *location, struct external *external,
     int fd = open_below(folder, copy), error = errno;
     free(copy);
     if (fd < 0)
-        return error == ENOENT || failed(problem, location, error);
+        return error == ENOENT || set_problem(problem, location, error);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
@@ -104,7 +105,7 @@ open_files(const char *path, struct external *external, struct api_problem *prob
         return no_memory(problem);
     int folder = open_folder(path);
     if (folder < 0)
-        return failed(problem, path, errno);
+        return set_problem(problem, path, errno);
     for (size_t i = 0; i < locations->n && ok; i++)
         ok = open_file(folder, locations->names[i], external, problem);
     close(folder);
@@ -139,7 +140,8 @@ external_close(struct external *external)
 
 /* --- the id --------------------------------------------------------------- */
 
-/* As the daemon calls the file; the caller frees ret->path and ret->digest. */
+/* Fills in the entry of a file under the name that the daemon uses. The caller frees
+   ret->path and ret->digest. */
 static bool
 describe(const char *path, int fd, const char *digest, struct api_file *ret,
          struct api_problem *problem)
@@ -149,7 +151,7 @@ describe(const char *path, int fd, const char *digest, struct api_file *ret,
     if (!digest && !digest_file(fd, path, own, problem))
         return false;
     if (fstat(fd, &st) != 0)
-        return failed(problem, path, errno);
+        return set_problem(problem, path, errno);
     char *name = strdup(path), *text = strdup(digest ? digest : own);
     if (name)
         api_path_normalize(name);

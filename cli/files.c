@@ -32,7 +32,7 @@ bool
 file_open(const char *path, int *ret, struct api_problem *problem)
 {
     struct stat st;
-    /* Without O_NONBLOCK a pipe would wait here for somebody to write. */
+    /* Without O_NONBLOCK the open of a pipe waits for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return io_problem(problem, path, errno);
@@ -47,9 +47,9 @@ file_open(const char *path, int *ret, struct api_problem *problem)
 
 /* --- digests -------------------------------------------------------------- */
 
-/* Feeds `fd` from its beginning to the digest; errno is set when that fails. */
+/* Updates the digest with all bytes of the file. Sets errno when it returns false. */
 static bool
-digest_feed(EVP_MD_CTX *context, int fd)
+update_digest(EVP_MD_CTX *context, int fd)
 {
     enum { CHUNK = 1 << 18 };
     unsigned char *chunk = malloc(CHUNK);
@@ -68,7 +68,7 @@ digest_feed(EVP_MD_CTX *context, int fd)
 }
 
 static bool
-digest_finish(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
+finish_digest(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned n;
@@ -88,9 +88,9 @@ digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
     bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
     if (!ok)
         no_memory(problem);
-    else if (!digest_feed(context, fd))
+    else if (!update_digest(context, fd))
         ok = io_problem(problem, path, errno);
-    else if (!digest_finish(context, ret))
+    else if (!finish_digest(context, ret))
         ok = no_memory(problem);
     EVP_MD_CTX_free(context);
     return ok;
@@ -102,14 +102,14 @@ digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
-              EVP_DigestUpdate(context, data, len) && digest_finish(context, ret);
+              EVP_DigestUpdate(context, data, len) && finish_digest(context, ret);
     EVP_MD_CTX_free(context);
     return ok || no_memory(problem);
 }
 
 /* --- specs ---------------------------------------------------------------- */
 
-/* Reads to the end, which a pipe has, too; the caller frees the text. */
+/* Reads until the end of the file or pipe. The caller frees the text. */
 static bool
 read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
           struct api_problem *problem)
@@ -131,7 +131,7 @@ read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
                            "%s: a spec of more than %d bytes", path, MAX_SPEC);
 }
 
-/* The text of the file; "-" is standard input. */
+/* Reads the whole file; "-" is standard input. The caller frees the text. */
 static bool
 file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
 {
@@ -159,9 +159,9 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 /* --- output --------------------------------------------------------------- */
 
-enum { MAX_OUTPUTS = 4 }; /* as many as a command has */
+enum { MAX_OUTPUTS = 4 }; /* as many as one command writes */
 
-/* Temporary names that exist now; the signal handler reads it. */
+/* The names of the temporary files that exist now. The signal handler reads it. */
 static char *volatile temporaries[MAX_OUTPUTS];
 
 static void
@@ -176,7 +176,7 @@ remove_temporaries(int number)
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void
-watch_signals(void)
+catch_signals(void)
 {
     struct sigaction action = {.sa_handler = remove_temporaries,
                                .sa_flags = (int)SA_RESETHAND};
@@ -186,7 +186,8 @@ watch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
-/* Makes the file and remembers it, with no signal in between. Returns its descriptor. */
+/* Creates the file and stores its name in `temporaries`, with signals blocked. Returns the
+   descriptor, or -1 with errno. */
 static int
 make_temporary(char *name)
 {
@@ -207,14 +208,14 @@ make_temporary(char *name)
 }
 
 static void
-forget(const char *temporary)
+forget_temporary(const char *temporary)
 {
     for (int i = 0; i < MAX_OUTPUTS; i++)
         if (temporaries[i] == temporary)
             temporaries[i] = NULL;
 }
 
-/* The permissions that a new file gets by default; mkstemp() gives fewer. */
+/* Returns the permissions that a new file gets by default; mkstemp() grants fewer. */
 static mode_t
 default_mode(void)
 {
@@ -238,7 +239,7 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
         output_close(&output);
         return no_memory(problem);
     }
-    watch_signals();
+    catch_signals();
     output.fd = make_temporary(output.temporary);
     if (output.fd < 0) {
         io_problem(problem, path, errno);
@@ -293,7 +294,7 @@ output_commit(struct output *output, struct api_problem *problem)
     if (fchmod(output->fd, default_mode()) != 0 || fsync(output->fd) != 0 ||
         rename(output->temporary, output->path) != 0)
         return io_problem(problem, output->path, errno);
-    forget(output->temporary);
+    forget_temporary(output->temporary);
     free(output->temporary);
     output->temporary = NULL;
     return true;
@@ -304,7 +305,7 @@ output_close(struct output *output)
 {
     if (output->temporary) {
         unlink(output->temporary);
-        forget(output->temporary);
+        forget_temporary(output->temporary);
     }
     if (output->fd >= 0)
         close(output->fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that only look: plan and info. */
+/* The commands plan and info, which write nothing. */
 #include "config.h"
 #include "commands.h"
 
@@ -27,7 +27,7 @@ open_model(const char *path, struct qdq_model **ret, struct api_problem *problem
     return ok;
 }
 
-/* Takes `text`; NULL means that it could not be made. */
+/* Prints the text and frees it; NULL stands for an encoder that ran out of memory. */
 static bool
 print_json(char *text, struct api_problem *problem)
 {
@@ -86,7 +86,8 @@ command_info(const struct options *options, struct api_problem *problem)
               open_model(options->model, &model, problem);
     if (!ok)
         goto out;
-    /* A model that cannot be planned (one with Q/DQ nodes, say) has its facts too. */
+    /* The facts of a model are printed even if no plan can be made of it, for example
+       because it has Q/DQ nodes already. */
     qdq_spec_init(&spec);
     const struct qdq_plan_view *view = NULL;
     if (qdq_model_prepare(model, &spec, &prepared, NULL) == QDQ_OK &&

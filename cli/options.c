@@ -22,7 +22,7 @@ static const struct command commands[N_COMMANDS] = {
     [INFO] = {"info", command_info, "Says what is in a model."},
 };
 
-/* The commands that have an option. */
+/* Bits for the commands that have an option. */
 enum { IN_QUANTIZE = 1 << QUANTIZE, IN_PLAN = 1 << PLAN, IN_INFO = 1 << INFO };
 
 /* The field is a bool for an option without an argument, else a string. */
@@ -97,14 +97,14 @@ wrong_usage(const struct command *command, const char *fmt, ...)
 
 enum { FIRST_ROW = 256 }; /* above every letter */
 
-/* What getopt_long() returns for the row. */
+/* Returns the value that getopt_long() gives for the row. */
 static int
 row_value(int row)
 {
     return rows[row].letter ? rows[row].letter : FIRST_ROW + row;
 }
 
-/* The command's rows as getopt_long() wants them. */
+/* The command's rows in the form that getopt_long() needs. */
 struct getopt_tables {
     struct option longs[N_ROWS + 1];
     char letters[2 * N_ROWS + 2];
@@ -153,7 +153,7 @@ parse_threads(const char *text, int *ret)
     return true;
 }
 
-/* The number of processors that this process may use. */
+/* Returns the number of processors that this process may use. */
 static int
 count_processors(void)
 {
@@ -190,7 +190,7 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
     if (optind == argc)
         return wrong_usage(command, "%s needs a model", command->name);
     if (optind + 1 < argc)
-        return wrong_usage(command, "\"%s\" is one model too many", argv[optind + 1]);
+        return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
     ret->model = argv[optind];
     if (ret->threads_text && !parse_threads(ret->threads_text, &ret->threads))
         return wrong_usage(command, "--threads is a number from 1 to 1024, not \"%s\"",
@@ -202,7 +202,7 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
 
 enum { WIDTH = 80, TEXT_COLUMN = 24 };
 
-/* Text that is broken between its items; further lines begin at `indent`. */
+/* A text that is wrapped between its items. Further lines begin at `indent`. */
 struct wrapped {
     FILE *to;
     int indent, column;
@@ -232,7 +232,7 @@ print_words(struct wrapped *text, const char *words)
     }
 }
 
-/* As it stands in the usage: "[--spec FILE]". */
+/* Prints an option as the usage has it: "[--spec FILE]". */
 static void
 print_optional(struct wrapped *text, const struct row *row)
 {

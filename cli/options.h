@@ -12,22 +12,23 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
-/* The command of that name, or NULL. */
+/* Returns the command of that name, or NULL. */
 const struct command *find_command(const char *name);
 
 /*
- * Parses what stands behind the command's name; argv[0] is that name. Where the options
- * ask for help, the rest is not parsed.
+ * Parses the options and the model behind the command's name, which is argv[0]. Stops where
+ * the options ask for help.
  */
 int parse_options(int argc, char **argv, const struct command *command,
                   struct options *ret);
 
-/* Says on standard error what is wrong; `command` is NULL before it is known. */
+/* Prints a mistake on standard error and returns USAGE. `command` is NULL where it is not
+   known yet. */
 int wrong_usage(const struct command *command, const char *fmt, ...) QDQ_PRINTF(2, 3);
 
-/* The usage of every command, in a few lines. */
+/* Prints a line or more of usage for each command. */
 void print_usage(FILE *to);
-/* The pages that --help asks for: that of qdq and that of a command. */
+/* Print the page of qdq and that of a command. */
 void print_help(void);
 void print_command_help(const struct command *command);
 

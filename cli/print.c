@@ -8,7 +8,7 @@
 
 enum { MAX_COLUMN = 60 };
 
-/* Prints at least `width` bytes. */
+/* Prints the text without control characters, padded to `width` bytes. */
 static void
 put_text(FILE *to, const char *text, int width)
 {
@@ -17,9 +17,9 @@ put_text(FILE *to, const char *text, int width)
     fprintf(to, "%*s", width > 0 ? width : 0, "");
 }
 
-/* The place, unless there is none or the text names it. */
+/* Returns whether the problem has a place that its text does not name. */
 static bool
-is_worth_saying(const struct api_problem *problem)
+has_unnamed_place(const struct api_problem *problem)
 {
     bool number = problem->kind == QDQ_AT_OFFSET || problem->kind == QDQ_AT_SAMPLE;
     return *qdq_where_name(problem->kind) && *problem->where &&
@@ -31,9 +31,10 @@ print_problem(const struct api_problem *problem)
 {
     fprintf(stderr, "qdq: %s: ", api_problem_slug(problem->code));
     put_text(stderr, problem->detail, 0);
-    if (is_worth_saying(problem)) {
+    if (has_unnamed_place(problem)) {
         const char *kind = qdq_where_name(problem->kind);
-        bool named = problem->kind != QDQ_AT_POINTER; /* a pointer speaks for itself */
+        bool named = problem->kind !=
+                     QDQ_AT_POINTER; /* a JSON pointer needs no word before it */
         fprintf(stderr, " (%s%s", named ? kind : "", named ? " " : "");
         put_text(stderr, problem->where, 0);
         fputc(')', stderr);
@@ -68,9 +69,10 @@ widen(int *width, const char *text)
         *width = (int)len;
 }
 
-/* "0,2", or "-"; cut with "..." where there are very many. */
+/* Formats the indices of the quantized inputs: "0,2", or "-" for none. A very long list ends
+   in "...". */
 static void
-indices_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
+format_indices(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 {
     int len = snprintf(ret, MAX_COLUMN, layer->n_inputs ? "" : "-");
     for (size_t i = 0; i < layer->n_inputs; i++) {
@@ -84,7 +86,7 @@ indices_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 }
 
 static void
-weight_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
+format_weight(const struct qdq_layer *layer, char ret[MAX_COLUMN])
 {
     if (layer->weight_input < 0)
         snprintf(ret, MAX_COLUMN, "-");
@@ -94,13 +96,13 @@ weight_text(const struct qdq_layer *layer, char ret[MAX_COLUMN])
         snprintf(ret, MAX_COLUMN, "per channel, axis %d", layer->weight_axis);
 }
 
-/* Why a layer is left alone when nothing speaks for it. */
-static const char *const quiet[] = {"off by default", "not selected"};
-enum { N_QUIET = sizeof quiet / sizeof *quiet };
+/* The reasons of layers that no default, case or entry selects. */
+static const char *const unselected_reasons[] = {"off by default", "not selected"};
+enum { N_REASONS = sizeof unselected_reasons / sizeof *unselected_reasons };
 
-/* Is the layer left alone for the reason? */
+/* Returns whether nothing of the layer is quantized, for this reason. */
 static bool
-is_quiet(const struct qdq_layer *layer, const char *reason)
+is_unselected(const struct qdq_layer *layer, const char *reason)
 {
     return layer->n_inputs == 0 && layer->weight_input < 0 &&
            strcmp(layer->reason, reason) == 0;
@@ -109,15 +111,15 @@ is_quiet(const struct qdq_layer *layer, const char *reason)
 static bool
 is_shown(const struct qdq_layer *layer, bool all)
 {
-    for (size_t i = 0; !all && i < N_QUIET; i++)
-        if (is_quiet(layer, quiet[i]))
+    for (size_t i = 0; !all && i < N_REASONS; i++)
+        if (is_unselected(layer, unselected_reasons[i]))
             return false;
     return true;
 }
 
-/* "off by default: 33 Relu, 3 Add" */
+/* Prints the layers that have the reason, counted by class: "off by default: 33 Relu, 3 Add" */
 static void
-put_quiet(const struct qdq_plan_view *plan, const char *reason)
+put_unselected(const struct qdq_plan_view *plan, const char *reason)
 {
     struct {
         const char *cls;
@@ -126,7 +128,7 @@ put_quiet(const struct qdq_plan_view *plan, const char *reason)
     enum { N = sizeof counts / sizeof *counts };
     size_t n = 0;
     for (size_t i = 0; i < plan->n_layers; i++) {
-        if (!is_quiet(&plan->layers[i], reason))
+        if (!is_unselected(&plan->layers[i], reason))
             continue;
         size_t at = 0;
         while (at < n && strcmp(counts[at].cls, plan->layers[i].cls) != 0)
@@ -162,9 +164,9 @@ measure(const struct qdq_plan_view *plan, bool all)
             continue;
         widen(&c.name, layer->name);
         widen(&c.cls, layer->cls);
-        indices_text(layer, text);
+        format_indices(layer, text);
         widen(&c.inputs, text);
-        weight_text(layer, text);
+        format_weight(layer, text);
         widen(&c.weight, text);
     }
     return c;
@@ -176,9 +178,9 @@ put_layer(const struct qdq_layer *layer, const struct columns *c)
     char text[MAX_COLUMN];
     put_text(stdout, layer->name, c->name + 2);
     put_text(stdout, layer->cls, c->cls + 2);
-    indices_text(layer, text);
+    format_indices(layer, text);
     put_text(stdout, text, c->inputs + 2);
-    weight_text(layer, text);
+    format_weight(layer, text);
     put_text(stdout, text, c->weight + 2);
     put_text(stdout, layer->reason, 0);
     putchar('\n');
@@ -194,8 +196,8 @@ print_plan(const struct qdq_plan_view *plan, bool all)
         if (is_shown(&plan->layers[i], all))
             put_layer(&plan->layers[i], &c);
     putchar('\n');
-    for (size_t i = 0; !all && i < N_QUIET; i++)
-        put_quiet(plan, quiet[i]);
+    for (size_t i = 0; !all && i < N_REASONS; i++)
+        put_unselected(plan, unselected_reasons[i]);
     printf("%zu of %zu layers are quantized: %zu activations and %zu weights get a "
            "Q/DQ pair\n",
            plan->n_quantized, plan->n_layers, plan->n_tensors, plan->n_weights);
@@ -264,7 +266,7 @@ print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan)
                plan->n_layers);
 }
 
-/* --- after the work ------------------------------------------------------- */
+/* --- summary -------------------------------------------------------------- */
 
 static void
 put_output(const struct qdq_output_report *output)
@@ -283,10 +285,10 @@ put_output(const struct qdq_output_report *output)
 
 enum { WORST = 3 };
 
-/* The layers with the smallest figures, the worst first; *ret_n of them. */
+/* Finds the layers with the lowest SQNR; the lowest is first. *ret_n is their number. */
 static void
-find_worst(const struct qdq_report *report, const struct qdq_layer_error *ret[WORST],
-           size_t *ret_n)
+find_worst_layers(const struct qdq_report *report,
+                  const struct qdq_layer_error *ret[WORST], size_t *ret_n)
 {
     size_t n = 0;
     for (size_t i = 0; i < report->n_layer_errors; i++) {
@@ -304,11 +306,11 @@ find_worst(const struct qdq_report *report, const struct qdq_layer_error *ret[WO
 }
 
 static void
-put_worst(const struct qdq_report *report)
+put_worst_layers(const struct qdq_report *report)
 {
     const struct qdq_layer_error *worst[WORST];
     size_t n;
-    find_worst(report, worst, &n);
+    find_worst_layers(report, worst, &n);
     for (size_t i = 0; i < n; i++) {
         fputs(i ? ", " : "    layers furthest from float: ", stdout);
         put_text(stdout, worst[i]->name, 0);
@@ -338,5 +340,5 @@ print_summary(const struct qdq_report *report, const char *out)
                (long long)report->evaluated_samples);
     for (size_t i = 0; i < report->n_outputs; i++)
         put_output(&report->outputs[i]);
-    put_worst(report);
+    put_worst_layers(report);
 }

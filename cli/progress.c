@@ -43,34 +43,34 @@ print_eta(int64_t left)
 }
 
 static void
-draw(const struct progress *progress, const struct qdq_progress *told, int64_t time)
+draw(const struct progress *progress, const struct qdq_progress *news, int64_t time)
 {
     static const char bar[] = "##############################";
     static_assert(sizeof bar == BAR + 1, "the bar's length");
-    bool open = told->total > 0 && told->done < told->total;
-    double part = open ? (double)told->done / (double)told->total : 1;
-    fprintf(stderr, "\r\033[K%-9s", qdq_stage_name(told->stage));
-    if (told->total > 0)
+    bool open = news->total > 0 && news->done < news->total;
+    double part = open ? (double)news->done / (double)news->total : 1;
+    fprintf(stderr, "\r\033[K%-9s", qdq_stage_name(news->stage));
+    if (news->total > 0)
         fprintf(stderr, " [%-*.*s] %llu/%llu", BAR, (int)(part * BAR), bar,
-                (unsigned long long)told->done, (unsigned long long)told->total);
+                (unsigned long long)news->done, (unsigned long long)news->total);
     print_eta(api_eta_left(&progress->eta, time));
     fflush(stderr);
 }
 
 bool
-progress_tell(void *arg, const struct qdq_progress *told)
+progress_update(void *arg, const struct qdq_progress *news)
 {
     struct progress *progress = arg;
     int64_t time = now();
-    bool fresh = told->stage != progress->stage;
+    bool is_new_stage = news->stage != progress->stage;
     if (!progress->shown)
         return false;
-    api_eta_tell(&progress->eta, told, time);
-    if (!fresh && time - progress->drawn < REDRAW && told->done < told->total)
+    api_eta_tell(&progress->eta, news, time);
+    if (!is_new_stage && time - progress->drawn_at < REDRAW && news->done < news->total)
         return false;
-    progress->stage = told->stage;
-    progress->drawn = time;
-    draw(progress, told, time);
+    progress->stage = news->stage;
+    progress->drawn_at = time;
+    draw(progress, news, time);
     return false;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line on the terminal that says how far the work is; nothing where there is none.
- */
+/* A progress line on the terminal. Nothing is printed where standard error is none. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
@@ -11,13 +10,14 @@
 struct progress {
     bool shown; /* standard error is a terminal */
     enum qdq_stage stage;
-    int64_t drawn; /* milliseconds on the monotonic clock */
+    int64_t drawn_at; /* milliseconds on the monotonic clock */
     struct api_eta eta;
 };
 
 void progress_start(struct progress *progress);
-/* A qdq_progress_fn; `arg` is the struct progress. Never cancels. */
-bool progress_tell(void *arg, const struct qdq_progress *told);
+/* Redraws the line. It is a qdq_progress_fn whose `arg` is the struct progress, and never
+   cancels the work. */
+bool progress_update(void *arg, const struct qdq_progress *news);
 /* Clears the line. */
 void progress_end(struct progress *progress);
 

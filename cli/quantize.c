@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command that works: quantize. */
+/* The command quantize. */
 #include "config.h"
 #include "commands.h"
 
@@ -15,19 +15,21 @@
 #include "print.h"
 #include "progress.h"
 
-/* What the command holds while it works. */
+/* The files and objects that are open during the command. */
 struct quantization {
     struct api_spec *spec;
     int model, dataset;
     struct external external;
     char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
-    struct output out, data, report_out, observed; /* data: the model's external data */
-    const char *data_name;                         /* as the model is to say it */
+    struct output out, data, report_out,
+        observed;          /* data: the external data of `out` */
+    const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
     struct qdq_report *report;
 };
 
-/* MODEL with its ending .onnx, if it has that, replaced by .int8.onnx. */
+/* Returns the model's path with the ending .int8.onnx in the place of .onnx, if it has that.
+   The caller frees it; NULL when out of memory. */
 static char *
 default_out(const char *model)
 {
@@ -64,7 +66,8 @@ open_inputs(struct quantization *q, const struct options *options,
     return true;
 }
 
-/* A qdq_freeze_fn; `arg` is the struct quantization. */
+/* Computes the digest of the frozen spec. It is a qdq_freeze_fn whose `arg` is the struct
+   quantization. */
 static const char *
 digest_frozen(void *arg, const struct qdq_spec *frozen)
 {
@@ -76,8 +79,8 @@ digest_frozen(void *arg, const struct qdq_spec *frozen)
 }
 
 /*
- * The file that is there is copied and the copy takes its place, so at any time it is
- * whole. A file of another kind is not overwritten: somebody may need it.
+ * Opens a copy of the observations, which replaces the file when it is complete. So the file
+ * is whole at any time. A file that holds something else is not overwritten.
  */
 static bool
 open_observations(struct quantization *q, const char *path, struct api_problem *problem)
@@ -102,9 +105,10 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
     return ok;
 }
 
-/* What is read while the result is written is not to become the result. */
+/* Returns whether the path is that of a file that the work reads. Such a file is not
+   overwritten. */
 static bool
-is_read(const struct quantization *q, const char *path)
+is_input(const struct quantization *q, const char *path)
 {
     bool read = is_same_file(q->model, path);
     for (size_t i = 0; i < q->external.n; i++)
@@ -112,7 +116,7 @@ is_read(const struct quantization *q, const char *path)
     return read;
 }
 
-/* OUT.data. It takes its name only if something is in it. */
+/* Opens OUT.data, which is committed only if something was written to it. */
 static bool
 open_data(struct quantization *q, const char *out, struct api_problem *problem)
 {
@@ -120,7 +124,7 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     if (asprintf(&path, "%s.data", out) < 0)
         return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
                                "out of memory");
-    bool ok = is_read(q, path)
+    bool ok = is_input(q, path)
                   ? api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                     "%s is the model's own external data, so it is not "
                                     "overwritten",
@@ -134,12 +138,12 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
     return ok;
 }
 
-/* Before the work, so that it is not done in vain. */
+/* Opens all outputs before the work, so that a wrong path does not waste it. */
 static bool
 open_outputs(struct quantization *q, const struct options *options, const char *out,
              struct api_problem *problem)
 {
-    if (is_read(q, out))
+    if (is_input(q, out))
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s is the model itself, so it is not overwritten", out);
     return output_open(out, &q->out, problem) && open_data(q, out, problem) &&
@@ -150,13 +154,14 @@ open_outputs(struct quantization *q, const struct options *options, const char *
 }
 
 /*
- * Whatever became of the work: another try need not observe it again. Where nothing was
- * observed, the file is as it was.
+ * Keeps the observations even if the work failed, so that another try need not observe
+ * again. Where nothing was observed, the file stays as it is.
  */
 static bool
 keep_observations(struct quantization *q, struct api_problem *problem)
 {
-    char begin[sizeof QDQ_OBSERVATIONS_MAGIC - 1]; /* it is written last */
+    char begin[sizeof QDQ_OBSERVATIONS_MAGIC -
+               1]; /* written last, so its presence means that all is */
     bool whole = q->observed.fd >= 0 &&
                  pread(q->observed.fd, begin, sizeof begin, 0) == sizeof begin &&
                  memcmp(begin, QDQ_OBSERVATIONS_MAGIC, sizeof begin) == 0;
@@ -183,7 +188,7 @@ run(struct quantization *q, struct api_problem *problem)
         .output_data = q->data.fd,
         .output_data_name = q->data_name,
         .observations = q->observed.fd,
-        .progress = progress_tell,
+        .progress = progress_update,
         .progress_arg = &progress,
     };
     progress_start(&progress);
@@ -209,7 +214,7 @@ write_report(struct quantization *q, struct api_problem *problem)
     return ok;
 }
 
-/* The data first: a model that is there has all that it names. */
+/* The data gets its name first, so that a model never names a file that is missing. */
 static bool
 commit(struct quantization *q, struct api_problem *problem)
 {
@@ -254,7 +259,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
          write_report(&q, problem);
     if (q.report)
         print_warnings(q.report->warnings, q.report->n_warnings);
-    /* A model that misses a gate never gets its name. */
+    /* A model that misses a gate is not committed. */
     ok = ok && api_report_accepted(q.report, problem) && commit(&q, problem);
     if (ok)
         print_summary(q.report, out);
