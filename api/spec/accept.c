@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* accept: bounds for every floating output, and for single ones in its `outputs`. */
+/* The member accept: bounds for all floating outputs, and in `outputs` for single ones. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -10,7 +10,7 @@
 
 /* --- bounds --------------------------------------------------------------- */
 
-/* What a figure can be at all: a bound beyond that is a slip of the pen. */
+/* The possible values of each figure. A bound outside of them is a mistake. */
 static const struct {
     const char *gate;
     double min, max;
@@ -22,7 +22,7 @@ static const struct {
 };
 
 bool
-api_read_bound(struct reader *r, const struct member *m, json_t *value)
+api_decode_bound(struct decoder *d, const struct member *m, json_t *value)
 {
     const char *gate = strrchr(m->pointer, '/') + 1;
     double bound = json_number_value(value);
@@ -30,23 +30,23 @@ api_read_bound(struct reader *r, const struct member *m, json_t *value)
     while (strcmp(limits[i].gate, gate) != 0)
         i++;
     if (limits[i].max == DBL_MAX && bound < limits[i].min)
-        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
                           "%s is to be at least %g, not %g",
-                          api_label(r, m->pointer).text, limits[i].min, bound);
+                          api_label(d, m->pointer).text, limits[i].min, bound);
     if (bound < limits[i].min || bound > limits[i].max)
         return api_refuse(
-            r, API_INVALID_SPEC, m->pointer, "%s is to be from %g to %g, not %g",
-            api_label(r, m->pointer).text, limits[i].min, limits[i].max, bound);
-    *(double *)api_field(r, m) = bound;
+            d, API_INVALID_SPEC, m->pointer, "%s is to be from %g to %g, not %g",
+            api_label(d, m->pointer).text, limits[i].min, limits[i].max, bound);
+    *(double *)api_field(d, m) = bound;
     return true;
 }
 
 json_t *
-api_write_bound(const void *object, const struct member *m)
+api_encode_bound(const void *object, const struct member *m)
 {
     double bound;
     memcpy(&bound, (const char *)object + m->field, sizeof bound);
-    return api_json_real(bound); /* null where nothing is asked */
+    return api_json_real(bound); /* null for NaN, which is no bound */
 }
 
 /* --- outputs -------------------------------------------------------------- */
@@ -63,34 +63,34 @@ static const struct member members[] = {
 static const struct table table = TABLE(members);
 
 static bool
-read_gate(struct reader *r, const char *at, const char *output, json_t *item,
-          struct qdq_output_gate *to)
+decode_gate(struct decoder *d, const char *at, const char *output, json_t *item,
+            struct qdq_output_gate *to)
 {
-    struct reader inner = {r->to, r->problem, &table, to, at};
+    struct decoder inner = {d->to, d->problem, &table, to, at};
     *to = (struct qdq_output_gate){output, {NAN, NAN, NAN, NAN}};
     if (json_is_object(item))
-        return api_read_members(&inner, "", item);
+        return api_decode_members(&inner, "", item);
     return api_refuse(&inner, API_INVALID_SPEC, "",
                       "the gate of \"%.128s\" is to be an object, not %s", output,
                       api_json_type_name(item));
 }
 
 bool
-api_read_output_gates(struct reader *r, const struct member *m, json_t *value)
+api_decode_output_gates(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_accept *accept = &r->to->spec.accept;
+    struct qdq_accept *accept = &d->to->spec.accept;
     struct qdq_output_gate *gates =
-        api_spec_alloc(r, json_object_size(value), sizeof *gates);
+        api_spec_alloc(d, json_object_size(value), sizeof *gates);
     const char *output;
     json_t *item;
     accept->outputs = gates;
     if (!gates)
         return false;
     json_object_foreach (value, output, item) {
-        char at[sizeof r->problem->where];
-        snprintf(at, sizeof at, "%s%s", r->at, m->pointer);
+        char at[sizeof d->problem->where];
+        snprintf(at, sizeof at, "%s%s", d->at, m->pointer);
         api_json_pointer_add(at, sizeof at, output);
-        if (!read_gate(r, at, output, item, &gates[accept->n_outputs]))
+        if (!decode_gate(d, at, output, item, &gates[accept->n_outputs]))
             return false;
         accept->n_outputs++;
     }
@@ -98,7 +98,7 @@ api_read_output_gates(struct reader *r, const struct member *m, json_t *value)
 }
 
 json_t *
-api_write_output_gates(const void *object, const struct member *m)
+api_encode_output_gates(const void *object, const struct member *m)
 {
     const struct qdq_accept *accept = &((const struct qdq_spec *)object)->accept;
     (void)m;
@@ -107,30 +107,30 @@ api_write_output_gates(const void *object, const struct member *m)
     json_t *gates = json_object();
     for (size_t i = 0; gates && i < accept->n_outputs; i++)
         if (json_object_set_new(gates, accept->outputs[i].output,
-                                api_write_members(&table, &accept->outputs[i])) != 0) {
+                                api_encode_members(&table, &accept->outputs[i])) != 0) {
             json_decref(gates);
             gates = NULL;
         }
     return gates;
 }
 
-/* --- the whole ------------------------------------------------------------ */
+/* --- check ---------------------------------------------------------------- */
 
 static bool
-asks(const struct qdq_gate *gate)
+has_bound(const struct qdq_gate *gate)
 {
     return !isnan(gate->min_sqnr_db) || !isnan(gate->min_cosine) ||
            !isnan(gate->max_abs_error) || !isnan(gate->min_top1_agreement);
 }
 
 bool
-api_check_accept(struct reader *r)
+api_check_accept(struct decoder *d)
 {
-    const struct qdq_spec *spec = &r->to->spec;
-    bool any = asks(&spec->accept.all);
+    const struct qdq_spec *spec = &d->to->spec;
+    bool any = has_bound(&spec->accept.all);
     for (size_t i = 0; i < spec->accept.n_outputs; i++)
-        any = any || asks(&spec->accept.outputs[i].gate);
+        any = any || has_bound(&spec->accept.outputs[i].gate);
     return !any || spec->evaluate != QDQ_NO ||
-           api_refuse(r, API_INVALID_SPEC, "/accept",
+           api_refuse(d, API_INVALID_SPEC, "/accept",
                       "accept needs an evaluation, and evaluate is false");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases: insertion cases by name, and scripts. */
+/* The member cases: names of insertion cases, and scripts. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -7,7 +7,7 @@
 
 enum { MAX_CASES = 64, MAX_NAME = 64, MAX_LUA = 256 << 10 };
 
-/* Reasons and errors cite the name: one line, of a length that can be read. */
+/* A name is one short line, because reasons and errors cite it. */
 static bool
 is_name(const char *name)
 {
@@ -19,51 +19,51 @@ is_name(const char *name)
 }
 
 static bool
-take_name(struct reader *r, const char *pointer, json_t *value)
+parse_name(struct decoder *d, const char *pointer, json_t *value)
 {
-    struct qdq_case_use *use = r->object;
+    struct qdq_case_use *use = d->object;
     use->name = json_string_value(value);
     return is_name(use->name) ||
-           api_refuse(r, API_INVALID_SPEC, pointer,
+           api_refuse(d, API_INVALID_SPEC, pointer,
                       "a case's name has 1 to %d characters, printable ASCII",
                       MAX_NAME);
 }
 
 static bool
-read_case_name(struct reader *r, const struct member *m, json_t *value)
+decode_case_name(struct decoder *d, const struct member *m, json_t *value)
 {
-    return take_name(r, m->pointer, value);
+    return parse_name(d, m->pointer, value);
 }
 
 static bool
-read_lua(struct reader *r, const struct member *m, json_t *value)
+decode_lua(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_case_use *use = r->object;
+    struct qdq_case_use *use = d->object;
     use->lua = json_string_value(value);
     return strlen(use->lua) <= MAX_LUA ||
-           api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
+           api_refuse(d, API_LIMIT_EXCEEDED, m->pointer,
                       "a script may have at most %d bytes", MAX_LUA);
 }
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_case_use, name))
 
 static const struct member members[] = {
-    {"/name", STRING, read_case_name, api_write_text, FIELD(name), NULL, 0},
-    {"/lua", STRING, read_lua, api_write_text, FIELD(lua), NULL, 0},
+    {"/name", STRING, decode_case_name, api_encode_text, FIELD(name), NULL, 0},
+    {"/lua", STRING, decode_lua, api_encode_text, FIELD(lua), NULL, 0},
 };
 
 static const struct table table = TABLE(members);
 
-/* A name, or an object with name and script. */
+/* An item is a name, or an object with a name and a script. */
 static bool
-read_case(struct reader *r, json_t *item)
+decode_case(struct decoder *d, json_t *item)
 {
-    const struct qdq_case_use *use = r->object;
+    const struct qdq_case_use *use = d->object;
     if (json_is_string(item))
-        return take_name(r, "", item);
-    if (!api_read_members(r, "", item))
+        return parse_name(d, "", item);
+    if (!api_decode_members(d, "", item))
         return false;
-    return use->name || api_refuse(r, API_INVALID_SPEC, "", "a case is to have a name");
+    return use->name || api_refuse(d, API_INVALID_SPEC, "", "a case is to have a name");
 }
 
 static const struct list uses = {
@@ -71,14 +71,14 @@ static const struct list uses = {
     .size = sizeof(struct qdq_case_use),
     .max = MAX_CASES,
     .table = &table,
-    .read = read_case,
+    .decode = decode_case,
 };
 
 bool
-api_read_cases(struct reader *r, const struct member *m, json_t *value)
+api_decode_cases(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_spec *spec = &r->to->spec;
-    spec->cases = api_read_list(r, m, value, &uses);
+    struct qdq_spec *spec = &d->to->spec;
+    spec->cases = api_decode_list(d, m, value, &uses);
     if (!spec->cases)
         return false;
     spec->n_cases = json_array_size(value);
@@ -89,11 +89,11 @@ static json_t *
 encode_use(const void *items, size_t i)
 {
     const struct qdq_case_use *use = (const struct qdq_case_use *)items + i;
-    return use->lua ? api_write_members(&table, use) : api_json_text(use->name);
+    return use->lua ? api_encode_members(&table, use) : api_json_text(use->name);
 }
 
 json_t *
-api_write_cases(const void *object, const struct member *m)
+api_encode_cases(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;

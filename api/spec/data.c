@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibration.dims: {"seq": 128}; calibration.random: {input: [low, high]}. */
+/* The members calibration.dims ({"seq": 128}) and calibration.random ({input: [low,
+   high]}). */
 #include "config.h"
 #include "spec/members.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* A member of an object that names things of the model: its pointer. */
-static struct reader
-reader_at(const struct reader *r, char at[static 256], const struct member *m,
-          const char *key)
+/* Returns a decoder for the member `key` of an object whose keys are names of the model;
+   `at` becomes its pointer. */
+static struct decoder
+decoder_at(const struct decoder *d, char at[static 256], const struct member *m,
+           const char *key)
 {
-    snprintf(at, 256, "%s%s", r->at, m->pointer);
+    snprintf(at, 256, "%s%s", d->at, m->pointer);
     api_json_pointer_add(at, 256, key);
-    return (struct reader){r->to, r->problem, NULL, NULL, at};
+    return (struct decoder){d->to, d->problem, NULL, NULL, at};
 }
 
 /* --- dims ----------------------------------------------------------------- */
 
 static bool
-read_dim(struct reader *r, const char *symbol, json_t *value, struct qdq_dim_value *to)
+decode_dim(struct decoder *d, const char *symbol, json_t *value,
+           struct qdq_dim_value *to)
 {
     int64_t n;
     if (!json_is_number(value) || !api_json_integer(value, &n))
-        return api_refuse(r, API_INVALID_SPEC, "",
+        return api_refuse(d, API_INVALID_SPEC, "",
                           "the size of \"%.64s\" is to be an integer, not %s", symbol,
                           json_is_real(value) ? "a fraction or so large a number"
                                               : api_json_type_name(value));
     to->symbol = symbol;
-    return api_parse_integer(r, "", value, 1, API_MANY, &to->size);
+    return api_parse_integer(d, "", value, 1, API_MANY, &to->size);
 }
 
 bool
-api_read_dims(struct reader *r, const struct member *m, json_t *value)
+api_decode_dims(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_calibration_spec *c = &r->to->spec.calibration;
+    struct qdq_calibration_spec *c = &d->to->spec.calibration;
     struct qdq_dim_value *dims =
-        api_spec_alloc(r, json_object_size(value), sizeof *dims);
+        api_spec_alloc(d, json_object_size(value), sizeof *dims);
     const char *key;
     json_t *item;
     c->dims = dims;
@@ -44,8 +47,8 @@ api_read_dims(struct reader *r, const struct member *m, json_t *value)
         return false;
     json_object_foreach (value, key, item) {
         char at[256];
-        struct reader inner = reader_at(r, at, m, key);
-        if (!read_dim(&inner, key, item, &dims[c->n_dims]))
+        struct decoder inner = decoder_at(d, at, m, key);
+        if (!decode_dim(&inner, key, item, &dims[c->n_dims]))
             return false;
         c->n_dims++;
     }
@@ -53,7 +56,7 @@ api_read_dims(struct reader *r, const struct member *m, json_t *value)
 }
 
 json_t *
-api_write_dims(const void *object, const struct member *m)
+api_encode_dims(const void *object, const struct member *m)
 {
     const struct qdq_calibration_spec *c =
         &((const struct qdq_spec *)object)->calibration;
@@ -71,32 +74,32 @@ api_write_dims(const void *object, const struct member *m)
 /* --- random --------------------------------------------------------------- */
 
 static bool
-read_bounds(struct reader *r, const char *input, json_t *value,
-            struct qdq_random_input *to)
+decode_bounds(struct decoder *d, const char *input, json_t *value,
+              struct qdq_random_input *to)
 {
     json_t *low = json_array_get(value, 0), *high = json_array_get(value, 1);
     if (json_array_size(value) != 2 || !json_is_number(low) || !json_is_number(high))
-        return api_refuse(r, API_INVALID_SPEC, "",
+        return api_refuse(d, API_INVALID_SPEC, "",
                           "the random values of \"%.64s\" are to be two numbers: "
                           "lowest, highest",
                           input);
     *to = (struct qdq_random_input){input, json_number_value(low),
                                     json_number_value(high)};
     if (to->low > to->high)
-        return api_refuse(r, API_INVALID_SPEC, "",
+        return api_refuse(d, API_INVALID_SPEC, "",
                           "the lowest random value of \"%.64s\" is above its highest",
                           input);
     return isfinite(to->high - to->low) ||
-           api_refuse(r, API_INVALID_SPEC, "",
+           api_refuse(d, API_INVALID_SPEC, "",
                       "the random values of \"%.64s\" are too far apart", input);
 }
 
 bool
-api_read_random(struct reader *r, const struct member *m, json_t *value)
+api_decode_random(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_calibration_spec *c = &r->to->spec.calibration;
+    struct qdq_calibration_spec *c = &d->to->spec.calibration;
     struct qdq_random_input *random =
-        api_spec_alloc(r, json_object_size(value), sizeof *random);
+        api_spec_alloc(d, json_object_size(value), sizeof *random);
     const char *key;
     json_t *item;
     c->random = random;
@@ -104,8 +107,8 @@ api_read_random(struct reader *r, const struct member *m, json_t *value)
         return false;
     json_object_foreach (value, key, item) {
         char at[256];
-        struct reader inner = reader_at(r, at, m, key);
-        if (!read_bounds(&inner, key, item, &random[c->n_random]))
+        struct decoder inner = decoder_at(d, at, m, key);
+        if (!decode_bounds(&inner, key, item, &random[c->n_random]))
             return false;
         c->n_random++;
     }
@@ -113,7 +116,7 @@ api_read_random(struct reader *r, const struct member *m, json_t *value)
 }
 
 json_t *
-api_write_random(const void *object, const struct member *m)
+api_encode_random(const void *object, const struct member *m)
 {
     const struct qdq_calibration_spec *c =
         &((const struct qdq_spec *)object)->calibration;
@@ -130,11 +133,11 @@ api_write_random(const void *object, const struct member *m)
 }
 
 bool
-api_check_random(struct reader *r)
+api_check_random(struct decoder *d)
 {
-    const struct qdq_calibration_spec *c = &r->to->spec.calibration;
+    const struct qdq_calibration_spec *c = &d->to->spec.calibration;
     return c->n_random == 0 || c->random_samples > 0 ||
-           api_refuse(r, API_INVALID_SPEC, "/calibration/random",
+           api_refuse(d, API_INVALID_SPEC, "/calibration/random",
                       "calibration.random says what random samples are, and "
                       "calibration.random_samples asks for none");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layers: whose inputs and weights are quantized. */
+/* The member layers: entries that select layers and say what of them is quantized. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -28,9 +28,9 @@ selector_of(const struct member *m)
 }
 
 static bool
-read_name(struct reader *r, json_t *value)
+decode_name(struct decoder *d, json_t *value)
 {
-    return api_parse_text(r, "", value, r->object);
+    return api_parse_text(d, "", value, d->object);
 }
 
 static const struct list names = {
@@ -38,24 +38,24 @@ static const struct list names = {
     .size = sizeof(const char *),
     .min = 1,
     .max = API_MANY,
-    .read = read_name,
+    .decode = decode_name,
 };
 
 static bool
-read_selector(struct reader *r, const struct member *m, json_t *value)
+decode_selector(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_layer_entry *entry = r->object;
+    struct qdq_layer_entry *entry = d->object;
     entry->by = selector_of(m);
     entry->is_list = json_is_array(value);
     entry->n_names = entry->is_list ? json_array_size(value) : 1;
     if (entry->is_list)
-        return (entry->names = api_read_list(r, m, value, &names));
-    const char **one = api_spec_alloc(r, 1, sizeof *one);
+        return (entry->names = api_decode_list(d, m, value, &names));
+    const char **one = api_spec_alloc(d, 1, sizeof *one);
     entry->names = one;
-    if (!one || !api_parse_text(r, m->pointer, value, one))
+    if (!one || !api_parse_text(d, m->pointer, value, one))
         return false;
     if (entry->by == QDQ_BY_MATCH && strlen(*one) > MAX_GLOB)
-        return api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
+        return api_refuse(d, API_LIMIT_EXCEEDED, m->pointer,
                           "a glob may have at most %d bytes", MAX_GLOB);
     return true;
 }
@@ -67,7 +67,7 @@ encode_name(const void *items, size_t i)
 }
 
 static json_t *
-write_selector(const void *object, const struct member *m)
+encode_selector(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     if (entry->by != selector_of(m))
@@ -79,12 +79,12 @@ write_selector(const void *object, const struct member *m)
 /* --- quantization_index --------------------------------------------------- */
 
 static bool
-read_input(struct reader *r, json_t *value)
+decode_input(struct decoder *d, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(r, "", value, 0, API_MANY, &n))
+    if (!api_parse_integer(d, "", value, 0, API_MANY, &n))
         return false;
-    *(int *)r->object = (int)n;
+    *(int *)d->object = (int)n;
     return true;
 }
 
@@ -92,17 +92,18 @@ static const struct list inputs = {
     .types = INTEGER,
     .size = sizeof(int),
     .min = 1,
-    .max = MAX_INDEX, /* each is looked for at every node that the entry names */
-    .read = read_input,
+    .max = MAX_INDEX, /* each is looked up for every node that the entry selects */
+    .decode = decode_input,
 };
 
-/* Node input indices; null: all data inputs. */
+/* A list of input indices of the node; null means all data inputs. */
 static bool
-read_index(struct reader *r, const struct member *m, json_t *value)
+decode_index(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_layer_entry *entry = r->object;
+    struct qdq_layer_entry *entry = d->object;
     entry->n_index = json_array_size(value);
-    return json_is_null(value) || (entry->index = api_read_list(r, m, value, &inputs));
+    return json_is_null(value) ||
+           (entry->index = api_decode_list(d, m, value, &inputs));
 }
 
 static json_t *
@@ -112,7 +113,7 @@ encode_input(const void *items, size_t i)
 }
 
 static json_t *
-write_index(const void *object, const struct member *m)
+encode_index(const void *object, const struct member *m)
 {
     const struct qdq_layer_entry *entry = object;
     (void)m;
@@ -123,7 +124,7 @@ write_index(const void *object, const struct member *m)
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_layer_entry, name))
-#define SELECTOR read_selector, write_selector, NO_FIELD, NULL, 0
+#define SELECTOR decode_selector, encode_selector, NO_FIELD, NULL, 0
 
 static const struct member members[] = {
     {"/name", STRING | ARRAY, SELECTOR},
@@ -131,24 +132,24 @@ static const struct member members[] = {
     {"/class", STRING, SELECTOR},
     {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
     {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
-    {"/quantization_index", ARRAY | NOTHING, read_index, write_index, NO_FIELD, NULL,
+    {"/quantization_index", ARRAY | NOTHING, decode_index, encode_index, NO_FIELD, NULL,
      0},
 };
 
 static const struct table table = TABLE(members);
 
 static bool
-read_entry(struct reader *r, json_t *item)
+decode_entry(struct decoder *d, json_t *item)
 {
-    struct qdq_layer_entry *entry = r->object;
+    struct qdq_layer_entry *entry = d->object;
     entry->quantize_input = entry->quantize_weight = true;
-    if (!api_read_members(r, "", item))
+    if (!api_decode_members(d, "", item))
         return false;
     int n = 0;
     for (int by = 0; by < N_SELECTORS; by++)
         n += json_object_get(item, selectors[by]) != NULL;
     if (n != 1)
-        return api_refuse(r, API_INVALID_SPEC, "",
+        return api_refuse(d, API_INVALID_SPEC, "",
                           "an entry of layers is to have exactly one of name, match "
                           "and class, not %d",
                           n);
@@ -160,41 +161,41 @@ static const struct list entries = {
     .size = sizeof(struct qdq_layer_entry),
     .max = API_MANY,
     .table = &table,
-    .read = read_entry,
+    .decode = decode_entry,
 };
 
-/* Each glob is held against every node. */
+/* The number of globs is limited, because each is matched against every node. */
 static bool
-check_matches(struct reader *r, const struct member *m)
+check_matches(struct decoder *d, const struct member *m)
 {
-    const struct qdq_spec *spec = &r->to->spec;
+    const struct qdq_spec *spec = &d->to->spec;
     size_t n = 0;
     for (size_t i = 0; i < spec->n_layers; i++)
         n += spec->layers[i].by == QDQ_BY_MATCH;
     return n <= MAX_MATCHES ||
-           api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
+           api_refuse(d, API_LIMIT_EXCEEDED, m->pointer,
                       "%zu entries have a glob, and %d may", n, MAX_MATCHES);
 }
 
 bool
-api_read_layers(struct reader *r, const struct member *m, json_t *value)
+api_decode_layers(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_spec *spec = &r->to->spec;
-    spec->layers = api_read_list(r, m, value, &entries);
+    struct qdq_spec *spec = &d->to->spec;
+    spec->layers = api_decode_list(d, m, value, &entries);
     if (!spec->layers)
         return false;
     spec->n_layers = json_array_size(value);
-    return check_matches(r, m);
+    return check_matches(d, m);
 }
 
 static json_t *
 encode_entry(const void *items, size_t i)
 {
-    return api_write_members(&table, (const struct qdq_layer_entry *)items + i);
+    return api_encode_members(&table, (const struct qdq_layer_entry *)items + i);
 }
 
 json_t *
-api_write_layers(const void *object, const struct member *m)
+api_encode_layers(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of the spec itself. */
+/* The members of the spec object itself. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -8,55 +8,56 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The opsets that a model can be raised to. */
+/* The opsets that a model can be converted to. */
 enum { OPSET_MIN = 7, OPSET_MAX = 25 };
 
 static bool
-read_object(struct reader *r, const struct member *m, json_t *value)
+decode_object(struct decoder *d, const struct member *m, json_t *value)
 {
-    return api_read_members(r, m->pointer, value);
+    return api_decode_members(d, m->pointer, value);
 }
 
 /* "none", or an object. */
 static bool
-read_activations(struct reader *r, const struct member *m, json_t *value)
+decode_activations(struct decoder *d, const struct member *m, json_t *value)
 {
-    r->to->spec.weight_only = json_is_string(value);
-    return json_is_object(value) ? read_object(r, m, value)
-                                 : api_read_choice(r, m, value);
+    d->to->spec.weight_only = json_is_string(value);
+    return json_is_object(value) ? decode_object(d, m, value)
+                                 : api_decode_choice(d, m, value);
 }
 
 static json_t *
-write_activations(const void *object, const struct member *m)
+encode_activations(const void *object, const struct member *m)
 {
     (void)m;
     return ((const struct qdq_spec *)object)->weight_only ? json_string("none")
                                                           : json_null();
 }
 
-/* What there is to say of activations where none is quantized: nothing. */
+/* Leaves the member out where no activation is quantized. */
 static json_t *
-write_activation_format(const void *object, const struct member *m)
-{
-    return ((const struct qdq_spec *)object)->weight_only ? json_null()
-                                                          : api_write_format(object, m);
-}
-
-static json_t *
-write_symmetric(const void *object, const struct member *m)
+encode_activation_format(const void *object, const struct member *m)
 {
     return ((const struct qdq_spec *)object)->weight_only
                ? json_null()
-               : api_write_tristate(object, m);
+               : api_encode_format(object, m);
+}
+
+static json_t *
+encode_symmetric(const void *object, const struct member *m)
+{
+    return ((const struct qdq_spec *)object)->weight_only
+               ? json_null()
+               : api_encode_tristate(object, m);
 }
 
 bool
-api_check_formats(struct reader *r)
+api_check_formats(struct decoder *d)
 {
-    const struct qdq_spec *spec = &r->to->spec;
+    const struct qdq_spec *spec = &d->to->spec;
     return !api_format_is_float(spec->activation_format) ||
            spec->activation_symmetric != QDQ_NO ||
-           api_refuse(r, API_INVALID_SPEC, "/activations/symmetric",
+           api_refuse(d, API_INVALID_SPEC, "/activations/symmetric",
                       "activations.symmetric: a floating format has no zero point");
 }
 
@@ -64,51 +65,51 @@ enum { MIN_BLOCK = 2 };
 
 /* "tensor", "channel", or {"block": n}. */
 static bool
-read_granularity(struct reader *r, const struct member *m, json_t *value)
+decode_granularity(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_spec *spec = &r->to->spec;
+    struct qdq_spec *spec = &d->to->spec;
     json_t *block = json_object_get(value, "block");
     const char *key;
     json_t *other;
     int64_t n;
     if (!json_is_object(value))
-        return api_read_choice(r, m, value);
+        return api_decode_choice(d, m, value);
     json_object_foreach (value, key, other)
         if (other != block) {
             char where[256];
             snprintf(where, sizeof where, "%s", m->pointer);
             api_json_pointer_add(where, sizeof where, key);
-            return api_refuse(r, API_INVALID_SPEC, where,
+            return api_refuse(d, API_INVALID_SPEC, where,
                               "unknown member \"%.64s\"; known is block", key);
         }
     if (!api_json_integer(block, &n))
-        return api_refuse(r, API_INVALID_SPEC,
+        return api_refuse(d, API_INVALID_SPEC,
                           block ? "/weights/granularity/block" : m->pointer,
                           "weights.granularity is to have a member block, an integer");
     spec->weight_granularity = QDQ_PER_BLOCK;
-    return api_parse_integer(r, "/weights/granularity/block", block, MIN_BLOCK,
+    return api_parse_integer(d, "/weights/granularity/block", block, MIN_BLOCK,
                              API_MANY, &spec->weight_block);
 }
 
 static json_t *
-write_granularity(const void *object, const struct member *m)
+encode_granularity(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     if (spec->weight_granularity == QDQ_PER_BLOCK)
         return json_pack("{s:I}", "block", (json_int_t)spec->weight_block);
-    return api_write_choice(object, m);
+    return api_encode_choice(object, m);
 }
 
 /* true, false, or {"samples": n}, which means true. */
 static bool
-read_evaluate(struct reader *r, const struct member *m, json_t *value)
+decode_evaluate(struct decoder *d, const struct member *m, json_t *value)
 {
-    r->to->spec.evaluate = json_is_false(value) ? QDQ_NO : QDQ_YES;
-    return !json_is_object(value) || read_object(r, m, value);
+    d->to->spec.evaluate = json_is_false(value) ? QDQ_NO : QDQ_YES;
+    return !json_is_object(value) || decode_object(d, m, value);
 }
 
 static json_t *
-write_evaluate(const void *object, const struct member *m)
+encode_evaluate(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;
@@ -127,16 +128,16 @@ target_name(size_t i)
 }
 
 static bool
-read_target(struct reader *r, const struct member *m, json_t *value)
+decode_target(struct decoder *d, const struct member *m, json_t *value)
 {
-    if (!api_read_choice(r, m, value))
+    if (!api_decode_choice(d, m, value))
         return false;
-    r->to->spec.target = qdq_target_find(json_string_value(value));
+    d->to->spec.target = qdq_target_find(json_string_value(value));
     return true;
 }
 
 static json_t *
-write_target(const void *object, const struct member *m)
+encode_target(const void *object, const struct member *m)
 {
     (void)m;
     return json_string(((const struct qdq_spec *)object)->target->name);
@@ -159,22 +160,22 @@ uses_percentile(const struct qdq_calibration_spec *c)
     return false;
 }
 
-/* api_check_percentile() checks when all has been read that it goes with the method. */
+/* That it goes with the method is checked by api_check_percentile(), after all members. */
 static bool
-read_percentile(struct reader *r, const struct member *m, json_t *value)
+decode_percentile(struct decoder *d, const struct member *m, json_t *value)
 {
     double percent = json_number_value(value);
     if (!(percent > 0 && percent <= 100))
-        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
                           "%s is to be above 0 and at most 100, not %.17g",
-                          api_label(r, m->pointer).text, percent);
-    *(double *)api_field(r, m) = percent;
+                          api_label(d, m->pointer).text, percent);
+    *(double *)api_field(d, m) = percent;
     return true;
 }
 
-/* It says nothing to other methods. */
+/* Leaves the percentile out for all other methods. */
 static json_t *
-write_percentile(const void *object, const struct member *m)
+encode_percentile(const void *object, const struct member *m)
 {
     const struct qdq_calibration_spec *c =
         &((const struct qdq_spec *)object)->calibration;
@@ -183,27 +184,27 @@ write_percentile(const void *object, const struct member *m)
 }
 
 bool
-api_check_percentile(struct reader *r)
+api_check_percentile(struct decoder *d)
 {
-    const struct qdq_calibration_spec *c = &r->to->spec.calibration;
+    const struct qdq_calibration_spec *c = &d->to->spec.calibration;
     const json_t *given =
-        json_object_get(json_object_get(r->to->root, "calibration"), "percentile");
+        json_object_get(json_object_get(d->to->root, "calibration"), "percentile");
     return !given || uses_percentile(c) ||
-           api_refuse(r, API_INVALID_SPEC, "/calibration/percentile",
+           api_refuse(d, API_INVALID_SPEC, "/calibration/percentile",
                       "calibration.percentile is for the method percentile, not %s",
                       c->method);
 }
 
-/* A name, or an opset to raise the model to. */
+/* A name, or the number of the opset that the model is converted to. */
 static bool
-read_opset(struct reader *r, const struct member *m, json_t *value)
+decode_opset(struct decoder *d, const struct member *m, json_t *value)
 {
     struct member names = *m;
     names.field = NO_FIELD;
-    int64_t *to = api_field(r, m);
+    int64_t *to = api_field(d, m);
     if (!json_is_string(value))
-        return api_parse_integer(r, m->pointer, value, OPSET_MIN, OPSET_MAX, to);
-    if (!api_read_choice(r, &names, value))
+        return api_parse_integer(d, m->pointer, value, OPSET_MIN, OPSET_MAX, to);
+    if (!api_decode_choice(d, &names, value))
         return false;
     bool keep = strcmp(json_string_value(value), "keep") == 0;
     *to = keep ? QDQ_OPSET_KEEP : QDQ_OPSET_AUTO;
@@ -211,7 +212,7 @@ read_opset(struct reader *r, const struct member *m, json_t *value)
 }
 
 static json_t *
-write_opset(const void *object, const struct member *m)
+encode_opset(const void *object, const struct member *m)
 {
     int64_t opset = ((const struct qdq_spec *)object)->opset;
     (void)m;
@@ -223,76 +224,77 @@ write_opset(const void *object, const struct member *m)
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
-#define GROUP read_object, NULL, NO_FIELD, NULL, 0
+#define GROUP decode_object, NULL, NO_FIELD, NULL, 0
 
 static const struct member members[] = {
     {"/mode", STRING, CHOICE, FIELD(mode), NAMES("full", "partial"), 0},
-    {"/target", STRING, read_target, write_target, NO_FIELD, NAMES_OF_ROWS(target_name),
-     0},
+    {"/target", STRING, decode_target, encode_target, NO_FIELD,
+     NAMES_OF_ROWS(target_name), 0},
     {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda"), 0},
-    {"/layers", ARRAY, api_read_layers, api_write_layers, NO_FIELD, NULL, 0},
-    {"/cases", ARRAY, api_read_cases, api_write_cases, NO_FIELD, NULL, 0},
-    {"/layer_support", ARRAY, api_read_support, api_write_support, NO_FIELD, NULL, 0},
+    {"/layers", ARRAY, api_decode_layers, api_encode_layers, NO_FIELD, NULL, 0},
+    {"/cases", ARRAY, api_decode_cases, api_encode_cases, NO_FIELD, NULL, 0},
+    {"/layer_support", ARRAY, api_decode_support, api_encode_support, NO_FIELD, NULL,
+     0},
     {"/weights", OBJECT, GROUP},
     {"/weights/dtype", STRING, FORMAT, FIELD(weight_format),
      NAMES_OF_ROWS(api_weight_format), 0},
-    {"/weights/granularity", STRING | OBJECT, read_granularity, write_granularity,
+    {"/weights/granularity", STRING | OBJECT, decode_granularity, encode_granularity,
      FIELD(weight_granularity), NAMES("tensor", "channel"), 0},
     {"/weights/storage", STRING, CHOICE, FIELD(weight_storage), NAMES("qdq", "dq"), 0},
     {"/weights/method", STRING, CHOICE, FIELD(weight_method), NAMES("max", "mse"), 0},
-    {"/activations", STRING | OBJECT, read_activations, write_activations, NO_FIELD,
+    {"/activations", STRING | OBJECT, decode_activations, encode_activations, NO_FIELD,
      NAMES("none"), 0},
-    {"/activations/dtype", STRING, api_read_format, write_activation_format,
+    {"/activations/dtype", STRING, api_decode_format, encode_activation_format,
      FIELD(activation_format), NAMES_OF_ROWS(api_activation_format), 0},
-    {"/activations/symmetric", BOOL, api_read_tristate, write_symmetric,
+    {"/activations/symmetric", BOOL, api_decode_tristate, encode_symmetric,
      FIELD(activation_symmetric), NULL, 0},
     {"/float", STRING, CHOICE, FIELD(float_type), NAMES("keep", "float16", "bfloat16"),
      0},
     {"/calibration", OBJECT, GROUP},
     {"/calibration/method", STRING, NAME, FIELD(calibration.method),
      NAMES_OF_ROWS(method_name), 0},
-    {"/calibration/percentile", NUMBER, read_percentile, write_percentile,
+    {"/calibration/percentile", NUMBER, decode_percentile, encode_percentile,
      FIELD(calibration.percentile), NULL, 0},
-    {"/calibration/ranges", OBJECT | ARRAY | STRING, api_read_ranges, api_write_ranges,
-     NO_FIELD, NULL, 0},
-    {"/calibration/source", STRING, api_read_source, api_write_text,
+    {"/calibration/ranges", OBJECT | ARRAY | STRING, api_decode_ranges,
+     api_encode_ranges, NO_FIELD, NULL, 0},
+    {"/calibration/source", STRING, api_decode_source, api_encode_text,
      FIELD(calibration.source), NULL, 0},
     {"/calibration/max_samples", INTEGER, COUNT, FIELD(calibration.max_samples), NULL,
      0},
     {"/calibration/batch", INTEGER, COUNT, FIELD(calibration.batch), NULL, 1},
-    {"/calibration/dims", OBJECT, api_read_dims, api_write_dims, NO_FIELD, NULL, 0},
+    {"/calibration/dims", OBJECT, api_decode_dims, api_encode_dims, NO_FIELD, NULL, 0},
     {"/calibration/random_samples", INTEGER, COUNT, FIELD(calibration.random_samples),
      NULL, 0},
-    {"/calibration/random", OBJECT, api_read_random, api_write_random, NO_FIELD, NULL,
-     0},
+    {"/calibration/random", OBJECT, api_decode_random, api_encode_random, NO_FIELD,
+     NULL, 0},
     {"/calibration/on_nonfinite", STRING, CHOICE, FIELD(calibration.on_nonfinite),
      NAMES("error", "skip_sample"), 0},
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
-    {"/evaluate", BOOL | OBJECT, read_evaluate, write_evaluate, NO_FIELD, NULL, 0},
-    {"/evaluate/samples", INTEGER, api_read_count, NULL, FIELD(evaluate_samples), NULL,
-     1},
+    {"/evaluate", BOOL | OBJECT, decode_evaluate, encode_evaluate, NO_FIELD, NULL, 0},
+    {"/evaluate/samples", INTEGER, api_decode_count, NULL, FIELD(evaluate_samples),
+     NULL, 1},
     {"/accept", OBJECT, GROUP},
     {"/accept/min_sqnr_db", NUMBER, BOUND, FIELD(accept.all.min_sqnr_db), NULL, 0},
     {"/accept/min_cosine", NUMBER, BOUND, FIELD(accept.all.min_cosine), NULL, 0},
     {"/accept/max_abs_error", NUMBER, BOUND, FIELD(accept.all.max_abs_error), NULL, 0},
     {"/accept/min_top1_agreement", NUMBER, BOUND, FIELD(accept.all.min_top1_agreement),
      NULL, 0},
-    {"/accept/outputs", OBJECT, api_read_output_gates, api_write_output_gates, NO_FIELD,
-     NULL, 0},
-    {"/sensitivity", OBJECT, api_read_sensitivity, NULL, NO_FIELD, NULL, 0},
+    {"/accept/outputs", OBJECT, api_decode_output_gates, api_encode_output_gates,
+     NO_FIELD, NULL, 0},
+    {"/sensitivity", OBJECT, api_decode_sensitivity, NULL, NO_FIELD, NULL, 0},
     {"/sensitivity/samples", INTEGER, COUNT, FIELD(sensitivity_samples), NULL, 1},
-    {"/search", OBJECT, api_read_search, NULL, NO_FIELD, NULL, 0},
+    {"/search", OBJECT, api_decode_search, NULL, NO_FIELD, NULL, 0},
     {"/search/min_sqnr_db", NUMBER, BOUND, FIELD(search.min_sqnr_db), NULL, 0},
     {"/search/min_top1_agreement", NUMBER, BOUND, FIELD(search.min_top1_agreement),
      NULL, 0},
     {"/search/max_float_layers", INTEGER, COUNT, FIELD(search.max_float_layers), NULL,
      0},
     {"/search/samples", INTEGER, COUNT, FIELD(search.samples), NULL, 1},
-    {"/opset", STRING | INTEGER, read_opset, write_opset, FIELD(opset),
+    {"/opset", STRING | INTEGER, decode_opset, encode_opset, FIELD(opset),
      NAMES("auto", "keep"), 0},
     {"/existing_qdq", STRING, CHOICE, FIELD(existing_qdq),
      NAMES("error", "keep", "strip"), 0},
-    {"/rules", OBJECT, api_read_rules, api_write_rules, NO_FIELD, NULL, 0},
+    {"/rules", OBJECT, api_decode_rules, api_encode_rules, NO_FIELD, NULL, 0},
     {"/output", OBJECT, GROUP},
     {"/output/external_data", STRING, CHOICE, FIELD(external_data),
      NAMES("auto", "always", "never"), 0},

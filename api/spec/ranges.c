@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibration.ranges: {tensor: [min, max]}, the list `tensors` of a report, or the text
-   of TensorRT's calibration cache. */
+/* The member calibration.ranges: {tensor: [min, max]}, the list `tensors` of a report, or
+   the text of TensorRT's calibration cache. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -10,28 +10,28 @@
 #include <string.h>
 
 static bool
-bad_range(struct reader *r, const char *where, const char *tensor, const char *text)
+bad_range(struct decoder *d, const char *where, const char *tensor, const char *text)
 {
-    return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
                            "the range of \"%.128s\" %s", tensor, text);
 }
 
 static bool
-read_range(struct reader *r, const char *where, const char *tensor, json_t *min,
-           json_t *max)
+decode_range(struct decoder *d, const char *where, const char *tensor, json_t *min,
+             json_t *max)
 {
     if (!json_is_number(min) || !json_is_number(max))
-        return bad_range(r, where, tensor, "is to be two numbers: minimum, maximum");
+        return bad_range(d, where, tensor, "is to be two numbers: minimum, maximum");
     struct qdq_given_range range = {tensor, json_number_value(min),
                                     json_number_value(max)};
     if (range.min > range.max)
-        return bad_range(r, where, tensor, "has a minimum above its maximum");
-    struct qdq_given_range *ranges = r->object;
-    ranges[r->to->spec.calibration.n_ranges++] = range;
+        return bad_range(d, where, tensor, "has a minimum above its maximum");
+    struct qdq_given_range *ranges = d->object;
+    ranges[d->to->spec.calibration.n_ranges++] = range;
     return true;
 }
 
-/* The members of a report's `tensors`; a range needs the first three. */
+/* The members of an item of a report's `tensors`. A range needs the first three. */
 static bool
 is_tensor_member(const char *key)
 {
@@ -45,21 +45,21 @@ is_tensor_member(const char *key)
 }
 
 static bool
-read_tensor(struct reader *r, const char *where, json_t *tensor)
+decode_tensor(struct decoder *d, const char *where, json_t *tensor)
 {
     const char *key;
     json_t *value;
     const char *name = json_string_value(json_object_get(tensor, "name"));
     if (!name)
-        return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+        return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
                                "a range in a list is to be an object with name, min "
                                "and max");
     json_object_foreach (tensor, key, value)
         if (!is_tensor_member(key))
-            return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+            return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
                                    "a range in a list has no member \"%.64s\"", key);
-    return read_range(r, where, name, json_object_get(tensor, "min"),
-                      json_object_get(tensor, "max"));
+    return decode_range(d, where, name, json_object_get(tensor, "min"),
+                        json_object_get(tensor, "max"));
 }
 
 static int
@@ -71,7 +71,7 @@ by_name(const void *a, const void *b)
 }
 
 static bool
-read_each_range(struct reader *r, const struct member *m, json_t *value)
+decode_each_range(struct decoder *d, const struct member *m, json_t *value)
 {
     const char *key;
     json_t *item;
@@ -81,16 +81,16 @@ read_each_range(struct reader *r, const struct member *m, json_t *value)
         snprintf(where, sizeof where, "%s", m->pointer);
         api_json_pointer_add(where, sizeof where, key);
         if (json_array_size(item) != 2)
-            return bad_range(r, where, key, "is to be two numbers: minimum, maximum");
-        if (!read_range(r, where, key, json_array_get(item, 0),
-                        json_array_get(item, 1)))
+            return bad_range(d, where, key, "is to be two numbers: minimum, maximum");
+        if (!decode_range(d, where, key, json_array_get(item, 0),
+                          json_array_get(item, 1)))
             return false;
     }
     json_array_foreach (value, i, item) {
         snprintf(where, sizeof where, "%s", m->pointer);
         snprintf(number, sizeof number, "%zu", i);
         api_json_pointer_add(where, sizeof where, number);
-        if (!read_tensor(r, where, item))
+        if (!decode_tensor(d, where, item))
             return false;
     }
     return true;
@@ -108,48 +108,48 @@ count_lines(const char *text)
 }
 
 static bool
-bad_line(struct reader *r, const struct member *m, size_t number, const char *what)
+bad_line(struct decoder *d, const struct member *m, size_t number, const char *what)
 {
-    return api_refuse(r, API_INVALID_SPEC, m->pointer,
+    return api_refuse(d, API_INVALID_SPEC, m->pointer,
                       "line %zu of the TensorRT calibration cache %s", number, what);
 }
 
 /* "NAME: 3c010a14": the bits of the tensor's float32 scale; names may hold colons. */
 static bool
-read_scale(struct reader *r, const struct member *m, char *line, size_t number)
+decode_scale(struct decoder *d, const struct member *m, char *line, size_t number)
 {
     char *colon = strrchr(line, ':');
     if (!colon || colon == line)
-        return bad_line(r, m, number, "is not a name, a colon and a scale");
+        return bad_line(d, m, number, "is not a name, a colon and a scale");
     const char *hex = colon + 1 + strspn(colon + 1, " ");
     size_t digits = strspn(hex, "0123456789abcdefABCDEF");
     if (digits == 0 || digits > 8 || hex[digits])
-        return bad_line(r, m, number,
+        return bad_line(d, m, number,
                         "does not end in the eight hexadecimal digits "
                         "of a float32 scale");
     uint32_t bits = (uint32_t)strtoul(hex, NULL, 16);
     float scale;
     memcpy(&scale, &bits, sizeof scale);
     if (!isfinite(scale) || signbit(scale))
-        return bad_line(r, m, number, "has a scale that is negative or not finite");
+        return bad_line(d, m, number, "has a scale that is negative or not finite");
     *colon = '\0';
     double amax = (double)scale * 127;
-    struct qdq_given_range *ranges = r->object;
-    ranges[r->to->spec.calibration.n_ranges++] =
+    struct qdq_given_range *ranges = d->object;
+    ranges[d->to->spec.calibration.n_ranges++] =
         (struct qdq_given_range){line, -amax, amax};
     return true;
 }
 
-/* The first line tells TensorRT's version and calibrator. */
+/* Parses the text. Its first line names TensorRT's version and calibrator. */
 static bool
-read_cache(struct reader *r, const struct member *m, const char *text)
+decode_cache(struct decoder *d, const struct member *m, const char *text)
 {
     size_t size = strlen(text) + 1, number = 0;
     if (strncmp(text, "TRT-", 4) != 0)
-        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
                           "ranges in a string are to be the text of a TensorRT "
                           "calibration cache, which begins with \"TRT-\"");
-    char *lines = api_spec_alloc(r, size, 1), *next;
+    char *lines = api_spec_alloc(d, size, 1), *next;
     if (!lines)
         return false;
     memcpy(lines, text, size);
@@ -158,7 +158,7 @@ read_cache(struct reader *r, const struct member *m, const char *text)
         if (next)
             *next++ = '\0';
         line[strcspn(line, "\r")] = '\0';
-        if (number++ > 0 && *line && !read_scale(r, m, line, number))
+        if (number++ > 0 && *line && !decode_scale(d, m, line, number))
             return false;
     }
     return true;
@@ -166,46 +166,46 @@ read_cache(struct reader *r, const struct member *m, const char *text)
 
 /* --- the member ----------------------------------------------------------- */
 
-/* Kept sorted by name. */
+/* Decodes the ranges and sorts them by the tensors' names. */
 bool
-api_read_ranges(struct reader *r, const struct member *m, json_t *value)
+api_decode_ranges(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_calibration_spec *to = &r->to->spec.calibration;
+    struct qdq_calibration_spec *to = &d->to->spec.calibration;
     const char *text = json_string_value(value);
     size_t n =
         text ? count_lines(text) : json_object_size(value) + json_array_size(value);
-    struct qdq_given_range *ranges = api_spec_alloc(r, n, sizeof *ranges);
-    struct reader inner = {r->to, r->problem, NULL, ranges, r->at};
+    struct qdq_given_range *ranges = api_spec_alloc(d, n, sizeof *ranges);
+    struct decoder inner = {d->to, d->problem, NULL, ranges, d->at};
     to->ranges = ranges;
     if (!ranges ||
-        !(text ? read_cache(&inner, m, text) : read_each_range(&inner, m, value)))
+        !(text ? decode_cache(&inner, m, text) : decode_each_range(&inner, m, value)))
         return false;
     qsort(ranges, to->n_ranges, sizeof *ranges, by_name);
     for (size_t i = 1; i < to->n_ranges; i++)
         if (by_name(&ranges[i - 1], &ranges[i]) == 0)
-            return bad_range(r, m->pointer, ranges[i].tensor, "stands there twice");
+            return bad_range(d, m->pointer, ranges[i].tensor, "stands there twice");
     return true;
 }
 
 bool
-api_read_source(struct reader *r, const struct member *m, json_t *value)
+api_decode_source(struct decoder *d, const struct member *m, json_t *value)
 {
     static const char prefix[] = "sha256:";
     const char *id = json_string_value(value);
     const char *hex = id + sizeof prefix - 1;
     if (strncmp(id, prefix, sizeof prefix - 1) != 0 ||
         strspn(hex, "0123456789abcdef") != 64 || hex[64])
-        return api_refuse(r, API_INVALID_SPEC, m->pointer,
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
                           "%s is to be sha256: and 64 hexadecimal digits, not "
                           "\"%.80s\"",
-                          api_label(r, m->pointer).text, id);
-    *(const char **)api_field(r, m) = id;
+                          api_label(d, m->pointer).text, id);
+    *(const char **)api_field(d, m) = id;
     return true;
 }
 
-/* A model may name its tensors by bytes that are no text; JSON cannot. */
+/* Returns whether JSON can hold the name: models may use bytes that are not UTF-8. */
 static bool
-is_sayable(const char *tensor)
+is_text(const char *tensor)
 {
     json_t *text = api_json_text(tensor);
     bool ok = !text || strcmp(json_string_value(text), tensor) == 0;
@@ -214,7 +214,7 @@ is_sayable(const char *tensor)
 }
 
 json_t *
-api_write_ranges(const void *object, const struct member *m)
+api_encode_ranges(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;
@@ -223,7 +223,7 @@ api_write_ranges(const void *object, const struct member *m)
     json_t *ranges = json_object();
     for (size_t i = 0; ranges && i < spec->calibration.n_ranges; i++) {
         const struct qdq_given_range *range = &spec->calibration.ranges[i];
-        if (!is_sayable(range->tensor))
+        if (!is_text(range->tensor))
             continue;
         if (json_object_set_new(ranges, range->tensor,
                                 json_pack("[o, o]", api_json_real(range->min),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules: placement rules of the target, by their ids, switched on and off. */
+/* The member rules: placement rules of the target, by id, switched on or off. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -18,7 +18,7 @@ id_at(const void *arg, size_t i)
     return rule ? rule->id : NULL;
 }
 
-/* The number of the rule of that id, or -1. */
+/* Returns the number of the rule with that id, or -1. */
 static int
 find_rule(const char *id)
 {
@@ -42,51 +42,52 @@ place_of(const struct member *m, const char *id)
 }
 
 static bool
-unknown_rule(struct reader *r, const char *pointer, const char *id)
+unknown_rule(struct decoder *d, const char *pointer, const char *id)
 {
     const char *nearest = qdq_nearest_word(id, id_at, NULL);
-    return api_refuse(r, API_INVALID_SPEC, pointer,
+    return api_refuse(d, API_INVALID_SPEC, pointer,
                       "no target has a rule \"%.64s\"%s%s%s", id,
                       nearest ? ", did you mean \"" : "", nearest ? nearest : "",
                       nearest ? "\"?" : "");
 }
 
-/* One rule. That it is one of the target's is checked when all has been read. */
+/* Decodes one rule. api_check_rules() checks later that it belongs to the target. */
 static bool
-read_rule(struct reader *r, const struct member *m, const char *id, const json_t *value)
+decode_rule(struct decoder *d, const struct member *m, const char *id,
+            const json_t *value)
 {
     const struct place at = place_of(m, id);
     int i = find_rule(id);
     if (i < 0)
-        return unknown_rule(r, at.pointer, id);
+        return unknown_rule(d, at.pointer, id);
     if (!json_is_boolean(value))
-        return api_refuse(r, API_INVALID_SPEC, at.pointer,
+        return api_refuse(d, API_INVALID_SPEC, at.pointer,
                           "rules.%s is to be true or false, not %s", id,
                           api_json_type_name(value));
     if (qdq_rule((size_t)i)->is_fixed && json_is_false(value))
-        return api_refuse(r, API_UNSUPPORTED, at.pointer,
+        return api_refuse(d, API_UNSUPPORTED, at.pointer,
                           "cannot do without rule %s: %s", id,
                           qdq_rule((size_t)i)->text);
     uint64_t bit = (uint64_t)1 << i;
-    uint64_t *set = &r->to->spec.rules;
+    uint64_t *set = &d->to->spec.rules;
     *set = json_is_true(value) ? *set | bit : *set & ~bit;
     return true;
 }
 
 bool
-api_read_rules(struct reader *r, const struct member *m, json_t *value)
+api_decode_rules(struct decoder *d, const struct member *m, json_t *value)
 {
     const char *id;
     json_t *on;
     json_object_foreach (value, id, on)
-        if (!read_rule(r, m, id, on))
+        if (!decode_rule(d, m, id, on))
             return false;
     return true;
 }
 
-/* Those of the target that can be switched, each as it is. */
+/* Encodes the state of each rule of the target that can be switched. */
 json_t *
-api_write_rules(const void *object, const struct member *m)
+api_encode_rules(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     uint64_t own = qdq_target_rules(spec->target);
@@ -106,15 +107,15 @@ api_write_rules(const void *object, const struct member *m)
 }
 
 bool
-api_check_rules(struct reader *r)
+api_check_rules(struct decoder *d)
 {
     const char *id;
     json_t *on;
-    json_object_foreach (json_object_get(r->to->root, "rules"), id, on) {
+    json_object_foreach (json_object_get(d->to->root, "rules"), id, on) {
         const struct member m = {.pointer = "/rules"};
         const struct place at = place_of(&m, id);
-        if (!(qdq_target_rules(r->to->spec.target) >> find_rule(id) & 1))
-            return api_refuse(r, API_INVALID_SPEC, at.pointer,
+        if (!(qdq_target_rules(d->to->spec.target) >> find_rule(id) & 1))
+            return api_refuse(d, API_INVALID_SPEC, at.pointer,
                               "rule %s is one of another target", id);
     }
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spec as a whole: from its text to the struct, and back. */
+/* Decodes the text of a whole spec into the struct, and encodes it again. */
 #include "config.h"
 #include "api/spec.h"
 
@@ -18,11 +18,11 @@ is_blank(const char *text, size_t len)
 }
 
 static bool
-check_mode(struct reader *r)
+check_mode(struct decoder *d)
 {
-    const struct qdq_spec *spec = &r->to->spec;
+    const struct qdq_spec *spec = &d->to->spec;
     return spec->mode != QDQ_MODE_PARTIAL || spec->n_layers > 0 || spec->n_cases > 0 ||
-           api_refuse(r, API_INVALID_SPEC, "/mode",
+           api_refuse(d, API_INVALID_SPEC, "/mode",
                       "partial mode, and neither layers nor cases name anything");
 }
 
@@ -50,11 +50,11 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
                         api_json_type_name(spec->root));
         goto out;
     }
-    struct reader reader = {spec, problem, &api_members, &spec->spec, ""};
-    if (!api_read_members(&reader, "", spec->root) || !check_mode(&reader) ||
-        !api_check_accept(&reader) || !api_check_percentile(&reader) ||
-        !api_check_formats(&reader) || !api_check_random(&reader) ||
-        !api_check_rules(&reader))
+    struct decoder decoder = {spec, problem, &api_members, &spec->spec, ""};
+    if (!api_decode_members(&decoder, "", spec->root) || !check_mode(&decoder) ||
+        !api_check_accept(&decoder) || !api_check_percentile(&decoder) ||
+        !api_check_formats(&decoder) || !api_check_random(&decoder) ||
+        !api_check_rules(&decoder))
         goto out;
     qdq_spec_complete(&spec->spec);
     *ret = spec;
@@ -85,5 +85,5 @@ api_spec_get(const struct api_spec *spec)
 char *
 api_spec_encode(const struct qdq_spec *spec)
 {
-    return api_json_dump(api_write_members(&api_members, spec), JSON_SORT_KEYS);
+    return api_json_dump(api_encode_members(&api_members, spec), JSON_SORT_KEYS);
 }

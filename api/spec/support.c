@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_support: classes that the catalog lacks, or that are to be other than there. */
+/* The member layer_support: rows for classes that the catalog lacks, or rows in the place
+   of the catalog's. */
 #include "config.h"
 #include "spec/members.h"
 
-enum { MAX_AXIS = 64 }; /* ranks beyond that are not to be found */
+enum { MAX_AXIS = 64 }; /* no model has tensors of a higher rank */
 
 static bool
-read_weight_input(struct reader *r, const struct member *m, json_t *value)
+decode_weight_input(struct decoder *d, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(r, m->pointer, value, 0, API_MANY, &n))
+    if (!api_parse_integer(d, m->pointer, value, 0, API_MANY, &n))
         return false;
-    *(int *)api_field(r, m) = (int)n;
+    *(int *)api_field(d, m) = (int)n;
     return true;
 }
 
 static json_t *
-write_weight_input(const void *object, const struct member *m)
+encode_weight_input(const void *object, const struct member *m)
 {
     const struct qdq_support *support = object;
     (void)m;
@@ -24,20 +25,20 @@ write_weight_input(const void *object, const struct member *m)
                                          : json_null();
 }
 
-/* An axis, from the end when negative; null: per tensor. */
+/* An axis, counted from the end when negative; null means per tensor. */
 static bool
-read_axis(struct reader *r, const struct member *m, json_t *value)
+decode_axis(struct decoder *d, const struct member *m, json_t *value)
 {
     int64_t n = QDQ_NO_AXIS;
     if (!json_is_null(value) &&
-        !api_parse_integer(r, m->pointer, value, -MAX_AXIS, MAX_AXIS - 1, &n))
+        !api_parse_integer(d, m->pointer, value, -MAX_AXIS, MAX_AXIS - 1, &n))
         return false;
-    *(int *)api_field(r, m) = (int)n;
+    *(int *)api_field(d, m) = (int)n;
     return true;
 }
 
 static json_t *
-write_axis(const void *object, const struct member *m)
+encode_axis(const void *object, const struct member *m)
 {
     const struct qdq_support *support = object;
     (void)m;
@@ -51,9 +52,9 @@ static const struct member members[] = {
     {"/class", STRING, TEXT, FIELD(cls), NULL, 0},
     {"/kind", STRING, CHOICE, FIELD(kind),
      NAMES("weighted", "non_weighted", "multi_input"), 0},
-    {"/weight_input", INTEGER, read_weight_input, write_weight_input,
+    {"/weight_input", INTEGER, decode_weight_input, encode_weight_input,
      FIELD(weight_input), NULL, 0},
-    {"/channel_axis", INTEGER | NOTHING, read_axis, write_axis, FIELD(channel_axis),
+    {"/channel_axis", INTEGER | NOTHING, decode_axis, encode_axis, FIELD(channel_axis),
      NULL, 0},
     {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
     {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
@@ -61,41 +62,41 @@ static const struct member members[] = {
 
 static const struct table table = TABLE(members);
 
-/* What the members say together. */
+/* Checks the members against each other, and sets defaults that depend on others. */
 static bool
-check_weight(struct reader *r, json_t *item)
+check_weight(struct decoder *d, json_t *item)
 {
-    struct qdq_support *support = r->object;
+    struct qdq_support *support = d->object;
     bool is_weighted = support->kind == QDQ_WEIGHTED;
     if (is_weighted && !json_object_get(item, "weight_input"))
         support->weight_input = 1;
     if (is_weighted && !json_object_get(item, "channel_axis"))
         support->channel_axis = 0;
     if (!is_weighted && support->weight_input >= 0)
-        return api_refuse(r, API_INVALID_SPEC, "/weight_input",
+        return api_refuse(d, API_INVALID_SPEC, "/weight_input",
                           "only a weighted layer has a weight_input");
     if (!is_weighted && support->channel_axis != QDQ_NO_AXIS)
-        return api_refuse(r, API_INVALID_SPEC, "/channel_axis",
+        return api_refuse(d, API_INVALID_SPEC, "/channel_axis",
                           "only a weighted layer has a channel_axis");
     return true;
 }
 
 static bool
-read_row(struct reader *r, json_t *item)
+decode_row(struct decoder *d, json_t *item)
 {
-    struct qdq_support *support = r->object;
+    struct qdq_support *support = d->object;
     support->weight_input = -1;
     support->channel_axis = QDQ_NO_AXIS;
     support->quantize_input = support->quantize_weight = true;
-    if (!api_read_members(r, "", item))
+    if (!api_decode_members(d, "", item))
         return false;
     if (!support->cls)
-        return api_refuse(r, API_INVALID_SPEC, "", "layer support is to name a class");
+        return api_refuse(d, API_INVALID_SPEC, "", "layer support is to name a class");
     if (!json_object_get(item, "kind"))
-        return api_refuse(r, API_INVALID_SPEC, "",
+        return api_refuse(d, API_INVALID_SPEC, "",
                           "layer support is to have a kind: weighted, non_weighted or "
                           "multi_input");
-    return check_weight(r, item);
+    return check_weight(d, item);
 }
 
 static const struct list rows = {
@@ -103,14 +104,14 @@ static const struct list rows = {
     .size = sizeof(struct qdq_support),
     .max = API_MANY,
     .table = &table,
-    .read = read_row,
+    .decode = decode_row,
 };
 
 bool
-api_read_support(struct reader *r, const struct member *m, json_t *value)
+api_decode_support(struct decoder *d, const struct member *m, json_t *value)
 {
-    struct qdq_spec *spec = &r->to->spec;
-    spec->support = api_read_list(r, m, value, &rows);
+    struct qdq_spec *spec = &d->to->spec;
+    spec->support = api_decode_list(d, m, value, &rows);
     if (!spec->support)
         return false;
     spec->n_support = json_array_size(value);
@@ -120,11 +121,11 @@ api_read_support(struct reader *r, const struct member *m, json_t *value)
 static json_t *
 encode_row(const void *items, size_t i)
 {
-    return api_write_members(&table, (const struct qdq_support *)items + i);
+    return api_encode_members(&table, (const struct qdq_support *)items + i);
 }
 
 json_t *
-api_write_support(const void *object, const struct member *m)
+api_encode_support(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
     (void)m;

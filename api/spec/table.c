@@ -11,24 +11,24 @@
 
 #include "qdq/words.h"
 
-/* --- what readers need ---------------------------------------------------- */
+/* --- memory, messages ----------------------------------------------------- */
 
-/* An array of the spec. */
+/* Memory of an array of the spec. */
 struct block {
     struct block *next;
     max_align_t bytes[];
 };
 
 void *
-api_spec_alloc(struct reader *r, size_t n, size_t size)
+api_spec_alloc(struct decoder *d, size_t n, size_t size)
 {
     struct block *block = calloc(1, sizeof *block + n * size);
     if (!block) {
-        api_refuse(r, API_NO_MEMORY, "", "out of memory");
+        api_refuse(d, API_NO_MEMORY, "", "out of memory");
         return NULL;
     }
-    block->next = r->to->blocks;
-    r->to->blocks = block;
+    block->next = d->to->blocks;
+    d->to->blocks = block;
     return block->bytes;
 }
 
@@ -43,11 +43,11 @@ api_spec_free_arrays(struct api_spec *spec)
 }
 
 struct label
-api_label(const struct reader *r, const char *pointer)
+api_label(const struct decoder *d, const char *pointer)
 {
     struct label label = {""};
     char whole[sizeof label.text], part[sizeof label.text];
-    snprintf(whole, sizeof whole, "%s%s", r->at, pointer);
+    snprintf(whole, sizeof whole, "%s%s", d->at, pointer);
     for (const char *s = whole; *s;) {
         size_t n = strcspn(s + 1, "/");
         bool is_index = s[1] >= '0' && s[1] <= '9';
@@ -59,14 +59,14 @@ api_label(const struct reader *r, const char *pointer)
 }
 
 bool
-api_refuse(struct reader *r, enum api_code code, const char *pointer, const char *fmt,
+api_refuse(struct decoder *d, enum api_code code, const char *pointer, const char *fmt,
            ...)
 {
-    char where[sizeof r->problem->where];
-    snprintf(where, sizeof where, "%s%s", r->at, pointer);
+    char where[sizeof d->problem->where];
+    snprintf(where, sizeof where, "%s%s", d->at, pointer);
     va_list args;
     va_start(args, fmt);
-    api_problem_vset(r->problem, code,
+    api_problem_vset(d->problem, code,
                      code == API_NO_MEMORY ? QDQ_AT_NOTHING : QDQ_AT_POINTER, where,
                      fmt, args);
     va_end(args);
@@ -75,7 +75,7 @@ api_refuse(struct reader *r, enum api_code code, const char *pointer, const char
 
 /* --- decoding ------------------------------------------------------------- */
 
-/* The member's own name, if it stands directly in the object at `base`; else NULL. */
+/* Returns the name of the member if it is directly in the object at `base`, else NULL. */
 static const char *
 name_in(const struct member *m, const char *base)
 {
@@ -99,7 +99,7 @@ find_member(const struct table *table, const char *base, const char *key)
 
 enum { MAX_MEMBERS = 64 };
 
-/* The members that an object may have. */
+/* The names of the members that an object may have. */
 struct names {
     const char *names[MAX_MEMBERS];
     size_t n;
@@ -113,12 +113,12 @@ name_at(const void *arg, size_t i)
 }
 
 static bool
-unknown_member(struct reader *r, const char *base, const char *key)
+unknown_member(struct decoder *d, const char *base, const char *key)
 {
-    char where[sizeof r->problem->where], all[320] = "";
+    char where[sizeof d->problem->where], all[320] = "";
     struct names known = {.n = 0};
-    for (size_t i = 0; i < r->table->n && known.n < MAX_MEMBERS; i++) {
-        const char *name = name_in(&r->table->members[i], base);
+    for (size_t i = 0; i < d->table->n && known.n < MAX_MEMBERS; i++) {
+        const char *name = name_in(&d->table->members[i], base);
         if (!name)
             continue;
         api_text_add(all, sizeof all, *all ? ", " : "");
@@ -126,9 +126,9 @@ unknown_member(struct reader *r, const char *base, const char *key)
         known.names[known.n++] = name;
     }
     const char *nearest = qdq_nearest_word(key, name_at, &known);
-    snprintf(where, sizeof where, "%s%s", r->at, base);
+    snprintf(where, sizeof where, "%s%s", d->at, base);
     api_json_pointer_add(where, sizeof where, key);
-    return api_problem_set(r->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
+    return api_problem_set(d->problem, API_INVALID_SPEC, QDQ_AT_POINTER, where,
                            nearest ? "unknown member \"%.64s\"; did you mean \"%s\"?"
                                    : "unknown member \"%.64s\"; known are %s",
                            key, nearest ? nearest : all);
@@ -152,7 +152,7 @@ types_of(const json_t *value)
     return types[json_typeof(value)];
 }
 
-/* What a real number is that an integer was wanted for. */
+/* Names the kind of a real number that stands where an integer belongs. */
 static const char *
 real_name(const json_t *value)
 {
@@ -160,9 +160,9 @@ real_name(const json_t *value)
     return number == floor(number) ? "so large a number" : "a fraction";
 }
 
-/* Whether the value is of one of these types. */
+/* Checks that the value has one of these types. */
 static bool
-check_type(struct reader *r, const char *pointer, unsigned types, const json_t *value)
+check_type(struct decoder *d, const char *pointer, unsigned types, const json_t *value)
 {
     static const char *const names[] = {
         "true or false", "an integer", "a number", "a string",
@@ -176,55 +176,55 @@ check_type(struct reader *r, const char *pointer, unsigned types, const json_t *
             api_text_add(wanted, sizeof wanted, *wanted ? " or " : "");
             api_text_add(wanted, sizeof wanted, names[i]);
         }
-    return api_refuse(r, API_INVALID_SPEC, pointer, "%s is to be %s, not %s",
-                      api_label(r, pointer).text, wanted,
+    return api_refuse(d, API_INVALID_SPEC, pointer, "%s is to be %s, not %s",
+                      api_label(d, pointer).text, wanted,
                       json_is_real(value) ? real_name(value)
                                           : api_json_type_name(value));
 }
 
 bool
-api_read_members(struct reader *r, const char *base, json_t *object)
+api_decode_members(struct decoder *d, const char *base, json_t *object)
 {
     const char *key;
     json_t *value;
     json_object_foreach (object, key, value) {
-        const struct member *m = find_member(r->table, base, key);
+        const struct member *m = find_member(d->table, base, key);
         if (!m)
-            return unknown_member(r, base, key);
-        if (!check_type(r, m->pointer, m->types, value) || !m->read(r, m, value))
+            return unknown_member(d, base, key);
+        if (!check_type(d, m->pointer, m->types, value) || !m->decode(d, m, value))
             return false;
     }
     return true;
 }
 
 static bool
-check_size(struct reader *r, const struct member *m, size_t n, const struct list *list)
+check_size(struct decoder *d, const struct member *m, size_t n, const struct list *list)
 {
     if (n < list->min)
-        return api_refuse(r, API_INVALID_SPEC, m->pointer, "%s is empty",
-                          api_label(r, m->pointer).text);
-    return n <= list->max || api_refuse(r, API_LIMIT_EXCEEDED, m->pointer,
+        return api_refuse(d, API_INVALID_SPEC, m->pointer, "%s is empty",
+                          api_label(d, m->pointer).text);
+    return n <= list->max || api_refuse(d, API_LIMIT_EXCEEDED, m->pointer,
                                         "%s has %zu items, and %zu may",
-                                        api_label(r, m->pointer).text, n, list->max);
+                                        api_label(d, m->pointer).text, n, list->max);
 }
 
 void *
-api_read_list(struct reader *r, const struct member *m, json_t *array,
-              const struct list *list)
+api_decode_list(struct decoder *d, const struct member *m, json_t *array,
+                const struct list *list)
 {
     size_t n = json_array_size(array), i;
     json_t *item;
-    if (!check_size(r, m, n, list))
+    if (!check_size(d, m, n, list))
         return NULL;
-    char *items = api_spec_alloc(r, n, list->size);
+    char *items = api_spec_alloc(d, n, list->size);
     if (!items)
         return NULL;
     json_array_foreach (array, i, item) {
-        char at[sizeof r->problem->where];
-        snprintf(at, sizeof at, "%s%s/%zu", r->at, m->pointer, i);
-        struct reader inner = {r->to, r->problem, list->table, items + i * list->size,
-                               at};
-        if (!check_type(&inner, "", list->types, item) || !list->read(&inner, item))
+        char at[sizeof d->problem->where];
+        snprintf(at, sizeof at, "%s%s/%zu", d->at, m->pointer, i);
+        struct decoder inner = {d->to, d->problem, list->table, items + i * list->size,
+                                at};
+        if (!check_type(&inner, "", list->types, item) || !list->decode(&inner, item))
             return NULL;
     }
     return items;
@@ -232,9 +232,9 @@ api_read_list(struct reader *r, const struct member *m, json_t *array,
 
 /* --- encoding ------------------------------------------------------------- */
 
-/* Puts `value`, which is taken, at a pointer of one or two segments. */
+/* Adds `value` to `root` at a pointer of one or two segments, and takes ownership of it. */
 static int
-put(json_t *root, const char *pointer, json_t *value)
+add_at(json_t *root, const char *pointer, json_t *value)
 {
     const char *name = strrchr(pointer, '/');
     if (name == pointer)
@@ -247,15 +247,15 @@ put(json_t *root, const char *pointer, json_t *value)
 }
 
 json_t *
-api_write_members(const struct table *table, const void *object)
+api_encode_members(const struct table *table, const void *object)
 {
     json_t *root = json_object();
     for (size_t i = 0; root && i < table->n; i++) {
         const struct member *m = &table->members[i];
-        json_t *value = m->write ? m->write(object, m) : json_null();
+        json_t *value = m->encode ? m->encode(object, m) : json_null();
         if (json_is_null(value) && !(m->types & NOTHING))
             continue;
-        if (put(root, m->pointer, value) != 0) {
+        if (add_at(root, m->pointer, value) != 0) {
             json_decref(root);
             root = NULL;
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables say everything about the spec's JSON: which members an object has, which types
- * they have, which values this version can do and which it only knows, and where the
- * value goes. The decoder and the encoder of table.c walk them; a new member is a field
- * of a struct of qdq/spec.h and a row. The table of the spec itself is in members.c, and
- * those of the items of its lists are in layers.c, cases.c and support.c.
+ * Tables describe the spec's JSON: which members an object has, which types and values
+ * each member accepts, and where its value is stored. The decoder and the encoder of
+ * table.c walk them, so a new member is a field of a struct of qdq/spec.h and a row. The
+ * table of the spec itself is in members.c, and those of the items of its lists are in
+ * layers.c, cases.c and support.c.
  */
 #ifndef API_SPEC_TABLE_H
 #define API_SPEC_TABLE_H
@@ -26,89 +26,91 @@ struct table {
 
 struct api_spec {
     struct qdq_spec spec;
-    json_t *root;         /* strings of `spec` live here */
-    struct block *blocks; /* and arrays here */
+    json_t *root;         /* owns the strings of `spec` */
+    struct block *blocks; /* own the arrays of `spec` */
 };
 
-/* Reads one object. */
-struct reader {
+/* The state while one object is decoded. */
+struct decoder {
     struct api_spec *to;
     struct api_problem *problem;
-    const struct table *table; /* the object's */
-    void *object;              /* the struct that the members' fields lie in */
+    const struct table *table; /* the rows of the object's members */
+    void *object;              /* the struct that the values are stored in */
     const char *at;            /* the object's pointer from the spec's root, RFC 6901 */
 };
 
-/* Reads a value of a type that the member takes. False when a problem was set. */
-typedef bool (*read_fn)(struct reader *r, const struct member *m, json_t *value);
-/* The member's value in the effective spec; null when there is nothing to say. */
-typedef json_t *(*write_fn)(const void *object, const struct member *m);
+/* Stores a value, whose type is one of the member's. Returns false when it has set a
+   problem. */
+typedef bool (*decode_fn)(struct decoder *d, const struct member *m, json_t *value);
+/* Returns the member's value for the effective spec; null leaves the member out. */
+typedef json_t *(*encode_fn)(const void *object, const struct member *m);
 
 enum {
     BOOL = 1 << 0,
-    INTEGER = 1 << 1, /* an integral number, however written */
+    INTEGER = 1 << 1, /* a whole number: 3, 3.0 or 3e0 */
     NUMBER = 1 << 2,
     STRING = 1 << 3,
     ARRAY = 1 << 4,
     OBJECT = 1 << 5,
-    NOTHING = 1 << 6, /* null says something, so it is written, too */
+    NOTHING = 1 << 6, /* null, which has a meaning here and is encoded, too */
 };
 
-/* The names that a member can have for its value: a list here, or the rows of a table of
-   the engine. */
+/* The names that are a member's values: a list, or the names of the rows of a table of the
+   engine. */
 struct choices {
-    const char *const *names;           /* ended by NULL; or NULL itself: */
-    const char *(*name_of_row)(size_t); /* NULL past the last row */
+    const char *const *names;           /* ends with NULL; or is NULL, and then */
+    const char *(*name_of_row)(size_t); /* returns NULL behind the last row */
 };
 #define NAMES(...) \
     (&(const struct choices){(const char *const[]){__VA_ARGS__, NULL}, NULL})
 #define NAMES_OF_ROWS(function) (&(const struct choices){NULL, function})
 
 struct member {
-    const char *pointer; /* from the table's object */
+    const char *pointer; /* RFC 6901, from the table's object */
     unsigned types;
-    read_fn read;
-    write_fn write;                /* NULL: not written */
+    decode_fn decode;
+    encode_fn encode;              /* NULL: never encoded */
     ptrdiff_t field;               /* offset in the struct, or NO_FIELD */
     const struct choices *choices; /* in the order of the field's enum */
-    int64_t min;                   /* of counts */
+    int64_t min;                   /* the least count */
 };
 
 enum { NO_FIELD = -1 };
 
 /* --- objects and lists ---------------------------------------------------- */
 
-/* Reads the members of the object, or of its group that stands at `base` in it. */
-bool api_read_members(struct reader *r, const char *base, json_t *object);
-/* The object of a table with every member that has a value. */
-json_t *api_write_members(const struct table *table, const void *object);
+/* Decodes the members of the object, or of the group at the pointer `base` in it. */
+bool api_decode_members(struct decoder *d, const char *base, json_t *object);
+/* Encodes the object with every member that has a value. */
+json_t *api_encode_members(const struct table *table, const void *object);
 
-/* What the items of an array are, and the structs that they become. */
+/* The items of an array, and the structs that they are stored in. */
 struct list {
     unsigned types;
     size_t size; /* of an item's struct */
     size_t min, max;
-    const struct table *table; /* of items that are objects */
-    bool (*read)(struct reader *r, json_t *item);
+    const struct table *table; /* the members of items that are objects */
+    bool (*decode)(struct decoder *d, json_t *item);
 };
 
-/* The items as a new array, which the spec owns; NULL when a problem was set. */
-void *api_read_list(struct reader *r, const struct member *m, json_t *array,
-                    const struct list *list);
+/* Decodes the items into a new array, which the spec owns. Returns NULL when it has set a
+   problem. */
+void *api_decode_list(struct decoder *d, const struct member *m, json_t *array,
+                      const struct list *list);
 
-/* Zeroed memory that lives as long as the spec; NULL when a problem was set. */
-void *api_spec_alloc(struct reader *r, size_t n, size_t size);
-/* Frees all that api_spec_alloc() gave the spec. */
+/* Allocates zeroed memory that the spec owns. Returns NULL when it has set a problem. */
+void *api_spec_alloc(struct decoder *d, size_t n, size_t size);
+/* Frees all memory that api_spec_alloc() allocated for the spec. */
 void api_spec_free_arrays(struct api_spec *spec);
 
-/* Sets a problem at a place below the object; false, for `return`. */
-bool api_refuse(struct reader *r, enum api_code code, const char *pointer,
+/* Sets a problem at a place below the object. Returns false, for `return`. */
+bool api_refuse(struct decoder *d, enum api_code code, const char *pointer,
                 const char *fmt, ...) QDQ_PRINTF(4, 5);
 
-/* A place below the object as people write it: "weights.dtype", "layers[2].name". */
+/* A place below the object in the form for messages: "weights.dtype", "layers[2].name". */
 struct label {
     char text[64];
 };
-struct label api_label(const struct reader *r, const char *pointer);
+struct label api_label(const struct decoder *d, const char *pointer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers and writers of one value, for the rows of every table. */
+/* Decoders and encoders of a single value, for the rows of all tables. */
 #include "config.h"
 #include "spec/values.h"
 
@@ -9,9 +9,9 @@
 #include <string.h>
 
 void *
-api_field(struct reader *r, const struct member *m)
+api_field(struct decoder *d, const struct member *m)
 {
-    return (char *)r->object + m->field;
+    return (char *)d->object + m->field;
 }
 
 static const void *
@@ -21,12 +21,12 @@ const_field(const void *object, const struct member *m)
 }
 
 static bool
-unsupported(struct reader *r, const struct member *m, const json_t *value)
+unsupported(struct decoder *d, const struct member *m, const json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     bool is_short = text && strlen(text) <= 64;
-    api_refuse(r, API_UNSUPPORTED, m->pointer, "this version cannot do %s%s%s",
-               api_label(r, m->pointer).text, is_short ? ": " : "",
+    api_refuse(d, API_UNSUPPORTED, m->pointer, "this version cannot do %s%s%s",
+               api_label(d, m->pointer).text, is_short ? ": " : "",
                is_short ? text : "");
     free(text);
     return false;
@@ -34,7 +34,7 @@ unsupported(struct reader *r, const struct member *m, const json_t *value)
 
 /* --- choices -------------------------------------------------------------- */
 
-/* Name i of the member's choices; NULL past the last. */
+/* Returns name i of the member's choices, or NULL behind the last one. */
 static const char *
 name_at(const struct member *m, size_t i)
 {
@@ -48,14 +48,14 @@ add_name(char *to, size_t size, const char *name)
     api_text_add(to, size, name);
 }
 
-/* The value's index among the choices, or -1 with a problem. */
+/* Returns the value's index among the choices, or -1 when it has set a problem. */
 static int
-choose(struct reader *r, const struct member *m, json_t *value)
+choose(struct decoder *d, const struct member *m, json_t *value)
 {
     const char *text = json_string_value(value), *name;
     char known[256] = "";
     if (!text) {
-        unsupported(r, m, value);
+        unsupported(d, m, value);
         return -1;
     }
     for (int i = 0; (name = name_at(m, (size_t)i)); i++) {
@@ -67,27 +67,28 @@ choose(struct reader *r, const struct member *m, json_t *value)
         add_name(known, sizeof known, "an object");
     if (m->types & INTEGER)
         add_name(known, sizeof known, "an integer");
-    api_refuse(r, API_INVALID_SPEC, m->pointer, "%s is to be one of %s; not \"%.64s\"",
-               api_label(r, m->pointer).text, known, text);
+    api_refuse(d, API_INVALID_SPEC, m->pointer, "%s is to be one of %s; not \"%.64s\"",
+               api_label(d, m->pointer).text, known, text);
     return -1;
 }
 
 static_assert(sizeof(enum qdq_mode) == sizeof(int), "choices are read as ints");
 
 bool
-api_read_choice(struct reader *r, const struct member *m, json_t *value)
+api_decode_choice(struct decoder *d, const struct member *m, json_t *value)
 {
-    int i = choose(r, m, value);
+    int i = choose(d, m, value);
     if (i >= 0 && m->field != NO_FIELD)
-        *(int *)api_field(r, m) = i;
+        *(int *)api_field(d, m) = i;
     return i >= 0;
 }
 
 json_t *
-api_write_choice(const void *object, const struct member *m)
+api_encode_choice(const void *object, const struct member *m)
 {
     int i = *(const int *)const_field(object, m);
-    return i >= 0 ? json_string(name_at(m, (size_t)i)) : json_null(); /* not told yet */
+    return i >= 0 ? json_string(name_at(m, (size_t)i))
+                  : json_null(); /* -1: not decided yet */
 }
 
 static const struct {
@@ -101,7 +102,7 @@ static const struct {
 #undef QDQ_FORMAT
 };
 
-/* Format i of those for a use. */
+/* Returns the name of format i of those for a use. */
 static const char *
 format_name(enum qdq_format_use use, size_t i)
 {
@@ -130,17 +131,17 @@ api_format_is_float(enum qdq_format format)
 }
 
 bool
-api_read_format(struct reader *r, const struct member *m, json_t *value)
+api_decode_format(struct decoder *d, const struct member *m, json_t *value)
 {
-    int i = choose(r, m, value);
+    int i = choose(d, m, value);
     for (int k = 0; i >= 0 && k < QDQ_N_FORMATS; k++)
         if (strcmp(formats[k].name, name_at(m, (size_t)i)) == 0)
-            *(enum qdq_format *)api_field(r, m) = (enum qdq_format)k;
+            *(enum qdq_format *)api_field(d, m) = (enum qdq_format)k;
     return i >= 0;
 }
 
 json_t *
-api_write_format(const void *object, const struct member *m)
+api_encode_format(const void *object, const struct member *m)
 {
     enum qdq_format format = *(const enum qdq_format *)const_field(object, m);
     return format == QDQ_FORMAT_DEFAULT ? json_null()
@@ -148,25 +149,25 @@ api_write_format(const void *object, const struct member *m)
 }
 
 bool
-api_read_name(struct reader *r, const struct member *m, json_t *value)
+api_decode_name(struct decoder *d, const struct member *m, json_t *value)
 {
-    int i = choose(r, m, value);
+    int i = choose(d, m, value);
     if (i >= 0)
-        *(const char **)api_field(r, m) = name_at(m, (size_t)i);
+        *(const char **)api_field(d, m) = name_at(m, (size_t)i);
     return i >= 0;
 }
 
 bool
-api_read_switch(struct reader *r, const struct member *m, json_t *value)
+api_decode_switch(struct decoder *d, const struct member *m, json_t *value)
 {
-    int i = choose(r, m, value);
+    int i = choose(d, m, value);
     if (i >= 0)
-        *(bool *)api_field(r, m) = i;
+        *(bool *)api_field(d, m) = i;
     return i >= 0;
 }
 
 json_t *
-api_write_switch(const void *object, const struct member *m)
+api_encode_switch(const void *object, const struct member *m)
 {
     return json_string(name_at(m, *(const bool *)const_field(object, m)));
 }
@@ -174,80 +175,80 @@ api_write_switch(const void *object, const struct member *m)
 /* --- flags, texts, numbers ------------------------------------------------ */
 
 bool
-api_read_flag(struct reader *r, const struct member *m, json_t *value)
+api_decode_flag(struct decoder *d, const struct member *m, json_t *value)
 {
-    *(bool *)api_field(r, m) = json_is_true(value);
+    *(bool *)api_field(d, m) = json_is_true(value);
     return true;
 }
 
 json_t *
-api_write_flag(const void *object, const struct member *m)
+api_encode_flag(const void *object, const struct member *m)
 {
     return json_boolean(*(const bool *)const_field(object, m));
 }
 
 bool
-api_read_tristate(struct reader *r, const struct member *m, json_t *value)
+api_decode_tristate(struct decoder *d, const struct member *m, json_t *value)
 {
-    *(enum qdq_tristate *)api_field(r, m) = json_is_true(value) ? QDQ_YES : QDQ_NO;
+    *(enum qdq_tristate *)api_field(d, m) = json_is_true(value) ? QDQ_YES : QDQ_NO;
     return true;
 }
 
 json_t *
-api_write_tristate(const void *object, const struct member *m)
+api_encode_tristate(const void *object, const struct member *m)
 {
     enum qdq_tristate is = *(const enum qdq_tristate *)const_field(object, m);
     return is == QDQ_DEFAULT ? json_null() : json_boolean(is == QDQ_YES);
 }
 
 bool
-api_parse_text(struct reader *r, const char *pointer, json_t *value, const char **ret)
+api_parse_text(struct decoder *d, const char *pointer, json_t *value, const char **ret)
 {
     *ret = json_string_value(value);
-    return **ret || api_refuse(r, API_INVALID_SPEC, pointer, "%s is empty",
-                               api_label(r, pointer).text);
+    return **ret || api_refuse(d, API_INVALID_SPEC, pointer, "%s is empty",
+                               api_label(d, pointer).text);
 }
 
 bool
-api_read_text(struct reader *r, const struct member *m, json_t *value)
+api_decode_text(struct decoder *d, const struct member *m, json_t *value)
 {
-    return api_parse_text(r, m->pointer, value, api_field(r, m));
+    return api_parse_text(d, m->pointer, value, api_field(d, m));
 }
 
 json_t *
-api_write_text(const void *object, const struct member *m)
+api_encode_text(const void *object, const struct member *m)
 {
     return api_json_text(*(const char *const *)const_field(object, m));
 }
 
 bool
-api_parse_integer(struct reader *r, const char *pointer, json_t *value, int64_t min,
+api_parse_integer(struct decoder *d, const char *pointer, json_t *value, int64_t min,
                   int64_t max, int64_t *ret)
 {
     int64_t n = 0;
     api_json_integer(value, &n);
     if (n < min || n > max)
         return api_refuse(
-            r, API_INVALID_SPEC, pointer, "%s is to be from %lld to %lld, not %lld",
-            api_label(r, pointer).text, (long long)min, (long long)max, (long long)n);
+            d, API_INVALID_SPEC, pointer, "%s is to be from %lld to %lld, not %lld",
+            api_label(d, pointer).text, (long long)min, (long long)max, (long long)n);
     *ret = n;
     return true;
 }
 
 bool
-api_read_count(struct reader *r, const struct member *m, json_t *value)
+api_decode_count(struct decoder *d, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(r, m->pointer, value, m->min, API_MANY, &n))
+    if (!api_parse_integer(d, m->pointer, value, m->min, API_MANY, &n))
         return false;
     if (m->field == NO_FIELD)
-        return unsupported(r, m, value);
-    *(int64_t *)api_field(r, m) = n;
+        return unsupported(d, m, value);
+    *(int64_t *)api_field(d, m) = n;
     return true;
 }
 
 json_t *
-api_write_count(const void *object, const struct member *m)
+api_encode_count(const void *object, const struct member *m)
 {
     int64_t n = *(const int64_t *)const_field(object, m);
     return n < m->min ? json_null() : json_integer(n);

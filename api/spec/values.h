@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers and writers of one value, for the rows of every table. */
+/* Decoders and encoders of a single value, for the rows of all tables. */
 #ifndef API_SPEC_VALUES_H
 #define API_SPEC_VALUES_H
 
 #include "spec/table.h"
 
-/* An enum's field. */
-bool api_read_choice(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_choice(const void *object, const struct member *m);
-/* A choice kept as its name. */
-bool api_read_name(struct reader *r, const struct member *m, json_t *value);
-/* A choice of two, kept as a bool. */
-bool api_read_switch(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_switch(const void *object, const struct member *m);
-bool api_read_flag(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_flag(const void *object, const struct member *m);
-/* Some text, not empty. */
-bool api_read_text(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_text(const void *object, const struct member *m);
-/* A number format: a choice by the rows of qdq/formats.h. */
-bool api_read_format(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_format(const void *object, const struct member *m);
-/* Its choices: format i of those for weights, or for activations; NULL past the last. */
+/* One of the names in `choices`; the field is an enum in their order. */
+bool api_decode_choice(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_choice(const void *object, const struct member *m);
+/* One of the names in `choices`; the field is a string. */
+bool api_decode_name(struct decoder *d, const struct member *m, json_t *value);
+/* One of two names; the field is a bool, true for the second one. */
+bool api_decode_switch(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_switch(const void *object, const struct member *m);
+bool api_decode_flag(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_flag(const void *object, const struct member *m);
+/* A text that is not empty. */
+bool api_decode_text(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_text(const void *object, const struct member *m);
+/* A number format, by its name in the rows of qdq/formats.h. */
+bool api_decode_format(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_format(const void *object, const struct member *m);
+/* The names of the formats for weights and for activations; NULL behind the last one. */
 const char *api_weight_format(size_t i);
 const char *api_activation_format(size_t i);
 bool api_format_is_float(enum qdq_format format);
-/* A flag that may be left to be told from other members. */
-bool api_read_tristate(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_tristate(const void *object, const struct member *m);
-/* Of at least m->min; what is below that says nothing and is not written. */
-bool api_read_count(struct reader *r, const struct member *m, json_t *value);
-json_t *api_write_count(const void *object, const struct member *m);
+/* A flag whose default depends on other members. */
+bool api_decode_tristate(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_tristate(const void *object, const struct member *m);
+/* A count of at least m->min; a smaller one means that there is none and is not encoded. */
+bool api_decode_count(struct decoder *d, const struct member *m, json_t *value);
+json_t *api_encode_count(const void *object, const struct member *m);
 
-#define CHOICE api_read_choice, api_write_choice
-#define NAME api_read_name, api_write_text
-#define SWITCH api_read_switch, api_write_switch
-#define FLAG api_read_flag, api_write_flag
-#define FORMAT api_read_format, api_write_format
-#define TRISTATE api_read_tristate, api_write_tristate
-#define TEXT api_read_text, api_write_text
-#define COUNT api_read_count, api_write_count
+#define CHOICE api_decode_choice, api_encode_choice
+#define NAME api_decode_name, api_encode_text
+#define SWITCH api_decode_switch, api_encode_switch
+#define FLAG api_decode_flag, api_encode_flag
+#define FORMAT api_decode_format, api_encode_format
+#define TRISTATE api_decode_tristate, api_encode_tristate
+#define TEXT api_decode_text, api_encode_text
+#define COUNT api_decode_count, api_encode_count
 
-enum { API_MANY = INT32_MAX }; /* bound of counts and indices */
+enum { API_MANY = INT32_MAX }; /* the largest count or index */
 
-/* The integer, if it is from min to max; the text, if it is not empty. */
-bool api_parse_integer(struct reader *r, const char *pointer, json_t *value,
+/* Parse an integer from min to max, and a text that is not empty. */
+bool api_parse_integer(struct decoder *d, const char *pointer, json_t *value,
                        int64_t min, int64_t max, int64_t *ret);
-bool api_parse_text(struct reader *r, const char *pointer, json_t *value,
+bool api_parse_text(struct decoder *d, const char *pointer, json_t *value,
                     const char **ret);
 
-/* Where the member's value goes. */
-void *api_field(struct reader *r, const struct member *m);
+/* Returns the field that the member's value is stored in. */
+void *api_field(struct decoder *d, const struct member *m);
 
 #endif
