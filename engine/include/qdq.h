@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libqdq: all public headers. See ARCHITECTURE.md for the way of the data. */
+/* All public headers of libqdq. ARCHITECTURE.md describes the way of the data. */
 #ifndef QDQ_H
 #define QDQ_H
 

@@ -3,11 +3,11 @@
  * Every error code of the engine, one row each: QDQ_CODE(NAME, "slug", "meaning").
  *
  * The enum (qdq/error.h), the lookup, `GET /v1/errors` and the tests expand these rows.
- * The slug is stable: pipelines compare it. What HTTP makes of a code stands in
- * api/tbl/problems.h, because the engine knows no HTTP.
+ * The slug is stable: pipelines compare it. The HTTP status of a code stands in
+ * api/include/api/problems.h, because the engine knows no HTTP.
  *
- * A code answers "what should the caller do?": mend the model, the data, the spec,
- * try again, or tell us.
+ * A code answers "what should the caller do?": mend the model, the data or the spec,
+ * try again, or report a bug.
  */
 QDQ_CODE(INVALID_MODEL, "invalid_model", "the bytes are not a valid ONNX model")
 QDQ_CODE(INVALID_DATASET, "invalid_dataset",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one error idiom. Every call that can fail returns enum qdq_code (QDQ_OK = 0),
- * writes its results only on success and its struct qdq_error only on failure.
+ * Errors. Every call that can fail returns enum qdq_code (QDQ_OK = 0), writes its
+ * results only on success and its struct qdq_error only on failure.
  *
- * struct qdq_error belongs to the caller, never allocates, may be NULL, and keeps the
+ * The caller owns struct qdq_error. It never allocates, may be NULL, and keeps the
  * first error that is set in it, so the root cause survives unwinding. Start from
  * `struct qdq_error err = {0};`.
  */
@@ -27,7 +27,7 @@ enum qdq_code {
     QDQ_N_CODES
 };
 
-/* What `where` of an error names. */
+/* The kind of place that an error names in `where`. */
 enum qdq_where {
     QDQ_AT_NOTHING = 0,
     QDQ_AT_POINTER, /* a place in the spec, as an RFC 6901 JSON pointer */
@@ -42,8 +42,9 @@ enum qdq_where {
 struct qdq_error {
     enum qdq_code code;
     enum qdq_where kind;
-    char where[256]; /* "" when kind is QDQ_AT_NOTHING; cut with "..." when longer */
-    char text[512];  /* one line, no final full stop */
+    /* "" when kind is QDQ_AT_NOTHING; a longer text is cut and ends in "..." */
+    char where[256];
+    char text[512]; /* one line, no final full stop */
 };
 
 /*
@@ -54,11 +55,11 @@ QDQ_API enum qdq_code qdq_error_set(struct qdq_error *err, enum qdq_code code,
                                     enum qdq_where kind, const char *where,
                                     const char *fmt, ...) QDQ_PRINTF(5, 6);
 
-/* The stable slug of a code ("invalid_model"), and what it means. Never NULL. */
+/* Return the stable slug of a code ("invalid_model"), and its meaning. Never NULL. */
 QDQ_API const char *qdq_code_slug(enum qdq_code code);
 QDQ_API const char *qdq_code_meaning(enum qdq_code code);
 
-/* The member name that stands for `kind` in a problem document: "pointer", "node"… */
+/* Returns the name of the problem document's member for `kind`: "pointer", "node"… */
 QDQ_API const char *qdq_where_name(enum qdq_where kind);
 
 #endif

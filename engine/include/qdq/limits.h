@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How large what a stranger sends may be. The engine has bounds of its own for what would
- * cost it more than its sender (messages in one another, fields, members of archives);
- * these come on top. 0: no other than those.
- */
+/* Limits of untrusted models and data, beside the engine's own bounds on nested
+   messages, fields and archive members. 0: no limit but those bounds. */
 #ifndef QDQ_LIMITS_H
 #define QDQ_LIMITS_H
 
@@ -12,9 +9,9 @@
 #include "qdq/model.h"
 
 /*
- * ROW(name, default, least, most, COUNT or BYTES, "meaning"): a member of the struct. The
- * last five columns are for a program that makes a setting of each limit; messages call
- * it limits.name.
+ * ROW(name, default, least, most, COUNT or BYTES, "meaning"): a member of the struct.
+ * The last five columns are for a program that makes a setting of each limit. Messages
+ * call a limit limits.name.
  */
 #define QDQ_LIMITS(ROW)                                                                \
     ROW(graph_nodes, 1000000, 0, INT64_MAX, COUNT,                                     \
@@ -36,8 +33,8 @@ struct qdq_limits {
 #undef QDQ_LIMIT
 };
 
-/* LIMIT_EXCEEDED, naming limit and tensor, for an open model that is larger. Local
-   functions count once they are inlined (qdq/prepare.h). */
+/* Checks an open model. LIMIT_EXCEEDED names the limit and the tensor. Local
+   functions count after they are inlined (qdq/prepare.h). */
 QDQ_API enum qdq_code qdq_limits_check(const struct qdq_limits *limits,
                                        const struct qdq_model *model,
                                        struct qdq_error *err) QDQ_MUST_CHECK;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The plan: which inputs and weights of which node get a Q/DQ pair, and why. A pure
- * function of model and spec; `quantize` carries out exactly this.
- */
+/* The plan: which inputs and weights of which node get a Q/DQ pair, and why. It is a
+   pure function of model and spec, and qdq_quantize() carries it out exactly. */
 #ifndef QDQ_PLAN_H
 #define QDQ_PLAN_H
 
@@ -12,20 +10,20 @@
 
 struct qdq_plan;
 
-/* One node of a class that the support table knows, also when it is left alone. */
+/* One node whose class is in the support table, quantized or not. */
 struct qdq_layer {
     const char *name; /* the node's reported name, unique; "@OUTPUT" when unnamed */
     const char *op;   /* ONNX op type */
     const char *cls;  /* class of the support table: "Conv", "DepthwiseConv2D"… */
-    size_t node;      /* index in the graph, file order */
-    size_t n_inputs;  /* of quantized_inputs */
+    size_t node;      /* index in the graph, in file order */
+    size_t n_inputs;  /* number of quantized_inputs */
     const int *quantized_inputs; /* node input indices, ascending, activations only */
     int weight_input;            /* node input index of the quantized weight, or -1 */
     int weight_axis;             /* channel axis of that weight; -1: per tensor */
     const char *weight;          /* its tensor's name, or NULL */
     const char *reason; /* "default", "layers[2]", "case:residual", "integer tensor"… */
-    uint64_t rules;     /* that the decision follows: bit i is qdq_rule(i) */
-    size_t n_outputs;   /* of quantized_outputs */
+    uint64_t rules;     /* rules that the decision follows: bit i is qdq_rule(i) */
+    size_t n_outputs;   /* number of quantized_outputs */
     const int *quantized_outputs; /* node output indices that get a pair of their own */
 };
 
@@ -33,23 +31,24 @@ struct qdq_warning {
     const char *code;   /* a stable slug: "opset_per_tensor", "dead_tensor"… */
     const char *detail; /* one line */
     const char *node;   /* the node or tensor, or NULL */
-    const char *rule;   /* of the target, that the plan does not follow; or NULL */
+    const char *rule;   /* id of the target's rule that the plan breaks; or NULL */
 };
 
 struct qdq_plan_view {
     size_t n_layers;
-    const struct qdq_layer *layers; /* file order */
-    size_t n_quantized;             /* layers with at least one pair */
-    size_t n_tensors;               /* activations that get a pair, each once */
+    const struct qdq_layer *layers; /* in file order */
+    size_t n_quantized;             /* number of layers with at least one pair */
+    size_t n_tensors;               /* number of activations that get a pair */
     const char *const *tensors;     /* their names, in order of first use */
-    size_t n_weights; /* weights that get a pair, each (tensor, axis) once */
+    /* number of weights that get a pair; each (tensor, axis) counts once */
+    size_t n_weights;
     size_t n_warnings;
     const struct qdq_warning *warnings;
 };
 
 /*
- * Makes the plan. The catalog (NULL: the library alone) has the cases and classes that
- * the spec names. The plan borrows from model and spec; both must outlive it.
+ * Makes the plan. The catalog (NULL: the library alone) provides the cases and classes
+ * that the spec names. The plan borrows from model and spec; both must outlive it.
  * INVALID_SPEC and UNMATCHED (with the pointer into the spec), CASE_FAILED (a script's
  * error, with its line), LIMIT_EXCEEDED, EXISTING_QDQ, UNSUPPORTED, NO_MEMORY.
  */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The way of the data: model -> plan -> calibrate -> ranges -> rewrite -> evaluate ->
- * report.
- */
+/* Quantizes a model: plan, calibrate, choose ranges, rewrite, evaluate, report. */
 #ifndef QDQ_QUANTIZE_H
 #define QDQ_QUANTIZE_H
 
@@ -12,18 +9,17 @@
 struct qdq_engine;
 
 struct qdq_engine_options {
-    const char *runtime; /* path of libonnxruntime.so; NULL: no model can be run */
+    const char *runtime; /* path of libonnxruntime.so; NULL: no model can run */
     int threads;         /* threads that ONNX Runtime may use for one model, >= 1 */
     const char *catalog; /* the operator's folder of cases and layer support, or NULL */
-    /*
-     * Path of the CUDA module, qdq_cuda.so; NULL: models run on the CPU alone. It is
-     * looked at when a job first wants a GPU.
-     */
+    /* Path of the CUDA module, qdq_cuda.so; NULL: models run on the CPU only. The
+       module is loaded when a job first wants a GPU. */
     const char *cuda_module;
-    int device;         /* the GPU that jobs run on, as CUDA counts, >= 0 */
-    bool device_chosen; /* someone chose it: where it cannot be used, a job whose spec
-                         * leaves the choice gets a warning */
-    struct qdq_limits limits; /* of what is quantized */
+    int device; /* index of the GPU that jobs run on, as CUDA counts, >= 0 */
+    /* the device was configured: a job whose spec leaves the choice gets a warning
+       when it cannot be used */
+    bool device_chosen;
+    struct qdq_limits limits; /* limits of models and data */
 };
 
 enum qdq_stage {
@@ -33,122 +29,118 @@ enum qdq_stage {
     QDQ_N_STAGES
 };
 
-/* How far the work is. Samples are counted where a stage runs the model. */
+/* The progress of the work. Samples are counted in stages that run the model. */
 struct qdq_progress {
     enum qdq_stage stage;
-    uint64_t done, total; /* of this stage; total is 0 where it is not known */
-    uint64_t later;       /* that will be evaluated in the stage to come */
+    uint64_t done, total; /* in this stage; total is 0 when it is not known */
+    uint64_t later;       /* samples that the evaluation will run later */
 };
 
-/*
- * Told of progress on the thread that called qdq_quantize(). Returning true cancels the
- * work, which then ends with CANCELLED.
- */
+/* Called with the progress, on the thread that called qdq_quantize(). Returning true
+   cancels the work, which then ends with CANCELLED. */
 typedef bool (*qdq_progress_fn)(void *arg, const struct qdq_progress *progress);
 
 /*
- * Asked between the steps of a long what-if on a GPU, on that thread, too: is it to be had
- * by somebody else now? Then nothing of the work's is left on it but CUDA's own, and
- * `regain` is called, which returns when it is the work's again; false cancels the work.
+ * Called between the steps of long what-ifs on a GPU, on the same thread: does another
+ * job want the GPU now? If it returns true, the work frees its memory on the GPU and
+ * calls `regain`, which returns true when the GPU may be used again; false cancels the
+ * work.
  */
 typedef bool (*qdq_wanted_fn)(void *arg);
 typedef bool (*qdq_regain_fn)(void *arg);
 
-/*
- * Told the frozen spec once, before the result is written. Returns its digest for the
- * result's metadata, which stays the callee's; NULL: no memory.
- */
+/* Called once with the frozen spec, before the result is written. Returns the digest
+   for the result's metadata, which the callee owns; NULL when out of memory. */
 typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
 
 struct qdq_work {
     int model;            /* descriptor of the model, a regular file */
-    const char *model_id; /* written into the result's metadata; NULL: left out */
-    const struct qdq_external *external; /* files that the model may keep data in */
+    const char *model_id; /* written into the result's metadata; NULL: omitted */
+    /* files that may hold the model's external data */
+    const struct qdq_external *external;
     size_t n_external;
     int dataset;            /* descriptor of the calibration data, or -1 */
-    const char *dataset_id; /* likewise */
+    const char *dataset_id; /* as model_id */
     const struct qdq_spec *spec;
-    qdq_freeze_fn freeze; /* NULL: not told, and no digest in the metadata */
+    qdq_freeze_fn freeze; /* NULL: not called, and the metadata has no digest */
     void *freeze_arg;
     int output; /* writable and readable regular file; truncated first */
     /*
-     * A second one for the result's external data, or -1: a result that needs it is an
-     * error then, INVALID_SPEC or UNSUPPORTED. It is touched only where it is needed,
-     * which the report's external_bytes says.
+     * A second file, for the result's external data, or -1: a result that needs it then
+     * fails with INVALID_SPEC or UNSUPPORTED. The file changes only when it is needed,
+     * as the report's external_bytes shows.
      */
     int output_data;
-    const char *output_data_name; /* the name that the model gives it: no path */
+    const char *output_data_name; /* the name that the model refers to it by: no path */
     /*
-     * A regular file, readable and writable, or -1. What an earlier calibration left in
-     * it is not observed again; then it holds that and what was observed anew. A file
-     * that is empty, damaged or of another identity is overwritten. It is used where
-     * there are the ids that qdq_observations_identity() wants.
+     * A regular file, readable and writable, or -1. Observations of an earlier
+     * calibration in it are used again; at the end it holds these and the new ones. A
+     * file that is empty, damaged or has another identity is overwritten. It is used
+     * only when the ids that qdq_observations_identity() needs are given.
      */
     int observations;
-    qdq_progress_fn progress; /* NULL: not told */
+    qdq_progress_fn progress; /* NULL: progress is not reported */
     void *progress_arg;
-    qdq_wanted_fn wanted; /* NULL: it keeps the GPU to its end */
+    qdq_wanted_fn wanted; /* NULL: the work keeps the GPU to its end */
     qdq_regain_fn regain;
-    void *gpu_arg; /* of both */
+    void *gpu_arg; /* argument of both */
 };
 
 QDQ_API const char *qdq_version(void);
 QDQ_API const char *qdq_stage_name(enum qdq_stage stage);
 
 /*
- * Opens the engine. ONNX Runtime is loaded when a model first has to be run: what needs
- * no run works without it. One engine serves one qdq_quantize() at a time. NO_MEMORY,
- * and the codes of qdq_catalog_open().
+ * Opens the engine. ONNX Runtime is loaded when a model has to run for the first time;
+ * everything else works without it. One engine serves one qdq_quantize() at a time.
+ * NO_MEMORY, and the codes of qdq_catalog_open().
  */
 QDQ_API enum qdq_code qdq_engine_open(const struct qdq_engine_options *options,
                                       struct qdq_engine **ret,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_engine_close(struct qdq_engine **engine);
 
-/* The cases and classes that the engine plans with; lives as long as the engine. */
+/* Returns the catalog that the engine plans with; it lives as long as the engine. */
 QDQ_API const struct qdq_catalog *qdq_engine_catalog(const struct qdq_engine *engine);
 
-/* Those that it was opened with; lives as long as the engine. */
+/* Returns the limits that the engine was opened with; they live as long as the
+   engine. */
 QDQ_API const struct qdq_limits *qdq_engine_limits(const struct qdq_engine *engine);
 
-/*
- * Loads ONNX Runtime, if that has not been done, and tells its version; borrowed.
- * RUNTIME_MISSING says why it cannot be loaded.
- */
+/* Loads ONNX Runtime, unless it is loaded, and returns its version; borrowed.
+   RUNTIME_MISSING says why it cannot be loaded. */
 QDQ_API enum qdq_code qdq_engine_runtime_version(struct qdq_engine *engine,
                                                  const char **ret,
                                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* The GPU that an engine was opened with. */
 struct qdq_gpu {
-    bool cuda;      /* module, driver and some device are in order */
-    char name[128]; /* "": not known */
+    bool cuda;      /* the module, the driver and at least one device work */
+    char name[128]; /* "" when not known */
 };
 
-/*
- * Tries it as a job would that wants one, if that has not been done: that job's errors,
- * NO_DEVICE above all, say why it cannot be used. *ret is filled in any case.
- */
+/* Tries the GPU once, as a job would that asks for one. The errors of that job,
+   above all NO_DEVICE, say why it cannot be used. *ret is filled in any case. */
 QDQ_API enum qdq_code qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * What decides which accumulators a calibration ends with, as text that the caller
- * frees: the engine's version, device, model, data (or the random samples asked for) and
- * those members of the spec that change what is fed or seen. dataset_id is NULL where
- * there is no data. Method, layers, cases and ranges are not among these. NULL: no
- * memory.
+ * Returns the identity of a calibration's accumulators as text, which the caller frees:
+ * the engine's version, device, model, data (or the random samples asked for) and the
+ * members of the spec that change the inputs or the observations. dataset_id is NULL
+ * when there is no data. Method, layers, cases and ranges are not part of it. Returns
+ * NULL when out of memory.
  */
 QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
                                         const char *model_id, const char *dataset_id);
 
-/* How a file of observations begins. */
+/* The first bytes of a file of observations. */
 #define QDQ_OBSERVATIONS_MAGIC "QDQOBS1\n"
 
 /*
- * Quantizes. On success the output files hold the whole model (not synced) and *ret the
- * report, whose `missed` says whether the model is what spec.accept asks for: one that
- * is not is not to be handed on. On failure the output files' contents are undefined and *ret is untouched.
+ * Quantizes. On success the output files hold the whole model (not synced) and *ret is
+ * the report. A model for which the report's `missed` lists gates does not meet
+ * spec.accept and must not be handed on. On failure the contents of the output files
+ * are undefined and *ret does not change.
  */
 QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,
                                    const struct qdq_work *work, struct qdq_report **ret,

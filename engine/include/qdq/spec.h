@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The quantization spec as plain data. Its JSON form is read and written in api/.
+ * The quantization spec as plain data; api/ reads and writes its JSON form.
  *
- * Zero is never a meaning of its own: qdq_spec_init() writes every default, and where
- * that depends on other members (the target), that it is to be told from these;
- * qdq_spec_complete() does so when all have been read. Strings and arrays are borrowed
- * from whoever filled the spec in.
+ * A zeroed spec is not valid: qdq_spec_init() writes every default, and a marker for
+ * defaults that depend on other members (the target). qdq_spec_complete() replaces the
+ * markers when all members are set. Strings and arrays are borrowed from the caller
+ * that filled the spec.
  */
 #ifndef QDQ_SPEC_H
 #define QDQ_SPEC_H
@@ -17,66 +17,67 @@ enum qdq_device { QDQ_DEVICE_AUTO, QDQ_DEVICE_CPU, QDQ_DEVICE_CUDA };
 enum qdq_granularity { QDQ_PER_TENSOR, QDQ_PER_CHANNEL, QDQ_PER_BLOCK };
 enum qdq_tristate { QDQ_DEFAULT = -1, QDQ_NO = 0, QDQ_YES = 1 };
 
-/* Number formats, by the rows of qdq/formats.h. */
+/* Number formats, generated from the rows of qdq/formats.h. */
 enum qdq_format {
-    QDQ_FORMAT_DEFAULT = -1, /* the target's */
+    QDQ_FORMAT_DEFAULT = -1, /* the target's default */
 #define QDQ_FORMAT(name, ...) QDQ_FORMAT_##name,
 #include "qdq/formats.h"
 #undef QDQ_FORMAT
     QDQ_N_FORMATS
 };
 
-/* The tensors that a format is for; bits. */
+/* The tensors that a format can be used for; a set of bits. */
 enum qdq_format_use {
     QDQ_FOR_WEIGHTS = 1,
     QDQ_FOR_ACTIVATIONS = 2,
     QDQ_FOR_BOTH = QDQ_FOR_WEIGHTS | QDQ_FOR_ACTIVATIONS,
 };
 
-/* The type of all that stays floating point in the result. */
+/* The type of everything that stays floating point in the result. */
 enum qdq_float { QDQ_FLOAT_KEEP, QDQ_FLOAT_FLOAT16, QDQ_FLOAT_BFLOAT16 };
 
-/* How an entry names nodes; where several name one node, a later kind here wins. */
+/* How an entry selects nodes. When several entries select one node, the later kind
+   in this list wins. */
 enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
 
 /*
- * What is to be quantized of the nodes that the entry names: an element of `layers`, or
- * one that an insertion case returned. The entry that wins a node decides alone.
+ * States what to quantize in the nodes that it selects: an element of `layers`, or an
+ * entry that an insertion case returned. The winning entry alone decides a node.
  *   BY_CLASS  names[0] is a class of the layer support, or an ONNX operator's name
  *   BY_MATCH  names[0] is a glob over node names: `*` any text, `?` one byte
- *   BY_NAME   node names; "@TENSOR" is the node that makes that tensor
+ *   BY_NAME   node names; "@TENSOR" is the node that computes that tensor
  */
 struct qdq_layer_entry {
     enum qdq_selector by;
     const char *const *names;
     size_t n_names; /* 1 unless BY_NAME */
-    bool is_list;   /* the names were given as a list: they have a place of their own */
+    bool is_list; /* the names were given as a list, so each has its own JSON pointer */
     bool quantize_input, quantize_weight;
     const int
         *index; /* quantization_index: node input indices; NULL: all data inputs */
     size_t n_index;
 };
 
-/* An insertion case to run: one that the catalog has under the name, or a script. */
+/* An insertion case to run: the name of one in the catalog, or a script. */
 struct qdq_case_use {
-    const char *name; /* as reasons and errors cite it */
-    const char *lua;  /* source text, or NULL */
+    const char *name; /* cited in reasons and errors */
+    const char *lua;  /* source text of a script; NULL: the catalog's case */
 };
 
-/* What of a layer's inputs is what. */
+/* The roles of a layer's inputs. */
 enum qdq_kind {
     QDQ_WEIGHTED,     /* one data input and a constant weight */
     QDQ_NON_WEIGHTED, /* input 0 is data */
-    QDQ_MULTI_INPUT,  /* every input that is computed and floating is data */
+    QDQ_MULTI_INPUT,  /* every computed floating-point input is data */
 };
 
 /* Layer support beyond the catalog's: an element of `layer_support`. */
 struct qdq_support {
     const char *cls; /* ONNX operator, or a class of the catalog to replace */
     enum qdq_kind kind;
-    int weight_input; /* of WEIGHTED; -1 else */
-    int channel_axis; /* of the weight, from the end when negative; QDQ_NO_AXIS: none */
-    bool quantize_input, quantize_weight; /* by default */
+    int weight_input; /* for WEIGHTED; -1 otherwise */
+    int channel_axis; /* axis of the weight, negative from the end; QDQ_NO_AXIS: none */
+    bool quantize_input, quantize_weight; /* without an entry in the spec */
 };
 
 enum { QDQ_NO_AXIS = -128 };
@@ -93,7 +94,7 @@ struct qdq_dim_value {
     int64_t size; /* >= 1 */
 };
 
-/* What random samples of one input are drawn from, evenly. */
+/* The interval of one input's random samples; values are distributed evenly. */
 struct qdq_random_input {
     const char *input;
     double low, high; /* low <= high; their difference is finite */
@@ -101,82 +102,87 @@ struct qdq_random_input {
 
 enum qdq_nonfinite { QDQ_NONFINITE_ERROR, QDQ_NONFINITE_SKIP };
 
-/* How a range is found from what calibration observed of a tensor. */
+/* A method that finds a range from the observations of a tensor. */
 struct qdq_range_method {
     const char *name;
-    bool uses_percentile; /* it reads calibration.percentile, other methods do not */
+    bool uses_percentile; /* the method reads calibration.percentile */
 };
 
-/* Method i into *ret; false past the last. */
+/* Writes method i to *ret. Returns false past the last. */
 QDQ_API bool qdq_range_method(size_t i, struct qdq_range_method *ret);
 
 struct qdq_calibration_spec {
-    const char *method; /* a qdq_range_method()'s name: "mse" */
+    const char *method; /* name of a qdq_range_method(): "mse" */
     double percentile;  /* the share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;
     size_t n_ranges;
     const char
-        *source; /* id of the data that `ranges` were found with, or NULL; it goes
-                           into the metadata of a model that needed no others */
+        /* id of the data that `ranges` were found with, or NULL; written to the
+           metadata of a model that needed no other ranges */
+        *source;
     int64_t max_samples; /* 0: all */
-    int64_t batch;       /* samples a run, where the model's axis 0 is symbolic */
+    int64_t batch;       /* samples in a run, where the model's axis 0 is symbolic */
     const struct qdq_dim_value *dims;
     size_t n_dims;
-    int64_t random_samples; /* made up when there is no data; 0: none */
+    /* number of generated samples when there is no data; 0: none */
+    int64_t random_samples;
     const struct qdq_random_input *random;
     size_t n_random;
     enum qdq_nonfinite on_nonfinite;
 };
 
-/* A float weight behind Q and DQ, or an integer weight behind DQ alone. */
+/* A weight is stored as float behind Q and DQ, or as integers behind DQ alone. */
 enum qdq_storage { QDQ_STORE_DEFAULT = -1, QDQ_STORE_QDQ, QDQ_STORE_DQ };
 
-/* How a weight's range is chosen: its largest value, or the least squared error. */
+/* A weight's range is its largest absolute value, or has the least squared error. */
 enum qdq_weight_method { QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
 
-/* What an output has to reach; NaN where nothing is asked. */
+/* Bounds that an output must reach; NaN: no bound. */
 struct qdq_gate {
     double min_sqnr_db, min_cosine, max_abs_error, min_top1_agreement;
 };
 
 struct qdq_output_gate {
     const char *output;
-    struct qdq_gate gate; /* in the place of the one for all outputs */
+    struct qdq_gate gate; /* replaces the gate for all outputs */
 };
 
 struct qdq_accept {
-    struct qdq_gate all; /* for every floating output */
+    struct qdq_gate all; /* for every floating-point output */
     const struct qdq_output_gate *outputs;
     size_t n_outputs;
 };
 
-/* Leave the fewest layers in float with which every floating output reaches the goal. */
+/* Asks for the fewest layers in float with which every floating-point output reaches
+   the goal. */
 struct qdq_search {
-    double min_sqnr_db, min_top1_agreement; /* NaN: not asked; both NaN: no search */
-    int64_t max_float_layers;               /* QDQ_NO_LIMIT: none */
-    int64_t samples; /* at most so many; >= 1 where there is a goal */
+    /* NaN: not asked for; both NaN: no search */
+    double min_sqnr_db, min_top1_agreement;
+    int64_t max_float_layers; /* QDQ_NO_LIMIT: any number */
+    /* largest number of samples to judge by; >= 1 when there is a goal */
+    int64_t samples;
 };
 
 enum { QDQ_NO_LIMIT = -1 };
 
-/* Whether the result's weights lie in a file of their own. */
+/* Whether the result's weights are stored in a second file. */
 enum qdq_external_data {
-    QDQ_EXTERNAL_AUTO,   /* where one file would have more than 1.5 GB */
-    QDQ_EXTERNAL_ALWAYS, /* all that are not small */
-    QDQ_EXTERNAL_NEVER   /* over 2 GB an error: no ONNX file holds more */
+    QDQ_EXTERNAL_AUTO,   /* when one file would be larger than 1.5 GB */
+    QDQ_EXTERNAL_ALWAYS, /* all weights that are not small */
+    QDQ_EXTERNAL_NEVER   /* more than 2 GB is an error: no ONNX file can hold it */
 };
 
-/* What is done about the model's opset, where it is no number to raise it to. */
+/* Values of `opset` that are not an opset to convert to. */
 enum {
-    QDQ_OPSET_KEEP = -1, /* nothing */
-    QDQ_OPSET_AUTO = 0,  /* it is raised to what the scheme needs */
+    QDQ_OPSET_KEEP = -1, /* the opset stays */
+    QDQ_OPSET_AUTO = 0,  /* the opset is raised to what the spec's formats need */
 };
 
-/* What becomes of Q/DQ pairs that the model has already. */
+/* The treatment of Q/DQ pairs that the model already has. */
 enum qdq_existing {
-    QDQ_EXISTING_ERROR, /* it is refused */
-    QDQ_EXISTING_KEEP,  /* they stay, and their edges get no other */
-    QDQ_EXISTING_STRIP, /* they are taken out */
+    QDQ_EXISTING_ERROR, /* the model is refused */
+    QDQ_EXISTING_KEEP,  /* they stay, and their tensors get no second pair */
+    QDQ_EXISTING_STRIP, /* they are removed */
 };
 
 struct qdq_target;
@@ -187,38 +193,45 @@ struct qdq_spec {
     enum qdq_device device;
     const struct qdq_layer_entry *layers;
     size_t n_layers;
-    const struct qdq_case_use *cases; /* run in this order, each on its own */
+    /* run in this order, each independent of the others */
+    const struct qdq_case_use *cases;
     size_t n_cases;
     const struct qdq_support *support;
     size_t n_support;
-    uint64_t rules; /* those that are on, of all targets: bit i is qdq_rule(i) */
-    enum qdq_format weight_format; /* QDQ_FOR_WEIGHTS */
+    uint64_t rules; /* rules that are on, of all targets: bit i is qdq_rule(i) */
+    enum qdq_format weight_format; /* a format for weights (QDQ_FOR_WEIGHTS) */
     enum qdq_granularity weight_granularity;
-    int64_t weight_block; /* PER_BLOCK: elements that share a scale, >= 2 */
+    /* for PER_BLOCK: number of elements that share a scale, >= 2 */
+    int64_t weight_block;
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
-    bool weight_only;                       /* no activation has a pair */
-    enum qdq_format activation_format;      /* QDQ_FOR_ACTIVATIONS */
-    enum qdq_tristate activation_symmetric; /* zero point 0, or the format's middle */
+    bool weight_only; /* only weights are quantized */
+    /* a format for activations (QDQ_FOR_ACTIVATIONS) */
+    enum qdq_format activation_format;
+    /* the zero point is 0, or the middle of the format */
+    enum qdq_tristate activation_symmetric;
     enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */
     struct qdq_calibration_spec calibration;
-    enum qdq_tristate evaluate; /* QDQ_DEFAULT: when there is data */
+    enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
     int64_t evaluate_samples;   /* 0: all */
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     struct qdq_search search;
     enum qdq_external_data external_data; /* of the result: output.external_data */
-    int64_t opset; /* to raise the model to, 7 to 25; or one of the names above */
+    /* opset to raise the model to, 7 to 25, or one of the values above */
+    int64_t opset;
     enum qdq_existing existing_qdq;
     bool unmatched_is_error; /* on_unmatched: error */
 };
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
 
-/* Writes what the target has by default in the place of the formats, the storage and the
-   tri-states of formats that nobody chose: the spec is "effective" then. Doing it again
-   changes nothing. Engine functions that take a spec do it for themselves. */
+/*
+ * Replaces the markers of formats, storage and symmetry by the target's defaults: the
+ * spec is "effective" then. A second call changes nothing. Engine functions that take a
+ * spec call it on their copy.
+ */
 QDQ_API void qdq_spec_complete(struct qdq_spec *spec);
 
 #endif
