@@ -33,10 +33,9 @@ struct qdq_layer_support {
     const char *kind; /* "weighted", "non_weighted", "multi_input" */
     int weight_input; /* -1: none */
     bool quantize_input, quantize_weight; /* without an entry in the spec */
-    const char
-        /* the weakest way to select the class: "default" (it is on), "any" (any
-           selector or case), "name_or_class", "name" */
-        *selected_by;
+    /* the weakest way to select the class: "default" (it is on), "any" (any
+       selector or case), "name_or_class", "name" */
+    const char *selected_by;
     bool pass_through;  /* the operator only moves data; patterns look through it */
     const char *note;   /* how the class is recognized */
     const char *source; /* "library" or "operator" */

@@ -116,10 +116,9 @@ struct qdq_calibration_spec {
     double percentile;  /* the share of |x| that is kept, in (0, 100] */
     const struct qdq_given_range *ranges;
     size_t n_ranges;
-    const char
-        /* id of the data that `ranges` were found with, or NULL; written to the
-           metadata of a model that needed no other ranges */
-        *source;
+    /* id of the data that `ranges` were found with, or NULL; written to the
+       metadata of a model that needed no other ranges */
+    const char *source;
     int64_t max_samples; /* 0: all */
     int64_t batch;       /* samples in a run, where the model's axis 0 is symbolic */
     const struct qdq_dim_value *dims;
