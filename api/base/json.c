@@ -65,7 +65,8 @@ api_json_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* jansson names not all of them: some leave the code as it was. */
+/* Returns whether jansson ran out of memory. It does not set the code for that
+   everywhere. */
 static bool
 is_out_of_memory(const json_error_t *error)
 {
@@ -93,7 +94,8 @@ api_json_list(const void *items, size_t n, api_json_item_fn item)
     return list;
 }
 
-/* Copies the real number text[0 .. len) to `to`, shorter where that reads back. */
+/* Copies the real number text[0 .. len) to `to` in fewer digits, where those read
+   back to the same value. */
 static size_t
 shorten_real(char *to, const char *text, size_t len)
 {
@@ -111,8 +113,8 @@ shorten_real(char *to, const char *text, size_t len)
     return len;
 }
 
-/* jansson prints all reals with the same number of digits: 0.1 as
-   0.10000000000000001. */
+/* Shortens all reals of a text. jansson prints them with the same number of digits
+   each: 0.1 as 0.10000000000000001. */
 static void
 shorten_reals(char *text)
 {
@@ -188,11 +190,11 @@ api_json_pointer_add(char *to, size_t size, const char *segment)
 
 /* --- the pointer of a place in a text ------------------------------------- */
 
-enum { MAX_DEPTH = 2048 }; /* jansson's own bound on nesting */
+enum { MAX_DEPTH = 2048 }; /* the largest depth that jansson parses */
 
-/* An open object or array: the key read last, or the index. */
+/* An open object or array, with the last key or the index. */
 struct level {
-    const char *key; /* at its opening quote; NULL in an array */
+    const char *key; /* points to its opening quote; NULL in an array */
     size_t key_len;
     size_t index;
 };
@@ -221,8 +223,8 @@ pointer_of(const struct level *levels, size_t depth, char *to, size_t size)
     }
 }
 
-/* The pointer of the key that ends at `len`; up to there the text is known to be
-   JSON. */
+/* Writes the pointer of the key that ends at `len`. The text before it has been
+   parsed as JSON. */
 static void
 pointer_at(const char *text, size_t len, char *to, size_t size)
 {

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The engine's rows come first and in its order: its code n is API code n - 1. */
+/* The engine's rows come first and in its order, so code n of the engine is code n -
+   1 here. */
 #define QDQ_CODE(name, slug, meaning)                     \
     static_assert((int)API_##name == (int)QDQ_##name - 1, \
                   "api/problems.h and qdq/codes.h differ at " slug);
@@ -14,7 +15,7 @@
 #undef QDQ_CODE
 
 static const struct {
-    const char *slug, *meaning; /* NULL: the engine's */
+    const char *slug, *meaning; /* NULL: those of the engine */
     int status;
     bool retryable;
 } problems[API_N_CODES] = {
@@ -33,7 +34,8 @@ engine_code(enum api_code code)
     return (enum qdq_code)(code + 1);
 }
 
-/* A code from elsewhere (a worker, the store) that is no row is our own fault. */
+/* Returns the code, or that of an internal error when it is no row: it may come from
+   a worker or from the store. */
 static enum api_code
 known(enum api_code code)
 {
@@ -75,7 +77,7 @@ api_problem_code(const char *slug)
     return API_N_CODES;
 }
 
-/* Prints into a fixed text; what is cut ends in "...". One line, whatever came in. */
+/* Prints one line into a buffer. A text that is too long is cut and ends in "...". */
 static void
 print_line(char *to, size_t size, const char *fmt, va_list args)
 {

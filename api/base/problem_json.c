@@ -9,7 +9,8 @@
 
 #include "base/json.h"
 
-/* Samples and byte offsets are numbers, everything else is a name. */
+/* Encodes the place. Samples and byte offsets are numbers, all other places are
+   names. */
 static json_t *
 encode_where(enum qdq_where kind, const char *where)
 {

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-enum { SETTLED = 500 }; /* milliseconds after which samples tell a pace */
+enum { SETTLED = 500 }; /* milliseconds of samples after which their speed is trusted */
 
-/* An evaluated sample runs the model twice, float and quantized. */
+/* The runs of an evaluated sample: one of the float model, one of the quantized one. */
 static const double RUNS_TO_EVALUATE = 2;
 
 void
@@ -17,7 +17,7 @@ api_eta_start(struct api_eta *eta, const struct api_pace *earlier)
         eta->pace = *earlier;
 }
 
-/* Notes when the stage's samples began to be counted. */
+/* Notes the time and the samples at which the counting of a stage began. */
 static void
 follow_stage(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
 {
@@ -43,7 +43,7 @@ learn_pace(struct api_eta *eta, const struct qdq_progress *progress, int64_t now
             (double)(now - eta->began) / 1000 / (double)(progress->done - eta->first);
 }
 
-/* The seconds that so many samples take at a pace; negative: not known. */
+/* Returns the seconds that the samples take at a speed; negative: not known. */
 static double
 seconds(uint64_t samples, double pace)
 {
@@ -58,7 +58,7 @@ api_eta_tell(struct api_eta *eta, const struct qdq_progress *progress, int64_t n
     eta->told = now;
     eta->left = -1;
     bool evaluates = progress->stage == QDQ_STAGE_EVALUATE;
-    /* How much there is to do is known from calibration on. */
+    /* The amount of work is known from the stage `calibrate` on. */
     if (progress->stage < QDQ_STAGE_CALIBRATE ||
         (!eta->counts && (evaluates || progress->stage == QDQ_STAGE_CALIBRATE)))
         return;

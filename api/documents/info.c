@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model, a dataset and the engine itself are, without a job. */
+/* The facts about a model, a dataset and the engine, as JSON. */
 #include "config.h"
 #include "api/report.h"
 #include "api/spec.h"
@@ -12,7 +12,8 @@
 
 /* --- shapes --------------------------------------------------------------- */
 
-/* A size, a symbol's name, or null for a dimension that is not known. */
+/* Encodes a dimension: its size, the name of its symbol, or null when it is not
+   known. */
 static json_t *
 encode_dim(const void *items, size_t i)
 {
@@ -79,7 +80,7 @@ count_up(json_t *counts, const char *name, int by)
     return json_integer_set(count, json_integer_value(count) + by);
 }
 
-/* {"Conv": {"count": 12, "quantized": 12}, …}; null without a plan. */
+/* Encodes {"Conv": {"count": 12, "quantized": 12}, …}; null without a plan. */
 static json_t *
 encode_classes(const struct qdq_plan_view *plan)
 {
@@ -147,7 +148,7 @@ api_layers_encode(const struct qdq_catalog *catalog)
         json_pack("{s:o}", "layers", api_json_list(catalog, n, encode_support)), 0);
 }
 
-/* A rule as docs/spec.md lists it. */
+/* Encodes a rule in the form of the tables in docs/spec.md. */
 static json_t *
 encode_rule(const void *rules, size_t i)
 {
@@ -157,7 +158,7 @@ encode_rule(const void *rules, size_t i)
                      "text", api_json_text(rule->text));
 }
 
-/* The effective spec of one that has the target and nothing else; null when out of
+/* Returns the effective spec of a spec that has only the target; NULL when out of
    memory. */
 static json_t *
 default_spec(const struct qdq_target *target)
@@ -172,7 +173,7 @@ default_spec(const struct qdq_target *target)
     return json;
 }
 
-/* A member of one of the spec's objects. */
+/* Returns a member of one of the spec's objects. */
 static json_t *
 member_of(const json_t *spec, const char *object, const char *name)
 {

@@ -41,7 +41,7 @@ api_job_state_ended(enum api_job_state state)
 
 /* --- encoding ------------------------------------------------------------- */
 
-/* RFC 3339, UTC, milliseconds; null for 0. */
+/* Encodes a time by RFC 3339, in UTC with milliseconds; null for 0. */
 static json_t *
 encode_time(int64_t ms)
 {
@@ -55,7 +55,8 @@ encode_time(int64_t ms)
     return json_string(text);
 }
 
-/* Adds the members of `more`, which is taken, to `json`; NULL when that fails. */
+/* Adds the members of `more` to `json` and takes ownership of both. Returns NULL
+   when that fails. */
 static json_t *
 with_members(json_t *json, json_t *more)
 {
@@ -67,7 +68,7 @@ with_members(json_t *json, json_t *more)
     return json;
 }
 
-/* A name, null for "", which is the one without. */
+/* Encodes a tenant's name. The name "" becomes null. */
 static json_t *
 encode_name(const char *name)
 {
@@ -240,7 +241,7 @@ no_memory(struct api_problem *problem)
                            "out of memory");
 }
 
-/* Checks that `labels` is an object of strings; `base` is its pointer. */
+/* Checks that `labels`, whose pointer is `base`, is an object of strings. */
 static bool
 check_labels(json_t *labels, const char *base, struct api_problem *problem)
 {
@@ -326,7 +327,8 @@ take_calibration(struct api_job_request *request, const char *name, json_t *valu
     return take_id(&request->calibration, name, value, problem);
 }
 
-/* Any type: the spec's decoder says what is wrong with it. */
+/* Stores the member of any type, because the decoder of the spec reports mistakes in
+   it. */
 static bool
 take_spec(struct api_job_request *request, const char *name, json_t *value,
           struct api_problem *problem)
@@ -403,12 +405,13 @@ take_member(struct api_job_request *request, const char *name, json_t *value,
                            "a job has no member \"%s\"", name);
 }
 
-/* A duplicate member inside the spec is the spec's mistake, named from its root. */
+/* Turns the pointer of a duplicate member inside the spec into one from the spec's
+   root. */
 static void
 blame_spec(struct api_problem *problem)
 {
     static const char spec[] = "/spec/";
-    size_t len = sizeof spec - 2; /* the pointer keeps its slash */
+    size_t len = sizeof spec - 2; /* without the slash, which the pointer keeps */
     if (problem->code != API_BAD_REQUEST ||
         strncmp(problem->where, spec, sizeof spec - 1) != 0)
         return;

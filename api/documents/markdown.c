@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report for people: from its JSON to Markdown (CommonMark with GitHub's tables). */
+/* The report for people. Its JSON is turned into Markdown (CommonMark with GitHub's
+   tables). */
 #include "config.h"
 #include "api/report.h"
 
@@ -17,7 +18,7 @@ enum { WORST_LAYERS = 10 };
 struct text {
     char *data;
     size_t len, capacity;
-    bool failed; /* memory is full; nothing more is added */
+    bool failed; /* memory has run out, and nothing more is added */
 };
 
 static void
@@ -49,10 +50,8 @@ is_word(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/*
- * Adds text of strangers so that it stands there as it is, in one line and one cell. "_"
- * within a word means nothing to a reader and stays readable.
- */
+/* Adds a text of a stranger in one line and one cell, escaped so that it is shown
+   unchanged. A "_" within a word has no meaning in Markdown and is not escaped. */
 static void
 add_escaped(struct text *text, const char *piece)
 {
@@ -78,7 +77,7 @@ add_number(struct text *text, double value)
     add_plain(text, digits);
 }
 
-/* A value as it stands in a cell; what is null or absent is a dash. */
+/* Adds a value in the form for a cell. A null or absent value is a dash. */
 static void
 add_value(struct text *text, const json_t *value)
 {
@@ -107,7 +106,7 @@ add_value(struct text *text, const json_t *value)
 
 struct column {
     const char *title, *member;
-    bool is_number; /* stands to the right */
+    bool is_number; /* the column is aligned to the right */
 };
 
 #define N_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
@@ -143,7 +142,8 @@ add_row(struct text *text, const struct column *columns, size_t n, const json_t 
     add_plain(text, " |\n");
 }
 
-/* A chapter of the rows of an array; nothing when there are none. */
+/* Adds a chapter with a table, whose rows are those of an array. Adds nothing for an
+   empty one. */
 static void
 add_table(struct text *text, const char *title, const json_t *rows,
           const struct column *columns, size_t n)
@@ -211,7 +211,7 @@ add_summary(struct text *text, const json_t *report)
     }
 }
 
-/* Ascending; layers that are equal (null) come last. */
+/* Compares by SQNR, ascending. Layers whose outputs are equal (null) come last. */
 static int
 compare_layers(const void *a, const void *b)
 {

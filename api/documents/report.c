@@ -8,7 +8,8 @@
 #include "api/spec.h"
 #include "base/json.h"
 
-enum { SCHEMA = 1 }; /* of the report; raised when a member changes its meaning */
+/* version of the report, raised when a member changes its meaning */
+enum { SCHEMA = 1 };
 
 static json_t *
 integer(uint64_t value)
@@ -16,7 +17,7 @@ integer(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* An index or axis, null when there is none. */
+/* Encodes an index or an axis; null when there is none. */
 static json_t *
 index_or_null(int value)
 {
@@ -31,7 +32,7 @@ encode_int(const void *items, size_t i)
     return json_integer(((const int *)items)[i]);
 }
 
-/* The ids of a set of rules. */
+/* Encodes the ids of a set of rules. */
 static json_t *
 encode_rules(uint64_t set)
 {
@@ -72,7 +73,7 @@ encode_warning(const void *items, size_t i)
                      api_json_text(warning->rule));
 }
 
-/* size_after is null as long as nothing was written. */
+/* Encodes the summary. Its size_after is null before the model is written. */
 static json_t *
 encode_summary(const struct qdq_plan_view *plan, size_t pairs, uint64_t size_before,
                json_t *size_after)
@@ -95,7 +96,7 @@ api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *m
         0);
 }
 
-/* --- what-ifs: each null when it was not asked for ------------------------- */
+/* --- what-ifs: each is null when the spec did not ask for it ------------- */
 
 static json_t *
 encode_cost(const void *items, size_t i)
@@ -241,7 +242,7 @@ encode_kept(const void *items, size_t i)
                      api_json_text(row->reason));
 }
 
-/* null when it was not asked for. */
+/* Encodes the result of `float`; null when the spec did not ask for it. */
 static json_t *
 encode_float(const struct qdq_float_report *floats)
 {
@@ -252,7 +253,7 @@ encode_float(const struct qdq_float_report *floats)
                      api_json_list(floats->kept, floats->n_kept, encode_kept));
 }
 
-/* null when it was not asked for. */
+/* Encodes the result of `equalize`; null when the spec did not ask for it. */
 static json_t *
 encode_equalization(const struct qdq_report *report)
 {
@@ -284,7 +285,7 @@ encode_model(const struct qdq_report *report)
         integer(model->n_nodes), "initializers", integer(model->n_initializers));
 }
 
-/* Seconds of each stage, and their sum. */
+/* Encodes the seconds of each stage, and their sum. */
 static json_t *
 encode_timings(const struct qdq_report *report)
 {
@@ -327,7 +328,7 @@ api_summary_encode(const struct qdq_report *report)
     return api_json_dump(encode_report_summary(report), 0);
 }
 
-/* The place in the spec that asks for what was missed. */
+/* Writes the pointer of the spec's member that asks for the missed bound. */
 static void
 point_at(const struct qdq_missed_gate *missed, char *to, size_t size)
 {
@@ -371,7 +372,7 @@ encode_float_kernel(const void *items, size_t i)
                      api_json_text(row->reason));
 }
 
-/* null where they were not counted. */
+/* Encodes the counts of kernels; null where they were not counted. */
 static json_t *
 encode_kernels(const struct qdq_kernels *kernels)
 {

@@ -42,7 +42,7 @@ api_gpu_encode(const struct api_gpu *gpu)
                          0);
 }
 
-/* A member of an object, to be kept. */
+/* Returns a new reference to a member of an object. */
 static json_t *
 take(const json_t *json, const char *member)
 {

@@ -18,7 +18,7 @@ skip_space(const char *at)
     return at + strspn(at, " \t");
 }
 
-/* The end of a list's element: a comma that is not quoted, or the end. */
+/* Returns the end of a list's element: the next comma that is not quoted, or `stop`. */
 static const char *
 element_end(const char *at, const char *stop)
 {
@@ -34,7 +34,8 @@ element_end(const char *at, const char *stop)
 
 /* --- Range ---------------------------------------------------------------- */
 
-/* Reads digits, as large as a number can be; false when there are none. */
+/* Parses digits; a number that is too large becomes the largest one. Returns false
+   when there are no digits. */
 static bool
 read_offset(const char **at, uint64_t *ret)
 {
@@ -63,7 +64,7 @@ api_header_range(const char *text, uint64_t size, struct api_range *ret)
     bool has_last = read_offset(&at, &last);
     if (*skip_space(at) || (!has_first && !has_last) || (has_first && last < first))
         return API_RANGED_WHOLE;
-    if (!has_first) { /* the last so many */
+    if (!has_first) { /* a suffix: the last bytes, as many as the number says */
         if (last > size)
             last = size;
         first = size - last;
@@ -105,7 +106,8 @@ api_header_has_tag(const char *text, const char *tag)
 
 /* --- Accept --------------------------------------------------------------- */
 
-/* Reads "0", "0.5", "1.000" as thousandths; false when it is no weight. */
+/* Parses "0", "0.5", "1.000" into thousandths. Returns false for a text that is no
+   weight. */
 static bool
 read_weight(const char *at, const char *end, int *ret)
 {
@@ -121,8 +123,8 @@ read_weight(const char *at, const char *end, int *ret)
     return at == end && n <= 1000;
 }
 
-/* The weight of an element, 1000 where it names none; its other parameters do not
-   count. False when it cannot be read. */
+/* Finds the weight of an element, 1000 where it names none. Other parameters are
+   ignored. Returns false when the weight cannot be parsed. */
 static bool
 find_weight(const char *at, const char *end, int *ret)
 {
@@ -139,7 +141,8 @@ find_weight(const char *at, const char *end, int *ret)
     return true;
 }
 
-/* How well the media range fits: 0 not at all, 1 any type, 2 any subtype, 3 it is it. */
+/* Returns how closely the media range matches: 0 not at all, 1 any type, 2 any
+   subtype, 3 the type itself. */
 static int
 fit(const char *range, size_t len, const char *type)
 {
@@ -151,8 +154,8 @@ fit(const char *range, size_t len, const char *type)
     return len == strlen(type) && !strncasecmp(range, type, len) ? 3 : 0;
 }
 
-/* The weight that an Accept gives to a type: that of the range which fits it best. -1
-   when nothing in it can be read. */
+/* Returns the weight that an Accept gives to a type, which is that of the closest
+   range, or -1 when no part of it can be parsed. */
 static int
 weigh(const char *text, const char *type)
 {
@@ -202,7 +205,7 @@ static const char field[] = "sha-256=:";
 
 enum { BYTES = 32, DIGITS = 43 /* of base64, and one "=" */ };
 
-/* The digit's place in the alphabet, -1 when it is none. */
+/* Returns the value of a digit of the alphabet, or -1 for another character. */
 static int
 value_of(const char *alphabet, char digit)
 {
@@ -231,12 +234,13 @@ api_header_digest_of(const char *id, char ret[API_HEADER_DIGEST])
             *to++ = base64[bits >> n_bits & 63];
         }
     }
-    *to++ = base64[bits << (6 - n_bits) & 63]; /* 256 bits leave 4 */
+    *to++ = base64[bits << (6 - n_bits) & 63]; /* the 4 bits that remain of 256 */
     memcpy(to, "=:", 3);
     return true;
 }
 
-/* Turns the 43 digits and their "=" into an id; false when they are no digest. */
+/* Decodes the 43 digits and their "=" into an id. Returns false when they are no
+   digest. */
 static bool
 read_digest(const char *at, char ret[API_HEADER_ID])
 {
@@ -255,14 +259,14 @@ read_digest(const char *at, char ret[API_HEADER_ID])
     memcpy(ret, prefix, sizeof prefix - 1);
     to[n] = '\0';
     return at[DIGITS] == '=' && at[DIGITS + 1] == ':' && (bits & 3) == 0 &&
-           strchr(";, \t", at[DIGITS + 2]); /* finds the end, too */
+           strchr(";, \t", at[DIGITS + 2]); /* also matches the NUL at the end */
 }
 
 bool
 api_header_digest(const char *text, char ret[API_HEADER_ID],
                   struct api_problem *problem)
 {
-    static const size_t name_len = sizeof field - 3; /* without "=:" and the end */
+    static const size_t name_len = sizeof field - 3; /* without "=:" and the NUL */
     ret[0] = '\0';
     for (const char *at = text ? text : ""; *(at += strspn(at, ", \t"));) {
         const char *end = element_end(at, ",");

@@ -15,7 +15,8 @@ const struct api_route_row api_routes[API_N_ROUTES] = {
 #undef ROUTE
 };
 
-/* Whether the pattern matches `path`; the segment that {id} matches is copied to `id`. */
+/* Returns whether the pattern matches `path`, and copies the segment that {id}
+   matches to `id`. */
 static bool
 matches(const char *pattern, const char *path, char *id, size_t id_size)
 {

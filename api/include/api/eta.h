@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a job still takes: from the pace of its own samples, and before that is known
- * from what an earlier run of the same model has shown. Pure: times come from the caller,
- * in milliseconds of a clock that never goes back.
+ * An estimate of the time that a job still takes. It is based on the speed of the job's
+ * own samples and, before that is known, on the speed of an earlier run of the same
+ * model. The functions are pure: times come from the caller, in milliseconds of a
+ * monotonic clock.
  *
- * Only the stages that run the model count; what lies between them is short.
+ * Only the stages that run the model count, because the stages between them are short.
  */
 #ifndef API_ETA_H
 #define API_ETA_H
 
 #include "qdq/quantize.h"
 
-/* Seconds that a sample takes in a stage; 0 where that is not known. */
+/* The seconds that one sample takes in a stage; 0 where that is not known. */
 struct api_pace {
     double calibrate, evaluate;
 };
 
 struct api_eta {
-    struct api_pace pace; /* this run's, or an earlier one's until it is known */
-    enum qdq_stage stage; /* QDQ_N_STAGES before the first */
-    bool counts;          /* the stage has told how many samples there are */
-    uint64_t first;       /* samples that were done when it first did */
-    int64_t began;        /* and when that was */
+    /* the speed of this run, or of an earlier one until this one is known */
+    struct api_pace pace;
+    enum qdq_stage stage; /* QDQ_N_STAGES before the first stage */
+    bool counts;          /* the stage has reported its number of samples */
+    uint64_t first;       /* samples that were done at that first report */
+    int64_t began;        /* time of that first report */
     int64_t told;
-    double left; /* seconds when it last told; negative: not known */
+    double left; /* seconds left at the last report; negative: not known */
 };
 
-/* Begins a run; `earlier` is NULL when nothing is known of one. */
+/* Begins a run. `earlier` is NULL when no earlier run is known. */
 void api_eta_start(struct api_eta *eta, const struct api_pace *earlier);
 void api_eta_tell(struct api_eta *eta, const struct qdq_progress *progress,
                   int64_t now);
-/* Seconds left, rounded up; -1 as long as nothing is known. */
+/* Returns the seconds left, rounded up, or -1 while they are not known. */
 int64_t api_eta_left(const struct api_eta *eta, int64_t now);
 
 #endif

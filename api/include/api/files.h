@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Models of several files on the wire: their id, the JSON that names stored files, and
- * the paths under which they lie beside each other. Encoders return text that the caller
+ * Models of several files in requests and answers: their id, the JSON that names stored
+ * files, and the relative paths of the files. Encoders return text that the caller
  * frees, or NULL when out of memory.
  */
 #ifndef API_FILES_H
@@ -9,8 +9,8 @@
 
 #include "api/problem.h"
 
-#define API_MAX_EXTERNAL 128 /* files beside the model */
-#define API_MAX_PATH 1024    /* bytes of a path */
+#define API_MAX_EXTERNAL 128 /* largest number of files beside the model */
+#define API_MAX_PATH 1024    /* largest length of a path in bytes */
 
 /* A file of a model. */
 struct api_file {
@@ -19,42 +19,42 @@ struct api_file {
     uint64_t size;
 };
 
-/*
- * What the id of a model of several files is the digest of:
- * {"files":[{"digest":…,"path":…,"size":…},…]}, sorted by path, without spaces.
- */
+/* Returns the text whose digest is the id of a model of several files:
+   {"files":[{"digest":…,"path":…,"size":…},…]}, sorted by path, without spaces. */
 char *api_files_identity(const struct api_file *files, size_t n);
 
-/* A file that a client names: by its path, and by the digest of what is stored. */
+/* A file that a client names: its path, and the digest of stored bytes. */
 struct api_named_file {
     char *path, *digest;
 };
 
 struct api_named_files {
-    size_t n; /* the model is the first */
+    size_t n; /* number of files, of which the first is the model */
     struct api_named_file items[1 + API_MAX_EXTERNAL];
 };
 
 /*
- * Reads {"files":[{"path","digest"},…]}. BAD_REQUEST and INVALID_JSON name the member by
- * JSON pointer; MISSING_PART, LIMIT_EXCEEDED. Digests are not looked at. The caller ends *ret.
+ * Decodes {"files":[{"path","digest"},…]}. BAD_REQUEST and INVALID_JSON name the member
+ * by a JSON pointer; the other errors are MISSING_PART and LIMIT_EXCEEDED. Digests are
+ * not checked. The caller frees *ret.
  */
 bool api_named_files_decode(const char *text, size_t len, struct api_named_files *ret,
                             struct api_problem *problem);
 void api_named_files_fini(struct api_named_files *files);
 
-/* Is this a path below a folder: UTF-8 without control characters, not absolute, without
-   ".." and backslashes, and with a name at its end? */
+/* Returns whether this is a path below a folder: UTF-8 without control characters,
+   not absolute, without ".." and backslashes, and with a name at its end. */
 bool api_path_is_inside(const char *path);
-/* Takes "./" and doubled slashes out of it. */
+/* Removes "./" and repeated slashes from the path. */
 void api_path_normalize(char *path);
-/* What follows the last '/'. */
+/* Returns the part behind the last '/'. */
 const char *api_path_base(const char *path);
 
-/* A JSON array of strings, for what a worker says of paths. */
+/* Encodes the paths as a JSON array of strings, the form in which a worker sends
+   them. */
 char *api_paths_encode(const char *const *paths, size_t n);
-/* False when the text is no array of `n` strings, or there is no memory; else each string
-   of `ret` is the caller's to free. */
+/* Decodes such an array. Returns false when the text is no array of `n` strings or
+   memory runs out; else the caller frees each string of `ret`. */
 bool api_paths_decode(const char *text, char **ret, size_t n);
 
 #endif

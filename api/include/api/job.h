@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs, models and datasets on the wire. Every encoder returns text that the caller
- * frees, or NULL when out of memory. Times are milliseconds since 1970 UTC; 0 means
- * "not yet" and becomes null.
+ * Jobs, models and datasets as JSON. Every encoder returns text that the caller frees,
+ * or NULL when out of memory. Times are milliseconds since 1970 UTC; 0 means "not yet"
+ * and becomes null.
  */
 #ifndef API_JOB_H
 #define API_JOB_H
@@ -20,94 +20,100 @@ enum api_job_state {
 };
 
 const char *api_job_state_name(enum api_job_state state);
-/* The state of a name, or API_N_JOB_STATES. */
+/* Returns the state of that name, or API_N_JOB_STATES. */
 enum api_job_state api_job_state_parse(const char *name);
 bool api_job_state_ended(enum api_job_state state);
 
-/* NULL strings become null. Texts marked JSON are embedded as they are. */
+/* A job to encode. NULL strings become null. Texts marked JSON are embedded
+   unchanged. */
 struct api_job {
     const char *id;
     enum api_job_state state;
-    const char *stage; /* of the progress, NULL before it starts */
+    const char *stage; /* stage of the progress, NULL before the first */
     uint64_t done, total;
-    int64_t eta_s;           /* -1: not known */
-    int64_t position;        /* in the queue from 1; 0 when it has no place in it */
-    const char *waiting_for; /* the job that it joined, NULL: none */
-    const char *cached_from; /* the job whose result it has, NULL: its own */
-    int64_t attempts;        /* how often a worker has begun it */
+    int64_t eta_s;    /* -1: not known */
+    int64_t position; /* place in the queue from 1; 0 when it is not in the queue */
+    const char *waiting_for; /* the job that this one joined, NULL: none */
+    const char *cached_from; /* the job whose result this one got, NULL: none */
+    int64_t attempts;        /* how often a worker has begun the job */
     int64_t created_at, started_at, ended_at, expires_at;
     const char *model, *calibration; /* ids */
-    const char *spec;                /* JSON, as it was sent */
+    const char *spec;                /* JSON, as the client sent it */
     const char *labels;              /* JSON object */
-    const char *result_model; /* "sha256:…" of the quantized model; of a job that
-                                        did not succeed nothing is said of it here */
-    const char *result_files; /* JSON, where it is several files */
+    /* "sha256:…" of the quantized model; absent for a job that did not succeed */
+    const char *result_model;
+    const char *result_files; /* JSON, where the result has several files */
     uint64_t result_size;
     const char *summary;             /* JSON */
     const struct api_problem *error; /* NULL unless failed or cancelled */
-    const char *tenant; /* whose it is, "": nobody's; NULL: that is not said */
+    /* name of the job's tenant, "": the tenant without a name; NULL: the member is
+       left out */
+    const char *tenant;
 };
 
 char *api_job_encode(const struct api_job *job);
-/* Its `progress` alone. */
+/* Encodes the job's member `progress` alone. */
 char *api_progress_encode(const struct api_job *job);
-/* {"jobs":[…],"next_cursor":…}; `cursor` NULL on the last page. */
+/* Encodes {"jobs":[…],"next_cursor":…}. `cursor` is NULL on the last page. */
 char *api_jobs_encode(const struct api_job *jobs, size_t n, const char *cursor);
 
-/* What an administrator sees of a tenant; a limit of 0 is none. */
+/* The data of a tenant for an administrator. A limit of 0 is none. */
 struct api_tenant {
-    const char *name; /* "": without one */
+    const char *name; /* "": the tenant without a name */
     int64_t jobs[API_N_JOB_STATES];
     int64_t bytes;
     int64_t queue, max_bytes, job_timeout; /* limits */
 };
 
-/* {"tenants":[…]} */
+/* Encodes {"tenants":[…]}. */
 char *api_tenants_encode(const struct api_tenant *tenants, size_t n);
 
-/* A job's JSON body. Strings are NULL where the member is absent. */
+/* The JSON body of a request for a job. Strings are NULL where the member is absent. */
 struct api_job_request {
-    char *model;       /* a stored model's id */
-    char *calibration; /* a stored dataset's id */
+    char *model;       /* id of a stored model */
+    char *calibration; /* id of a stored dataset */
     char *spec;        /* JSON text of the member `spec` */
     char *labels;      /* JSON text of the member `labels` */
     int64_t priority;
-    bool fresh; /* nothing that earlier jobs found is to be used */
+    bool fresh; /* results and observations of earlier jobs are not used */
 };
 
 /*
- * What a job's result depends on, as text: ids, the effective spec (api_spec_encode()),
- * the engine. `scripts`
- * stands for what the operator added to it, `runtime` for the ONNX Runtime that it loads:
- * another one rounds in other ways. What is asked with the same text, in another
- * order, form or with defaults written out, has the same identity.
+ * Returns as text all that a job's result depends on: the ids, the effective spec
+ * (api_spec_encode()) and the engine. `scripts` stands for the operator's cases and
+ * layer support, `runtime` for the ONNX Runtime that is loaded, because another one
+ * rounds differently. Requests that differ only in the order of members, in their form
+ * or in defaults that are written out have the same identity.
  */
 char *api_job_identity(const struct api_job_request *request,
                        const char *effective_spec, const char *scripts,
                        const char *runtime);
-/* All that was asked, in the same way: the identity's members without the engine's, and
-   labels, priority and fresh. */
+/* Returns as text all that the client asked for: the members of the identity without
+   those of the engine, and labels, priority and fresh. */
 char *api_job_asked(const struct api_job_request *request, const char *effective_spec);
 
-/* BAD_REQUEST and INVALID_JSON name the member by JSON pointer. */
+/* Decodes the body of a request. BAD_REQUEST and INVALID_JSON name the member by a
+   JSON pointer. */
 bool api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,
                             struct api_problem *problem);
 void api_job_request_fini(struct api_job_request *request);
-/* Checks the text of the form part `labels`: an object of strings. */
+/* Checks that the form part `labels` is the text of an object of strings. */
 bool api_labels_check(const char *text, struct api_problem *problem);
 
-/* {"id","size","created_at","expires_at","files"}; `files`: their JSON where there are
-   several, else NULL. For a dataset `info` is the JSON text of api_dataset_info_encode(),
-   whose members are added. */
+/*
+ * Encode {"id","size","created_at","expires_at","files"}. `files` is their JSON where
+ * there are several, else NULL. For a dataset the members of `info`, the JSON text of
+ * api_dataset_info_encode(), are added.
+ */
 char *api_model_encode(const char *id, uint64_t size, int64_t created_at,
                        int64_t expires_at, const char *files);
-/* Without "files". */
+/* Encodes the same members without "files". */
 char *api_blob_encode(const char *id, uint64_t size, int64_t created_at,
                       int64_t expires_at);
 char *api_dataset_encode(const char *id, uint64_t size, int64_t created_at,
                          int64_t expires_at, const char *info);
 
-/* {"status":…} of /healthz and /readyz. */
+/* Encodes {"status":…}, the body of /healthz and /readyz. */
 char *api_status_encode(const char *status);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contract itself, api/openapi.yaml, built in. */
+/* The contract, api/openapi.yaml, as a text in the program. */
 #ifndef API_OPENAPI_H
 #define API_OPENAPI_H
 
-/* The document's text. */
+/* Returns the text of the document. */
 const char *api_openapi(void);
 
 #endif

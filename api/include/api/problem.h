@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * application/problem+json (RFC 9457). Every error that a client can see is a row of
- * api/problems.h; the engine's codes are rows there too, with their HTTP status.
+ * Problems: application/problem+json (RFC 9457). Every error that a client can see is a
+ * row of api/problems.h. The engine's codes are rows there, too, with their HTTP
+ * status.
  */
 #ifndef API_PROBLEM_H
 #define API_PROBLEM_H
@@ -20,13 +21,15 @@ enum api_code {
 struct api_problem {
     enum api_code code;
     bool set;
-    enum qdq_where kind; /* what `where` names; it becomes errors[0] of the document */
+    /* the kind of place that `where` names, which becomes errors[0] of the document */
+    enum qdq_where kind;
     char where[256];
     char detail[512];
-    char model[72]; /* ACCURACY: id of the model that was made and refused, or "" */
+    char model[72]; /* for ACCURACY: id of the model that was made and refused, or "" */
 };
 
-/* Sets *p unless it is set already (first error wins). Returns false, for `return`. */
+/* Sets *p unless it is set already, so the first error wins. Returns false, for
+   `return`. */
 bool api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
                      const char *where, const char *fmt, ...) QDQ_PRINTF(5, 6);
 bool api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
@@ -38,12 +41,12 @@ int api_problem_status(enum api_code code);
 const char *api_problem_slug(enum api_code code);
 const char *api_problem_meaning(enum api_code code);
 bool api_problem_retryable(enum api_code code);
-/* The code of a slug, or API_N_CODES. */
+/* Returns the code of that slug, or API_N_CODES. */
 enum api_code api_problem_code(const char *slug);
 
-/* The JSON document; the caller frees it. NULL when out of memory. */
+/* Encodes the JSON document, which the caller frees; NULL when out of memory. */
 char *api_problem_encode(const struct api_problem *p);
-/* The body of GET /v1/errors. */
+/* Encodes the body of GET /v1/errors. */
 char *api_problems_encode(void);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every error a client can see.
+ * The table of all errors that a client can see.
+ *
  *   PROBLEM_ENGINE(NAME, status, retryable)           a code of qdq/codes.h
- *   PROBLEM(NAME, "slug", status, retryable, "meaning")  one of the service's own
- * The engine's rows stand first and in the order of qdq/codes.h (asserted in
- * problem.c).
+ *   PROBLEM(NAME, "slug", status, retryable, "meaning")  a code of the service
+ *
+ * The engine's rows are first and in the order of qdq/codes.h, which problem.c asserts.
  */
 PROBLEM_ENGINE(INVALID_MODEL, 400, false)
 PROBLEM_ENGINE(INVALID_DATASET, 400, false)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Engine results as JSON (shapes: api/openapi.yaml). Every call returns text that the
- * caller frees, or NULL when out of memory. Numbers read back to the same value and do
- * not depend on the locale; what is not finite becomes null.
+ * Results of the engine as JSON, in the shapes of api/openapi.yaml. Every call returns
+ * text that the caller frees, or NULL when out of memory. Numbers read back to the same
+ * value and do not depend on the locale; a number that is not finite becomes null.
  */
 #ifndef API_REPORT_H
 #define API_REPORT_H
@@ -11,28 +11,34 @@
 #include "qdq.h"
 
 char *api_report_encode(const struct qdq_report *report);
-/* The text of api_report_encode() as Markdown, for people. Names stand there as they are,
-   whatever is in them. NULL also for what is no JSON. */
+/*
+ * Returns the text of api_report_encode() as Markdown for people. Names are escaped, so
+ * they appear unchanged whatever characters they have. Returns NULL also for a text
+ * that is not JSON.
+ */
 char *api_report_markdown(const char *json, size_t len);
 /*
- * Is the model what the spec's accept asks for? If not, the problem ACCURACY names the
- * first output, figure and bound that were missed, and how many more there are.
+ * Returns whether the model reaches the bounds of the spec's `accept`. If not, sets the
+ * problem ACCURACY, which names the first output, figure and bound that were missed,
+ * and the number of further ones.
  */
 bool api_report_accepted(const struct qdq_report *report, struct api_problem *problem);
-/* The report's `summary` alone. */
+/* Encodes the report's `summary` alone. */
 char *api_summary_encode(const struct qdq_report *report);
-/* {"summary","layers","warnings"} of a dry run. */
+/* Encodes {"summary","layers","warnings"}, the result of a dry run. */
 char *api_plan_encode(const struct qdq_plan_view *plan,
                       const struct qdq_model_info *model);
 char *api_model_info_encode(const struct qdq_model_info *model,
                             const struct qdq_plan_view *plan);
-/* The members `samples` and `inputs` of a dataset: {"samples":n,"inputs":[…]}. */
+/* Encodes the members `samples` and `inputs` of a dataset:
+   {"samples":n,"inputs":[…]}. */
 char *api_dataset_info_encode(const struct qdq_dataset_info *dataset);
-/* The bodies of GET /v1/layers and GET /v1/cases; NULL: the library's alone. */
+/* Encode the bodies of GET /v1/layers and GET /v1/cases. A NULL catalog stands for
+   the library's alone. */
 char *api_layers_encode(const struct qdq_catalog *catalog);
 char *api_cases_encode(const struct qdq_catalog *catalog);
-/* The body of GET /v1/targets: the rows of qdq/targets.h with what a spec of the target has
-   by default. */
+/* Encodes the body of GET /v1/targets: the rows of qdq/targets.h, with the defaults
+   of a spec for that target. */
 char *api_targets_encode(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The routes of api/routes.h, and which of them a request is for. Pure. */
+/* The routes of api/routes.h, and the search for a request's route. The functions
+   are pure. */
 #ifndef API_ROUTE_H
 #define API_ROUTE_H
 
@@ -13,7 +14,7 @@ enum api_body {
     API_BODY_JOB
 };
 
-/* What a token must have been given to use a route. */
+/* The scope that an access token needs for a route. */
 enum api_scope {
     API_SCOPE_ANYBODY, /* no token is needed */
     API_SCOPE_READ,
@@ -44,10 +45,10 @@ struct api_match {
 };
 
 /*
- * Finds the route; HEAD is matched as GET. NOT_FOUND when no pattern fits the path,
- * METHOD_NOT_ALLOWED when one does but with other methods: then `allow` (of at least
- * 64 bytes) holds them for the Allow header. `path` is percent-decoded already, without
- * its query.
+ * Finds the route. HEAD is matched as GET. Sets NOT_FOUND when no pattern matches the
+ * path, and METHOD_NOT_ALLOWED when one does but with other methods; then `allow` (of
+ * at least 64 bytes) holds these for the Allow header. `path` is percent-decoded
+ * already, without its query.
  */
 bool api_route_match(const char *method, const char *path, struct api_match *ret,
                      char *allow, size_t allow_size, struct api_problem *problem);

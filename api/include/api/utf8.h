@@ -4,10 +4,8 @@
 
 #include <stddef.h>
 
-/*
- * Length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no surrogates,
- * nothing over U+10FFFF), or 0 when there is none. `s` ends with a NUL.
- */
+/* Returns the length of the UTF-8 sequence at `s` (RFC 3629: no overlong forms, no
+   surrogates, nothing over U+10FFFF), or 0 when there is none. `s` ends with a NUL. */
 size_t api_utf8_length(const char *s);
 
 #endif
