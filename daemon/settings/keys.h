@@ -6,135 +6,139 @@
  *   SETTING_NUMBER(section, key, default, min, max, UNIT, RELOAD, text)
  * A limit of the engine is a row of qdq/limits.h, which becomes a setting here.
  *
- * UNIT is COUNT, SECONDS, or BYTES (which takes the suffixes K, M and G). RELOAD is NOW
- * where SIGHUP makes a new value hold, START where the next start does; numbers alone can
- * be NOW, because those are read by all threads at all times.
+ * UNIT is COUNT, SECONDS, or BYTES (with the suffixes K, M and G). RELOAD is NOW
+ * if a new value takes effect on SIGHUP, and START if it needs a restart. Only numbers can
+ * be NOW, because all threads may read them at any time.
  *
  * The struct's members, the file's keys, the environment's names (QDQD_SECTION_KEY),
  * --help, etc/qdqd.conf, the manual page and the tests expand these rows. A default that
  * depends on the installation comes from daemon/local.mk.
  */
-SETTING_TEXT(
-    http, listen, "127.0.0.1:8383", START,
-    "HOST:PORT, [HOST]:PORT or unix:PATH (mode 0660). Others than this machine "
-    "are let in only when there are access tokens (qdqd token add). Port 0 "
-    "takes a free one. A socket that systemd has opened is taken instead.")
+SETTING_TEXT(http, listen, "127.0.0.1:8383", START,
+             "Address to listen on: HOST:PORT, [HOST]:PORT or unix:PATH (mode 0660)."
+             " An address that other machines can reach needs access tokens (qdqd "
+             "token add). Port 0 selects a free port. A socket that systemd has "
+             "opened replaces this setting.")
 SETTING_NUMBER(http, max_body, INT64_C(4) << 30, 1, INT64_MAX, BYTES, NOW,
-               "Largest request body.")
+               "Largest body of a request.")
 SETTING_NUMBER(http, max_header, 16 << 10, 2 << 10, 1 << 20, BYTES, START,
-               "Largest head of a request: its first line and its headers.")
+               "Largest head of a request, which is its first line and its headers.")
 SETTING_NUMBER(
     http, connections, 512, 8, 4096, COUNT, START,
-    "Connections at the same time; each has a thread. Further ones are told the "
-    "daemon's health and nothing else.")
+    "Most connections at the same time; each has a thread. Further connections "
+    "may only ask for the daemon's health.")
 SETTING_NUMBER(http, connections_per_address, 256, 1, 4096, COUNT, NOW,
-               "The same of one address, or of one /64 of IPv6.")
+               "Most connections at the same time from one address, or from one /64 of"
+               " IPv6.")
 SETTING_NUMBER(http, timeout, 60, 1, 3600, SECONDS, START,
-               "A connection that sends and takes nothing for so long is closed.")
+               "The daemon closes a connection that neither sends nor receives for "
+               "this long.")
 SETTING_NUMBER(http, header_timeout, 20, 1, 3600, SECONDS, NOW,
-               "Time for the head of a request to come in.")
+               "Longest time for the head of a request to arrive.")
 SETTING_NUMBER(http, min_rate, 1 << 10, 0, 1 << 30, BYTES, NOW,
-               "A body of which less comes a second, over http.timeout, is cut off; 0: "
-               "none is.")
+               "Lowest number of bytes per second of a body, measured over "
+               "http.timeout. The daemon closes a connection that sends fewer. 0: no "
+               "lowest rate.")
 SETTING_TEXT(http, hosts, "", START,
-             "Names by which clients may call this daemon beside that of http.listen "
-             "and of this machine, with commas between; *: any. Another in Host or "
-             "Origin is refused.")
+             "Further names of this daemon, separated by commas, beside that of "
+             "http.listen and those of this machine; *: any name. A request with "
+             "another name in Host or Origin is refused.")
 SETTING_TEXT(http, tls_cert, "", START,
-             "PEM file of the certificate, with its chain; empty: no TLS. SIGHUP has "
-             "the file read again.")
-SETTING_TEXT(http, tls_key, "", START, "PEM file of its key, which is read again, too.")
+             "PEM file of the certificate and its chain; empty: no TLS. SIGHUP makes"
+             " the daemon read the file again.")
+SETTING_TEXT(http, tls_key, "", START,
+             "PEM file of the certificate's key. SIGHUP makes the daemon read the "
+             "file again.")
 SETTING_TEXT(auth, tokens, "", START,
-             "File of the access tokens, which qdqd token writes; empty: \"tokens\" in "
-             "state.dir. Where there is no such file none is needed. It is read again "
-             "whenever it changes.")
+             "File of the access tokens, which qdqd token writes; empty: \"tokens\" in"
+             " state.dir. Where the file does not exist, requests need no token. The"
+             " daemon reads it again whenever it changes.")
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR, START,
-             "Folder of the database and of models, datasets and reports (mode 0700).")
-SETTING_NUMBER(
-    retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS, NOW,
-    "A job goes so long after its end, with its model, report and spec; 0: never. What "
-    "a job needs that has not ended never goes.")
+             "Folder of the database and of models, datasets and reports (mode "
+             "0700).")
+SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS, NOW,
+               "A job is removed this long after its end, with its model, report and "
+               "spec; 0: never. The data of an unfinished job is never removed.")
 SETTING_NUMBER(retention, files, 30 * 86400, 0, INT64_C(4000000000), SECONDS, NOW,
-               "A model or dataset goes when it was not used for so long; 0: never. "
-               "Storing it again is a use, and a job that is sent or ends.")
-SETTING_NUMBER(
-    storage, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
-    "Models, datasets, results and what calibrations observed, in all; 0: as many as "
-    "the disk holds. For what comes beyond that the oldest ended jobs go, then the "
-    "files that were not used for longest; where that is not enough it is refused with "
-    "507.")
+               "A model or dataset is removed when it was not used for this long; 0: "
+               "never. It is used when it is stored again, and when a job that names "
+               "it is sent or ends.")
+SETTING_NUMBER(storage, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
+               "Most bytes of models, datasets, results and observations together; 0: "
+               "as many as the disk holds. To stay below, the daemon removes the "
+               "oldest ended jobs and then the files that were not used for longest. "
+               "Where that is not enough it refuses a request with 507.")
 SETTING_NUMBER(storage, min_free, 0, 0, INT64_MAX, BYTES, NOW,
-               "Bytes of the disk that stay free, in the same way; 0: a twentieth of "
-               "the disk, 1 GB at most.")
-SETTING_NUMBER(
-    cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES, NOW,
-    "What calibrations observed is kept, so much in all: a later job of the same model "
-    "and data takes it from there. What was used least recently goes first; 0 keeps "
-    "nothing.")
+               "Bytes of the disk that stay free, by the same means; 0: a twentieth of"
+               " the disk, at most 1 GB.")
+SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES, NOW,
+               "Most bytes of observations of calibrations, which later jobs of the "
+               "same model and data reuse. Those that were used least recently are "
+               "removed first; 0: none are kept.")
 SETTING_NUMBER(queue, max, 1000, 1, 1000000, COUNT, NOW,
-               "Jobs that may wait; more are refused with 429.")
+               "Most jobs that wait; further jobs are refused with 429.")
 SETTING_NUMBER(tenants, queue, 0, 0, 1000000, COUNT, NOW,
-               "Jobs that may wait of each tenant that an access token names; 0: "
-               "queue.max. A tenant's tokens may state other limits (qdqd token add "
-               "--queue, --max-bytes, --job-timeout).")
+               "Most jobs of each tenant that wait; 0: queue.max. A tenant's access "
+               "tokens may state other limits (qdqd token add --queue, --max-bytes, "
+               "--job-timeout).")
 SETTING_NUMBER(tenants, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
-               "Bytes of models, datasets, results and what calibrations observed of "
-               "each; 0: storage.max_bytes.")
+               "Most bytes of models, datasets, results and observations of each "
+               "tenant; 0: storage.max_bytes.")
 SETTING_NUMBER(tenants, job_timeout, 0, 0, 1000000, SECONDS, NOW,
-               "Time that a job of theirs may run in all, where that is less than "
-               "workers.job_timeout; 0: that.")
+               "Longest time that a job of a tenant may run, where that is less than "
+               "workers.job_timeout; 0: workers.job_timeout.")
 SETTING_NUMBER(workers, count, 1, 1, 256, COUNT, START,
                "Jobs that run at the same time, each in a process of its own.")
-SETTING_NUMBER(
-    workers, threads, 0, 0, 1024, COUNT, NOW,
-    "Threads that run one model; 0: the processors divided by workers.count. For "
-    "processes that are started from then on.")
+SETTING_NUMBER(workers, threads, 0, 0, 1024, COUNT, NOW,
+               "Threads that run one model; 0: the processors divided by "
+               "workers.count. A change affects worker processes that start "
+               "afterwards.")
 SETTING_NUMBER(workers, max_jobs, 1000, 1, 1000000, COUNT, NOW,
-               "A worker process is replaced after so many jobs.")
+               "A worker process is replaced after this many jobs.")
 SETTING_NUMBER(workers, attempts, 2, 1, 10, COUNT, NOW,
-               "Worker processes that one job may bring down before it fails.")
+               "A job fails after this many worker processes died while they ran it.")
 SETTING_NUMBER(workers, cpu_time, 0, 0, 100000000, SECONDS, NOW,
-               "Processor time of all threads that one job, or one piece of short "
-               "work, may take; 0: no limit.")
+               "Most processor time, over all threads, of one job or one piece of "
+               "short work; 0: no limit.")
 SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES, NOW,
-               "Data memory of one worker process (RLIMIT_DATA); 0: no limit. For "
-               "processes that are started from then on.")
-SETTING_NUMBER(
-    workers, short_timeout, 120, 1, 3600, SECONDS, NOW,
-    "Time to check an upload, to describe a model or to make a plan, also of a job "
-    "until it calibrates.")
+               "Most data memory of one worker process (RLIMIT_DATA); 0: no limit. A "
+               "change affects worker processes that start afterwards.")
+SETTING_NUMBER(workers, short_timeout, 120, 1, 3600, SECONDS, NOW,
+               "Longest time to check an upload, to describe a model or to make a "
+               "plan, also for the part of a job before its calibration.")
 SETTING_NUMBER(workers, job_timeout, 86400, 0, 1000000, SECONDS, NOW,
-               "Time that a job may run in all; 0: no limit.")
+               "Longest time that a job may run; 0: no limit.")
 SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS, NOW,
-               "Time that running jobs get to end after SIGTERM; then they go back to "
-               "the queue.")
-SETTING_CHOICE(
-    workers, cage, "auto", "auto require off", START,
-    "Worker processes lock themselves in before they look at what was sent: no path, "
-    "socket, program or other process is within their reach (Landlock, seccomp). auto: "
-    "as far as this kernel can, with a line in the log about what is missing; require: "
-    "no work without all of it; off: never.")
-#define LIMIT(name, def, min, max, unit, text)                               \
-    SETTING_NUMBER(limits, name, def, min, max, unit, NOW,                   \
-                   text " Holds for worker processes that are started from " \
-                        "then on; more is 422 limit_exceeded.")
+               "Time for running jobs to end after SIGTERM; then they go back to the "
+               "queue.")
+SETTING_CHOICE(workers, cage, "auto", "auto require off", START,
+               "Worker processes confine themselves before they read anything from "
+               "clients: they can reach no path, socket, program or other process "
+               "(Landlock, seccomp). auto: as far as this kernel supports it, and the "
+               "log says which part is missing; require: refuse all work unless the "
+               "confinement is complete; off: never.")
+#define LIMIT(name, def, min, max, unit, text)                           \
+    SETTING_NUMBER(limits, name, def, min, max, unit, NOW,               \
+                   text " A change affects worker processes that start " \
+                        "afterwards; a larger value is 422 limit_exceeded.")
 QDQ_LIMITS(LIMIT)
 #undef LIMIT
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME, START,
              "Path of ONNX Runtime's library; empty: models are never run.")
 SETTING_TEXT(gpu, devices, "", START,
-             "GPUs that jobs may run on, as CUDA counts them, with commas between "
-             "(\"0,1\"); each is one job's at a time. Empty: none. It takes an ONNX "
-             "Runtime that is built for CUDA, too.")
+             "GPUs that jobs may use, numbered as CUDA does and separated by commas "
+             "(\"0,1\"); each serves one job at a time. Empty: none. GPUs also need an"
+             " ONNX Runtime that is built for CUDA.")
 SETTING_TEXT(gpu, module, QDQD_DEFAULT_CUDA_MODULE, START,
-             "Path of the CUDA module, which is looked at where there are gpu.devices.")
+             "Path of the CUDA module, which is loaded where gpu.devices is set.")
 SETTING_TEXT(engine, cases, QDQD_DEFAULT_CASES, START,
-             "Folder of insertion cases and layer support of your own (*.lua), for "
-             "every job that names them; empty: the library's alone. Files are read "
-             "when a worker process starts, so restart the daemon after a change; qdqd "
-             "--check-config tells whether they are good.")
+             "Folder of the operator's insertion cases and layer support (*.lua), "
+             "which every job can name; empty: only the library's. A worker process "
+             "reads the files when it starts, so restart the daemon after a change. "
+             "qdqd --check-config reports mistakes in them.")
 SETTING_CHOICE(log, format, "text", "text json", START,
-               "How lines of the log are written: key=value, or one JSON object each.")
+               "Format of the log's lines: key=value, or one JSON object each.")
 SETTING_CHOICE(log, requests, "all", "all errors none", START,
-               "Which requests have a line in the log: all, those that were refused or "
-               "failed, or none. Those of /healthz, /readyz and /metrics never have.")
+               "Requests that have a line in the log: all, only those that were "
+               "refused or failed, or none. Requests to /healthz, /readyz and /metrics"
+               " never have one.")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the table of settings says, for people: help, sample file, manual page. */
+/* Prints the table of settings for people: help, sample file, manual page. */
 #include "config.h"
 #include "base/options.h"
 #include "settings/rows.h"
@@ -76,15 +76,15 @@ settings_print_conf(FILE *out)
     char value[VALUE];
     fputs(
         "# SPDX-License-Identifier: Apache-2.0\n"
-        "# Settings of qdqd. Every line shows a default; take its # away to change "
-        "it.\n"
+        "# Settings of qdqd. Every line shows a default; remove its # to change it.\n"
         "#\n"
-        "# A flag comes before the environment (QDQD_SECTION_KEY), that before this\n"
-        "# file, that before the default. `qdqd --check-config` says what is wrong,\n"
-        "# with --print also what holds and why. Sizes take the suffixes K, M and G;\n"
-        "# times are in seconds. After SIGHUP a new value holds where it says so, "
-        "else\n"
-        "# after a restart.\n",
+        "# A flag overrides the environment (QDQD_SECTION_KEY), the environment this\n"
+        "# file, and this file the default. `qdqd --check-config` reports mistakes, "
+        "and\n"
+        "# with --print every value and its origin. Sizes may have the suffixes K, M\n"
+        "# and G; times are in seconds. SIGHUP makes new values of the settings "
+        "marked\n"
+        "# (SIGHUP) take effect; all others need a restart.\n",
         out);
     for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
         if (begins_section(row))
@@ -162,12 +162,15 @@ settings_print_manual(FILE *out)
         ".Sh NAME\n.Nm qdqd.conf\n.Nd settings of the quantization service\n"
         ".Sh DESCRIPTION\n"
         ".Xr qdqd 8\nreads this file at its start. It has sections in brackets, lines\n"
-        ".Dq key = value ,\nand comments behind a #. A flag comes before the\n"
-        "environment, that before the file, that before the default.\n"
-        "Sizes are in bytes and take the suffixes K, M and G; times are in seconds.\n"
-        ".Pp\nWhere that is said, SIGHUP makes a new value hold; else the next start\n"
-        "does.\n.Dq qdqd \\-\\-check\\-config \\-\\-print\n"
-        "shows what holds and where each value comes from.\n",
+        ".Dq key = value ,\nand comments behind a #.\n"
+        "A flag overrides the environment, the environment the file, and the file\n"
+        "the default.\n"
+        "Sizes are in bytes and may have the suffixes K, M and G; times are in\n"
+        "seconds.\n"
+        ".Pp\nSIGHUP makes the daemon read the file again.\n"
+        "New values of the settings that say so then take effect; all others need\n"
+        "a restart.\n.Dq qdqd \\-\\-check\\-config \\-\\-print\n"
+        "prints every value and its origin.\n",
         out);
     for (const struct setting_row *row = setting_rows; row < rows_end(); row++) {
         if (begins_section(row))

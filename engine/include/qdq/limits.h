@@ -13,19 +13,20 @@
  * The last five columns are for a program that makes a setting of each limit. Messages
  * call a limit limits.name.
  */
-#define QDQ_LIMITS(ROW)                                                                \
-    ROW(graph_nodes, 1000000, 0, INT64_MAX, COUNT,                                     \
-        "Nodes of a model, with those of nested graphs and of functions that are "     \
-        "called; 0: no limit.")                                                        \
-    ROW(graph_depth, 32, 1, 100, COUNT,                                                \
-        "Graphs of a model in one another (If, Loop, Scan); 1: the main one alone.")   \
-    ROW(tensor_rank, 64, 0, INT64_MAX, COUNT,                                          \
-        "Dimensions of an input, an output or a stored tensor; 0: no limit.")          \
-    ROW(tensor_bytes, 0, 0, INT64_MAX, BYTES,                                          \
-        "Bytes of one stored tensor of a model, in its file or beside it; 0: as many " \
-        "as its file has.")                                                            \
-    ROW(archive_bytes, INT64_C(8) << 30, 1, INT64_MAX, BYTES,                          \
-        "Bytes that a packed archive of calibration data (.tar.gz) may unpack to.")
+#define QDQ_LIMITS(ROW)                                                             \
+    ROW(graph_nodes, 1000000, 0, INT64_MAX, COUNT,                                  \
+        "Most nodes of a model, including those of nested graphs and of called "    \
+        "functions; 0: no limit.")                                                  \
+    ROW(graph_depth, 32, 1, 100, COUNT,                                             \
+        "Deepest nesting of a model's graphs (If, Loop, Scan); 1: the main graph "  \
+        "alone.")                                                                   \
+    ROW(tensor_rank, 64, 0, INT64_MAX, COUNT,                                       \
+        "Most dimensions of an input, an output or a stored tensor; 0: no limit.")  \
+    ROW(tensor_bytes, 0, 0, INT64_MAX, BYTES,                                       \
+        "Most bytes of one stored tensor, in the model's file or beside it; 0: no " \
+        "limit but the size of its file.")                                          \
+    ROW(archive_bytes, INT64_C(8) << 30, 1, INT64_MAX, BYTES,                       \
+        "Most unpacked bytes of a packed archive of calibration data (.tar.gz).")
 
 struct qdq_limits {
 #define QDQ_LIMIT(name, ...) uint64_t name;
