@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An edit, its names and its nodes. */
+/* The construction of an edit, its names and its nodes. */
 #include "config.h"
 #include "edit/state.h"
 
@@ -221,7 +221,8 @@ qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
     char *name = copy ? qdqi_edit_text(e, tensor) : NULL;
     if (!name)
         return;
-    /* What it read before is asked for in this list yet, whatever its length. */
+    /* Other code reads the copy's inputs by the source node's indices, so the array
+       keeps its length. */
     for (size_t k = 1; k < copy->n_input; k++)
         copy->input[k] = (char *)(uintptr_t) "";
     copy->input[0] = name;

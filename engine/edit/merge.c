@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the edited model together: the source's messages and those that the edit made. */
+/* Builds the edited model from the messages of the source and those of the edit. */
 #include "config.h"
 #include "edit/state.h"
 
 #include <string.h>
 
-/* IR version from which initializers need not be listed as inputs (onnx.proto). */
+/* The first IR version in which initializers need not be listed as inputs
+   (onnx.proto). */
 enum { IR_VERSION_INITIALIZERS = 4 };
 
 /* --- one graph ------------------------------------------------------------ */
 
-/* A source's rows followed by those added here. */
+/* Returns the source's rows followed by those of the edit. */
 static void *
 joined(struct qdqi_edit *e, void *rows, size_t n, const struct qdqi_rows *added,
        size_t *ret_n)
@@ -41,7 +42,7 @@ replace_initializers(struct qdqi_edit *e, Onnx__GraphProto *graph)
     graph->initializer = all;
 }
 
-/* The nodes of one graph of the source, with those added there. */
+/* Merges the nodes of one graph of the source and those that were added there. */
 static void
 merge_nodes(struct qdqi_edit *e, size_t scope, Onnx__GraphProto *graph)
 {
@@ -70,10 +71,8 @@ merge_nodes(struct qdqi_edit *e, size_t scope, Onnx__GraphProto *graph)
 
 /* --- nested graphs -------------------------------------------------------- */
 
-/*
- * An initializer belongs to the graph whose nodes read it, to the main one where nodes of
- * several do.
- */
+/* Records that a node reads initializers. An initializer belongs to the graph whose
+   nodes read it, or to the main graph if nodes of several graphs do. */
 static void
 note_reader(struct qdqi_map *added, const Onnx__NodeProto *node, size_t scope)
 {
@@ -112,7 +111,7 @@ place_initializers(struct qdqi_edit *e)
     }
 }
 
-/* Makes the copy of a graph's owner own the copy of the graph. */
+/* Puts the copy of a nested graph into the copy of the node that has it. */
 static void
 set_graph(struct qdqi_edit *e, const struct qdqi_scope *scope, Onnx__GraphProto *graph)
 {
@@ -138,7 +137,7 @@ set_graph(struct qdqi_edit *e, const struct qdqi_scope *scope, Onnx__GraphProto 
     owner->attribute = all;
 }
 
-/* The copy of one graph; of those nested in it the copies are made already. */
+/* Copies one graph. The graphs nested in it must have been copied before. */
 static Onnx__GraphProto *
 merge_graph(struct qdqi_edit *e, size_t scope)
 {
@@ -157,9 +156,9 @@ merge_graph(struct qdqi_edit *e, size_t scope)
 /* --- the model ------------------------------------------------------------ */
 
 /*
- * Before IR version 4 every initializer is an input, too. Ours are not, so the version
- * is raised, and the inputs that are constants are taken out: they would become
- * overridable ones.
+ * Raises the IR version if it is below 4, where every initializer has to be an input,
+ * too. Our initializers are not inputs. The inputs that are constants are removed,
+ * because they would become overridable in IR version 4.
  */
 static void
 raise_ir_version(struct qdqi_edit *e, Onnx__ModelProto *model, Onnx__GraphProto *graph)
@@ -200,7 +199,7 @@ merge_metadata(struct qdqi_edit *e, Onnx__ModelProto *model)
     model->metadata_props = joined(e, kept, n, &e->metadata, &model->n_metadata_props);
 }
 
-/* The source's bulks followed by those added here. */
+/* Lists the bulk data of the source, followed by those of the edit. */
 static void
 merge_bulks(struct qdqi_edit *e)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Initializers that an edit adds or replaces; imports and metadata. */
+/* Initializers that an edit adds or replaces, operator set imports and metadata. */
 #include "config.h"
 #include "edit/state.h"
 
 #include <string.h>
 
-enum { RAW_DATA = 9 }; /* field of TensorProto */
+enum { RAW_DATA = 9 }; /* the field's number in TensorProto */
 
 /* --- initializers --------------------------------------------------------- */
 
-/* An initializer whose data is still to be set; NULL when out of memory. */
+/* Adds an initializer without data. Returns NULL when out of memory. */
 static Onnx__TensorProto *
 add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype, size_t rank,
            const int64_t *dims)
@@ -55,10 +55,8 @@ qdqi_edit_add_tensor(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtyp
     t->raw_data.len = size;
 }
 
-/*
- * Makes a tensor's data a bulk of the edit: a private field behind what else the file
- * says of the tensor that is unknown.
- */
+/* Makes a tensor's data bulk data of the edit. The tensor refers to them in a
+   private field, behind the unknown fields that the file has. */
 static void
 set_made(struct qdqi_edit *e, Onnx__TensorProto *t, uint64_t size,
          const struct qdqi_made *made)
@@ -91,7 +89,7 @@ qdqi_edit_add_made(struct qdqi_edit *e, const char *name, enum qdqi_dtype dtype,
         set_made(e, t, size, made);
 }
 
-/* Makes a Constant hold another tensor. */
+/* Replaces the tensor of a Constant. */
 static void
 set_value(struct qdqi_edit *e, size_t i, Onnx__TensorProto *t)
 {

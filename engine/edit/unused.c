@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants that nothing reads any more are dropped, with the nodes that make them. */
+/* Drops constants that nothing reads any more, with the nodes that make them. */
 #include "config.h"
 #include "edit/state.h"
 
 #include <stddef.h>
 #include <string.h>
 
-/* How often a tensor of the source is read; kept from when it is first asked for. */
+/* The number of readers of a tensor of the source, counted when it is first needed. */
 struct usage {
     size_t left;
     bool dropped;
@@ -19,7 +19,8 @@ still_reads(const struct qdqi_edit *e, const struct qdqi_use *use, const char *n
     return !copy || strcmp(copy->input[use->input], name) == 0;
 }
 
-/* NULL when out of memory. A use that cannot be taken away counts, too. */
+/* Returns the usage of a tensor, or NULL when out of memory. Uses that an edit
+   cannot remove count, too, for example as an output of the graph. */
 static struct usage *
 usage_of(struct qdqi_edit *e, const struct qdqi_tensor *t)
 {
@@ -35,7 +36,8 @@ usage_of(struct qdqi_edit *e, const struct qdqi_tensor *t)
     return u;
 }
 
-/* Drops a node none of whose outputs is read; its inputs are to be looked at next. */
+/* Drops a node if none of its outputs is read, and adds its inputs to the tensors to
+   check. */
 static void
 drop_node(struct qdqi_edit *e, size_t i, struct qdqi_rows *todo)
 {
@@ -80,7 +82,8 @@ qdqi_edit_drop_unused(struct qdqi_edit *e, const char *tensor)
 {
     struct qdqi_rows todo = {.n = 0};
     void *t = e ? qdqi_map_get(e->source->graph.tensors, tensor) : NULL;
-    if (!t || e->source->proto->n_training_info) /* which names initializers, too */
+    /* training info can name initializers, too */
+    if (!t || e->source->proto->n_training_info)
         return;
     qdqi_edit_append(e, &todo, t);
     while (todo.n > 0 && !e->out_of_memory)
@@ -94,7 +97,8 @@ is_dropped(const struct qdqi_edit *e, const char *tensor)
     return u && u->dropped;
 }
 
-/* Messages without those that speak of a dropped tensor; `name`: where they name it. */
+/* Returns the messages that do not refer to a dropped tensor. `name` is the offset
+   of the member with the tensor's name. */
 static void *
 kept(struct qdqi_edit *e, void *rows, size_t *n, size_t name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the models of a job run, before it does anything else. */
+/* Chooses the device on which a job's models run. This is the first step of a job. */
 #include "config.h"
 #include "job/job.h"
 
@@ -8,14 +8,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whether the job may run a model at all; `auto` leaves the device alone otherwise. */
+/* Returns whether the job may run a model. If it may not, the choice `auto` does not
+   touch the device. */
 static bool
 has_samples(const struct qdq_work *work)
 {
     return work->dataset >= 0 || work->spec->calibration.random_samples > 0;
 }
 
-/* *ret_there: a device was found, whether or not it can be used. */
+/* Opens the device. Sets *ret_there to true when there is one, even if it cannot be
+   used. */
 static enum qdq_code
 open_device(struct qdq_engine *engine, bool *ret_there, struct qdq_error *err)
 {
@@ -49,8 +51,8 @@ make_place(struct qdq_engine *engine, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Tried once; a GPU that cannot be used now will not be used later by this engine, unless
-   it was for want of memory. */
+/* Opens the device once. A GPU that cannot be used is not tried again by this
+   engine, unless the reason was a lack of memory. */
 static enum qdq_code
 find_place(struct qdq_engine *engine, struct qdq_error *err)
 {
@@ -99,7 +101,7 @@ qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
                      "the model was run on the CPU: %s", why.text);
 }
 
-/* --- less at once --------------------------------------------------------- */
+/* --- smaller batches ----------------------------------------------------- */
 
 int64_t
 qdqi_job_batch(const struct qdqi_job *job)
@@ -125,7 +127,7 @@ qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed, enum qdq_code
         (long long)batch, (long long)job->batch);
 }
 
-/* A feed tells whether a run can take fewer samples. */
+/* Opens a feed only to ask whether a run can take fewer samples. */
 enum qdq_code
 qdqi_job_halve(struct qdqi_job *job, enum qdq_code code, struct qdq_error *err)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The state that the stages of one quantization share: quantize.c walks through them,
- * each stage reads the part that the earlier ones filled in, and fills in its own.
- */
+/* The state that the stages of one quantization share. quantize.c calls the stages
+   in order; each reads the members that earlier ones filled in and fills in its own. */
 #ifndef QDQI_JOB_JOB_H
 #define QDQI_JOB_JOB_H
 
@@ -17,28 +15,31 @@
 #include "run/session.h"
 
 struct qdq_engine {
-    char *library;                /* of ONNX Runtime, NULL: not configured */
+    char *library;                /* path of ONNX Runtime; NULL when not configured */
     struct qdqi_runtime *runtime; /* NULL until a model has to be run */
-    struct qdq_error no_runtime; /* why it could not be loaded; it is not tried again */
+    /* why the runtime could not be loaded; this is not tried again */
+    struct qdq_error no_runtime;
     int threads;
     struct qdq_limits limits;
     struct qdq_catalog *catalog;
-    char *cuda_module; /* NULL: not configured */
+    char *cuda_module; /* path of the CUDA module; NULL when not configured */
     int device;
     bool device_chosen;
-    bool has_device;            /* one was found, whether or not it can be used */
-    struct qdqi_cuda *cuda;     /* NULL until a job wants a device */
-    struct qdqi_place *place;   /* NULL: likewise, or it cannot be used */
-    struct qdq_error no_device; /* why; it is not tried again */
+    bool has_device;        /* whether there is a device, even if it cannot be used */
+    struct qdqi_cuda *cuda; /* NULL until a job needs a device */
+    /* NULL until a job needs a device, or when it cannot be used */
+    struct qdqi_place *place;
+    /* why the device cannot be used; this is not tried again */
+    struct qdq_error no_device;
 };
 
-/* The report as its caller sees it, and what it keeps alive. */
+/* The report that the caller gets, and the objects that it points into. */
 struct qdqi_report {
-    struct qdq_report view; /* first: the caller's pointer */
+    struct qdq_report view; /* must be first: the caller has a pointer to it */
     struct qdqi_arena *arena;
     struct qdq_model *model;
-    struct qdq_model *prepared;  /* NULL: the model as it is */
-    struct qdq_model *equalized; /* NULL: that which was prepared */
+    struct qdq_model *prepared;  /* NULL when preparation changed nothing */
+    struct qdq_model *equalized; /* NULL when nothing was equalized */
     struct qdq_plan *plan;
 };
 
@@ -46,71 +47,86 @@ struct qdqi_job {
     struct qdq_engine *engine;
     const struct qdq_work *work;
     struct qdqi_report *report; /* owns models and plan */
-    struct qdqi_arena *arena;   /* the report's */
-    struct qdqi_arena *scratch; /* edited models; dies with the job */
-    struct qdq_model *original; /* as it was given */
-    struct qdq_model *model;    /* that is quantized: prepared, equalized */
+    struct qdqi_arena *arena;   /* the report's arena */
+    struct qdqi_arena *scratch; /* for edited models; freed with the job */
+    struct qdq_model *original; /* the model that was given */
+    /* the model that is quantized, after preparation and equalization */
+    struct qdq_model *model;
     struct qdq_plan *plan;
-    const struct qdqi_place *place; /* where models run; NULL: on the CPU */
-    const char *device;             /* its name for the report */
-    int64_t batch; /* at most so many samples at once; 0: as the spec says */
-    struct qdq_dataset *dataset;    /* given or made up; NULL: neither */
-    struct qdq_model_info fixed;    /* the model's, as the spec sizes its inputs */
-    struct qdqi_range *ranges;      /* by planned activation */
-    const char **methods;           /* likewise: "given" or the method's name */
-    int64_t calibrated_samples;     /* that calibration read, from the first on */
-    int64_t skipped_samples;        /* of these, that it left out */
-    int64_t inferences;             /* runs of the model that it made */
-    size_t reused;                  /* activations that were observed earlier */
-    uint64_t to_evaluate;           /* samples, about; 0: none, or not known yet */
-    struct qdqi_low low;            /* dtype QDQI_UNKNOWN: `float` asks for nothing */
-    struct qdqi_map *low_constants; /* what is known of them; NULL: not asked yet */
-    struct qdqi_edited to_lower; /* written, and to be lowered yet; proto NULL: not */
-    const char *source;          /* id of the data that the ranges come from, or NULL */
-    const char *spec_digest;     /* of the frozen spec, or NULL */
-    bool
-        lacks_format; /* the runtime cannot load the result, for a format of it, surely */
-    struct qdqi_whatif *whatif;      /* NULL: nobody has asked */
-    const struct qdq_spec *searched; /* the spec with the layers that stay in float */
+    const struct qdqi_place *place; /* where models run; NULL for the CPU */
+    const char *device;             /* name of the device for the report */
+    int64_t batch; /* limit of the batch size; 0 for none besides the spec's */
+    struct qdq_dataset *dataset; /* given or random data; NULL when there are none */
+    struct qdq_model_info fixed; /* the model's, with the input sizes of the spec */
+    struct qdqi_range *ranges;   /* by planned activation */
+    /* by planned activation: "given", "operator" or the method's name */
+    const char **methods;
+    /* samples that calibration read, from the first one on */
+    int64_t calibrated_samples;
+    int64_t skipped_samples; /* samples of these that it skipped */
+    int64_t inferences;      /* number of times that calibration ran the model */
+    size_t reused; /* activations with observations of an earlier calibration */
+    /* approximate number of samples; 0 for none or not yet known */
+    uint64_t to_evaluate;
+    struct qdqi_low low; /* dtype is QDQI_UNKNOWN when the spec has no `float` */
+    /* cached facts about constants; NULL when there are none yet */
+    struct qdqi_map *low_constants;
+    /* the written result that is still to be converted; proto is NULL when there is
+       none */
+    struct qdqi_edited to_lower;
+    const char *source;      /* id of the data that the ranges come from, or NULL */
+    const char *spec_digest; /* digest of the frozen spec, or NULL */
+    /* whether the runtime could not load the result, which has a format that it may
+       lack */
+    bool lacks_format;
+    struct qdqi_whatif *whatif; /* NULL until it is needed */
+    /* the spec with entries for the layers that stay in float */
+    const struct qdq_spec *searched;
     struct qdqi_warnings warnings;
-    size_t first_scale_warning, n_scale_warnings; /* of those: of choosing scales */
+    /* the warnings given by the choice of scales */
+    size_t first_scale_warning, n_scale_warnings;
 };
 
-/* engine.c: the runtime, loaded when it is first asked for. RUNTIME_MISSING. */
+/* engine.c: returns the runtime, which is loaded on the first call. RUNTIME_MISSING. */
 enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* choose_place.c: where the job's models run. NO_DEVICE when the spec asks for a GPU and
-   there is none to be used; where it leaves the choice, a warning at most. */
+/*
+ * choose_place.c: chooses where the job's models run. NO_DEVICE when the spec asks for
+ * a GPU and none can be used. When the spec leaves the choice open, that is at most a
+ * warning.
+ */
 enum qdq_code qdqi_job_choose_place(struct qdqi_job *job,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
-/* How many samples are run at once, where the model leaves that open. */
+/* Returns how many samples are run at once if the model leaves the batch size open. */
 int64_t qdqi_job_batch(const struct qdqi_job *job);
 /*
- * After `code` came of a run of the feed: QDQ_OK when it may go with half the batch,
- * from the beginning, for which err is cleared; else the code.
+ * Handles an error of a run. Returns QDQ_OK, with err cleared, when device memory was
+ * too small and the run may be repeated from the beginning with half the batch;
+ * otherwise returns `code`.
  */
 enum qdq_code qdqi_job_halve_batch(struct qdqi_job *job, struct qdqi_feed *feed,
                                    enum qdq_code code,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
-/* The same, of runs of the job's data by whoever has no feed any more. */
+/* Does the same for a caller that has no open feed of the job's data. */
 enum qdq_code qdqi_job_halve(struct qdqi_job *job, enum qdq_code code,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* report.c: an empty report; what it says about the job as a whole. */
+/* report.c: returns an empty report, or NULL when out of memory. */
 struct qdqi_report *qdqi_report_new(void);
-/* The spec with what was found, for those who run it again, and its digest. */
+/* Adds to the report the frozen spec, which contains the ranges that were found, and
+   sets its digest. */
 enum qdq_code qdqi_report_freeze(struct qdqi_job *job,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 enum qdq_code qdqi_report_fill(struct qdqi_job *job,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Tells progress; CANCELLED when the caller wants no more. */
+/* Reports progress to the caller. CANCELLED when the caller asks to stop. */
 enum qdq_code qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage,
                                 uint64_t done, uint64_t total,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Copies a feed's warnings into the job's. */
+/* Adds the warnings of a feed to the job's. */
 enum qdq_code qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 

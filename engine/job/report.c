@@ -2,10 +2,8 @@
 #include "config.h"
 #include "job/job.h"
 
-/*
- * The report outlives its caller's spec: a copy of all that it says, with room for `more`
- * ranges behind those that were given.
- */
+/* Copies the spec, because the report outlives the caller's. The copy has room for
+   `more` ranges behind those that were given. */
 static struct qdq_spec *
 copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
           struct qdq_given_range **ret_ranges)
@@ -44,8 +42,7 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
     return copy->calibration.method ? copy : NULL;
 }
 
-/* Adds the ranges that were found: those of planned activations that none was given for.
- */
+/* Adds the ranges of planned activations for which none was given. */
 static enum qdq_code
 add_found(const struct qdqi_job *job, struct qdq_calibration_spec *c,
           struct qdq_given_range *ranges, struct qdq_error *err)
@@ -65,7 +62,8 @@ add_found(const struct qdqi_job *job, struct qdq_calibration_spec *c,
     return QDQ_OK;
 }
 
-/* Where ranges were found, in the data that found them; else where the spec says. */
+/* Returns the id of the data that the ranges come from: the job's data if it
+   calibrated with them, or else the source that the spec names. */
 static const char *
 source_of(const struct qdqi_job *job)
 {
@@ -73,7 +71,8 @@ source_of(const struct qdqi_job *job)
     return known && job->calibrated_samples == 0 ? known : job->work->dataset_id;
 }
 
-/* What was asked of this job alone: its answers are in the other members. */
+/* Clears the questions that only this job answers. The answers are in other members
+   of the frozen spec. */
 static void
 forget_questions(struct qdq_spec *frozen)
 {
@@ -152,7 +151,7 @@ qdq_report_free(struct qdq_report **report)
     qdq_model_free(&r->equalized);
     qdq_model_free(&r->prepared);
     qdq_model_free(&r->model);
-    struct qdqi_arena *arena = r->arena; /* the report itself lies in it */
+    struct qdqi_arena *arena = r->arena; /* the report itself is in the arena */
     qdqi_arena_free(&arena);
     *report = NULL;
 }

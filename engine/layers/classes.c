@@ -32,7 +32,8 @@ any_node(const struct qdq_model *model, const struct qdqi_node *node)
     return true;
 }
 
-/* The weight's shape; rank 0 when it is not constant or cannot be read. */
+/* Returns the rank of the weight's shape; 0 when it is not constant or cannot be
+   read. */
 static size_t
 weight_shape(const struct qdqi_node *node, const int64_t **ret)
 {
@@ -51,7 +52,7 @@ conv_2d(const struct qdq_model *model, const struct qdqi_node *node)
     return weight_shape(node, &dims) == 4;
 }
 
-/* Weight [C*M, 1, kh, kw] with C groups (ONNX Conv-22). */
+/* Returns whether the weight is [C*M, 1, kh, kw] with C groups (ONNX Conv-22). */
 static bool
 depthwise_conv(const struct qdq_model *model, const struct qdqi_node *node)
 {
@@ -79,8 +80,8 @@ all_computed(const struct qdq_model *model, const struct qdqi_node *node)
     return node->proto->n_input > 0;
 }
 
-/* The tensor behind Identity and Transpose, which exporters leave between the halves of
-   a pattern; not far behind. */
+/* Returns the tensor in front of Identity and Transpose nodes, which exporters leave
+   between the halves of a pattern. At most four such nodes are skipped. */
 static const struct qdqi_tensor *
 look_behind_layout(const struct qdq_model *model, const struct qdqi_tensor *tensor)
 {
@@ -94,7 +95,7 @@ look_behind_layout(const struct qdq_model *model, const struct qdqi_tensor *tens
     return tensor;
 }
 
-/* Whether input b is Sigmoid of input a. */
+/* Returns whether input b is Sigmoid of input a. */
 static bool
 is_sigmoid_of(const struct qdq_model *model, const struct qdqi_node *node, int a, int b)
 {
@@ -114,7 +115,8 @@ all_computed_no_swish(const struct qdq_model *model, const struct qdqi_node *nod
            !is_sigmoid_of(model, node, 0, 1) && !is_sigmoid_of(model, node, 1, 0);
 }
 
-/* The axes of a Reduce operator: an attribute, or from opset 18 a constant input. */
+/* Reads the axes of a Reduce operator: an attribute, or from opset 18 on a constant
+   input. */
 static bool
 reduce_axes(const struct qdq_model *model, const struct qdqi_node *node, int64_t *axes,
             size_t max, size_t *ret_n)
@@ -129,8 +131,8 @@ reduce_axes(const struct qdq_model *model, const struct qdqi_node *node, int64_t
            qdqi_constant_ints(model, node->inputs[1], axes, max, ret_n);
 }
 
-/* Axes {2,3} or {2,3,4} of a batch of images or volumes, in any order or from the end.
- */
+/* Returns whether the axes are {2,3} or {2,3,4}, the spatial axes of a batch of
+   images or volumes, in any order and counted from the front or from the end. */
 static bool
 are_spatial(const int64_t *axes, size_t n)
 {
@@ -145,7 +147,7 @@ are_spatial(const int64_t *axes, size_t n)
     return from_front == all || from_end == all;
 }
 
-/* Makes axes of a transposed tensor those of the tensor behind the Transpose. */
+/* Converts axes of a transposed tensor to axes of the Transpose's input. */
 static void
 look_behind_transpose(const struct qdq_model *model, const struct qdqi_node *node,
                       int64_t *axes, size_t n)
@@ -174,7 +176,7 @@ reduces_all_spatial_axes(const struct qdq_model *model, const struct qdqi_node *
     return are_spatial(axes, n);
 }
 
-/* --- where channels lie --------------------------------------------------- */
+/* --- channel axes -------------------------------------------------------- */
 
 #define AXIS(name)                                                                     \
     static int axis_##name(const struct qdqi_class *cls, const struct qdqi_node *node, \
@@ -197,8 +199,8 @@ AXIS(FIRST)
     return rank >= 1 ? 0 : -1;
 }
 
-/* ConvTranspose-11: the weight is [C, M/group, ...], so that with groups no axis has a
-   row for each output channel. */
+/* ConvTranspose-11: the weight is [C, M/group, ...]. With several groups no axis has
+   one element for each output channel. */
 AXIS(SECOND)
 {
     (void)cls;
@@ -215,7 +217,8 @@ AXIS(GEMM)
     return qdqi_node_int(node->proto, "transB", 0) ? 0 : 1;
 }
 
-/* MatMul-13: outputs lie along the last axis of B, along the last but one of A. */
+/* MatMul-13: output channels are along the last axis of B and along the last but one
+   of A. */
 AXIS(MATMUL)
 {
     (void)cls;
@@ -245,8 +248,11 @@ static const char *const kind_names[] = {
     [QDQ_MULTI_INPUT] = "multi_input",
 };
 
-/* What the table's states and kinds are: who selects; the spec's kind, its name, whether
-   it is seen through, whether it moves data. */
+/*
+ * Values for the states and kinds of the table: how a class is selected, and for each
+ * kind its number, its name, whether it passes data through and whether it only moves
+ * data.
+ */
 #define BY_ON "default"
 #define BY_OFF "any"
 #define BY_ASKED "name_or_class"
@@ -308,7 +314,7 @@ qdqi_library_layer(size_t i)
     return i < N_LIBRARY ? &library[i].support : NULL;
 }
 
-/* --- rows that are given -------------------------------------------------- */
+/* --- given rows ---------------------------------------------------------- */
 
 static struct qdqi_class
 given_row(const struct qdq_support *given, const struct qdqi_class *like,
@@ -358,7 +364,7 @@ qdqi_given_rows(const struct qdq_support *given, const char *source, const char 
 
 /* --- the rows of one plan ------------------------------------------------- */
 
-/* The rows of one operator, in the order in which they are tried. */
+/* A row of one operator. Rows are tried in the order of the list. */
 struct row {
     const struct qdqi_class *cls;
     struct row *next;
@@ -372,7 +378,7 @@ struct qdqi_classes {
     struct qdqi_arena *arena;
     struct qdqi_map *by_op; /* operator -> struct rows */
     struct qdqi_map *known; /* names of classes and operators */
-    const char **names;     /* the same, NULL at the end */
+    const char **names;     /* the same names; the last one is NULL */
     size_t n_names;
 };
 
@@ -403,7 +409,8 @@ add_row(struct qdqi_classes *c, const struct qdqi_class *cls)
     return add_name(c, cls->support.cls) && add_name(c, cls->support.op);
 }
 
-/* The last of equal rows counts, so they are added from the end. */
+/* Adds the rows of a spec, the last one first, because the last of several equal
+   rows counts. */
 static bool
 add_spec_rows(struct qdqi_classes *c, const struct qdq_support *given, size_t n)
 {
@@ -431,7 +438,7 @@ qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
     c->arena = arena;
     c->by_op = qdqi_map_new(arena);
     c->known = qdqi_map_new(arena);
-    /* At most a class and an operator from each row. */
+    /* Each row adds at most two names: a class and an operator. */
     c->names = qdqi_arena_array(
         arena, 2 * (N_LIBRARY + N_OPERANDS + spec->n_support + n_operators) + 1,
         sizeof *c->names);
@@ -450,9 +457,10 @@ qdqi_classes_new(const struct qdqi_class *operators, size_t n_operators,
     return QDQ_OK;
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- lookups ------------------------------------------------------------- */
 
-/* The library knows ONNX's own operators; a given row may be of any domain. */
+/* Returns whether the row matches the node. Rows of the library match only ONNX's
+   own operators; a given row may be for any domain. */
 static bool
 fits(const struct qdqi_class *cls, const struct qdq_model *model,
      const struct qdqi_node *node)

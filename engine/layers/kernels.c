@@ -23,7 +23,8 @@ qdqi_kernel_role(const char *op)
     return QDQI_NO_KERNEL;
 }
 
-/* QLinearAveragePool knows no dilations, not even those that are 1. */
+/* QLinearAveragePool does not support the attribute dilations, not even with all of
+   them 1. */
 const char *
 qdqi_kernel_hindrance(const struct qdqi_node *node)
 {

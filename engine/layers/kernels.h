@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onnxruntime does with integers, by operator: tbl/kernels.h. */
+/* The roles that operators have in ONNX Runtime's integer kernels; see
+   tbl/kernels.h. */
 #ifndef QDQI_LAYERS_KERNELS_H
 #define QDQI_LAYERS_KERNELS_H
 
@@ -13,11 +14,11 @@ enum qdqi_role {
     QDQI_MOVES,
 };
 
-/* By the row of tbl/kernels.h, of ONNX's own operator. */
+/* Returns the role of one of ONNX's own operators, from tbl/kernels.h. */
 enum qdqi_role qdqi_kernel_role(const char *op);
 
-/* Why onnxruntime would make of the node, between pairs, an integer kernel that does not
-   run; or NULL. */
+/* Returns why the integer kernel that ONNX Runtime would make of the node between
+   pairs does not run, or NULL if it runs. */
 const char *qdqi_kernel_hindrance(const struct qdqi_node *node);
 
 #endif

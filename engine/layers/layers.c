@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* --- what can be quantized ------------------------------------------------ */
+/* --- inputs that can be quantized ---------------------------------------- */
 
 enum qdqi_input_kind
 qdqi_input_of_dtype(const struct qdq_model *model, enum qdqi_dtype dtype)
@@ -34,7 +34,7 @@ qdqi_input_reason(enum qdqi_input_kind input)
         [QDQI_INPUT_NO_DATA] = "no data input",
         [QDQI_INPUT_CONSTANT] = "input is constant",
         [QDQI_INPUT_SHAPE] = "shape arithmetic",
-        [QDQI_INPUT_PAIRED] = "", /* keeps nothing from being quantized */
+        [QDQI_INPUT_PAIRED] = "", /* does not prevent quantization */
         [QDQI_INPUT_INTEGER] = "integer tensor",
         [QDQI_INPUT_FLOAT16] = "float16 needs opset 19",
         [QDQI_INPUT_NOT_FLOAT32] = "element type is not float32",
@@ -43,8 +43,8 @@ qdqi_input_reason(enum qdqi_input_kind input)
     return reasons[input];
 }
 
-/* Whether input i is data by its place: of a weighted layer those that are neither the
-   weight nor stand behind it (the bias). */
+/* Returns whether input i is data by its position. In a weighted layer, the weight
+   and the inputs behind it (the bias) are not data. */
 static bool
 is_data_place(const struct qdqi_class *cls, int i, int weight)
 {
@@ -83,9 +83,10 @@ qdqi_layer_input(const struct qdqi_layers *layers, const struct qdqi_node *node,
                                                                  : input;
 }
 
-/* --- who passes data on --------------------------------------------------- */
+/* --- nodes that pass data on --------------------------------------------- */
 
-/* The node that makes a tensor, seen through those that pass on; -1: none. */
+/* Returns the node that makes a tensor, skipping nodes that pass data on, or -1 for
+   none. */
 static int64_t
 source_of(const struct qdqi_layers *layers, const struct qdqi_tensor *tensor)
 {
@@ -95,8 +96,8 @@ source_of(const struct qdqi_layers *layers, const struct qdqi_tensor *tensor)
     return layers->passes[maker] >= 0 ? layers->sources[maker] : maker;
 }
 
-/* The computed input of the Add of a constant that belongs to a weighted layer, or -1.
- */
+/* If the node is an Add of a constant that belongs to a weighted layer (a bias),
+   returns the index of its computed input; otherwise -1. */
 static int
 bias_add_input(const struct qdqi_layers *layers, const struct qdqi_node *node)
 {
@@ -147,7 +148,8 @@ passes_on(const struct qdqi_layers *layers, const struct qdqi_use *use)
     return layers->passes[use->node] == use->input;
 }
 
-/* From the last node to the first, so that those who pass on know their own number. */
+/* Counts the consumers of each node. It goes from the last node to the first, so
+   that the counts of nodes that pass data on are known when they are needed. */
 static void
 count_consumers(const struct qdqi_layers *layers, int *counts)
 {
@@ -184,7 +186,7 @@ qdqi_layer_consumers(const struct qdqi_layers *layers, const struct qdqi_node *n
         }
 }
 
-/* --- making and asking ---------------------------------------------------- */
+/* --- construction and lookups -------------------------------------------- */
 
 enum qdq_code
 qdqi_layers_new(const struct qdq_model *model, const struct qdqi_classes *rows,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model as a plan and the insertion cases see it: the class of each node, and the
- * neighbours of a layer, looked at through what only passes data on (Identity, Dropout,
- * Transpose, Reshape…, and the bias Add that belongs to a layer).
+ * The view of a model that plans and insertion cases use: the class of each node and
+ * the neighbours of each layer. Nodes that only pass data on are skipped: Identity,
+ * Dropout, Transpose, Reshape…, and the bias Add of a layer.
  *
- * Made in one walk in file order; nodes of a file that is not in order (a user before
- * the maker) are not seen through.
+ * The view is made in one pass in file order. If a file is not in topological order, a
+ * node that stands behind its reader is not skipped.
  */
 #ifndef QDQI_LAYERS_LAYERS_H
 #define QDQI_LAYERS_LAYERS_H
@@ -15,13 +15,15 @@
 struct qdqi_layers {
     const struct qdq_model *model;
     const struct qdqi_classes *rows;
-    /* By node: */
-    const struct qdqi_class **classes; /* NULL: no support, or in an opaque graph */
-    const int8_t *passes;              /* the input that comes out as it is, or -1 */
-    const int64_t *sources; /* of a node that passes on: whose data; -1: none's */
-    const int *n_consumers; /* uses of the outputs by other layers; see below */
-    bool *named;            /* an entry of the user's spec names it, or its glob does */
-    const struct qdqi_node **queue; /* room for a walk over consumers */
+    /* Arrays by node: */
+    /* NULL when there is no support for it or it is in an opaque graph */
+    const struct qdqi_class **classes;
+    const int8_t *passes; /* index of the input that the node passes on, or -1 */
+    /* of a node that passes data on: the node that makes the data, or -1 */
+    const int64_t *sources;
+    const int *n_consumers; /* see qdqi_layer_consumers() */
+    bool *named;            /* whether a spec entry selects it by name or pattern */
+    const struct qdqi_node **queue; /* work space for visiting consumers */
 };
 
 /* Borrows model and rows. NO_MEMORY. */
@@ -30,54 +32,59 @@ enum qdq_code qdqi_layers_new(const struct qdq_model *model,
                               struct qdqi_layers **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Index of a node in the graph, by which the arrays above go. */
+/* Returns the index of a node in the graph and in the arrays above. */
 size_t qdqi_layer_index(const struct qdqi_layers *layers, const struct qdqi_node *node);
 
-/* The node of that reported name, or that makes the tensor of "@TENSOR"; NULL: none. A
-   bias Add stands for the layer that it belongs to. */
+/*
+ * Returns the node with that reported name, or for "@TENSOR" the node that makes the
+ * tensor; NULL when there is none. For a bias Add it returns the layer that the Add
+ * belongs to.
+ */
 const struct qdqi_node *qdqi_layer_find(const struct qdqi_layers *layers,
                                         const char *name);
 
-/* What input i of a layer is to the plan. */
+/* The kind of an input of a layer, for a plan. */
 enum qdqi_input_kind {
-    QDQI_INPUT_DATA,     /* can get a pair */
-    QDQI_INPUT_NO_DATA,  /* not there, the weight, or a parameter */
+    QDQI_INPUT_DATA,     /* data that can get a pair */
+    QDQI_INPUT_NO_DATA,  /* missing, the weight, or a parameter */
     QDQI_INPUT_CONSTANT, /* data that never changes */
-    QDQI_INPUT_SHAPE,    /* computed, but from shapes alone */
-    QDQI_INPUT_PAIRED,   /* a DequantizeLinear of the model makes it */
+    QDQI_INPUT_SHAPE,    /* computed from shapes alone */
+    QDQI_INPUT_PAIRED,   /* made by a DequantizeLinear of the model */
     QDQI_INPUT_INTEGER,
-    QDQI_INPUT_FLOAT16, /* which the opset has no Q/DQ for */
+    QDQI_INPUT_FLOAT16, /* float16, with an opset whose Q/DQ lack it */
     QDQI_INPUT_NOT_FLOAT32,
-    QDQI_INPUT_UNKNOWN, /* nothing says its type */
+    QDQI_INPUT_UNKNOWN, /* the model does not state its type */
 };
 
-/* First opset of ONNX with Q/DQ of float16 (QuantizeLinear-19). */
+/* The first opset of ONNX with Q/DQ of float16 (QuantizeLinear-19). */
 enum { QDQI_OPSET_FLOAT16 = 19 };
 
-/* The type of input i, known for all that are data: the weight's where nothing else says
-   it, for operators bind both to one T. */
+/* Returns the type of input i. If the model does not state it, the weight's type is
+   used, because operators bind both to the same type variable T. */
 enum qdqi_dtype qdqi_layer_dtype(const struct qdqi_class *cls,
                                  const struct qdqi_node *node, int i);
 enum qdqi_input_kind qdqi_layer_input(const struct qdqi_layers *layers,
                                       const struct qdqi_node *node, int i);
-/* What keeps an input of a type from being data, and how a report says it. */
+/* The first function returns the kind of a data input of that type; the second one
+   returns how a report explains why such an input is not quantized. */
 enum qdqi_input_kind qdqi_input_of_dtype(const struct qdq_model *model,
                                          enum qdqi_dtype dtype);
 const char *qdqi_input_reason(enum qdqi_input_kind input);
 
-/* Whether input i, also a weight, comes from a DequantizeLinear of the model itself,
-   seen through those that pass on. */
+/* Returns whether input i, which may be a weight, comes from a DequantizeLinear of
+   the model itself. Nodes that pass data on are skipped. */
 bool qdqi_layer_is_paired(const struct qdqi_layers *layers,
                           const struct qdqi_node *node, int i);
 
-/* The node that makes input i; NULL for an input of the graph and for a constant. */
+/* Returns the node that makes input i, or NULL for an input of the graph or a
+   constant. */
 const struct qdqi_node *qdqi_layer_producer(const struct qdqi_layers *layers,
                                             const struct qdqi_node *node, int i);
 
 /*
- * Calls `see` for every use of the node's outputs by another layer. How many these are
- * says n_consumers, which also counts 1 for an output of its graph and 1 for being, as
- * it is, one of a nested graph.
+ * Calls `see` for each use of the node's outputs by another layer. `n_consumers` is the
+ * number of these calls, plus 1 for each output that is an output of its graph and 1
+ * for each that a nested graph captures.
  */
 void qdqi_layer_consumers(const struct qdqi_layers *layers,
                           const struct qdqi_node *node,

@@ -68,7 +68,8 @@ qdqi_is_pooling(const struct qdqi_layers *graph, const struct qdqi_node *node)
     return class_of(graph, node) && qdqi_is_one_of(node, ops);
 }
 
-/* The node itself, or the one in front of a BatchNormalization. */
+/* Returns the node in front of a BatchNormalization, or the node itself if it is
+   another operator. */
 static const struct qdqi_node *
 before_norm(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -92,7 +93,7 @@ qdqi_ends_weighted(const struct qdqi_layers *graph, const struct qdqi_node *node
 
 /* --- gates ---------------------------------------------------------------- */
 
-/* A Mul of a tensor and its own HardSigmoid. */
+/* Returns whether the node is a Mul of a tensor and its own HardSigmoid. */
 static bool
 is_hard_swish(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -129,11 +130,13 @@ qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node)
     return false;
 }
 
-/* --- LayerNormalization and Gelu in parts --------------------------------- */
+/* --- LayerNormalization and Gelu made of several nodes ------------------- */
 
-enum { FAR = 3 }; /* constants that exporters put between the parts of a pattern */
+/* the most nodes with constants that exporters put between the parts of a pattern */
+enum { FAR = 3 };
 
-/* The maker of input i, if it is of that operator and has at least n inputs. */
+/* Returns the node that makes input i if it has that operator and at least n inputs,
+   or NULL. */
 static const struct qdqi_node *
 made_by(const struct qdqi_layers *graph, const struct qdqi_node *node, int i,
         const char *op, size_t n)
@@ -145,7 +148,8 @@ made_by(const struct qdqi_layers *graph, const struct qdqi_node *node, int i,
                                                                                  : NULL;
 }
 
-/* The computed one of two inputs of which the other is constant; -1: there is none. */
+/* Returns the index of the computed input of a node with one computed and one
+   constant input; -1 for any other node. */
 static int
 computed_one(const struct qdqi_node *node)
 {
@@ -155,7 +159,8 @@ computed_one(const struct qdqi_node *node)
     return qdqi_input_is_constant(node, 0) ? 1 : 0;
 }
 
-/* Whether input i comes from Erf, but for constants that are added and multiplied. */
+/* Returns whether input i comes from Erf, with only additions, multiplications and
+   divisions by constants between. */
 static bool
 comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
@@ -171,7 +176,8 @@ comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, in
     return false;
 }
 
-/* Whether input i is one over a root, perhaps times a constant. */
+/* Returns whether input i is the reciprocal of a square root, perhaps times
+   constants. */
 static bool
 is_inverse_root(const struct qdqi_layers *graph, const struct qdqi_node *node, int i)
 {
@@ -188,7 +194,7 @@ is_inverse_root(const struct qdqi_layers *graph, const struct qdqi_node *node, i
     return false;
 }
 
-/* x - ReduceMean(x), squared. */
+/* Returns whether the node computes the square of x - ReduceMean(x). */
 static bool
 is_square_of_centred(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -205,7 +211,8 @@ is_normalized(const struct qdqi_layers *graph, const struct qdqi_node *mul)
     return mul && (is_inverse_root(graph, mul, 0) || is_inverse_root(graph, mul, 1));
 }
 
-/* x * m + (constant - mean * m), where m is one over a root. */
+/* Returns whether the node computes x * m + (constant - mean * m), where m is the
+   reciprocal of a square root. */
 static bool
 is_shifted(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -233,19 +240,20 @@ qdqi_is_norm_or_gelu(const struct qdqi_layers *graph, const struct qdqi_node *no
 /* --- attention ------------------------------------------------------------ */
 
 enum {
-    DEEP = 6,   /* nodes between the scores and the Softmax */
-    LONG = 512, /* a sequence that TensorRT's int8 attention does not take */
+    DEEP = 6,   /* the most nodes between the scores and the Softmax */
+    LONG = 512, /* the longest sequence that TensorRT's int8 attention supports */
 };
 
-/* What looks for attentions, and the shapes that the file says, by tensor. */
+/* The state of a search for attention patterns, with the shapes that the file
+   states, by tensor. */
 struct search {
     struct qdqi_patterns *patterns;
-    struct qdqi_map *shapes; /* struct Onnx__TensorShapeProto */
+    struct qdqi_map *shapes; /* tensor -> Onnx__TensorShapeProto */
     bool is_long;
     const struct qdqi_node *scores;
 };
 
-/* MatMul of two computed operands. */
+/* Returns whether the node is a MatMul of two computed operands. */
 static bool
 is_product(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
@@ -278,7 +286,8 @@ read_shapes(const struct qdq_model *model, struct qdqi_arena *arena)
     return ok ? shapes : NULL;
 }
 
-/* Whether one of the last two axes of a tensor is known to be a long one. */
+/* Returns whether the file states that one of the last two axes of a tensor is
+   longer than LONG. */
 static bool
 is_long(const struct search *s, const struct qdqi_tensor *t)
 {
@@ -293,8 +302,9 @@ is_long(const struct search *s, const struct qdqi_tensor *t)
 }
 
 /*
- * Looks for the scores behind a tensor, through their scaling and masking; marks the Add
- * of a mask on the way. Goes at most `deep` nodes back, along at most three inputs each.
+ * Searches for the MatMul that computes the scores in front of a tensor, through their
+ * scaling and masking, and marks the Add of a mask on the way. It goes at most `deep`
+ * nodes back, along at most three inputs of each node.
  */
 static bool
 find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
@@ -331,7 +341,8 @@ mark_product(void *arg, const struct qdqi_node *node)
         *mark = s->is_long ? QDQI_ATTENTION_LONG : QDQI_ATTENTION_MATMUL;
 }
 
-/* A Softmax of scores is an attention; the MatMul behind it belongs to it. */
+/* Marks the attention around a Softmax of scores, to which the MatMul behind it
+   belongs. */
 static void
 mark_attention(struct search *s, const struct qdqi_node *softmax)
 {
@@ -364,7 +375,8 @@ mark_attentions(struct qdqi_patterns *patterns, struct qdqi_arena *arena,
 
 /* --- outputs -------------------------------------------------------------- */
 
-/* From the last node to the first, so that those who pass on know theirs. */
+/* Marks the nodes that make outputs of the graph. It goes from the last node to the
+   first, so that nodes that pass data on are marked before the nodes that feed them. */
 static void
 mark_outputs(struct qdqi_patterns *patterns)
 {

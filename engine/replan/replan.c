@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The plan once more, with an entry that leaves layers in float: as it will be when the
- * frozen spec is run.
- */
+/* Makes the plan again with an additional entry that leaves layers in float, exactly
+   as it will be made when the frozen spec is run. */
 #include "config.h"
 #include "replan/replan.h"
 
@@ -10,8 +8,8 @@
 
 #include <string.h>
 
-/* The spec with an entry that leaves the layers alone: by name, so it beats all others.
- */
+/* Adds an entry to the spec that leaves the layers in float. It selects them by
+   name, so it has precedence over all others. */
 static enum qdq_code
 add_entry(struct qdqi_job *job, const char *const *names, size_t n,
           struct qdq_error *err)
@@ -45,7 +43,8 @@ same_layer(const struct qdq_layer *a, const struct qdq_layer *b)
     return true;
 }
 
-/* Whether the layer goes with those beside it, as what moves data does. */
+/* Returns whether the layer's plan depends on its neighbours', as is the case for
+   layers that only move data. */
 static bool
 follows(const struct qdqi_job *job, const struct qdq_layer *layer)
 {
@@ -53,7 +52,8 @@ follows(const struct qdqi_job *job, const struct qdq_layer *layer)
     return hooks->follows && hooks->follows(layer);
 }
 
-/* A script sees which layers the spec names, and may do another thing for it. */
+/* Checks that the other layers have the same plan as before. A script of a case sees
+   which layers the spec names and may decide differently because of it. */
 static enum qdq_code
 compare_plans(const struct qdqi_job *job, const struct qdq_plan_view *before,
               const struct qdq_plan_view *after, const struct qdqi_map *names,
@@ -69,14 +69,18 @@ compare_plans(const struct qdqi_job *job, const struct qdq_plan_view *before,
                                  "when the layers that stay in float (%s) are named, "
                                  "the cases plan another thing for '%s'",
                                  reason, a->name);
-        if (is_float) /* in the plan's own memory */
+        /* the const is cast away: the layer is in the plan's own memory */
+        if (is_float)
             ((struct qdq_layer *)(uintptr_t)b)->reason = reason;
     }
     return QDQ_OK;
 }
 
-/* Ranges go by the plan's activations: those of the new one are among the old. What had
-   another's numbers may have its own now: they are a range for it still. */
+/*
+ * Copies the ranges to the new plan, whose activations are a subset of the old one's.
+ * An activation that shared the range of another one keeps that range, even if it has
+ * its own scale now.
+ */
 static enum qdq_code
 carry_ranges(struct qdqi_job *job, const struct qdq_plan *old_plan,
              const struct qdq_plan_view *after, struct qdq_error *err)

@@ -5,9 +5,9 @@
 #include "job/job.h"
 
 /*
- * Makes the job's plan again, so that these layers stay in float for that reason, and
- * keeps the ranges that there are. The names lie in job->arena or outlive the job. The
- * plan of before is freed: what-ifs about it (job->whatif) are closed by the caller.
+ * Makes the job's plan again so that these layers stay in float for that reason, and
+ * keeps the known ranges. The names must be in job->arena or outlive the job. The old
+ * plan is freed: the caller must close job->whatif, which refers to it.
  */
 enum qdq_code qdqi_plan_without(struct qdqi_job *job, const char *const *names,
                                 size_t n, const char *reason,

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    MIN_PART = 1 << 16, /* elements for which a thread is worth waking: 15 us or so */
+    /* the fewest elements that are worth another thread: about 15 us of work */
+    MIN_PART = 1 << 16,
     MAX_PARTS = 64,
 };
 
@@ -24,13 +25,14 @@ qdqi_comparisons_init(struct qdqi_comparisons *comparisons, size_t n,
 /* --- Compare -------------------------------------------------------------- */
 
 struct parts {
-    enum qdqi_dtype f_dtype, q_dtype; /* float32 or float16, each */
+    enum qdqi_dtype f_dtype, q_dtype; /* each is float32 or float16 */
     const unsigned char *f, *q;
-    size_t n, size; /* elements; of a part */
+    size_t n, size; /* elements of the tensors, and of one part */
     struct qdqi_noise sums[MAX_PARTS];
 };
 
-/* Halves become float32 piece by piece. */
+/* Adds n elements from `first` on to the sums. float16 is converted to float32 piece
+   by piece. */
 static void
 add_pieces(struct qdqi_noise *sums, const struct parts *p, size_t first, size_t n)
 {
@@ -96,7 +98,8 @@ qdqi_compared_inputs(const struct qdqi_kernel *k, OrtKernelContext *context,
     return NULL;
 }
 
-/* The runtime's element types have ONNX's numbers. */
+/* Computes one Compare node. The casts are valid because ONNX Runtime's element
+   types have the numbers of ONNX's. */
 static OrtStatusPtr
 compare(const struct qdqi_kernel *k, OrtKernelContext *context)
 {

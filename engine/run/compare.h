@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators that a twin is made with (rewrite/twin.h), and what Compare adds up.
+ * The results of the operators Compare and Pass, with which a twin is made
+ * (rewrite/twin.h).
  *
- * A set of comparisons belongs to one session; the runtime runs a session's nodes one
- * after another, so it needs no lock. Within one node the elements of a large tensor
- * are shared over threads, in parts that depend on their number alone and are added in
- * their order: the sums are the same whatever the number of threads.
+ * A set of comparisons belongs to one session. ONNX Runtime runs the nodes of a session
+ * one after another, so the set needs no lock. Within one node, a large tensor is
+ * divided into parts that several threads process. The division depends on the number
+ * of elements alone and the sums of the parts are added in order, so the result is the
+ * same for any number of threads.
  */
 #ifndef QDQI_RUN_COMPARE_H
 #define QDQI_RUN_COMPARE_H
@@ -17,17 +19,19 @@
 #include "number/noise.h"
 
 struct qdqi_comparison {
-    struct qdqi_noise sums; /* over all runs */
-    int64_t runs;           /* how often the two tensors were reached */
-    bool differs; /* once they were of no such type or not of as many elements */
+    struct qdqi_noise sums; /* sums over all runs */
+    int64_t runs;           /* how often the Compare node was computed */
+    /* true once the two tensors had another type than float32 or float16, or
+       different numbers of elements */
+    bool differs;
 };
 
 struct qdqi_comparisons {
-    struct qdqi_comparison *rows; /* by slot */
+    struct qdqi_comparison *rows; /* indexed by slot */
     size_t n;
 };
 
-/* In the arena; false when out of memory. */
+/* Allocates n empty comparisons in the arena. Returns false when out of memory. */
 bool qdqi_comparisons_init(struct qdqi_comparisons *comparisons, size_t n,
                            struct qdqi_arena *arena);
 

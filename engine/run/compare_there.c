@@ -93,8 +93,11 @@ host_copy(const struct qdqi_comparing *c, const struct qdqi_op_tensor *t,
     return copy;
 }
 
-/* The kernel knows pairs of one type: halves beside floats, as a model has them that
-   became float16, are compared by the host. */
+/*
+ * Adds a comparison of a float32 and a float16 tensor on the host. The CUDA kernel
+ * compares tensors of one type only, but a model that was converted to float16 has such
+ * pairs.
+ */
 static enum qdq_code
 add_mixed(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
           const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)

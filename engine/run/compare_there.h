@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Compare and Pass on a device: what is compared stays there, and its sums until they are
- * collected. Only for engine/run/.
- */
+/* Compare and Pass on a CUDA device. The compared tensors stay in device memory, and
+   so do the sums until they are collected. This header is only for engine/run/. */
 #ifndef QDQI_RUN_COMPARE_THERE_H
 #define QDQI_RUN_COMPARE_THERE_H
 
@@ -13,21 +11,22 @@
 struct qdqi_comparing {
     struct qdqi_comparisons *host;
     const struct qdqi_place *place;
-    /* On the device: */
-    struct qdqi_error_sums *sums; /* by slot, since they were collected last */
+    /* These two are in device memory: */
+    struct qdqi_error_sums *sums; /* sums by slot since the last collection */
     void *workspace;
-    struct qdqi_error_sums *taken; /* on the host, likewise */
-    struct qdq_error fault;        /* what an operator met */
+    struct qdqi_error_sums *taken; /* host memory that the sums are downloaded to */
+    struct qdq_error fault;        /* the error of the last operator that failed */
 };
 
-/* All are zero. Both are borrowed. DEVICE_MEMORY, DEVICE_LOST. */
+/* Allocates sums of zero on the device. Borrows the comparisons and the place.
+   DEVICE_MEMORY, DEVICE_LOST. */
 enum qdq_code qdqi_comparing_open(struct qdqi_comparisons *comparisons,
                                   const struct qdqi_place *place,
                                   struct qdqi_comparing **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_comparing_close(struct qdqi_comparing **comparing);
 
-/* Adds the device's sums to those of the comparisons. */
+/* Adds the sums on the device to those of the comparisons and sets them to zero. */
 enum qdq_code qdqi_comparing_collect(struct qdqi_comparing *comparing,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node of this operator has one input and one output of the same shape. What it does
- * with the tensor stands in memory that the engine owns, so that it can do another thing
- * in the next run: the runtime neither folds such a node when its input is constant nor
- * takes two of them for one.
+ * A FakeQuant node has one input and one output of the same shape. The engine owns the
+ * memory that says how the node quantizes, so it can change that between two runs. ONNX
+ * Runtime neither folds such a node when its input is constant nor merges two of them.
  */
 #include "config.h"
 #include "run/fake.h"
 
 #include "rewrite/insert.h"
 
-enum { PIECE = 1 << 16 }; /* elements that are worth a thread */
+enum { PIECE = 1 << 16 }; /* elements of one part, enough to be worth a thread */
 
 struct work {
     const struct qdqi_fake *fake;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FakeQuant as a custom operator of ONNX Runtime. Only for engine/run/. */
+/* FakeQuant as a custom operator of ONNX Runtime. This header is only for
+   engine/run/. */
 #ifndef QDQI_RUN_FAKE_H
 #define QDQI_RUN_FAKE_H
 
 #include "number/fake.h"
 #include "run/op.h"
 
-/* The slots are rows of `fakes`, which is borrowed. */
+/* Initializes the operator. A node's slot is an index into `fakes`, which is
+   borrowed. */
 void qdqi_fake_init(struct qdqi_op *op, const OrtApi *api,
                     const struct qdqi_fakes *fakes);
 
-/* A node's tensor, and where the result is to lie. */
+/* Reads the input tensor of a FakeQuant node and returns the memory for its output. */
 OrtStatusPtr qdqi_faked_tensors(const struct qdqi_kernel *kernel,
                                 OrtKernelContext *context, const struct qdqi_fake *fake,
                                 struct qdqi_op_tensor *ret, void **ret_to);

@@ -9,14 +9,14 @@
 #include <string.h>
 
 struct qdqi_sent {
-    float *scales;        /* on the device */
-    int32_t *zero_points; /* likewise; NULL: all 0 */
-    size_t room;          /* of both */
-    /* As the host had them then: */
+    float *scales;        /* in device memory */
+    int32_t *zero_points; /* in device memory; NULL when all are 0 */
+    size_t room;          /* capacity of both, in values */
+    /* The host's values at the time of the upload: */
     float *host_scales;
     int32_t *host_zero_points;
     size_t n;
-    size_t elements; /* of the tensor */
+    size_t elements; /* elements of the tensor */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -63,7 +63,7 @@ qdqi_faking_close(struct qdqi_faking **faking)
 
 /* --- scales --------------------------------------------------------------- */
 
-/* Scales of a tensor of so many elements. */
+/* Returns the number of scales of a tensor with that many elements. */
 static size_t
 count_scales(const struct qdqi_fake *f, size_t elements)
 {
@@ -82,11 +82,12 @@ is_sent(const struct qdqi_sent *s, const struct qdqi_fake *f, size_t elements)
                                       s->n * sizeof *f->zero_points) == 0);
 }
 
-/* The device knows channels and no blocks, whose scales it gets one an element. */
+/* Expands one value per block to one value per element: the CUDA kernel supports
+   channels but not blocks. */
 static void
 spread(const struct qdqi_fake *f, const void *from, void *to, size_t elements)
 {
-    const uint32_t *values = from; /* of 4 bytes, whatever they are */
+    const uint32_t *values = from; /* floats or int32; both have 4 bytes */
     uint32_t *spread = to;
     size_t blocks = (f->channels + f->block - 1) / f->block;
     for (size_t i = 0; i < elements; i++) {
@@ -99,7 +100,7 @@ spread(const struct qdqi_fake *f, const void *from, void *to, size_t elements)
 _Static_assert(sizeof(float) == sizeof(uint32_t) && sizeof(int32_t) == sizeof(uint32_t),
                "scales and zero points are spread alike");
 
-/* Sends n values, or those of the blocks as many as there are elements. */
+/* Uploads n values. With blocks it uploads one value for each element of the tensor. */
 static enum qdq_code
 send(const struct qdqi_place *place, const struct qdqi_fake *f, const void *values,
      size_t n, size_t elements, void *to, struct qdq_error *err)
@@ -138,8 +139,8 @@ make_room(const struct qdqi_place *place, struct qdqi_sent *s, size_t n, size_t 
     return code;
 }
 
-/* Nobody reads what was there before: the runs before this one have ended, and within a
-   run nothing changes. */
+/* Uploads scales and zero points if they changed. Overwriting is safe: earlier runs
+   have ended, and the values do not change within a run. */
 static enum qdq_code
 send_scales(const struct qdqi_place *place, struct qdqi_sent *s,
             const struct qdqi_fake *f, size_t elements, struct qdq_error *err)

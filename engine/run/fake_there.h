@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FakeQuant on a device: scales lie there, too, and are sent again only when they have
-   changed. Only for engine/run/. */
+/* FakeQuant on a CUDA device. The scales are in device memory and are uploaded again
+   only when they have changed. This header is only for engine/run/. */
 #ifndef QDQI_RUN_FAKE_THERE_H
 #define QDQI_RUN_FAKE_THERE_H
 
 #include "number/fake.h"
 #include "run/place.h"
 
-struct qdqi_sent; /* scales on the device */
+struct qdqi_sent; /* the scales of one slot on the device */
 
-/* What the nodes of one session work with. */
+/* The state that the FakeQuant nodes of one session share. */
 struct qdqi_faking {
     const struct qdqi_fakes *host;
     const struct qdqi_place *place;
-    struct qdqi_sent *rows; /* by slot */
-    struct qdq_error fault; /* what an operator met */
+    struct qdqi_sent *rows; /* indexed by slot */
+    struct qdq_error fault; /* the error of the last operator that failed */
 };
 
-/* Both are borrowed. NO_MEMORY. */
+/* Borrows both. Nothing is uploaded yet. NO_MEMORY. */
 enum qdq_code qdqi_faking_open(const struct qdqi_fakes *fakes,
                                const struct qdqi_place *place, struct qdqi_faking **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;

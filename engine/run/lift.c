@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-enum { MIN_LIFTED = 1 << 20 }; /* bytes; a copy of less does no harm */
+/* bytes; smaller weights are left where they are, since copying them is cheap */
+enum { MIN_LIFTED = 1 << 20 };
 
-/* Every allocation may fail, and the arena remembers it: qdqi_lift_weights() asks at its
-   end. */
+/* Functions here do not report a failed allocation: the arena remembers it, and
+   qdqi_lift_weights() checks it at its end. */
 struct lifting {
     const struct qdqi_bulks *bulks;
     struct qdqi_arena *arena;
-    struct qdqi_map *taken; /* names of initializers */
+    struct qdqi_map *taken; /* names of the main graph's initializers */
     Onnx__TensorProto **rows;
     size_t n, cap;
 };
@@ -39,7 +40,8 @@ is_large(const struct lifting *l, const Onnx__TensorProto *t)
     return false;
 }
 
-/* False where the name is another's, as in the two halves of a twin, or out of memory. */
+/* Adds the tensor to the lifted ones. Returns false when an initializer already has
+   the name, as happens between the two halves of a twin, or when out of memory. */
 static bool
 lift(struct lifting *l, const Onnx__TensorProto *t, char *name)
 {
@@ -63,7 +65,8 @@ lift(struct lifting *l, const Onnx__TensorProto *t, char *name)
     return true;
 }
 
-/* A Constant that became an initializer. */
+/* Lifts the value of a Constant node. Returns whether the node is replaced by an
+   initializer. */
 static bool
 lift_constant(struct lifting *l, const Onnx__NodeProto *node)
 {
@@ -145,7 +148,7 @@ lift_graph(struct lifting *l, Onnx__GraphProto *g, bool is_main)
     return copy;
 }
 
-/* The lifted ones behind those that the main graph has. */
+/* Appends the lifted tensors to the initializers of the main graph. */
 static void
 add_lifted(struct lifting *l, Onnx__GraphProto *g)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node of this operator has one input of any type and no output. It reads the tensor
- * where the runtime keeps it and updates its observer; the runtime then frees the
- * activation at once.
+ * An Observe node has one input of any type and no output. It updates its observer from
+ * the tensor in ONNX Runtime's memory; the runtime can then free the activation at
+ * once.
  */
 #include "config.h"
 #include "run/observe.h"
@@ -26,7 +26,8 @@ qdqi_observed_input(const struct qdqi_kernel *k, OrtKernelContext *context,
     if (status)
         return status;
     *ret_dtype = observers->dtypes ? observers->dtypes[k->slot] : QDQI_FLOAT32;
-    if ((int)ret->type == (int)*ret_dtype) /* ONNX Runtime's values are ONNX's */
+    /* ONNX Runtime's element types have the numbers of ONNX's */
+    if ((int)ret->type == (int)*ret_dtype)
         return NULL;
     char text[256];
     snprintf(text, sizeof text, "tensor '%.180s' is not %s",
@@ -34,7 +35,7 @@ qdqi_observed_input(const struct qdqi_kernel *k, OrtKernelContext *context,
     return k->op->api->CreateStatus(ORT_INVALID_ARGUMENT, text);
 }
 
-/* A large tensor is shared over the runtime's threads. */
+/* Updates the observer. Threads of the runtime share the work on a large tensor. */
 static OrtStatusPtr
 observe(const struct qdqi_kernel *k, OrtKernelContext *context)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Observe as a custom operator of ONNX Runtime. Only for engine/run/. */
+/* Observe as a custom operator of ONNX Runtime. This header is only for engine/run/. */
 #ifndef QDQI_RUN_OBSERVE_H
 #define QDQI_RUN_OBSERVE_H
 
 #include "range/observer.h"
 #include "run/op.h"
 
-/* The slots are the observers'. */
+/* Initializes the operator. A node's slot is an index into `observers`, which is
+   borrowed. */
 void qdqi_observe_init(struct qdqi_op *op, const OrtApi *api,
                        struct qdqi_observers *observers);
 
-/* A node's tensor, and its type, which is the one that is expected. */
+/* Reads the input tensor of an Observe node. Fails if its type is not the
+   observer's; otherwise *ret_dtype is that type. */
 OrtStatusPtr qdqi_observed_input(const struct qdqi_kernel *kernel,
                                  OrtKernelContext *context,
                                  const struct qdqi_observers *observers,

@@ -10,7 +10,7 @@ struct qdqi_visit {
     size_t slot, samples;
 };
 
-enum { MIN_ROOM = 1 << 12 }; /* samples, of all tensors */
+enum { MIN_ROOM = 1 << 12 }; /* initial capacity in samples, for all tensors together */
 
 /* --- opening -------------------------------------------------------------- */
 
@@ -97,7 +97,8 @@ qdqi_observing_close(struct qdqi_observing **observing)
 
 /* --- from the device and back --------------------------------------------- */
 
-/* In the order in which they were seen. */
+/* Downloads the extremes of single samples and adds them to the averages in the
+   order in which they were observed. */
 static enum qdq_code
 take_samples(struct qdqi_observing *o, struct qdq_error *err)
 {
@@ -126,7 +127,8 @@ qdqi_observing_take(struct qdqi_observing *o, struct qdq_error *err)
     return code;
 }
 
-/* What the device has not seen comes from elsewhere and stays. */
+/* Observers without extremes on the device keep the host's histogram, which came
+   from elsewhere. */
 enum qdq_code
 qdqi_observing_collect(struct qdqi_observing *o, struct qdq_error *err)
 {
@@ -164,7 +166,7 @@ qdqi_observing_restore(struct qdqi_observing *o, struct qdq_error *err)
 
 /* --- the operator --------------------------------------------------------- */
 
-/* The extremes of each sample of the tensor, behind those of earlier ones. */
+/* Appends the extremes of each sample of the tensor to those of earlier tensors. */
 static enum qdq_code
 log_samples(struct qdqi_observing *o, size_t slot, const struct qdqi_reached *r,
             void *stream, struct qdq_error *err)

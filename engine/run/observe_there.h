@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Observe on a device: accumulators lie there, beside the tensors. After each run the
- * host gets what it has to look at then, 8 bytes a tensor (and a sample, where averages
- * are wanted); histograms stay until they are collected. Only for engine/run/.
+ * The Observe operator on a CUDA device. The accumulators are in device memory, like
+ * the tensors. After each run the host downloads only the extremes: 8 bytes for each
+ * tensor, and 8 for each sample where averages are needed. Histograms stay on the
+ * device until they are collected. This header is only for engine/run/.
  */
 #ifndef QDQI_RUN_OBSERVE_THERE_H
 #define QDQI_RUN_OBSERVE_THERE_H
@@ -10,38 +11,41 @@
 #include "range/observer.h"
 #include "run/place.h"
 
-struct qdqi_visit; /* of a node */
+struct qdqi_visit; /* one computation of a node */
 
 /* The accumulators of one session. */
 struct qdqi_observing {
     struct qdqi_observers *host;
     const struct qdqi_place *place;
-    /* On the device, by slot: */
+    /* In device memory, by slot: */
     struct qdqi_extremes *extremes;
-    struct qdqi_cuda_histogram *histograms; /* NULL: not needed */
-    /* Likewise, of each sample that was seen since they were taken last. NULL: not
-       needed. */
+    struct qdqi_cuda_histogram *histograms; /* NULL when no histograms are needed */
+    /* In device memory: the extremes of each sample since the last download. NULL
+       when no averages are needed. */
     struct qdqi_extremes *samples;
-    struct qdqi_extremes *taken; /* on the host, as many as the larger of both */
-    struct qdqi_visit *visits;   /* whose samples these are, in their order */
+    /* host memory for downloads, large enough for `samples` and for `extremes` */
+    struct qdqi_extremes *taken;
+    struct qdqi_visit *visits; /* the tensors that `samples` belong to, in order */
     size_t room, used, n_visits;
-    struct qdq_error fault; /* what an operator met */
+    struct qdq_error fault; /* the error of the last operator that failed */
 };
 
-/* All empty. Both are borrowed. DEVICE_MEMORY, DEVICE_LOST. */
+/* Allocates empty accumulators. Borrows the observers and the place. DEVICE_MEMORY,
+   DEVICE_LOST. */
 enum qdq_code qdqi_observing_open(struct qdqi_observers *observers,
                                   const struct qdqi_place *place,
                                   struct qdqi_observing **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_observing_close(struct qdqi_observing **observing);
 
-/* After a run: the observers' extremes and averages. */
+/* Updates the observers' extremes and averages after a run. */
 enum qdq_code qdqi_observing_take(struct qdqi_observing *observing,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
-/* The observers' histograms, too. */
+/* Updates the observers' extremes and averages and copies their histograms from the
+   device. */
 enum qdq_code qdqi_observing_collect(struct qdqi_observing *observing,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
-/* The device forgets what the observers do not hold. */
+/* Sets the accumulators to the extremes and histograms that the observers now have. */
 enum qdq_code qdqi_observing_restore(struct qdqi_observing *observing,
                                      struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -7,7 +7,7 @@
 
 enum { MAX_RANK = 64 };
 
-/* --- what the runtime asks ------------------------------------------------ */
+/* --- callbacks of the runtime -------------------------------------------- */
 
 static const struct qdqi_op *
 self(const OrtCustomOp *op)
@@ -76,7 +76,7 @@ op_last_version(const OrtCustomOp *op)
     return INT_MAX;
 }
 
-/* The runtime asks without saying of which operator: output i lies at input i. */
+/* Maps output i to input i. The runtime does not pass the operator to this callback. */
 static size_t
 places(int **inputs, int **outputs, size_t n)
 {
@@ -104,8 +104,8 @@ release_places(int *inputs, int *outputs)
     (void)outputs;
 }
 
-/* Whether all sizes are said, by a number or a name; ONNX Runtime tells a tensor of unknown
-   rank like one without axes, and a size that is not known as 0. */
+/* Sets *ret to whether each axis has a size or a symbolic name. ONNX Runtime reports
+   a tensor of unknown rank like one without axes, and an unknown size as 0. */
 static OrtStatusPtr
 is_said(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool *ret)
 {
@@ -128,7 +128,7 @@ is_said(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool *ret)
 static OrtStatusPtr
 pass_shape(const OrtApi *api, OrtShapeInferContext *context, size_t i)
 {
-    OrtTensorTypeAndShapeInfo *shape; /* the context's */
+    OrtTensorTypeAndShapeInfo *shape; /* owned by the context */
     bool said = false;
     OrtStatusPtr status = api->ShapeInferContext_GetInputTypeShape(context, i, &shape);
     if (status || (status = is_said(api, shape, &said)) || !said)
@@ -212,9 +212,9 @@ qdqi_op_init(struct qdqi_op *op)
     }
 }
 
-/* --- what kernels do ------------------------------------------------------ */
+/* --- functions for kernels ----------------------------------------------- */
 
-/* The number of its indices; 0 for a tensor without axes. */
+/* Sets *ret to the size of the first axis, or to 0 for a tensor without axes. */
 static OrtStatusPtr
 first_axis(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, int64_t *ret)
 {

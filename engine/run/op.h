@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our custom operators of ONNX Runtime have in common. Only for engine/run/.
+ * The base of our custom operators of ONNX Runtime. This header is only for
+ * engine/run/.
  *
- * A node has the attribute `slot`, which says whose it is of the things that its
- * operator works on (an observer, a switch …). The first inputs pass through to the
- * outputs, one to one, in the same shape.
+ * A node has the attribute `slot`: the index of the object that the node works on, for
+ * example an observer or a comparison. Output i has the shape of input i.
  */
 #ifndef QDQI_RUN_OP_H
 #define QDQI_RUN_OP_H
@@ -16,23 +16,28 @@
 
 struct qdqi_kernel;
 
-/* Where an output may lie. */
+/* The memory of an output. */
 enum qdqi_op_memory {
     QDQI_OP_OWN,     /* there are no outputs */
-    QDQI_OP_INPLACE, /* where its input does, if nobody else reads that; else apart */
-    QDQI_OP_ALIAS,   /* likewise, also if others read it: the data are not changed */
+    QDQI_OP_INPLACE, /* the input's memory if no other node reads it, else its own */
+    /* the input's memory, also if other nodes read it: the data are not changed */
+    QDQI_OP_ALIAS,
 };
 
-/* An operator, bound to one session; must live where it was initialized. */
+/* An operator of one session. It must not move after its initialization. */
 struct qdqi_op {
-    OrtCustomOp op; /* first: the runtime hands it back */
+    /* must be first: the runtime passes a pointer to it to the callbacks */
+    OrtCustomOp op;
     const OrtApi *api;
     const char *name;
-    const char *provider;           /* whose nodes these are; NULL: the CPU's */
-    ONNXTensorElementDataType type; /* of inputs and outputs; UNDEFINED: any */
-    size_t n_inputs, n_outputs; /* n_outputs <= n_inputs, at most 2; 0 for any type */
+    /* the execution provider that runs the nodes; NULL for the CPU's */
+    const char *provider;
+    /* element type of inputs and outputs; UNDEFINED for any */
+    ONNXTensorElementDataType type;
+    /* n_outputs <= n_inputs, at most 2, and 0 if the type is any */
+    size_t n_inputs, n_outputs;
     enum qdqi_op_memory memory;
-    void *state; /* what its slots are of; borrowed */
+    void *state; /* the objects that slots are indices into; borrowed */
     size_t n_slots;
     OrtStatusPtr (*compute)(const struct qdqi_kernel *kernel,
                             OrtKernelContext *context);
@@ -44,24 +49,26 @@ struct qdqi_kernel {
     size_t slot;
 };
 
-/* Fills op->op in; the other members are there. */
+/* Fills in op->op. The caller has set the other members. */
 void qdqi_op_init(struct qdqi_op *op);
 
 /* A tensor of a run. */
 struct qdqi_op_tensor {
     ONNXTensorElementDataType type;
     size_t n;      /* elements */
-    int64_t axis0; /* indices of the first axis; 0 for a tensor without axes */
+    int64_t axis0; /* size of the first axis; 0 for a tensor without axes */
     void *data;
 };
 
 OrtStatusPtr qdqi_op_input(const struct qdqi_kernel *kernel, OrtKernelContext *context,
                            size_t i, struct qdqi_op_tensor *ret);
-/* Output i, of input i's shape; the data may lie where the input's do. */
+/* Returns the memory of output i, which has the shape of input i. It can be the
+   input's memory. */
 OrtStatusPtr qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context,
                             size_t i, void **ret);
 
-/* do_part(arg, i) for i < n, on the runtime's own threads, of which this is one. */
+/* Calls do_part(arg, i) for each i < n on the runtime's threads, of which the
+   calling thread is one. */
 OrtStatusPtr qdqi_op_share(const struct qdqi_kernel *kernel,
                            const OrtKernelContext *context,
                            void (*do_part)(void *arg, size_t i), size_t n, void *arg);

@@ -32,7 +32,7 @@ qdqi_place_release(const struct qdqi_place *place, void *memory)
         qdqi_cuda_functions(place->cuda)->release(memory);
 }
 
-/* The default stream: nothing else is under way there. */
+/* Uses the default stream, on which nothing else is queued. */
 enum qdq_code
 qdqi_place_download(const struct qdqi_place *place, void *host, const void *device,
                     size_t bytes, struct qdq_error *err)
@@ -51,7 +51,8 @@ qdqi_place_upload(const struct qdqi_place *place, void *device, const void *host
     return qdqi_place_check(place, status ? status : gpu->stream_wait(NULL), err);
 }
 
-/* How the runtime words it: its own memory pool, CUDA, cuDNN and cuBLAS. */
+/* Returns whether the runtime's message reports that device memory is exhausted. The
+   phrases are those of CUDA, the runtime's memory pool, cuDNN and cuBLAS. */
 static bool
 speaks_of_memory(const char *text)
 {
@@ -63,7 +64,8 @@ speaks_of_memory(const char *text)
     return false;
 }
 
-/* A device that is lost says so whatever it is asked. */
+/* Every call to a lost device returns that it is lost, so waiting for a stream is a
+   test. */
 enum qdq_code
 qdqi_place_explain(const struct qdqi_place *place, struct qdq_error *err)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a session's operators work: on the host, which is no place (NULL), or on a device,
- * by the functions of the CUDA module. There a tensor lies in the device's memory, and what
- * is asked for is queued on the runtime's stream, behind what made the tensor.
+ * The place where the operators of a session work: the host (a NULL pointer) or a CUDA
+ * device, which the functions of the CUDA module drive. On a device, tensors are in
+ * device memory. An operator queues its work on the runtime's stream, behind the work
+ * that produces its input.
  *
- * What goes wrong on a device has its error code, which a runtime's status has no room
- * for: operators leave it in the session's fault.
+ * An error on a device has an error code, but a status of the runtime cannot carry one.
+ * Operators therefore store the error in `fault` of their state, where the session
+ * finds it.
  */
 #ifndef QDQI_RUN_PLACE_H
 #define QDQI_RUN_PLACE_H
@@ -16,23 +18,25 @@
 struct qdqi_place {
     const struct qdqi_cuda *cuda;
     int device;
-    /* The runtime runs models there, too; not so where the module's device is the host. */
+    /* True if the runtime runs models on the device, too. False where the module's
+       device is the host. */
     bool runs_models;
 };
 
-/* Makes the device the calling thread's. NO_DEVICE, DEVICE_LOST, DEVICE_MEMORY. */
+/* Makes the device current for the calling thread. NO_DEVICE, DEVICE_LOST,
+   DEVICE_MEMORY. */
 enum qdq_code qdqi_place_enter(const struct qdqi_place *place,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* A status of the module as an error. */
+/* Converts a status of the module to an error. */
 enum qdq_code qdqi_place_check(const struct qdqi_place *place, int status,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 enum qdq_code qdqi_place_alloc(const struct qdqi_place *place, size_t bytes, void **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* NULL: nothing. */
+/* Frees device memory. NULL is allowed. */
 void qdqi_place_release(const struct qdqi_place *place, void *memory);
 
-/* Both wait until it is done. */
+/* Both functions copy and wait until the copy is done. */
 enum qdq_code qdqi_place_download(const struct qdqi_place *place, void *host,
                                   const void *device, size_t bytes,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
@@ -40,19 +44,21 @@ enum qdq_code qdqi_place_upload(const struct qdqi_place *place, void *device,
                                 const void *host, size_t bytes,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* What the runtime said when it failed, as what it may be: DEVICE_LOST, DEVICE_MEMORY, or
-   RUN_FAILED as it stands in *err. */
+/*
+ * Classifies an error of the runtime: DEVICE_LOST, DEVICE_MEMORY, or RUN_FAILED with
+ * *err unchanged.
+ */
 enum qdq_code qdqi_place_explain(const struct qdqi_place *place, struct qdq_error *err);
 
 /* --- for operators -------------------------------------------------------- */
 
-/* Whose nodes they are; NULL: the CPU's. */
+/* Returns the execution provider that runs the nodes; NULL for the CPU's. */
 const char *qdqi_place_provider(const struct qdqi_place *place);
-/* The stream on which a node is to queue its work. */
+/* Returns the stream on which a node queues its work. */
 OrtStatusPtr qdqi_place_stream(const struct qdqi_place *place,
                                const struct qdqi_kernel *kernel,
                                const OrtKernelContext *context, void **ret);
-/* An error as the runtime takes it; QDQ_OK: NULL. */
+/* Converts an error to a status of the runtime; NULL for QDQ_OK. */
 OrtStatusPtr qdqi_place_status(const struct qdqi_kernel *kernel,
                                const struct qdq_error *fault);
 

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* float32 is not rounded to fewer bits, and the same is computed in the same way each
-   time. */
+/* Sets options that make results precise and repeatable: no rounding of float32 to
+   TF32, and the same algorithm each time. */
 static OrtStatus *
 set_options(const OrtApi *api, OrtCUDAProviderOptionsV2 *cuda, int device)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX Runtime's part that runs models on a device of CUDA. Only for engine/run/. */
+/* ONNX Runtime's CUDA execution provider. This header is only for engine/run/. */
 #ifndef QDQI_RUN_PROVIDER_H
 #define QDQI_RUN_PROVIDER_H
 
 #include <onnxruntime_c_api.h>
 
-/* Sessions with these options run on that device whatever can run there. An error when
-   the library has no such part, or that lacks a library of its own. */
+/*
+ * Makes sessions with these options run on the device all nodes that can run there.
+ * Fails when the runtime was built without the provider or the provider lacks one of
+ * its libraries.
+ */
 OrtStatus *qdqi_provider_append(const OrtApi *api, OrtSessionOptions *options,
                                 int device);
 

@@ -26,27 +26,29 @@ struct qdqi_runtime {
     OrtMemoryInfo *memory;
 };
 
-enum { MAX_OPS = 4 }; /* add_ops() says which */
+enum { MAX_OPS = 4 }; /* the most that add_ops() adds */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_op ops[MAX_OPS];      /* bound to what they work on, in the domain */
-    const struct qdqi_place *place;   /* NULL: the host */
-    struct qdqi_observing *observing; /* there; NULL: nothing is observed */
-    struct qdqi_faking *faking;       /* likewise */
-    struct qdqi_comparing *comparing; /* likewise */
-    struct qdqi_staging *staging;     /* likewise; NULL: nothing was sent ahead */
-    OrtMemoryInfo *memory;            /* there; NULL: the host's */
+    struct qdqi_op ops[MAX_OPS];    /* registered in the domain */
+    const struct qdqi_place *place; /* NULL for the host */
+    /* on the device; NULL when nothing is observed there */
+    struct qdqi_observing *observing;
+    struct qdqi_faking *faking;       /* on the device, or NULL */
+    struct qdqi_comparing *comparing; /* on the device, or NULL */
+    struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
+    OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
     OrtCustomOpDomain *domain;
     OrtSession *session;
     size_t n_outputs;
     char **output_names;
-    OrtValue **values;           /* of the last run */
-    struct qdqi_output *outputs; /* views of them */
-    struct qdqi_arena *shapes;   /* of the last run */
+    OrtValue **values;           /* outputs of the last run */
+    struct qdqi_output *outputs; /* views of the values */
+    struct qdqi_arena *shapes;   /* memory of the last run's output shapes */
 };
 
-/* Turns the runtime's status into an error and releases it; QDQ_OK for none. */
+/* Converts a status of the runtime to an error and releases it. Returns QDQ_OK for
+   NULL. */
 static enum qdq_code
 check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
       struct qdq_error *err)
@@ -61,7 +63,8 @@ check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
 
 /* --- the library ---------------------------------------------------------- */
 
-/* A library does not log: errors come back as statuses. */
+/* Discards the runtime's log: a library does not log, and errors come back as
+   statuses. */
 static void ORT_API_CALL
 drop_log(void *arg, OrtLoggingLevel severity, const char *category, const char *logid,
          const char *location, const char *message)
@@ -75,8 +78,9 @@ drop_log(void *arg, OrtLoggingLevel severity, const char *category, const char *
 }
 
 /*
- * Since 1.31 the Linux library writes an identifier of the machine below ~/.cache when
- * it starts, and reports to its makers, unless the environment says otherwise by then.
+ * Disables the telemetry of ONNX Runtime. From version 1.31 on the Linux library writes
+ * a machine identifier below ~/.cache when it starts and sends reports to its makers,
+ * unless this environment variable was set before.
  */
 static void
 forbid_telemetry(void)
@@ -104,7 +108,8 @@ load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Many sessions may be open side by side: they share one pool of threads. */
+/* Creates the environment with one thread pool that all sessions share, because many
+   may be open at the same time. */
 static OrtStatus *
 create_env(struct qdqi_runtime *r, int threads)
 {
@@ -156,7 +161,7 @@ qdqi_runtime_close(struct qdqi_runtime **runtime)
         r->api->ReleaseMemoryInfo(r->memory);
     if (r->env)
         r->api->ReleaseEnv(r->env);
-    /* Not dlclose()d: the library leaves thread-local data behind. */
+    /* The library is not closed with dlclose(): it leaves thread-local data behind. */
     free(r);
     *runtime = NULL;
 }
@@ -187,7 +192,7 @@ qdqi_runtime_try_device(const struct qdqi_runtime *r, int device, struct qdq_err
 
 /* --- opening -------------------------------------------------------------- */
 
-/* The runtime reads weights where they are mapped. */
+/* Gives the runtime the mapped files, from which it reads the weights. */
 static OrtStatus *
 add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOptions *o)
 {
@@ -210,7 +215,7 @@ add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOption
         qdqi_arena_exhausted(arena)
             ? api->CreateStatus(ORT_FAIL, "out of memory")
             : api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, n);
-    qdqi_arena_free(&arena); /* the runtime has copies of the names */
+    qdqi_arena_free(&arena); /* the runtime has copied the names */
     return status;
 }
 
@@ -239,7 +244,7 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
     return add_files(api, model, o);
 }
 
-/* What operators need there. */
+/* Makes the device current and creates the state that operators need there. */
 static enum qdq_code
 enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
             struct qdq_error *err)
@@ -255,7 +260,7 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
     return code;
 }
 
-/* Our operators, as far as the session works on something of theirs. */
+/* Registers those of our operators whose state the session has. */
 static OrtStatus *
 add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         OrtSessionOptions *o)
@@ -448,12 +453,13 @@ view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
     int64_t *shape = qdqi_arena_array(arena, ret->rank, sizeof *shape);
     if (!shape)
         return api->CreateStatus(ORT_FAIL, "out of memory");
-    ret->dtype = (enum qdqi_dtype)type; /* ONNX Runtime's values are ONNX's */
+    /* ONNX Runtime's element types have the numbers of ONNX's */
+    ret->dtype = (enum qdqi_dtype)type;
     ret->shape = shape;
     return api->GetDimensions(info, shape, ret->rank);
 }
 
-/* float16 is handed out as float32, which holds all of it. */
+/* Converts an output from float16 to float32, which is exact. */
 static OrtStatus *
 widen(struct qdqi_session *s, struct qdqi_output *output)
 {
@@ -491,7 +497,7 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
     return ret->dtype == QDQI_FLOAT16 ? widen(s, ret) : NULL;
 }
 
-/* Where these inputs lie. */
+/* Returns the memory that the inputs are in. */
 static const OrtMemoryInfo *
 memory_of(const struct qdqi_session *s, const struct qdqi_input *inputs)
 {
@@ -526,7 +532,8 @@ run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
                  "running the model failed", err);
 }
 
-/* An operator's own error says more than what the runtime made of it. */
+/* Replaces the runtime's error by that of an operator, which is more precise, if one
+   failed. */
 static void
 explain(struct qdqi_session *s, struct qdq_error *why)
 {
@@ -540,7 +547,7 @@ explain(struct qdqi_session *s, struct qdq_error *why)
         (void)!qdqi_place_explain(s->place, why);
 }
 
-/* The same, and what has to be done on a device before and behind it. */
+/* Runs the model like run(), with the work that a device needs before and after it. */
 static enum qdq_code
 run_there(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
           const char **names, const OrtValue **values, struct qdq_error *err)

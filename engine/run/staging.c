@@ -9,21 +9,21 @@
 
 enum { N_SLOTS = 2, ALIGNED = 256 };
 
-/* One run's inputs, one behind the other. */
+/* The inputs of one run, one after the other. */
 struct slot {
     unsigned char *pinned, *there;
-    size_t room; /* bytes of both */
-    void *event; /* all of it is there */
+    size_t room; /* capacity of both memories in bytes */
+    void *event; /* recorded when the upload is complete */
     struct qdqi_input *inputs;
     int64_t *shapes;
-    size_t n_inputs, n_shapes; /* that there is room for */
+    size_t n_inputs, n_shapes; /* capacities of `inputs` and `shapes` */
 };
 
 struct qdqi_staging {
     const struct qdqi_place *place;
     void *stream;
     struct slot slots[N_SLOTS];
-    size_t first, n; /* slots that were put and not taken */
+    size_t first, n; /* the slots that were put and not yet taken */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -70,7 +70,8 @@ qdqi_staging_close(struct qdqi_staging **staging)
     if (!s)
         return;
     if (s->stream)
-        functions(s)->stream_wait(s->stream); /* it reads what is released now */
+        /* the stream reads memory that is released below */
+        functions(s)->stream_wait(s->stream);
     for (size_t i = 0; i < N_SLOTS; i++) {
         forget(s, &s->slots[i]);
         if (s->slots[i].event)
@@ -84,7 +85,7 @@ qdqi_staging_close(struct qdqi_staging **staging)
     *staging = NULL;
 }
 
-/* --- there ---------------------------------------------------------------- */
+/* --- uploading ----------------------------------------------------------- */
 
 static size_t
 aligned(size_t size)
@@ -92,7 +93,7 @@ aligned(size_t size)
     return (size + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-/* Nothing is under way in a slot that is filled. */
+/* Makes the slot large enough. No copy from or to the slot is under way. */
 static enum qdq_code
 make_room(struct qdqi_staging *s, struct slot *slot, size_t bytes,
           struct qdq_error *err)
@@ -129,7 +130,8 @@ make_views(struct slot *slot, size_t inputs, size_t shapes, struct qdq_error *er
     return slot->inputs && slot->shapes ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* Copies the inputs into the pinned memory; their views are of the device's. */
+/* Copies the inputs to the pinned memory and makes views of where they will be in
+   device memory. */
 static void
 fill(struct slot *slot, const struct qdqi_input *inputs, size_t n)
 {
@@ -174,10 +176,8 @@ qdqi_staging_put(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t
     return qdqi_place_check(s->place, status, err);
 }
 
-/*
- * The host waits, for it does not know the stream that the runtime will read them on; but
- * they had all the time that the run before took.
- */
+/* Waits on the host, because the stream on which the runtime will read the inputs is
+   not known. The wait is short: the upload ran during the run before. */
 enum qdq_code
 qdqi_staging_take(struct qdqi_staging *s, const struct qdqi_input **ret,
                   struct qdq_error *err)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inputs on their way to a device, ahead of the run that reads them. They are copied into
- * pinned memory, from where a stream of its own takes them over while the run before them
- * is under way. There are two of everything: one is read by a run while the other one is
- * filled. Memory is taken when it is first needed, and again only for what is larger.
- * Only for engine/run/.
+ * Uploads inputs to a device ahead of the run that reads them. The inputs are copied to
+ * pinned memory, from where a separate stream uploads them during the run before. There
+ * are two slots: a run reads one while the other one is filled. Memory is allocated on
+ * first use and again only when larger inputs come. This header is only for
+ * engine/run/.
  */
 #ifndef QDQI_RUN_STAGING_H
 #define QDQI_RUN_STAGING_H
@@ -14,25 +14,29 @@
 
 struct qdqi_staging;
 
-/* `place` is borrowed. DEVICE_MEMORY, DEVICE_LOST. */
+/* Borrows the place. DEVICE_MEMORY, DEVICE_LOST. */
 enum qdq_code qdqi_staging_open(const struct qdqi_place *place,
                                 struct qdqi_staging **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_staging_close(struct qdqi_staging **staging);
 
 /*
- * Sends n inputs, which may change as soon as it returns; their names may not. At most two
- * are on their way, or read by a run, at a time. DEVICE_MEMORY, DEVICE_LOST.
+ * Starts the upload of n inputs. The caller may change their data as soon as it
+ * returns; their names must stay valid. At most two sets of inputs can be on their way
+ * or in use by a run. DEVICE_MEMORY, DEVICE_LOST.
  */
 enum qdq_code qdqi_staging_put(struct qdqi_staging *staging,
                                const struct qdqi_input *inputs, size_t n,
                                struct qdq_error *err) QDQ_MUST_CHECK;
-/* Waits for the inputs that were put first and not taken yet. They lie on the device, until
-   the next but one is put. DEVICE_LOST. */
+/*
+ * Waits for the oldest set of inputs that was put and not yet taken. The returned
+ * inputs are in device memory and are valid until the next but one set is put.
+ * DEVICE_LOST.
+ */
 enum qdq_code qdqi_staging_take(struct qdqi_staging *staging,
                                 const struct qdqi_input **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
-/* Whether these are inputs that were taken. */
+/* Returns whether qdqi_staging_take() returned these inputs. */
 bool qdqi_staging_has(const struct qdqi_staging *staging,
                       const struct qdqi_input *inputs);
 
