@@ -24,6 +24,8 @@ EXTRA_DIST += tests/tsan.supp tests/package.sh tests/package-systemd.sh tests/co
 	$(wildcard $(srcdir)/tests/unit/*.h) \
 	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/pytest.ini tests/models bench docs tools
 
+check_DATA =
+
 if HAVE_CHECK
 include tests/unit/engine.mk
 include tests/unit/cuda.mk
@@ -34,7 +36,7 @@ include tests/unit/daemon.mk
 endif
 
 # A locale with a comma in its numbers, for api/test_json; needs Debian's `locales`.
-check_DATA = tests/locale/de_DE.UTF-8/LC_NUMERIC
+check_DATA += tests/locale/de_DE.UTF-8/LC_NUMERIC
 tests/locale/de_DE.UTF-8/LC_NUMERIC:
 	$(AM_V_GEN)$(MKDIR_P) tests/locale && \
 	localedef --no-archive -i de_DE -f UTF-8 ./tests/locale/de_DE.UTF-8

@@ -71,20 +71,21 @@ matches() {
     [ -f "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
 }
 
-# configure_and_make FOLDER ARGUMENT...: an out-of-tree build with these choices added.
-# Configured again when the choices or the place of the clone have changed; what changed
-# in the clone is make's business.
-configure_and_make() {
-    local folder=$1 nvcc=()
+# configure_tree FOLDER ARGUMENT...: an out-of-tree build with these choices added, to be
+# made by make. Configured again when the choices or the place of the clone have changed;
+# what changed in the clone is make's business. A folder that is configured anew compiles by
+# way of ccache where that is installed.
+configure_tree() {
+    local folder=$1 found=()
     shift
     # The machine's own is found by configure.
     if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-}/bin/nvcc" ] &&
         [ -x "$cuda_toolkit/bin/nvcc" ]; then
-        nvcc=("NVCC=$cuda_toolkit/bin/nvcc")
+        found=("NVCC=$cuda_toolkit/bin/nvcc")
     fi
     set -- --enable-developer --prefix="$prefix" --with-onnxruntime-include="$cache" \
         --with-onnxruntime-library="$prefix/lib/qdqd/libonnxruntime.so.1" \
-        "${nvcc[@]}" "$@"
+        "${found[@]}" "$@"
     if [ ! -f "$root/configure" ] || [ ! -f "$root/Makefile.in" ]; then
         say "running autoreconf"
         mkdir -p "$root/m4" "$root/build-aux"
@@ -95,8 +96,16 @@ configure_and_make() {
         rm -rf "$folder"
         mkdir -p "$folder"
         printf '%s\n' "$*" >"$folder/.choices"
+        if [ -z "${CC:-}" ] && command -v ccache >/dev/null; then
+            set -- "$@" CC='ccache gcc'
+        fi
         (cd "$folder" && "$root/configure" --quiet "$@") >&2
     fi
     say "compiling in ${folder#"$root"/}"
-    make -C "$folder" -j"$(nproc)" --no-print-directory >&2
+}
+
+# configure_and_make FOLDER ARGUMENT...: the same, and all that is installed made.
+configure_and_make() {
+    configure_tree "$@"
+    make -C "$1" -j"$(nproc)" --no-print-directory >&2
 }

@@ -12,6 +12,17 @@ check_PROGRAMS += \
 	tests/cuda/test_place \
 	tests/cuda/test_sums
 
+# The module of a device that is the host, for check-kernels.sh, test_place and tests/e2e/gpu.
+# Without a C++ compiler there is none, and those say so.
+EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu sums.cu) \
+	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \
+	$(wildcard $(srcdir)/tests/cuda/emulator/*)
+check_DATA += tests/cuda/emulated.so
+CLEANFILES += tests/cuda/emulated.so
+tests/cuda/emulated.so: $(EMULATOR_FILES)
+	$(AM_V_GEN)$(MKDIR_P) tests/cuda && if command -v $${CXX:-g++} >/dev/null; then \
+	$(srcdir)/tests/cuda/emulator/build.sh $@; else echo "no C++ compiler for $@"; fi
+
 # By hand: make bench/cuda && bench/cuda
 EXTRA_PROGRAMS = bench/cuda
 CLEANFILES += bench/cuda

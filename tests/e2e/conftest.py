@@ -4,6 +4,12 @@ import pytest
 from service import Service
 
 
+def pytest_collection_modifyitems(items):
+    """Files with tests that take long go first, so that the others fill up the end."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture
 def service(tmp_path):
     """Makes daemons, each with a state folder of its own; all are stopped and checked.

@@ -80,7 +80,8 @@ START_TEST(every_allocation_may_fail)
     int fd = builder_file(&b);
     enum qdq_code code = QDQ_NO_MEMORY;
     long n = 0;
-    while (code != QDQ_OK && ++n < 10000) {
+    while (code != QDQ_OK && n < 10000) {
+        n += fault_stride();
         struct qdq_model *result = NULL;
         struct qdq_error err = {0};
         fail_at = n;

@@ -18,6 +18,7 @@ import contract
 import nets
 from service import CALIBRATION, DATA, INSTALLED
 
+pytestmark = pytest.mark.long
 QDQ = INSTALLED / "bin" / "qdq"
 METHODS = contract.range_methods()
 ADDS = {"layers": [{"class": "Add"}]}

@@ -14,6 +14,7 @@ from onnx import numpy_helper
 from service import INSTALLED, PeakMemory
 from test_data import sets, tarred, unzipped
 
+pytestmark = pytest.mark.long
 GB = 10 ** 9
 RANDOM = np.random.default_rng(5)
 

@@ -20,6 +20,7 @@ import pytest
 import nets
 from service import problem
 
+pytestmark = pytest.mark.long
 HERE = Path(__file__).resolve().parents[1]
 SECONDS = int(os.environ.get("QDQD_SCHEMATHESIS_SECONDS", 0))
 CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance",

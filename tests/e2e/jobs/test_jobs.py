@@ -10,6 +10,7 @@ import pytest
 
 from service import CALIBRATION, DATA, ENDED, ROOT, eventually, kill_process, problem
 
+pytestmark = pytest.mark.long
 RESNET = DATA / "glyph_resnet.onnx"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 

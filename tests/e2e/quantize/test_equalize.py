@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import judge
 from service import CALIBRATION, DATA, INSTALLED
 
+pytestmark = pytest.mark.long
 GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
 GRANULARITIES = ["channel", "tensor"]
 # Ends of the range of what is measured here, so that other methods of calibration do not

@@ -13,6 +13,7 @@ import contract
 import judge
 from service import CALIBRATION, DATA, INSTALLED, problem
 
+pytestmark = pytest.mark.long
 QDQ = INSTALLED / "bin" / "qdq"
 METHODS = contract.range_methods()
 SAMPLES = 48

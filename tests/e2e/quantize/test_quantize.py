@@ -10,6 +10,8 @@ import pytest
 import judge
 from service import CALIBRATION, DATA, Service
 
+pytestmark = pytest.mark.long
+
 # model, least SQNR in dB over the logits of the test images: what others reach there at
 # best with symmetric int8 and weights per channel (onnxruntime by percentile, ModelOpt
 # by its largest values)

@@ -17,6 +17,8 @@ import judge
 import nets
 from service import CALIBRATION, DATA, INSTALLED
 
+pytestmark = pytest.mark.long
+
 # Few: calibration reads the first 128 of 256, what-ifs judge by some of the rest.
 FEW = {"calibration": {"max_samples": 128}, "evaluate": {"samples": 64}}
 

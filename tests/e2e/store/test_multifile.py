@@ -18,6 +18,7 @@ from onnx import TensorProto, helper
 import nets
 from service import eventually, problem
 
+pytestmark = pytest.mark.long
 SHORT = {"calibration": {"random_samples": 2}}
 
 

@@ -14,6 +14,7 @@ import nets
 from service import eventually, problem
 from test_backup import backup, restore
 
+pytestmark = pytest.mark.long
 MODEL = nets.block_net()
 DATA = nets.samples()
 
