@@ -50,6 +50,9 @@ struct qdqi_lint {
     const char *text;
 };
 
+/* The first two members of a lint; its function is lint_CODE. */
+#define QDQI_LINT(code) #code, lint_##code
+
 struct qdqi_hooks {
     /* --- which layers are quantized, and with how many scales --- */
 

@@ -118,10 +118,10 @@ def test_table_of_lints():
     text = (ROOT / "docs" / "lint.md").read_text()
     lints = [[f"`{code}`", f"`{rule}`"]
              for path in sorted((ROOT / "engine" / "plan" / "targets").glob("*.c"))
-             for code, rule in re.findall(r"^    \{LINT\((\w+)\), (\w+),", path.read_text(),
+             for code, rule in re.findall(r"^    \{QDQI_LINT\((\w+)\), (\w+),", path.read_text(),
                                           re.MULTILINE)]
     assert len(lints) > 10
-    assert [row[:2] for row in rows_of_table(text, "code")][2:] == lints
+    assert sorted(row[:2] for row in rows_of_table(text, "code")[2:]) == sorted(lints)
     assert all(row[2] and row[3] for row in rows_of_table(text, "code"))
 
 

@@ -5,10 +5,9 @@
 
 #include <string.h>
 
-#define RULES(RULE)                                                    \
-    RULE(Y1, FIXED,                                                    \
-         "A Conv has a pair on its data input, and one scale for its " \
-         "weight.")                                                    \
+#define RULES(RULE)                                                            \
+    RULE(Y1, FIXED,                                                            \
+         "A Conv has a pair on its data input, and one scale for its weight.") \
     RULE(Y2, ON, "A layer that makes an output of the model stays floating point.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -20,6 +19,7 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
     return strcmp(cls->support.op, "Conv") == 0;
 }
 
+/* The integer Conv has one scale for its whole weight. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
@@ -58,14 +58,14 @@ check_formats(struct planner *p, struct qdq_error *err)
 }
 
 static bool
-lint_not_conv(const struct planner *p, const struct qdq_layer *layer)
+lint_toy_not_conv(const struct planner *p, const struct qdq_layer *layer)
 {
     (void)p;
     return qdqi_layer_is_quantized(layer) && strcmp(layer->op, "Conv") != 0;
 }
 
 static const struct qdqi_lint lints[] = {
-    {"toy_not_conv", lint_not_conv, Y1,
+    {QDQI_LINT(toy_not_conv), Y1,
      "the toy has no integer kernel for it, so that its pair costs time for nothing"},
     {0},
 };

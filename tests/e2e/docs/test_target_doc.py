@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/adding-a-target.md: its target is the one that a unit program has, and its tables
+name every member of a target."""
+
+import re
+
+from service import ROOT
+
+TEXT = (ROOT / "docs" / "adding-a-target.md").read_text()
+NAMES = {"spark": "toy", "Spark": "Toy", "S1": "Y1", "S2": "Y2"}
+
+
+def members_of(header, struct):
+    text = (ROOT / "engine" / header).read_text()
+    body = re.sub(r"/\*.*?\*/", "", text.split(f"struct {struct} {{")[1].split("\n};")[0],
+                  flags=re.DOTALL)
+    lines = [line.split("(")[1] if "(*" in line else line for line in body.split(";")]
+    return {re.findall(r"\w+", part)[-1] for line in lines for part in line.split(",")
+            if part.strip()}
+
+
+def told():
+    return {name for cell in re.findall(r"^\| (`[^|]*`) \|", TEXT, re.MULTILINE)
+            for name in re.findall(r"`(\w+)`", cell)}
+
+
+def test_the_file_is_the_one_that_is_tested():
+    (code,) = re.findall(r"^```c\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    toy = (ROOT / "tests" / "unit" / "targets" / "toy.c").read_text()
+    for name, other in NAMES.items():
+        code = code.replace(name, other)
+    assert code == toy
+
+
+def test_every_member_is_told():
+    members = members_of("include/qdq/targets.h", "qdq_target")
+    hooks = members_of("plan/target.h", "qdqi_hooks")
+    assert {"name", "storage", "n_rules"} <= members
+    assert {"is_on", "cite", "lints", "vetoes", "complete"} <= hooks
+    assert members | hooks == told()
