@@ -98,10 +98,11 @@ class Source:
 
 
 class Placement:
-    """Where the pairs of a quantized model lie."""
+    """Where the pairs of a quantized model lie, whose integer weights are of a format."""
 
-    def __init__(self, model):
+    def __init__(self, model, weights="int8"):
         self.graph = model.graph
+        self.weights = onnx.TensorProto.DataType.Value(weights.upper())
         self.nodes = list(all_nodes(model.graph))
         self.makers = {name: n for n in self.nodes for name in n.output}
         self.constants = {t.name: t for graph in all_graphs(model.graph)
@@ -133,7 +134,7 @@ class Placement:
 
     def axis_of_integers(self, dequantize):
         integers, scale, zero = (self.constants[name] for name in dequantize.input)
-        assert integers.data_type == zero.data_type == onnx.TensorProto.INT8
+        assert integers.data_type == zero.data_type == self.weights
         axis = attribute(dequantize, "axis") if scale.dims else None
         assert axis is None or list(scale.dims) == [integers.dims[axis]]
         return axis
