@@ -65,7 +65,7 @@ progress_update(void *arg, const struct qdq_progress *news)
     bool is_new_stage = news->stage != progress->stage;
     if (!progress->shown)
         return false;
-    api_eta_tell(&progress->eta, news, time);
+    api_eta_update(&progress->eta, news, time);
     if (!is_new_stage && time - progress->drawn_at < REDRAW && news->done < news->total)
         return false;
     progress->stage = news->stage;

@@ -37,7 +37,7 @@ engine_code(enum api_code code)
 /* Returns the code, or that of an internal error when it is no row: it may come from
    a worker or from the store. */
 static enum api_code
-known(enum api_code code)
+known_or_internal(enum api_code code)
 {
     return (unsigned)code < API_N_CODES ? code : API_INTERNAL;
 }
@@ -45,27 +45,27 @@ known(enum api_code code)
 int
 api_problem_status(enum api_code code)
 {
-    return problems[known(code)].status;
+    return problems[known_or_internal(code)].status;
 }
 
 const char *
 api_problem_slug(enum api_code code)
 {
-    const char *slug = problems[known(code)].slug;
-    return slug ? slug : qdq_code_slug(engine_code(known(code)));
+    const char *slug = problems[known_or_internal(code)].slug;
+    return slug ? slug : qdq_code_slug(engine_code(known_or_internal(code)));
 }
 
 const char *
 api_problem_meaning(enum api_code code)
 {
-    const char *meaning = problems[known(code)].meaning;
-    return meaning ? meaning : qdq_code_meaning(engine_code(known(code)));
+    const char *meaning = problems[known_or_internal(code)].meaning;
+    return meaning ? meaning : qdq_code_meaning(engine_code(known_or_internal(code)));
 }
 
 bool
 api_problem_retryable(enum api_code code)
 {
-    return problems[known(code)].retryable;
+    return problems[known_or_internal(code)].retryable;
 }
 
 enum api_code
@@ -95,7 +95,7 @@ api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
     if (!p || p->set)
         return false;
     p->set = true;
-    p->code = known(code);
+    p->code = known_or_internal(code);
     p->kind = where ? kind : QDQ_AT_NOTHING;
     if (snprintf(p->where, sizeof p->where, "%s", where ? where : "") >=
         (int)sizeof p->where)
@@ -118,8 +118,9 @@ api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
 bool
 api_problem_set_engine(struct api_problem *p, const struct qdq_error *err)
 {
-    enum api_code code =
-        err->code == QDQ_OK ? API_INTERNAL : known((enum api_code)(err->code - 1));
+    enum api_code code = err->code == QDQ_OK
+                             ? API_INTERNAL
+                             : known_or_internal((enum api_code)(err->code - 1));
     return api_problem_set(p, code, err->kind,
                            err->kind == QDQ_AT_NOTHING ? NULL : err->where, "%s",
                            err->text);

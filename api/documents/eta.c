@@ -51,11 +51,11 @@ seconds(uint64_t samples, double pace)
 }
 
 void
-api_eta_tell(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
+api_eta_update(struct api_eta *eta, const struct qdq_progress *progress, int64_t now)
 {
     follow_stage(eta, progress, now);
     learn_pace(eta, progress, now);
-    eta->told = now;
+    eta->updated = now;
     eta->left = -1;
     bool evaluates = progress->stage == QDQ_STAGE_EVALUATE;
     /* The amount of work is known from the stage `calibrate` on. */
@@ -77,6 +77,6 @@ api_eta_left(const struct api_eta *eta, int64_t now)
 {
     if (eta->left < 0)
         return -1;
-    double left = eta->left - (double)(now - eta->told) / 1000;
+    double left = eta->left - (double)(now - eta->updated) / 1000;
     return left <= 0 ? 0 : left >= 1e12 ? -1 : (int64_t)ceil(left - 1e-6);
 }

@@ -139,8 +139,8 @@ refuse(struct api_problem *problem, size_t i, const char *member, const char *wh
 }
 
 static bool
-take_text(json_t *file, size_t i, const char *member, char **ret,
-          struct api_problem *problem)
+parse_text(json_t *file, size_t i, const char *member, char **ret,
+           struct api_problem *problem)
 {
     const char *text = json_string_value(json_object_get(file, member));
     if (!text)
@@ -151,14 +151,14 @@ take_text(json_t *file, size_t i, const char *member, char **ret,
 }
 
 static bool
-take_file(json_t *file, size_t i, struct api_named_files *to,
-          struct api_problem *problem)
+parse_file(json_t *file, size_t i, struct api_named_files *to,
+           struct api_problem *problem)
 {
     struct api_named_file *named = &to->items[to->n++];
     if (json_object_size(file) != 2)
         return refuse(problem, i, NULL, "a file is an object of a path and a digest");
-    if (!take_text(file, i, "path", &named->path, problem) ||
-        !take_text(file, i, "digest", &named->digest, problem))
+    if (!parse_text(file, i, "path", &named->path, problem) ||
+        !parse_text(file, i, "digest", &named->digest, problem))
         return false;
     for (size_t k = 0; k < i; k++)
         if (!strcmp(to->items[k].path, named->path))
@@ -172,7 +172,7 @@ take_file(json_t *file, size_t i, struct api_named_files *to,
 }
 
 static bool
-take_files(json_t *json, struct api_named_files *to, struct api_problem *problem)
+parse_files(json_t *json, struct api_named_files *to, struct api_problem *problem)
 {
     json_t *files = json_object_get(json, "files"), *file;
     size_t i;
@@ -188,7 +188,7 @@ take_files(json_t *json, struct api_named_files *to, struct api_problem *problem
                                "a model has at most %d files beside its own",
                                API_MAX_EXTERNAL);
     json_array_foreach (files, i, file)
-        if (!take_file(file, i, to, problem))
+        if (!parse_file(file, i, to, problem))
             return false;
     return true;
 }
@@ -199,7 +199,7 @@ api_named_files_decode(const char *text, size_t len, struct api_named_files *ret
 {
     *ret = (struct api_named_files){0};
     json_t *json = api_json_load(text, len, API_BAD_REQUEST, problem);
-    bool ok = json && take_files(json, ret, problem);
+    bool ok = json && parse_files(json, ret, problem);
     json_decref(json);
     if (!ok)
         api_named_files_fini(ret);

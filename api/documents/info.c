@@ -158,7 +158,7 @@ encode_rule(const void *rules, size_t i)
                      "text", api_json_text(rule->text));
 }
 
-/* Returns the effective spec of a spec that has only the target; NULL when out of
+/* Encodes the effective spec of a spec that has only the target; null when out of
    memory. */
 static json_t *
 default_spec(const struct qdq_target *target)

@@ -305,7 +305,7 @@ typedef bool (*member_fn)(struct api_job_request *request, const char *name,
                           json_t *value, struct api_problem *problem);
 
 static bool
-take_id(char **to, const char *name, json_t *value, struct api_problem *problem)
+parse_id(char **to, const char *name, json_t *value, struct api_problem *problem)
 {
     if (!json_is_string(value))
         return bad_member(problem, name, "the id of what is stored already", value);
@@ -314,24 +314,24 @@ take_id(char **to, const char *name, json_t *value, struct api_problem *problem)
 }
 
 static bool
-take_model(struct api_job_request *request, const char *name, json_t *value,
-           struct api_problem *problem)
+parse_model(struct api_job_request *request, const char *name, json_t *value,
+            struct api_problem *problem)
 {
-    return take_id(&request->model, name, value, problem);
+    return parse_id(&request->model, name, value, problem);
 }
 
 static bool
-take_calibration(struct api_job_request *request, const char *name, json_t *value,
-                 struct api_problem *problem)
+parse_calibration(struct api_job_request *request, const char *name, json_t *value,
+                  struct api_problem *problem)
 {
-    return take_id(&request->calibration, name, value, problem);
+    return parse_id(&request->calibration, name, value, problem);
 }
 
 /* Stores the member of any type, because the decoder of the spec reports mistakes in
    it. */
 static bool
-take_spec(struct api_job_request *request, const char *name, json_t *value,
-          struct api_problem *problem)
+parse_spec(struct api_job_request *request, const char *name, json_t *value,
+           struct api_problem *problem)
 {
     (void)name;
     request->spec = api_json_dump(json_incref(value), 0);
@@ -339,8 +339,8 @@ take_spec(struct api_job_request *request, const char *name, json_t *value,
 }
 
 static bool
-take_labels(struct api_job_request *request, const char *name, json_t *value,
-            struct api_problem *problem)
+parse_labels(struct api_job_request *request, const char *name, json_t *value,
+             struct api_problem *problem)
 {
     (void)name;
     if (!check_labels(value, "/labels", problem))
@@ -350,8 +350,8 @@ take_labels(struct api_job_request *request, const char *name, json_t *value,
 }
 
 static bool
-take_priority(struct api_job_request *request, const char *name, json_t *value,
-              struct api_problem *problem)
+parse_priority(struct api_job_request *request, const char *name, json_t *value,
+               struct api_problem *problem)
 {
     if (!api_json_integer(value, &request->priority))
         return bad_member(problem, name, "an integer", value);
@@ -359,8 +359,8 @@ take_priority(struct api_job_request *request, const char *name, json_t *value,
 }
 
 static bool
-take_fresh(struct api_job_request *request, const char *name, json_t *value,
-           struct api_problem *problem)
+parse_fresh(struct api_job_request *request, const char *name, json_t *value,
+            struct api_problem *problem)
 {
     request->fresh = json_is_true(value);
     return json_is_boolean(value) || bad_member(problem, name, "a boolean", value);
@@ -382,18 +382,18 @@ static const struct {
     const char *name;
     member_fn take;
 } members[] = {
-    {"model", take_model},
-    {"calibration", take_calibration},
-    {"spec", take_spec},
-    {"labels", take_labels},
-    {"priority", take_priority},
-    {"fresh", take_fresh},
+    {"model", parse_model},
+    {"calibration", parse_calibration},
+    {"spec", parse_spec},
+    {"labels", parse_labels},
+    {"priority", parse_priority},
+    {"fresh", parse_fresh},
     {"evaluation", refuse_evaluation},
 };
 
 static bool
-take_member(struct api_job_request *request, const char *name, json_t *value,
-            struct api_problem *problem)
+parse_member(struct api_job_request *request, const char *name, json_t *value,
+             struct api_problem *problem)
 {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
         if (strcmp(members[i].name, name) == 0)
@@ -408,7 +408,7 @@ take_member(struct api_job_request *request, const char *name, json_t *value,
 /* Turns the pointer of a duplicate member inside the spec into one from the spec's
    root. */
 static void
-blame_spec(struct api_problem *problem)
+move_pointer_to_spec(struct api_problem *problem)
 {
     static const char spec[] = "/spec/";
     size_t len = sizeof spec - 2; /* without the slash, which the pointer keeps */
@@ -432,7 +432,7 @@ api_job_request_decode(const char *text, size_t len, struct api_job_request *ret
     json_t *value;
     json_t *json = api_json_load(text, len, API_BAD_REQUEST, &first);
     if (!json) {
-        blame_spec(&first);
+        move_pointer_to_spec(&first);
         goto out;
     }
     if (!json_is_object(json)) {
@@ -441,7 +441,7 @@ api_job_request_decode(const char *text, size_t len, struct api_job_request *ret
         goto out;
     }
     json_object_foreach (json, name, value)
-        if (!take_member(&request, name, value, &first))
+        if (!parse_member(&request, name, value, &first))
             goto out;
     *ret = request;
     request = (struct api_job_request){0};

@@ -44,7 +44,7 @@ api_gpu_encode(const struct api_gpu *gpu)
 
 /* Returns a new reference to a member of an object. */
 static json_t *
-take(const json_t *json, const char *member)
+get_member(const json_t *json, const char *member)
 {
     return json_incref(json_object_get(json, member));
 }
@@ -59,8 +59,8 @@ api_backends_encode(const char *runtime, const char *const *gpus, size_t n,
     for (size_t i = 0; i < n; i++) {
         json_t *gpu = api_json_embed(gpus[i]);
         if (!cuda)
-            cuda = take(gpu, "backend");
-        if (json_array_append_new(devices, take(gpu, "device")) != 0) {
+            cuda = get_member(gpu, "backend");
+        if (json_array_append_new(devices, get_member(gpu, "device")) != 0) {
             json_decref(devices);
             devices = NULL;
         }

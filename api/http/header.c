@@ -37,7 +37,7 @@ element_end(const char *at, const char *stop)
 /* Parses digits; a number that is too large becomes the largest one. Returns false
    when there are no digits. */
 static bool
-read_offset(const char **at, uint64_t *ret)
+parse_offset(const char **at, uint64_t *ret)
 {
     uint64_t n = 0;
     if (!is_digit(**at))
@@ -50,20 +50,20 @@ read_offset(const char **at, uint64_t *ret)
     return true;
 }
 
-enum api_ranged
+enum api_range_kind
 api_header_range(const char *text, uint64_t size, struct api_range *ret)
 {
     static const char unit[] = "bytes=";
     uint64_t first = 0, last = UINT64_MAX;
     if (!text || strncasecmp(text, unit, sizeof unit - 1) != 0)
-        return API_RANGED_WHOLE;
+        return API_RANGE_WHOLE;
     const char *at = skip_space(text + sizeof unit - 1);
-    bool has_first = read_offset(&at, &first);
+    bool has_first = parse_offset(&at, &first);
     if (*at++ != '-')
-        return API_RANGED_WHOLE;
-    bool has_last = read_offset(&at, &last);
+        return API_RANGE_WHOLE;
+    bool has_last = parse_offset(&at, &last);
     if (*skip_space(at) || (!has_first && !has_last) || (has_first && last < first))
-        return API_RANGED_WHOLE;
+        return API_RANGE_WHOLE;
     if (!has_first) { /* a suffix: the last bytes, as many as the number says */
         if (last > size)
             last = size;
@@ -71,10 +71,10 @@ api_header_range(const char *text, uint64_t size, struct api_range *ret)
         last = UINT64_MAX;
     }
     if (first >= size)
-        return API_RANGED_NONE;
+        return API_RANGE_NONE;
     ret->first = first;
     ret->size = (last < size ? last + 1 : size) - first;
-    return API_RANGED_PART;
+    return API_RANGE_PART;
 }
 
 /* --- If-None-Match -------------------------------------------------------- */
@@ -109,7 +109,7 @@ api_header_has_tag(const char *text, const char *tag)
 /* Parses "0", "0.5", "1.000" into thousandths. Returns false for a text that is no
    weight. */
 static bool
-read_weight(const char *at, const char *end, int *ret)
+parse_weight(const char *at, const char *end, int *ret)
 {
     int n = 0, place = 1000;
     if (at == end || (*at != '0' && *at != '1'))
@@ -136,7 +136,7 @@ find_weight(const char *at, const char *end, int *ret)
         while (stop > name && strchr(" \t", stop[-1]))
             stop--;
         if (strncasecmp(name, "q=", 2) == 0)
-            return read_weight(name + 2, stop, ret);
+            return parse_weight(name + 2, stop, ret);
     }
     return true;
 }
@@ -144,7 +144,7 @@ find_weight(const char *at, const char *end, int *ret)
 /* Returns how closely the media range matches: 0 not at all, 1 any type, 2 any
    subtype, 3 the type itself. */
 static int
-fit(const char *range, size_t len, const char *type)
+match_range(const char *range, size_t len, const char *type)
 {
     size_t major = strcspn(type, "/") + 1;
     if (len == 3 && memcmp(range, "*/*", 3) == 0)
@@ -157,7 +157,7 @@ fit(const char *range, size_t len, const char *type)
 /* Returns the weight that an Accept gives to a type, which is that of the closest
    range, or -1 when no part of it can be parsed. */
 static int
-weigh(const char *text, const char *type)
+weight_for(const char *text, const char *type)
 {
     int best = 0, weight = -1;
     for (const char *at = text; *(at += strspn(at, ", \t"));) {
@@ -165,7 +165,7 @@ weigh(const char *text, const char *type)
         size_t len = strcspn(at, "; \t,");
         int one;
         if (find_weight(element_end(at, ";,"), end, &one)) {
-            int fits = fit(at, len, type);
+            int fits = match_range(at, len, type);
             if (weight < 0)
                 weight = 0;
             if (fits && (fits > best || (fits == best && one > weight))) {
@@ -184,7 +184,7 @@ api_header_choose(const char *text, const char *const types[], size_t n)
     size_t chosen = n;
     int most = 0;
     for (size_t i = 0; i < n; i++) {
-        int weight = text ? weigh(text, types[i]) : -1;
+        int weight = text ? weight_for(text, types[i]) : -1;
         if (weight < 0)
             return 0;
         if (weight > most) {
@@ -242,7 +242,7 @@ api_header_digest_of(const char *id, char ret[API_HEADER_DIGEST])
 /* Decodes the 43 digits and their "=" into an id. Returns false when they are no
    digest. */
 static bool
-read_digest(const char *at, char ret[API_HEADER_ID])
+parse_digest(const char *at, char ret[API_HEADER_ID])
 {
     uint32_t bits = 0;
     int n_bits = 0;
@@ -272,7 +272,7 @@ api_header_digest(const char *text, char ret[API_HEADER_ID],
         const char *end = element_end(at, ",");
         bool ours = strcspn(at, "=;, \t") == name_len && !strncmp(at, field, name_len);
         if (ours && (strncmp(at, field, sizeof field - 1) != 0 ||
-                     !read_digest(at + sizeof field - 1, ret)))
+                     !parse_digest(at + sizeof field - 1, ret)))
             return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                    "the header Repr-Digest has no sha-256 of 32 bytes "
                                    "in base64 between colons");

@@ -18,7 +18,7 @@ const struct api_route_row api_routes[API_N_ROUTES] = {
 /* Returns whether the pattern matches `path`, and copies the segment that {id}
    matches to `id`. */
 static bool
-matches(const char *pattern, const char *path, char *id, size_t id_size)
+matches_path(const char *pattern, const char *path, char *id, size_t id_size)
 {
     static const char hole[] = "{id}";
     id[0] = '\0';
@@ -54,7 +54,7 @@ api_route_match(const char *method, const char *path, struct api_match *ret,
     struct api_match match;
     allow[0] = '\0';
     for (int i = 0; i < API_N_ROUTES; i++) {
-        if (!matches(api_routes[i].pattern, path, match.id, sizeof match.id))
+        if (!matches_path(api_routes[i].pattern, path, match.id, sizeof match.id))
             continue;
         if (strcmp(api_routes[i].method, wanted) == 0) {
             match.route = (enum api_route)i;

@@ -31,7 +31,7 @@ decode_dim(struct decoder *d, const char *symbol, json_t *value,
                           json_is_real(value) ? "a fraction or so large a number"
                                               : api_json_type_name(value));
     to->symbol = symbol;
-    return api_parse_integer(d, "", value, 1, API_MANY, &to->size);
+    return api_parse_integer(d, "", value, 1, API_COUNT_MAX, &to->size);
 }
 
 bool

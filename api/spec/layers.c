@@ -37,7 +37,7 @@ static const struct list names = {
     .types = STRING,
     .size = sizeof(const char *),
     .min = 1,
-    .max = API_MANY,
+    .max = API_COUNT_MAX,
     .decode = decode_name,
 };
 
@@ -82,7 +82,7 @@ static bool
 decode_input(struct decoder *d, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(d, "", value, 0, API_MANY, &n))
+    if (!api_parse_integer(d, "", value, 0, API_COUNT_MAX, &n))
         return false;
     *(int *)d->object = (int)n;
     return true;
@@ -132,8 +132,8 @@ static const struct member members[] = {
     {"/class", STRING, SELECTOR},
     {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
     {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
-    {"/quantization_index", ARRAY | NOTHING, decode_index, encode_index, NO_FIELD, NULL,
-     0},
+    {"/quantization_index", ARRAY | NULL_VALUE, decode_index, encode_index, NO_FIELD,
+     NULL, 0},
 };
 
 static const struct table table = TABLE(members);
@@ -159,7 +159,7 @@ decode_entry(struct decoder *d, json_t *item)
 static const struct list entries = {
     .types = OBJECT,
     .size = sizeof(struct qdq_layer_entry),
-    .max = API_MANY,
+    .max = API_COUNT_MAX,
     .table = &table,
     .decode = decode_entry,
 };

@@ -88,7 +88,7 @@ decode_granularity(struct decoder *d, const struct member *m, json_t *value)
                           "weights.granularity is to have a member block, an integer");
     spec->weight_granularity = QDQ_PER_BLOCK;
     return api_parse_integer(d, "/weights/granularity/block", block, MIN_BLOCK,
-                             API_MANY, &spec->weight_block);
+                             API_COUNT_MAX, &spec->weight_block);
 }
 
 static json_t *

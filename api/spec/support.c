@@ -10,7 +10,7 @@ static bool
 decode_weight_input(struct decoder *d, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(d, m->pointer, value, 0, API_MANY, &n))
+    if (!api_parse_integer(d, m->pointer, value, 0, API_COUNT_MAX, &n))
         return false;
     *(int *)api_field(d, m) = (int)n;
     return true;
@@ -54,8 +54,8 @@ static const struct member members[] = {
      NAMES("weighted", "non_weighted", "multi_input"), 0},
     {"/weight_input", INTEGER, decode_weight_input, encode_weight_input,
      FIELD(weight_input), NULL, 0},
-    {"/channel_axis", INTEGER | NOTHING, decode_axis, encode_axis, FIELD(channel_axis),
-     NULL, 0},
+    {"/channel_axis", INTEGER | NULL_VALUE, decode_axis, encode_axis,
+     FIELD(channel_axis), NULL, 0},
     {"/quantize_input", BOOL, FLAG, FIELD(quantize_input), NULL, 0},
     {"/quantize_weight", BOOL, FLAG, FIELD(quantize_weight), NULL, 0},
 };
@@ -102,7 +102,7 @@ decode_row(struct decoder *d, json_t *item)
 static const struct list rows = {
     .types = OBJECT,
     .size = sizeof(struct qdq_support),
-    .max = API_MANY,
+    .max = API_COUNT_MAX,
     .table = &table,
     .decode = decode_row,
 };

@@ -77,7 +77,7 @@ api_refuse(struct decoder *d, enum api_code code, const char *pointer, const cha
 
 /* Returns the name of the member if it is directly in the object at `base`, else NULL. */
 static const char *
-name_in(const struct member *m, const char *base)
+name_below(const struct member *m, const char *base)
 {
     size_t len = strlen(base);
     if (strncmp(m->pointer, base, len) != 0 || m->pointer[len] != '/')
@@ -90,7 +90,7 @@ static const struct member *
 find_member(const struct table *table, const char *base, const char *key)
 {
     for (size_t i = 0; i < table->n; i++) {
-        const char *name = name_in(&table->members[i], base);
+        const char *name = name_below(&table->members[i], base);
         if (name && strcmp(name, key) == 0)
             return &table->members[i];
     }
@@ -118,7 +118,7 @@ unknown_member(struct decoder *d, const char *base, const char *key)
     char where[sizeof d->problem->where], all[320] = "";
     struct names known = {.n = 0};
     for (size_t i = 0; i < d->table->n && known.n < MAX_MEMBERS; i++) {
-        const char *name = name_in(&d->table->members[i], base);
+        const char *name = name_below(&d->table->members[i], base);
         if (!name)
             continue;
         api_text_add(all, sizeof all, *all ? ", " : "");
@@ -147,7 +147,7 @@ types_of(const json_t *value)
         [JSON_REAL] = NUMBER | integer,
         [JSON_TRUE] = BOOL,
         [JSON_FALSE] = BOOL,
-        [JSON_NULL] = NOTHING,
+        [JSON_NULL] = NULL_VALUE,
     };
     return types[json_typeof(value)];
 }
@@ -253,7 +253,7 @@ api_encode_members(const struct table *table, const void *object)
     for (size_t i = 0; root && i < table->n; i++) {
         const struct member *m = &table->members[i];
         json_t *value = m->encode ? m->encode(object, m) : json_null();
-        if (json_is_null(value) && !(m->types & NOTHING))
+        if (json_is_null(value) && !(m->types & NULL_VALUE))
             continue;
         if (add_at(root, m->pointer, value) != 0) {
             json_decref(root);

@@ -52,7 +52,7 @@ enum {
     STRING = 1 << 3,
     ARRAY = 1 << 4,
     OBJECT = 1 << 5,
-    NOTHING = 1 << 6, /* null, which has a meaning here and is encoded, too */
+    NULL_VALUE = 1 << 6, /* null, which has a meaning here and is encoded, too */
 };
 
 /* The names that are a member's values: a list, or the names of the rows of a table of the

@@ -239,7 +239,7 @@ bool
 api_decode_count(struct decoder *d, const struct member *m, json_t *value)
 {
     int64_t n;
-    if (!api_parse_integer(d, m->pointer, value, m->min, API_MANY, &n))
+    if (!api_parse_integer(d, m->pointer, value, m->min, API_COUNT_MAX, &n))
         return false;
     if (m->field == NO_FIELD)
         return unsupported(d, m, value);

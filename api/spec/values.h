@@ -41,7 +41,7 @@ json_t *api_encode_count(const void *object, const struct member *m);
 #define TEXT api_decode_text, api_encode_text
 #define COUNT api_decode_count, api_encode_count
 
-enum { API_MANY = INT32_MAX }; /* the largest count or index */
+enum { API_COUNT_MAX = INT32_MAX }; /* the largest count or index */
 
 /* Parse an integer from min to max, and a text that is not empty. */
 bool api_parse_integer(struct decoder *d, const char *pointer, json_t *value,

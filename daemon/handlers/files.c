@@ -134,7 +134,7 @@ handle_dataset_delete(struct request *request)
 /* What a request wants of bytes that it may have already. */
 struct wanted {
     bool known;
-    enum api_ranged ranged;
+    enum api_range_kind ranged;
     struct api_range range;
 };
 
@@ -147,7 +147,7 @@ read_wanted(const struct request *request, const char *tag, uint64_t size,
     const char *unless = request_header(request, "If-Range");
     char *known = NULL;
     bool is_get = !strcmp(request->method, "GET");
-    *ret = (struct wanted){.ranged = API_RANGED_WHOLE};
+    *ret = (struct wanted){.ranged = API_RANGE_WHOLE};
     if (!is_get && strcmp(request->method, "HEAD") != 0)
         return true;
     if (!request_list(request, "If-None-Match", &known, p))
@@ -157,7 +157,7 @@ read_wanted(const struct request *request, const char *tag, uint64_t size,
     if (is_get && !ret->known && (!unless || !strcmp(unless, tag)))
         ret->ranged =
             api_header_range(request_header(request, "Range"), size, &ret->range);
-    return ret->ranged != API_RANGED_NONE ||
+    return ret->ranged != API_RANGE_NONE ||
            api_problem_set(p, API_RANGE_NOT_SATISFIABLE, QDQ_AT_NOTHING, NULL,
                            "the range begins beyond the %llu bytes that are there",
                            (unsigned long long)size);
@@ -235,7 +235,7 @@ describe_bytes(struct request *request, const struct store_file *file, const cha
     }
     if (wanted.known)
         request->reply.status = 304; /* goes without the body */
-    if (wanted.ranged == API_RANGED_PART)
+    if (wanted.ranged == API_RANGE_PART)
         reply_part(request, &wanted.range);
     reply_header(request, "Accept-Ranges", "bytes");
     reply_header(request, "ETag", "%s", tag);

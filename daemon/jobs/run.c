@@ -69,7 +69,7 @@ jobs_progress(struct jobs *jobs, struct job_slot *slot,
     slot->stage = qdq_stage_name(progress->stage);
     slot->done = progress->done;
     slot->total = progress->total;
-    api_eta_tell(&slot->eta, progress, clock_steady_ms());
+    api_eta_update(&slot->eta, progress, clock_steady_ms());
     lock_release(&jobs->lock);
 }
 

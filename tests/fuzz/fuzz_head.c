@@ -39,7 +39,7 @@ try_range(const char *text)
     static const uint64_t sizes[] = {0, 1, 100, UINT64_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct api_range range = {0};
-        if (api_header_range(text, sizes[i], &range) != API_RANGED_PART)
+        if (api_header_range(text, sizes[i], &range) != API_RANGE_PART)
             continue;
         assert(range.size > 0 && range.first < sizes[i]);
         assert(range.size <= sizes[i] - range.first);

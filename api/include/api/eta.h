@@ -24,14 +24,14 @@ struct api_eta {
     bool counts;          /* the stage has reported its number of samples */
     uint64_t first;       /* samples that were done at that first report */
     int64_t began;        /* time of that first report */
-    int64_t told;
+    int64_t updated;
     double left; /* seconds left at the last report; negative: not known */
 };
 
 /* Begins a run. `earlier` is NULL when no earlier run is known. */
 void api_eta_start(struct api_eta *eta, const struct api_pace *earlier);
-void api_eta_tell(struct api_eta *eta, const struct qdq_progress *progress,
-                  int64_t now);
+void api_eta_update(struct api_eta *eta, const struct qdq_progress *progress,
+                    int64_t now);
 /* Returns the seconds left, rounded up, or -1 while they are not known. */
 int64_t api_eta_left(const struct api_eta *eta, int64_t now);
 

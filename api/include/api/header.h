@@ -20,16 +20,16 @@ struct api_range {
     uint64_t first, size; /* in bytes */
 };
 
-enum api_ranged {
-    API_RANGED_WHOLE, /* no range, several ranges or another unit: all bytes */
-    API_RANGED_PART,  /* the bytes of *ret */
-    API_RANGED_NONE   /* the range has none of the bytes */
+enum api_range_kind {
+    API_RANGE_WHOLE, /* no range, several ranges or another unit: all bytes */
+    API_RANGE_PART,  /* the bytes of *ret */
+    API_RANGE_NONE   /* the range has none of the bytes */
 };
 
 /* Parses the Range for `size` bytes. A part has at least one byte and ends within
    them. */
-enum api_ranged api_header_range(const char *text, uint64_t size,
-                                 struct api_range *ret);
+enum api_range_kind api_header_range(const char *text, uint64_t size,
+                                     struct api_range *ret);
 
 /* --- If-None-Match (RFC 9110, 13) ----------------------------------------- */
 

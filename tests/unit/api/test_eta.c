@@ -12,7 +12,7 @@ left_at(int64_t now, enum qdq_stage stage, uint64_t done, uint64_t total,
         uint64_t later)
 {
     const struct qdq_progress progress = {stage, done, total, later};
-    api_eta_tell(&eta, &progress, now);
+    api_eta_update(&eta, &progress, now);
     return api_eta_left(&eta, now);
 }
 
