@@ -14,13 +14,6 @@
 #include "api/files.h"
 
 static bool
-no_memory(struct api_problem *problem)
-{
-    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                           "out of memory");
-}
-
-static bool
 set_problem(struct api_problem *problem, const char *location, int error)
 {
     bool is_link = error == ELOOP || error == ENOTDIR;
@@ -79,7 +72,7 @@ open_file(int folder, const char *location, struct external *external,
     struct stat st;
     char *copy = strdup(location);
     if (!copy)
-        return no_memory(problem);
+        return api_problem_no_memory(problem);
     int fd = open_below(folder, copy), error = errno;
     free(copy);
     if (fd < 0)
@@ -102,7 +95,7 @@ open_files(const char *path, struct external *external, struct api_problem *prob
         return true;
     external->files = calloc(locations->n, sizeof *external->files);
     if (!external->files)
-        return no_memory(problem);
+        return api_problem_no_memory(problem);
     int folder = open_folder(path);
     if (folder < 0)
         return set_problem(problem, path, errno);
@@ -156,7 +149,7 @@ describe(const char *path, int fd, const char *digest, struct api_file *ret,
     if (name)
         api_path_normalize(name);
     *ret = (struct api_file){name, text, (uint64_t)st.st_size};
-    return (name && text) || no_memory(problem);
+    return (name && text) || api_problem_no_memory(problem);
 }
 
 bool
@@ -168,14 +161,14 @@ external_digest(const struct external *external, int fd, const char *path,
         return true;
     struct api_file *files = calloc(n + 1, sizeof *files);
     bool ok = files ? describe(api_path_base(path), fd, digest, &files[0], problem)
-                    : no_memory(problem);
+                    : api_problem_no_memory(problem);
     for (size_t i = 0; i < n && ok; i++)
         ok = describe(external->files[i].path, external->files[i].fd, NULL,
                       &files[1 + i], problem);
     char *text = ok ? api_files_identity(files, n + 1) : NULL;
     if (ok)
         ok = text ? digest_bytes(text, strlen(text), digest, problem)
-                  : no_memory(problem);
+                  : api_problem_no_memory(problem);
     for (size_t i = 0; files && i <= n; i++) {
         free((void *)(uintptr_t)files[i].path);
         free((void *)(uintptr_t)files[i].digest);

@@ -21,13 +21,6 @@ io_problem(struct api_problem *problem, const char *path, int error)
                            strerror(error));
 }
 
-static bool
-no_memory(struct api_problem *problem)
-{
-    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                           "out of memory");
-}
-
 bool
 file_open(const char *path, int *ret, struct api_problem *problem)
 {
@@ -87,11 +80,11 @@ digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
     if (!ok)
-        no_memory(problem);
+        api_problem_no_memory(problem);
     else if (!update_digest(context, fd))
         ok = io_problem(problem, path, errno);
     else if (!finish_digest(context, ret))
-        ok = no_memory(problem);
+        ok = api_problem_no_memory(problem);
     EVP_MD_CTX_free(context);
     return ok;
 }
@@ -104,7 +97,7 @@ digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
     bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
               EVP_DigestUpdate(context, data, len) && finish_digest(context, ret);
     EVP_MD_CTX_free(context);
-    return ok || no_memory(problem);
+    return ok || api_problem_no_memory(problem);
 }
 
 /* --- specs ---------------------------------------------------------------- */
@@ -116,7 +109,7 @@ read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
 {
     char *text = malloc(MAX_SPEC + 1);
     if (!text)
-        return no_memory(problem);
+        return api_problem_no_memory(problem);
     errno = 0;
     size_t len = fread(text, 1, MAX_SPEC + 1, from);
     if (!ferror(from) && len <= MAX_SPEC) {
@@ -237,7 +230,7 @@ output_open(const char *path, struct output *ret, struct api_problem *problem)
     if (!output.path || asprintf(&output.temporary, "%s.tmp.XXXXXX", path) < 0) {
         output.temporary = NULL;
         output_close(&output);
-        return no_memory(problem);
+        return api_problem_no_memory(problem);
     }
     catch_signals();
     output.fd = make_temporary(output.temporary);

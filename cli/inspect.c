@@ -32,8 +32,7 @@ static bool
 print_json(char *text, struct api_problem *problem)
 {
     if (!text)
-        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                               "out of memory");
+        return api_problem_no_memory(problem);
     puts(text);
     free(text);
     return true;

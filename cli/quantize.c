@@ -122,8 +122,7 @@ open_data(struct quantization *q, const char *out, struct api_problem *problem)
 {
     char *path;
     if (asprintf(&path, "%s.data", out) < 0)
-        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                               "out of memory");
+        return api_problem_no_memory(problem);
     bool ok = is_input(q, path)
                   ? api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                     "%s is the model's own external data, so it is not "
@@ -205,8 +204,7 @@ write_report(struct quantization *q, struct api_problem *problem)
         return true;
     char *text = api_report_encode(q->report);
     if (!text)
-        return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                               "out of memory");
+        return api_problem_no_memory(problem);
     bool ok = output_write(&q->report_out, text, problem) &&
               output_write(&q->report_out, "\n", problem) &&
               output_commit(&q->report_out, problem);
@@ -252,7 +250,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
     const char *out = options->out ? options->out : own_out;
     bool ok = out != NULL;
     if (!ok)
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(problem);
     ok = ok && open_inputs(&q, options, problem) &&
          open_outputs(&q, options, out, problem) &&
          open_engine(options, &q.engine, problem) && run(&q, problem) &&

@@ -179,8 +179,7 @@ begin(struct copy *copy, struct api_problem *p)
     if (copy->from < 0)
         return fail(p, copy->from_path, "opening the folder");
     copy->chunk = malloc(CHUNK);
-    return copy->chunk ||
-           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    return copy->chunk || api_problem_no_memory(p);
 }
 
 static void

@@ -269,7 +269,7 @@ api_json_load(const char *text, size_t len, enum api_code duplicate,
     size_t position = error.position < 0 ? 0 : (size_t)error.position;
     char where[sizeof problem->where];
     if (is_out_of_memory(&error)) {
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(problem);
     } else if (json_error_code(&error) == json_error_duplicate_key) {
         pointer_at(text, position < len ? position : len, where, sizeof where);
         api_problem_set(problem, duplicate, QDQ_AT_POINTER, where,

@@ -116,6 +116,12 @@ api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where kind,
 }
 
 bool
+api_problem_no_memory(struct api_problem *p)
+{
+    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+}
+
+bool
 api_problem_set_engine(struct api_problem *p, const struct qdq_error *err)
 {
     enum api_code code = err->code == QDQ_OK

@@ -146,8 +146,7 @@ parse_text(json_t *file, size_t i, const char *member, char **ret,
     if (!text)
         return refuse(problem, i, member, "a file has a path and a digest, as strings");
     *ret = strdup(text);
-    return *ret || api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                                   "out of memory");
+    return *ret || api_problem_no_memory(problem);
 }
 
 static bool

@@ -234,13 +234,6 @@ bad_member(struct api_problem *problem, const char *name, const char *wanted,
                            api_json_type_name(value));
 }
 
-static bool
-no_memory(struct api_problem *problem)
-{
-    return api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                           "out of memory");
-}
-
 /* Checks that `labels`, whose pointer is `base`, is an object of strings. */
 static bool
 check_labels(json_t *labels, const char *base, struct api_problem *problem)
@@ -310,7 +303,7 @@ parse_id(char **to, const char *name, json_t *value, struct api_problem *problem
     if (!json_is_string(value))
         return bad_member(problem, name, "the id of what is stored already", value);
     *to = strdup(json_string_value(value));
-    return *to || no_memory(problem);
+    return *to || api_problem_no_memory(problem);
 }
 
 static bool
@@ -335,7 +328,7 @@ parse_spec(struct api_job_request *request, const char *name, json_t *value,
 {
     (void)name;
     request->spec = api_json_dump(json_incref(value), 0);
-    return request->spec || no_memory(problem);
+    return request->spec || api_problem_no_memory(problem);
 }
 
 static bool
@@ -346,7 +339,7 @@ parse_labels(struct api_job_request *request, const char *name, json_t *value,
     if (!check_labels(value, "/labels", problem))
         return false;
     request->labels = api_json_dump(json_incref(value), 0);
-    return request->labels || no_memory(problem);
+    return request->labels || api_problem_no_memory(problem);
 }
 
 static bool

@@ -33,7 +33,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
     bool ok = false;
     struct api_spec *spec = calloc(1, sizeof *spec);
     if (!spec) {
-        api_problem_set(problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(problem);
         goto out;
     }
     qdq_spec_init(&spec->spec);

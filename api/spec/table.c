@@ -24,7 +24,7 @@ api_spec_alloc(struct decoder *d, size_t n, size_t size)
 {
     struct block *block = calloc(1, sizeof *block + n * size);
     if (!block) {
-        api_refuse(d, API_NO_MEMORY, "", "out of memory");
+        api_problem_no_memory(d->problem);
         return NULL;
     }
     block->next = d->to->blocks;
@@ -66,9 +66,7 @@ api_refuse(struct decoder *d, enum api_code code, const char *pointer, const cha
     snprintf(where, sizeof where, "%s%s", d->at, pointer);
     va_list args;
     va_start(args, fmt);
-    api_problem_vset(d->problem, code,
-                     code == API_NO_MEMORY ? QDQ_AT_NOTHING : QDQ_AT_POINTER, where,
-                     fmt, args);
+    api_problem_vset(d->problem, code, QDQ_AT_POINTER, where, fmt, args);
     va_end(args);
     return false;
 }

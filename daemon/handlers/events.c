@@ -202,7 +202,7 @@ make_events(const struct request *request, const struct job_view *view,
     const struct service *service = request->service;
     struct events *events = calloc(1, sizeof *events);
     if (!events) {
-        api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(p);
         return NULL;
     }
     int64_t third = service->settings->http_timeout * 1000 / 3;

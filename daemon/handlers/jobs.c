@@ -70,7 +70,7 @@ read_spec(const struct body *body, struct asked_spec *ret, struct api_problem *p
         return false;
     ret->effective = api_spec_encode(api_spec_get(ret->decoded));
     if (!ret->effective)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     return check_spec_size(strlen(ret->effective), p);
 }
 
@@ -135,8 +135,7 @@ name_input(struct body *body, int i, const char *id, struct api_problem *p)
 {
     free(*id_of(body, i));
     *id_of(body, i) = strdup(id);
-    return *id_of(body, i) ||
-           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    return *id_of(body, i) || api_problem_no_memory(p);
 }
 
 /* Stores the files that came with the job; their ids take their places. */
@@ -166,8 +165,7 @@ digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
 {
     bool ok = text && digest_of(text, strlen(text), ret);
     free(text);
-    return ok ||
-           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    return ok || api_problem_no_memory(p);
 }
 
 /* What is asked, with the ids of files that are not stored yet. A model of several files

@@ -16,12 +16,6 @@
 /* Of all tenants "MS.SEQ.TENANT", and of one "SEQ", of the last job that was shown. */
 #define CURSOR_SIZE (64 + TENANT_SIZE)
 
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 /* --- what is asked -------------------------------------------------------- */
 
 struct asked {
@@ -88,7 +82,7 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     asked->label_key = strndup(label, (size_t)(colon - label));
     filter->label_key = asked->label_key;
     filter->label_value = colon + 1;
-    return asked->label_key || fail_memory(p);
+    return asked->label_key || api_problem_no_memory(p);
 }
 
 /* --- a page of jobs ------------------------------------------------------- */
@@ -148,7 +142,7 @@ merge(struct page *page, const struct service *service, struct store_job *jobs,
     free(page->rows);
     page->rows = rows;
     page->n = n;
-    return rows || fail_memory(&page->problem);
+    return rows || api_problem_no_memory(&page->problem);
 }
 
 static void
@@ -188,7 +182,7 @@ reply_page(struct request *request, struct page *page)
     struct job_view *views = calloc(n + 1, sizeof *views);
     struct api_job *shown = calloc(n + 1, sizeof *shown);
     char cursor[CURSOR_SIZE];
-    bool ok = (views && shown) || fail_memory(problem);
+    bool ok = (views && shown) || api_problem_no_memory(problem);
     if (more)
         write_cursor(&page->rows[n - 1], request->of_all, cursor);
     for (size_t i = 0; ok && i < n; i++) {
@@ -244,7 +238,7 @@ count_tenant(void *arg, const struct service *service)
     if (!census->problem.set &&
         store_count(library_store(service->library), &counts, &census->problem) &&
         !(grown = realloc(census->list, (census->n + 1) * sizeof *grown)))
-        fail_memory(&census->problem);
+        api_problem_no_memory(&census->problem);
     if (!grown)
         return;
     census->list = grown;

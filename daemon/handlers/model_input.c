@@ -11,12 +11,6 @@
 
 #define DEFAULT_NAME "model.onnx"
 
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 bool
 model_input_is_brought(const struct body *body)
 {
@@ -104,7 +98,7 @@ name_model(const struct body *body, struct model_input *input, struct api_proble
 {
     const char *name = body->model_name ? api_path_base(body->model_name) : "";
     input->parts[0].path = strdup(api_path_is_inside(name) ? name : DEFAULT_NAME);
-    return input->parts[0].path || fail_memory(p);
+    return input->parts[0].path || api_problem_no_memory(p);
 }
 
 /* The paths that the model names; they must do beside its own. */
@@ -151,7 +145,8 @@ make_id(struct model_input *input, struct api_problem *p)
         files[i] = (struct api_file){input->parts[i].path, input->parts[i].digest,
                                      input->parts[i].size};
     char *text = api_files_identity(files, input->n);
-    bool ok = (text && digest_of(text, strlen(text), input->id)) || fail_memory(p);
+    bool ok =
+        (text && digest_of(text, strlen(text), input->id)) || api_problem_no_memory(p);
     free(text);
     return ok;
 }
@@ -166,7 +161,7 @@ model_input_check(const struct service *service, struct body *body,
         return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
                                "the request has no model");
     input.parts = calloc(1 + body->n_externals, sizeof *input.parts);
-    bool ok = (input.parts || fail_memory(p)) &&
+    bool ok = (input.parts || api_problem_no_memory(p)) &&
               take_parts(service->library, body, &input, p) &&
               ask_worker(service, &input, &said, p) && name_model(body, &input, p) &&
               name_others(&input, said, p) && make_id(&input, p);

@@ -24,12 +24,6 @@ static const struct {
 #undef PART
 };
 
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 /* --- pieces --------------------------------------------------------------- */
 
 static bool
@@ -42,7 +36,7 @@ append_text(struct body_text *text, const char *data, size_t len, struct api_pro
         size_t capacity = 2 * (text->len + len) + 64;
         char *grown = realloc(text->data, capacity);
         if (!grown)
-            return fail_memory(p);
+            return api_problem_no_memory(p);
         text->data = grown;
         text->capacity = capacity;
     }
@@ -97,11 +91,11 @@ add_external(struct body *body, const char *name, struct api_problem *p)
                                API_MAX_EXTERNAL);
     struct body_external *grown = realloc(body->externals, (n + 1) * sizeof *grown);
     if (!grown)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     body->externals = grown;
     grown[n] = (struct body_external){.name = strdup(name ? name : "")};
     body->n_externals += grown[n].name != NULL;
-    return grown[n].name || fail_memory(p);
+    return grown[n].name || api_problem_no_memory(p);
 }
 
 /* May this part stand in this body? */
@@ -144,7 +138,7 @@ begin_part(struct body *body, const char *name, const char *filename,
         return add_external(body, path_of(filename), p);
     if (parts[part].kind == MODEL && path_of(filename)) {
         body->model_name = strdup(filename);
-        return body->model_name || fail_memory(p);
+        return body->model_name || api_problem_no_memory(p);
     }
     return true;
 }
@@ -273,7 +267,7 @@ read_id(struct spool **file, char **ret, struct api_problem *p)
         return true;
     spool_drop(file);
     *ret = strdup(text);
-    return *ret || fail_memory(p);
+    return *ret || api_problem_no_memory(p);
 }
 
 /* A file, or, where `ret_id` is not NULL, the id of one. */

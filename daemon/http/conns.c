@@ -309,7 +309,7 @@ conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
 {
     struct conns *conns = calloc(1, sizeof *conns);
     if (!conns)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     conns->settings = settings;
     conns->tls = tls;
     lock_init(&conns->lock, LOCK_CONNS);

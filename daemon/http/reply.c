@@ -28,7 +28,7 @@ reply_text(struct request *request, int status, const char *type, char *text)
         set_reply(request, status, type, text);
         return;
     }
-    api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    api_problem_no_memory(&problem);
     reply_problem(request, &problem);
 }
 

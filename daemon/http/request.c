@@ -61,7 +61,7 @@ request_list(const struct request *request, const char *name, char **ret,
     MHD_get_connection_values(request->connection, MHD_HEADER_KIND, join_header, &list);
     if (list.full) {
         free(list.text);
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     }
     *ret = list.text;
     return true;

@@ -217,7 +217,7 @@ http_open(const struct http_needs *needs, const struct listener *listener,
     struct http *http = calloc(1, sizeof *http);
     if (!http) {
         close(listener->fd);
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     }
     http->needs = *needs;
     http->start = (uint32_t)clock_wall_ms();

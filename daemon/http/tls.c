@@ -99,7 +99,7 @@ tls_reload(struct tls *tls, struct api_problem *p)
 {
     struct pair *pair = calloc(1, sizeof *pair);
     if (!pair)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     if (!read_certs(tls->settings->http_tls_cert, pair, p) ||
         !read_key(tls->settings->http_tls_key, pair, p) || !check_pair(pair, p)) {
         free_pair(pair);
@@ -117,7 +117,7 @@ tls_open(const struct settings *settings, struct tls **ret, struct api_problem *
 {
     struct tls *tls = calloc(1, sizeof *tls);
     if (!tls)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     tls->settings = settings;
     lock_init(&tls->lock, LOCK_TLS);
     if (!tls_reload(tls, p)) {

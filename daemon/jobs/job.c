@@ -31,7 +31,7 @@ jobs_open(struct library *library, const struct settings *settings, struct bell 
         return false;
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     jobs->library = library;
     jobs->store = library_store(library);
     jobs->settings = settings;

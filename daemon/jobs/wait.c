@@ -123,7 +123,7 @@ jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,
 {
     struct job_watch *watch = calloc(1, sizeof *watch);
     if (!watch)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     snprintf(watch->id, sizeof watch->id, "%s", id);
     watch->waiter.id = watch->id;
     watch->waiter.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

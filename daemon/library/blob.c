@@ -46,12 +46,6 @@ fail(struct api_problem *p, const char *what)
                            strerror(errno));
 }
 
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 static const char *
 hex_of(const char *id)
 {
@@ -139,7 +133,7 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
 {
     struct blobs *blobs = calloc(1, sizeof *blobs);
     if (!blobs)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     lock_init(&blobs->naming, LOCK_NAMING);
     blobs->dir = open_folder(dir, "blobs");
     blobs->tmp = open_folder(dir, "tmp");
@@ -333,7 +327,7 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
 {
     struct spool *spool = calloc(1, sizeof *spool);
     if (!spool)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     spool->blobs = blobs;
     spool->digest = digest_new();
     snprintf(spool->name, sizeof spool->name, "%llu.tmp",
@@ -343,7 +337,7 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
     if (spool->fd < 0)
         fail(p, "making a temporary file");
     if (!spool->digest)
-        fail_memory(p);
+        api_problem_no_memory(p);
     if (spool->fd < 0 || !spool->digest) {
         spool_drop(&spool);
         return false;
@@ -383,7 +377,7 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
         !blobs_check_room(spool->blobs, len, p))
         return false;
     if (!digest_update(spool->digest, data, len))
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     if (!write_all(spool->fd, data, len, p))
         return false;
     add_size(spool, len);
@@ -398,7 +392,7 @@ spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_prob
     struct digest *digest = digest_new();
     off_t at = 0;
     ssize_t n = 1;
-    bool ok = (chunk && digest) || fail_memory(p);
+    bool ok = (chunk && digest) || api_problem_no_memory(p);
     while (ok && n != 0) {
         n = pread(from, chunk, CHUNK, at);
         if (n < 0 && errno == EINTR)
@@ -406,11 +400,12 @@ spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_prob
         if (n < 0)
             ok = fail(p, "reading a blob");
         else
-            ok = (digest_update(digest, chunk, (size_t)n) || fail_memory(p)) &&
-                 write_all(spool->fd, chunk, (size_t)n, p);
+            ok =
+                (digest_update(digest, chunk, (size_t)n) || api_problem_no_memory(p)) &&
+                write_all(spool->fd, chunk, (size_t)n, p);
         at += n;
     }
-    ok = ok && (digest_finish(digest, ret) || fail_memory(p));
+    ok = ok && (digest_finish(digest, ret) || api_problem_no_memory(p));
     digest_free(&digest);
     free(chunk);
     return ok;
@@ -420,7 +415,7 @@ bool
 spool_finish(struct spool *spool, struct api_problem *p)
 {
     if (!digest_finish(spool->digest, spool->id))
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     digest_free(&spool->digest);
     return true;
 }
@@ -432,7 +427,7 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
     bool ok = false;
     char *chunk = malloc(CHUNK);
     if (!chunk)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     for (;;) {
         ssize_t n = pread(spool->fd, chunk, CHUNK, (off_t)spool->size);
         if (n < 0 && errno == EINTR)
@@ -444,7 +439,7 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
         if (n == 0)
             break;
         if (!digest_update(spool->digest, chunk, (size_t)n)) {
-            fail_memory(p);
+            api_problem_no_memory(p);
             goto out;
         }
         add_size(spool, (uint64_t)n);

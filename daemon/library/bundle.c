@@ -153,7 +153,7 @@ bundle_open(const struct bundle_file *files, size_t n, struct bundle **ret,
     }
     if (!ok) {
         bundle_close(&bundle);
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     }
     bundle->size += END;
     *ret = bundle;

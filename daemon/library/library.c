@@ -188,7 +188,7 @@ library_open(const char *path, struct library **ret, struct api_problem *p)
     char database[PATH_MAX];
     struct library *library = calloc(1, sizeof *library);
     if (!library)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     library->dir = library->lock_file = -1;
     lock_init(&library->lock, LOCK_LIBRARY);
     snprintf(database, sizeof database, "%s/" DATABASE, path);
@@ -251,7 +251,7 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
                               .created_at = clock_wall_ms()};
     memcpy(file.id, spool_id(*spool), sizeof file.id);
     if (info && !(file.info = strdup(info)))
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     bool is_new = false;
     struct incoming incoming = {.n = 1, .spools = &spool, .ids = &file.id};
     bool ok = bring_in(library, &incoming, p) &&
@@ -293,7 +293,7 @@ list_incoming(const struct library_part *parts, size_t n, struct incoming *ret,
     *ret = (struct incoming){.spools = calloc(n, sizeof *ret->spools),
                              .ids = calloc(n, sizeof *ret->ids)};
     if (!ret->spools || !ret->ids)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     for (size_t i = 0; i < n; i++) {
         if (!parts[i].spool)
             continue;
@@ -310,7 +310,7 @@ list_parts(const struct library_part *parts, size_t n, struct store_model_files 
 {
     *ret = (struct store_model_files){.items = calloc(n, sizeof *ret->items)};
     if (!ret->items)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     for (size_t i = 0; i < n && n > 1; i++) {
         struct store_model_file *file = &ret->items[ret->n++];
         file->path = parts[i].path;
@@ -445,8 +445,8 @@ add_data(struct result *result, const char *path, struct api_problem *p)
     result->model_files = (struct store_model_files){2, files};
     result->size += files[1].size;
     char *text = paths[1] ? api_files_identity(named, 2) : NULL;
-    bool ok = (text && digest_of(text, strlen(text), result->id)) ||
-              api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+    bool ok =
+        (text && digest_of(text, strlen(text), result->id)) || api_problem_no_memory(p);
     free(text);
     return ok;
 }

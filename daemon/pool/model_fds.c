@@ -13,7 +13,7 @@ model_fds_name(struct model_fds *files, const char *name, struct api_problem *p)
     size_t size = strlen(text) + 1;
     char *grown = realloc(files->names, files->names_len + size);
     if (!grown)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     memcpy(grown + files->names_len, text, size);
     files->names = grown;
     files->names_len += size;

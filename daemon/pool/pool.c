@@ -39,7 +39,7 @@ pool_open(struct tenants *tenants, const struct settings *settings, struct pool 
         pool->runners = calloc((size_t)settings->workers_count, sizeof *pool->runners);
     if (!pool || !pool->runners) {
         free(pool);
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     }
     pool->n_runners = (size_t)settings->workers_count;
     tenants_set_pool(tenants, pool);

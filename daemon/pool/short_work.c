@@ -180,7 +180,7 @@ short_work_open(struct tenants *tenants, const struct settings *settings,
 {
     struct short_work *work = calloc(1, sizeof *work);
     if (!work)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     work->tenants = tenants;
     work->last = &work->first;
     lock_init(&work->lock, LOCK_SHORT_WORK);

@@ -43,7 +43,7 @@ store_derive(const struct qdq_spec *spec, struct store_job *job, struct api_prob
 {
     job->wants_gpu = wants_gpu(spec, job->calibration);
     return derive_key(spec, job->model, job->calibration, job->observations) ||
-           api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+           api_problem_no_memory(p);
 }
 
 /* --- for SQL -------------------------------------------------------------- */

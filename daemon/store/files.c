@@ -59,7 +59,7 @@ read_file(struct store *store, struct store_file *ret, struct api_problem *p)
         file.expires_at = expires(sqlite3_column_int64(stmt, 4),
                                   sqlite3_column_int(stmt, 5) ? store->retention.jobs
                                                               : store->retention.files);
-        ok = ok || fail_memory(p);
+        ok = ok || api_problem_no_memory(p);
     } else {
         ok = rc == SQLITE_DONE ? api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                                  "there is no such file")
@@ -161,12 +161,12 @@ take_model_file(sqlite3_stmt *stmt, struct store_model_files *to, struct api_pro
     struct store_model_file *grown =
         realloc(to->items, (to->n + 1) * sizeof *to->items);
     if (!grown)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     to->items = grown;
     column_chars(stmt, 1, file.digest, sizeof file.digest);
     file.path = column_text(stmt, 0, &ok);
     if (!ok || !file.path)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     to->items[to->n++] = file;
     return true;
 }

@@ -72,12 +72,6 @@ fail(struct store *store, struct api_problem *p)
                            store->db ? sqlite3_errmsg(store->db) : "out of memory");
 }
 
-static inline bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 /* The end of a retention that counts from `kept_from`. */
 static inline int64_t
 expires(int64_t kept_from, int64_t retention)

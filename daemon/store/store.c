@@ -69,7 +69,7 @@ store_open(const char *path, struct store **ret, struct api_problem *p)
 {
     struct store *store = calloc(1, sizeof *store);
     if (!store)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     lock_init(&store->lock, LOCK_STORE);
     store_log_init(&store->log);
     if (!open_database(store, path, p)) {
@@ -188,7 +188,7 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
         store_job_fini(&job);
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     }
     *ret = job;
     return true;
@@ -573,7 +573,7 @@ store_job_list(struct store *store, const struct store_filter *filter,
     bool any_state = filter->state == API_N_JOB_STATES;
     struct store_job *jobs = calloc((size_t)filter->limit, sizeof *jobs);
     if (!jobs)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     lock_acquire(&store->lock);
     sqlite3_stmt *stmt =
         store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];

@@ -157,7 +157,7 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     lock_assert_held(&tenants->lock);
     struct tenant *tenant = calloc(1, sizeof *tenant);
     if (!tenant)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     snprintf(tenant->name, sizeof tenant->name, "%s", name);
     tenant->settings = settings_of(tenants, name, tenants->settings);
     bool ok = open_library(tenants, tenant, p);
@@ -221,7 +221,7 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     const struct service *service;
     struct tenants *tenants = calloc(1, sizeof *tenants);
     if (!tenants)
-        return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        return api_problem_no_memory(p);
     tenants->settings = settings;
     tenants->last = &tenants->first;
     lock_init(&tenants->turns, LOCK_TURNS);
@@ -233,7 +233,7 @@ tenants_open(const struct settings *settings, struct tenants **ret,
     metrics_set(tenants->metrics, &metric_start_time, 0, clock_wall_ms() * 1000);
     tenants->backends = backends_new();
     if (!tenants->metrics || !tenants->backends)
-        api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(p);
     if (!tenants->metrics || !tenants->backends ||
         !scripts_digest(settings->engine_cases, tenants->scripts, p) ||
         !tenants_get(tenants, "", true, &service, p) || !open_known(tenants, p)) {

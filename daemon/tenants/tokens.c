@@ -39,12 +39,6 @@ fail(struct api_problem *p, const char *path, const char *what)
     return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s", path, what);
 }
 
-static bool
-fail_memory(struct api_problem *p)
-{
-    return api_problem_set(p, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
-}
-
 bool
 tokens_path(const struct settings *settings, char ret[TOKEN_PATH],
             struct api_problem *p)
@@ -236,7 +230,8 @@ read_lines(FILE *file, const char *path, struct token **list, size_t *n,
         struct token *grown =
             *n < MOST_TOKENS ? realloc(*list, (*n + 1) * sizeof **list) : NULL;
         if (!grown)
-            return *n < MOST_TOKENS ? fail_memory(p) : fail(p, path, "too many tokens");
+            return *n < MOST_TOKENS ? api_problem_no_memory(p)
+                                    : fail(p, path, "too many tokens");
         *list = grown;
         snprintf(what, sizeof what, "line %d is no token", number);
         if (!whole || !parse_line(line, &grown[*n]))
@@ -363,7 +358,7 @@ make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
         at += snprintf(ret + at, TOKEN_SIZE - (size_t)at, "%02x", bytes[i]);
     gmtime_r(&now, &tm);
     strftime(token->made, sizeof token->made, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    return digest_of(ret, strlen(ret), token->hash) || fail_memory(p);
+    return digest_of(ret, strlen(ret), token->hash) || api_problem_no_memory(p);
 }
 
 /* The file while it is changed. */
@@ -410,7 +405,7 @@ append(struct edit *edit, const struct token *token, struct api_problem *p)
         return fail(p, token->name, "there is a token of this name");
     struct token *grown = realloc(edit->list, (edit->n + 1) * sizeof *grown);
     if (!grown)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     edit->list = grown;
     edit->list[edit->n++] = *token;
     return true;
@@ -482,7 +477,7 @@ tell_limits(struct tokens *tokens, struct api_problem *p)
         tokens->tenants ? calloc(tokens->n + 1, sizeof *own) : NULL;
     size_t n = 0;
     if (!own)
-        return !tokens->tenants || fail_memory(p);
+        return !tokens->tenants || api_problem_no_memory(p);
     for (size_t i = 0; i < tokens->n; i++) {
         const struct token *token = &tokens->list[i];
         size_t at = 0;
@@ -549,7 +544,7 @@ tokens_open(const char *path, struct tokens **ret, struct api_problem *p)
 {
     struct tokens *tokens = calloc(1, sizeof *tokens);
     if (!tokens)
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     snprintf(tokens->path, sizeof tokens->path, "%s", path);
     lock_init(&tokens->lock, LOCK_TOKENS);
     if (!tokens_reload(tokens, p)) {
@@ -631,7 +626,7 @@ tokens_check(struct tokens *tokens, const char *authorization, struct token *ret
     struct api_problem problem = {0};
     const char *text = bearer(authorization);
     if (text && !digest_of(text, strlen(text), hash))
-        return fail_memory(p);
+        return api_problem_no_memory(p);
     lock_acquire(&tokens->lock);
     bool was_broken = tokens->broken;
     bool readable = refresh(tokens, &problem), needed = tokens->needed;

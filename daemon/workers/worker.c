@@ -69,7 +69,7 @@ answer_text(struct worker *w, struct message message, char *text)
     struct api_problem problem = {0};
     message.text = text;
     if (!text)
-        api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL, "out of memory");
+        api_problem_no_memory(&problem);
     else if ((message.text_len = strlen(text)) > MESSAGE_MAX_RESULT)
         api_problem_set(&problem, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                         "the answer is longer than %u bytes", MESSAGE_MAX_RESULT);
@@ -470,8 +470,7 @@ quantize(struct worker *w, const struct message *request)
     bool ok = api_spec_decode(request->text, request->text_len, &spec, &problem) &&
               run_engine(w, request, spec, &frozen, &report, &problem);
     if (ok && !(text = api_report_encode(report)))
-        ok = api_problem_set(&problem, API_NO_MEMORY, QDQ_AT_NOTHING, NULL,
-                             "out of memory");
+        ok = api_problem_no_memory(&problem);
     ok = ok && write_all(request->fds[MESSAGE_FD_REPORT], text, &problem) &&
          write_all(request->fds[MESSAGE_FD_FROZEN], frozen.text, &problem);
     w->lost = !ok && problem.code == API_DEVICE_LOST;

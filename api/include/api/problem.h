@@ -35,6 +35,7 @@ bool api_problem_set(struct api_problem *p, enum api_code code, enum qdq_where k
 bool api_problem_vset(struct api_problem *p, enum api_code code, enum qdq_where kind,
                       const char *where, const char *fmt, va_list args)
     QDQ_PRINTF(5, 0);
+bool api_problem_no_memory(struct api_problem *p);
 bool api_problem_set_engine(struct api_problem *p, const struct qdq_error *err);
 
 int api_problem_status(enum api_code code);
