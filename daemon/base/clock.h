@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks: what users see, and what timeouts are measured by. */
+/* The two clocks: the wall clock, which users see, and the steady clock, which
+   timeouts are measured by. */
 #ifndef QDQD_BASE_CLOCK_H
 #define QDQD_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Milliseconds since 1970 UTC. */
+/* Returns milliseconds since 1970 UTC. */
 static inline int64_t
 clock_wall_ms(void)
 {
@@ -15,7 +16,7 @@ clock_wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Milliseconds since some moment; never goes back. */
+/* Returns milliseconds since some moment. This clock never goes back. */
 static inline int64_t
 clock_steady_ms(void)
 {
@@ -24,7 +25,7 @@ clock_steady_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The same in microseconds. */
+/* Returns microseconds of the steady clock. */
 static inline int64_t
 clock_steady_us(void)
 {

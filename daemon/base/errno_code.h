@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client is told of an errno. */
+/* The error code that a client gets for an errno. */
 #ifndef QDQD_BASE_ERRNO_CODE_H
 #define QDQD_BASE_ERRNO_CODE_H
 
@@ -17,7 +17,7 @@ errno_code(int number)
         return API_DISK_FULL;
     case EMFILE:
     case ENFILE:
-    case EAGAIN: /* of processes and threads */
+    case EAGAIN: /* the limit of processes and threads is reached */
     case EROFS:
         return API_UNAVAILABLE;
     case ENOMEM:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks that know their place in the order of locks.h. Builds of developers and with
- * sanitizers check that order, and that a function which needs a lock was called with it;
- * every build checks that a lock is released by the thread that acquired it. A check that
- * fails ends the process; see check.h.
+ * Mutexes with a rank in the order of locks.h. Builds of developers and with sanitizers
+ * check that a thread acquires locks in that order, and that the caller of a function
+ * that needs a lock holds it. Every build checks that the thread that releases a lock
+ * has acquired it. A check that fails ends the process; see check.h.
  */
 #ifndef QDQD_BASE_LOCK_H
 #define QDQD_BASE_LOCK_H
@@ -25,7 +25,7 @@ struct lock {
 };
 
 void lock_init(struct lock *lock, enum lock_rank rank);
-/* Nobody holds it. */
+/* Destroys a lock that no thread holds. */
 void lock_fini(struct lock *lock);
 
 #define lock_acquire(lock) lock_acquire_at(lock, __FILE__, __LINE__)
@@ -33,14 +33,17 @@ void lock_fini(struct lock *lock);
 void lock_acquire_at(struct lock *lock, const char *file, int line);
 void lock_release_at(struct lock *lock, const char *file, int line);
 
-/* Releases the lock while it waits for `cond`, which it may also do for no reason. */
+/*
+ * Waits for `cond` and releases the lock meanwhile. May return without a notification,
+ * like every condition variable: the caller checks its condition again.
+ */
 void lock_wait(struct lock *lock, pthread_cond_t *cond);
-/* The same, until a time of clock_steady_ms() at most. False: that is over. `cond` was
-   made by lock_cond_init(). */
+/* Waits likewise, but at most until `deadline_ms` of clock_steady_ms(). Returns
+   false when that time has passed. `cond` was initialized by lock_cond_init(). */
 bool lock_wait_until(struct lock *lock, pthread_cond_t *cond, int64_t deadline_ms);
 void lock_cond_init(pthread_cond_t *cond);
 
-/* Stands at the begin of a function whose caller holds the lock. */
+/* Stands at the beginning of a function whose caller holds the lock. */
 #ifdef QDQ_DEVELOPER_CHECKS
 #define lock_assert_held(lock) lock_assert_held_at(lock, __FILE__, __LINE__)
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command lines by tables: a row says how an option is called, whether it has an argument,
- * and what the help page says of it. One thread at a time.
+ * Command lines described by tables. A row has the name of an option, its argument if
+ * it has one, and its text on the help page. One thread at a time uses these functions.
  */
 #ifndef QDQD_BASE_OPTIONS_H
 #define QDQD_BASE_OPTIONS_H
@@ -11,17 +11,18 @@
 
 struct option_row {
     const char *name;
-    char letter;          /* '\0': none */
-    const char *argument; /* as the page calls it; NULL: the option has none */
+    char letter; /* '\0': the option has no letter */
+    /* its name on the help page; NULL: the option has no argument */
+    const char *argument;
     const char *text;
 };
 
 enum { OPTIONS_MOST = 32, OPTIONS_END = -1, OPTIONS_WRONG = -2 };
 
 /*
- * Parses the next option: returns the index of its row, and its argument in `optarg`;
- * OPTIONS_END behind the last one, where `optind` is that of the first word; OPTIONS_WRONG
- * after it has printed what is wrong.
+ * Parses the next option. Returns the index of its row, with the argument in `optarg`.
+ * Returns OPTIONS_END behind the last option; `optind` is then the index of the first
+ * word. Returns OPTIONS_WRONG after it has printed what is wrong.
  */
 int options_next(int argc, char **argv, const struct option_row *rows, size_t n);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rings when there may be a job to take, or none will be taken any more: what several
- * `jobs` and the lanes that run them have in common.
+ * A counter with a condition variable, which all `jobs` and lanes share. It is
+ * incremented ("rung") when there may be a job to claim, and when no more jobs will be
+ * claimed.
  */
 #ifndef QDQD_JOBS_BELL_H
 #define QDQD_JOBS_BELL_H
@@ -18,13 +19,14 @@ struct bell {
     struct gpus gpus;
 };
 
-/* `devices`: as gpu.devices says. */
+/* `devices` is the text of the setting gpu.devices. */
 void bell_init(struct bell *bell, const char *devices);
 void bell_fini(struct bell *bell);
 void bell_ring(struct bell *bell);
-/* How often it has rung: to be asked before looking for a job. */
+/* Returns how often the bell has rung. A lane asks before it looks for a job, so
+   that it misses no later one. */
 uint64_t bell_heard(struct bell *bell);
-/* Waits until it has rung more often than that. */
+/* Waits until the bell has rung more often than `heard` times. */
 void bell_wait(struct bell *bell, uint64_t heard);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of `struct jobs`, and used by nobody else. */
+/* The parts of `struct jobs` that its own files share. No other file includes this
+   header. */
 #ifndef QDQD_JOBS_INNER_H
 #define QDQD_JOBS_INNER_H
 
@@ -7,13 +8,13 @@
 #include "jobs/job.h"
 #include "jobs/paces.h"
 
-/* One who waits for a job's end, and lives on that thread's stack, or one who watches
-   it. */
+/* A thread that waits for a job's end, or a watcher of a job's state. A waiter lives
+   on the stack of its thread. */
 struct waiter {
     const char *id;
     pthread_cond_t cond;
     bool woken;
-    int event; /* of one who watches: an eventfd; else -1 */
+    int event; /* a watcher's eventfd; -1 for a thread that waits */
     struct waiter *next;
 };
 
@@ -21,9 +22,9 @@ struct jobs {
     struct library *library;
     struct store *store;
     const struct settings *settings;
-    const char *tenant;      /* as the log has it */
+    const char *tenant;      /* the tenant's name in the log */
     struct metrics *metrics; /* NULL: nothing is counted */
-    struct bell *bell;       /* a job was queued, or draining began */
+    struct bell *bell;       /* rung when a job was queued or draining began */
     struct lock lock;
     /* guarded by lock: */
     struct job_slot *slots;
@@ -34,13 +35,14 @@ struct jobs {
 
 /* --- for callers that hold the lock --------------------------------------- */
 
-/* The slot of a running job; NULL: it does not run. */
+/* Returns the slot of a running job, or NULL when the job does not run. */
 struct job_slot *jobs_find_slot(struct jobs *jobs, const char *id);
-/* Notifies those who watch `id` that its state has changed; NULL: those of all jobs. */
+/* Notifies the watchers of `id` that its state has changed; NULL: the watchers of
+   all jobs. */
 void jobs_notify(struct jobs *jobs, const char *id);
-/* The same, and wakes those who wait for its end. */
+/* Notifies likewise, and also wakes the threads that wait for the job's end. */
 void jobs_wake(struct jobs *jobs, const char *id);
-/* The slot's job is wanted no more: kills its process. */
+/* Marks the slot's job as unwanted and kills its worker process. */
 void jobs_give_up(struct job_slot *slot);
 
 #endif

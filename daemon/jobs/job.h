@@ -41,137 +41,148 @@ struct metrics;
 struct process;
 struct settings;
 
-/* A job as it can be shown. */
+/* A job as it is shown to users. */
 struct job_view {
     struct store_job row;
-    const char *stage; /* NULL when it is not running or has not said anything */
+    /* NULL when the job does not run, or has not reported a stage yet */
+    const char *stage;
     uint64_t done, total;
-    int64_t eta_s;    /* seconds that are left; -1: not known */
-    int64_t position; /* in the queue; 0: not queued */
+    int64_t eta_s;    /* estimated seconds that are left; -1: not known */
+    int64_t position; /* place in the queue, from 1; 0: not queued */
     bool
-        waits_for_gpu; /* it is queued, and no GPU is free that it wants; or it runs, and
-                         * has lent its GPU */
+        /* the job is queued and wants a GPU while none is free, or it runs and has
+           lent its GPU */
+        waits_for_gpu;
 };
 
-/* A lane's place in the list of running jobs, while it has one. Guarded by the lock of
-   jobs. */
+/* A lane's entry in the list of running jobs. Guarded by the lock of `jobs` while it
+   is in the list. */
 struct job_slot {
-    struct process *process; /* what runs the job; set by the lane before its start */
-    char id[JOB_ID_SIZE];    /* "" when idle */
-    int device;              /* the GPU that is the job's while it runs; GPUS_NONE */
-    bool lends;              /* it has lent its GPU, and waits for its turn */
-    struct gpus_turn turn;   /* of that */
-    bool unwanted;           /* the job was cancelled, or the daemon stops */
+    /* the worker that runs the job; set by the lane before its thread starts */
+    struct process *process;
+    char id[JOB_ID_SIZE];  /* the running job; "" when the lane is idle */
+    int device;            /* the GPU that is leased to the job; GPUS_NONE: none */
+    bool lends;            /* the job has lent its GPU and waits to get it back */
+    struct gpus_turn turn; /* its place among the jobs that lent a GPU */
+    bool unwanted;         /* the job was cancelled, or the daemon is stopping */
     const char *stage;
     uint64_t done, total;
     struct api_eta eta;
-    char model[DIGEST_SIZE]; /* whose pace this is */
+    char model[DIGEST_SIZE]; /* the model that `eta` is about */
     struct job_slot *next;
 };
 
-/* Puts running jobs of an earlier life back into the queue. All but `ret` is borrowed. */
+/* Opens the jobs of a library and puts those back into the queue that ran when an
+   earlier daemon ended. All arguments but `ret` are borrowed. */
 bool jobs_open(struct library *library, const struct settings *settings,
                struct bell *bell, struct jobs **ret, struct api_problem *p);
 void jobs_close(struct jobs **jobs);
-/* Whose they are, for the log, and where they are counted. Borrowed; to be said before
-   other threads call. */
+/* Sets the tenant that the log names and the metrics that count its jobs. Both are
+   borrowed. Called before other threads use `jobs`. */
 void jobs_name(struct jobs *jobs, const char *tenant, struct metrics *metrics);
 
-/* --- for those who ask ---------------------------------------------------- */
+/* --- for requests -------------------------------------------------------- */
 
-/* Would a job be taken now? DRAINING, QUEUE_FULL. */
+/* Checks whether a job would be accepted now. DRAINING, QUEUE_FULL. */
 bool jobs_check_room(struct jobs *jobs, struct api_problem *p);
 bool jobs_is_draining(struct jobs *jobs);
 /*
- * Queues a job of `request`'s model, calibration, spec, labels, priority and fresh; the id
- * is written to `id`. Where the same was asked before, it is answered from what is there,
- * or ends when the job ends that is on its way to the same result; with the same key it is
- * that very job. It is durable when this returns. IDEMPOTENCY_MISMATCH.
+ * Queues a job with the members of `request` that a client can set and those that
+ * follow from them (store/derive.h), and writes its id to `id`. A job with the same key
+ * is not queued again: `id` is then the earlier job's. Where an earlier job has the
+ * same identity, the new one is answered with its result, or joins it and ends when it
+ * ends. The job is durable when this returns. IDEMPOTENCY_MISMATCH.
  */
 bool jobs_submit(struct jobs *jobs, const struct store_job *request,
                  const struct store_asking *asking, char id[JOB_ID_SIZE],
                  struct api_problem *p);
-/*
- * The job that was submitted with a key, if any. IDEMPOTENCY_MISMATCH when something else
- * was asked with it than `asked`; NULL: that does not matter.
- */
+/* Finds the job that was submitted with a key, if there is one. IDEMPOTENCY_MISMATCH
+   when the request of that job differs from `asked`; NULL skips this comparison. */
 bool jobs_find_key(struct jobs *jobs, const char *key, const char *asked,
                    char id[JOB_ID_SIZE], bool *ret_any, struct api_problem *p);
 bool jobs_get(struct jobs *jobs, const char *id, struct job_view *ret,
               struct api_problem *p);
-/*
- * The same, but waits for the job's end, at most `seconds`; while the daemon drains
- * only for a job that runs.
- */
+/* Reads the job like jobs_get(), but waits at most `seconds` for its end. While the
+   daemon drains it waits only for a job that runs. */
 bool jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
                struct api_problem *p);
-/* Adds what the store does not know to a row, which is taken over. */
+/* Adds the members that the store does not have to a row. *ret takes ownership of
+   the row. */
 bool jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
                struct api_problem *p);
-/* What of a view the store does not know, at this moment; nothing of a job that does not
-   run. */
+/* Fills the members of a view that change while the job runs. Changes nothing for a
+   job that does not run. */
 void jobs_view_progress(struct jobs *jobs, const char *id, struct job_view *ret);
-/* ENDED when it is too late, NOT_FOUND. */
+/* Cancels a job. ENDED when the job has ended already, NOT_FOUND. */
 bool jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p);
 void job_view_fini(struct job_view *view);
 
-/* --- for those who watch -------------------------------------------------- */
+/* --- for watchers -------------------------------------------------------- */
 
-/* One who is told of each change of a job's state. Used by one thread at a time. */
+/* A watcher, which is notified of each change of a job's state. One thread at a time
+   uses it. */
 struct job_watch;
 
 bool jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,
                 struct api_problem *p);
-/* Readable when the job may have changed since job_watch_clear(); borrowed. */
+/* Returns a descriptor that is readable when the job may have changed since
+   job_watch_clear(). It is borrowed. */
 int job_watch_fd(const struct job_watch *watch);
 /*
- * To be called before the job is looked at, so that no change is missed. False: there is
- * no use in waiting after that look, because the daemon drains and the job does not run.
+ * Clears the notification. Called before the job is read, so that no later change is
+ * missed. Returns false when waiting is of no use after that read, because the daemon
+ * drains and the job does not run.
  */
 bool job_watch_clear(struct jobs *jobs, struct job_watch *watch);
 void jobs_unwatch(struct jobs *jobs, struct job_watch **watch);
 
 /* --- for the lanes that run jobs ------------------------------------------ */
 
-/* Takes the next job that can run into an idle slot, with a GPU when it wants one.
-   *ret_any is false when there is none to take. One thread at a time of those that share
-   a bell. */
+/*
+ * Claims the next job that can run into an idle slot, with a GPU when the job wants
+ * one. *ret_any is false when there is no such job. Of the threads that share a bell
+ * one at a time may call.
+ */
 bool jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
                 bool *ret_any, struct api_problem *p);
 void jobs_progress(struct jobs *jobs, struct job_slot *slot,
                    const struct qdq_progress *progress);
-/*
- * Is the slot's job to be given up? To be asked when its process is there: from then on
- * the process is killed as well.
- */
+/* Returns whether the slot's job was cancelled or the daemon is stopping. The lane
+   asks once its process has started; a later cancellation kills the process as well. */
 bool jobs_is_unwanted(struct jobs *jobs, const struct job_slot *slot);
-/* Is the slot's GPU to be lent, for a while, to another job? */
+/* Returns whether the slot's GPU should be lent to another job for a while. */
 bool jobs_gpu_is_wanted(struct jobs *jobs, const struct job_slot *slot);
-/* Lends it. Until it was regained the slot has none; the job may end meanwhile. */
+/* Lends the slot's GPU. The slot has none until jobs_regain_gpu() succeeds; the job
+   may end before that. */
 void jobs_lend_gpu(struct jobs *jobs, struct job_slot *slot);
-/* To be asked again and again: is it the slot's now? */
+/* Tries to get the lent GPU back. The lane calls it repeatedly until it returns
+   true. */
 bool jobs_regain_gpu(struct jobs *jobs, struct job_slot *slot);
-/* Each ends the slot's job one way, or finds it cancelled, and leaves the slot idle. */
+/* Each of these ends the slot's job in one way, or finds that it was cancelled, and
+   leaves the slot idle. */
 void jobs_succeed(struct jobs *jobs, struct job_slot *slot,
                   const struct job_result *result);
-/* Failed for what was made: model and report are kept, for those who ask for them. */
+/* Ends the job as failed because its model missed the spec's accept. Model and
+   report are kept. */
 void jobs_reject(struct jobs *jobs, struct job_slot *slot,
                  const struct job_result *result, const struct api_problem *problem);
 void jobs_fail(struct jobs *jobs, struct job_slot *slot,
                const struct api_problem *problem);
-/* The job could not be begun, for what may pass: it waits again. */
+/* Puts the job back into the queue after a temporary problem kept it from starting. */
 void jobs_put_back(struct jobs *jobs, struct job_slot *slot);
-/* The worker died; `how` says in what way. */
+/* The worker died; `how` says in what way. The job is queued again, or fails after
+   its last attempt. */
 void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
                const char *how);
 
 /* --- the end -------------------------------------------------------------- */
 
-/* From now on no job is taken or started. */
+/* From now on no job is accepted and no queued job is claimed. */
 void jobs_drain(struct jobs *jobs);
-/* Do no jobs run? */
+/* Returns whether no job runs. */
 bool jobs_are_idle(struct jobs *jobs);
-/* After jobs_drain(): ends the workers of running jobs, which go back to the queue. */
+/* Kills the workers of running jobs, which go back to the queue. Called after
+   jobs_drain(). */
 void jobs_stop(struct jobs *jobs);
 
 #endif

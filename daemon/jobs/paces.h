@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast the last runs of models went, the oldest forgotten. Who calls sees to it that
-   one thread does. */
+/* A ring of the measured speeds of recent model runs. Not thread-safe: the caller
+   holds a lock. */
 #ifndef QDQD_JOBS_PACES_H
 #define QDQD_JOBS_PACES_H
 
@@ -11,15 +11,15 @@ enum { PACES_MOST = 64 };
 
 struct paces {
     struct {
-        char model[DIGEST_SIZE]; /* "": none */
+        char model[DIGEST_SIZE]; /* id of the model; "": the row is empty */
         struct api_pace pace;
-    } rows[PACES_MOST]; /* a ring: the oldest is at `next` */
+    } rows[PACES_MOST]; /* a ring whose oldest row is at `next` */
     size_t next;
 };
 
-/* Of a model's digest; NULL: not known. */
+/* Finds the speed of a model by its digest. Returns NULL when it is not known. */
 const struct api_pace *paces_of(const struct paces *paces, const char *model);
-/* Only what says something: a run may have shown nothing. */
+/* Adds the speed of a run. Ignores a run in which nothing was measured. */
 void paces_add(struct paces *paces, const char *model, const struct api_pace *pace);
 
 #endif
