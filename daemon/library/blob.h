@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Content-addressed files: STATE/blobs/ab/abcd…, named by the SHA-256 of their bytes.
- * Bytes come in through a spool, a file in STATE/tmp that is hashed while it is written
- * and either becomes a blob (spool_commit) or disappears (spool_drop). What a crash
- * leaves in tmp/ is swept away by blobs_open().
+ * Bytes come in through a spool, a file in STATE/tmp that is hashed while it is
+ * written. A spool becomes a blob (spools_commit()) or is deleted (spool_drop()).
+ * Spools that a crash left in tmp/ are deleted by blobs_open().
  *
- * A blob never changes and is either there as a whole or not at all. Any thread may
- * call; one spool belongs to one thread at a time. Whoever makes blobs and rows of the
- * store agree does so under library.h's lock.
+ * A blob never changes and is either complete or absent. Any thread may call; one spool
+ * belongs to one thread at a time. Code that keeps blobs consistent with the rows of
+ * the store holds library.h's lock.
  */
 #ifndef QDQD_LIBRARY_BLOB_H
 #define QDQD_LIBRARY_BLOB_H
@@ -18,16 +18,16 @@
 struct blobs;
 struct spool;
 
-/* `dir` is the state folder's descriptor and stays the caller's. */
+/* `dir` is the state folder's descriptor. The caller keeps and closes it. */
 bool blobs_open(int dir, struct blobs **ret, struct api_problem *p);
 void blobs_close(struct blobs **blobs);
 
-/* A read-only descriptor of a blob (O_CLOEXEC), which the caller closes. NOT_FOUND. */
+/* Opens a blob read-only (O_CLOEXEC). The caller closes the descriptor. NOT_FOUND. */
 bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 bool blob_exists(struct blobs *blobs, const char *id);
-/* Makes the name of a blob that is there durable. */
+/* Makes the name of an existing blob durable. */
 bool blob_settle(struct blobs *blobs, const char *id, struct api_problem *p);
-/* Absent is fine. */
+/* Deletes a blob. Does nothing when it is absent. */
 void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
 bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
@@ -35,58 +35,60 @@ bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void
 
 /* --- room ----------------------------------------------------------------- */
 
-/* How much may be stored. 0: no limit, or what is left by itself (below). */
+/* Limits of the stored bytes. 0: no limit, except for min_free (below). */
 struct blobs_limits {
-    _Atomic uint64_t max_bytes; /* of blobs, and of what is on its way to be one */
-    _Atomic uint64_t min_free;  /* of the disk; 0: a twentieth of it, 1 GB at most */
-    /* Removes something that need not be kept; false: there is nothing left. NULL: there
-       never is. Called without a lock. */
+    _Atomic uint64_t max_bytes; /* most bytes of blobs and spools */
+    /* bytes of the disk that stay free; 0: a twentieth of it, 1 GB at most */
+    _Atomic uint64_t min_free;
+    /* Deletes something that need not be kept. Returns false when there is nothing
+       left to delete. NULL: nothing is ever deleted. Called without a lock. */
     bool (*evict)(void *arg);
     void *arg;
 };
 
-/* Without it there are no limits but the disk's. Once other threads call, the numbers alone
-   may become others. */
+/* Sets the limits; without this call only the disk limits. Once other threads call,
+   only the numbers may change. */
 void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
-/* Bytes of all blobs. */
+/* Returns the bytes of all blobs. */
 uint64_t blobs_used(struct blobs *blobs);
-/* Is there room for so many bytes more? DISK_FULL, IO. */
+/* Checks whether there is room for `bytes` more. DISK_FULL, IO. */
 bool blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
-/* The same, but makes room where it can. Not to be called with the library's lock. */
+/* Checks likewise, but makes room where it can. The caller must not hold the
+   library's lock. */
 bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
 
 /* --- spools --------------------------------------------------------------- */
 
-/* DISK_FULL, IO. The problem of a write is the spool's end: it can only be dropped. */
+/* DISK_FULL, IO. After a write that failed the spool can only be dropped. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
-/* Puts all of a file into an empty spool that a worker will write, and that
-   spool_finish_file() ends; *ret: the id of what was put in. */
+/* Copies a whole file into an empty spool, which a worker will then write and
+   spool_finish_file() will end. *ret is the id of the copied bytes. */
 bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],
                 struct api_problem *p);
-/* No more bytes will come: makes the id. */
+/* Ends the writing and computes the id. */
 bool spool_finish(struct spool *spool, struct api_problem *p);
-/* The same for a file that a worker wrote through spool_fd(): hashes it from there. */
+/* Ends a spool that a worker wrote through spool_fd(): hashes the file's bytes. */
 bool spool_finish_file(struct spool *spool, struct api_problem *p);
 
-/* Bytes written, or, once finished, bytes in the file. */
+/* Returns the bytes written so far, or the file's bytes once the spool is finished. */
 uint64_t spool_size(const struct spool *spool);
-/* The id of a finished spool. */
+/* Returns the id of a finished spool. */
 const char *spool_id(const struct spool *spool);
-/* The spool's own descriptor, readable and writable; borrowed. */
+/* Returns the spool's own descriptor, readable and writable. It is borrowed. */
 int spool_fd(const struct spool *spool);
-/* A read-only descriptor of the same file, which the caller closes. */
+/* Opens the same file read-only. The caller closes the descriptor. */
 bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 
-/* Flush finished spools to the disk, all at once. */
+/* Flushes finished spools to the disk, all at once. */
 bool spool_sync(struct spool *spool, struct api_problem *p);
 bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);
 /*
- * Make finished and synced spools of one folder blobs that survive a power loss: all get
- * their names, then the names are made durable at once. Where a blob is there already it
- * stays as it is, unless its size or spool_replaces() says that it is damaged. Free the spools on success;
- * where that fails some may have their names.
+ * Turns finished and synced spools of one folder into blobs that survive a power loss:
+ * all get their names, then the names are made durable at once. An existing blob stays
+ * as it is, unless its size or spool_replaces() says that it is damaged. Frees the
+ * spools on success. After a failure some of them may have their names.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
 void spool_replaces(struct spool *spool);

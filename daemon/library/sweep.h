@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes, and when: what is older than the settings say, or has no room any more. */
+/* Deletes jobs and files that are older than the settings allow, or that there is no
+   room for. */
 #ifndef QDQD_LIBRARY_SWEEP_H
 #define QDQD_LIBRARY_SWEEP_H
 
@@ -7,14 +8,12 @@
 
 struct settings;
 
-/* Tells the library for how long things are kept, and how much. Also
-   while other threads use it. */
+/* Sets the library's retention and limits from the settings. Other threads may use
+   the library meanwhile. */
 void sweep_set_up(struct library *library, const struct settings *settings);
 
-/*
- * Removes some of what is too old at `now`. *ret_more: there is more. What a job needs
- * that has not ended stays.
- */
+/* Removes some of the jobs and files that are too old at `now`. *ret_more is whether
+   there are more. Keeps the files of unfinished jobs. */
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);
 

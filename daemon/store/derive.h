@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The facts that follow from a job's model, calibration data and spec. They are derived
- * once, when the job is submitted, and stored in its row: nobody who meets the job later
- * decodes its spec again, but the worker that runs it.
+ * once, when the job is submitted, and stored in its row. Afterwards only the worker
+ * that runs the job decodes a spec.
  */
 #ifndef QDQD_STORE_DERIVE_H
 #define QDQD_STORE_DERIVE_H
@@ -12,8 +12,8 @@
 
 struct sqlite3;
 
-/* Fills wants_gpu and observations from the job's model and calibration and its decoded
-   spec. False: there is no memory. */
+/* Fills wants_gpu and observations from the job's model and calibration and its
+   decoded spec. Returns false when there is no memory. */
 bool store_derive(const struct qdq_spec *spec, struct store_job *job,
                   struct api_problem *p);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store share: the database and how a statement is run. */
+/* The parts of `struct store` that its own files share: the database and how a
+   statement is run. */
 #ifndef QDQD_STORE_INNER_H
 #define QDQD_STORE_INNER_H
 
@@ -20,16 +21,18 @@ enum statement {
     N_STATEMENTS
 };
 
-/* SQLite's log, and how much of it is on the disk; see group_commit.c. */
+/* SQLite's log, and the amount of it that is on the disk; see group_commit.c. */
 struct store_log {
     int fd;
     atomic_uint_fast64_t
-        committed; /* transactions; counted with the store's lock held */
+        committed; /* number of transactions; written with the store's lock held */
     struct lock lock;
     pthread_cond_t synced_more;
     /* guarded by lock: */
-    uint64_t synced, failed; /* up to which transaction; the last sync that failed */
-    bool busy;               /* somebody syncs */
+    /* the last transaction that is on the disk, and that of the last sync that
+       failed */
+    uint64_t synced, failed;
+    bool busy; /* a thread is syncing */
 };
 
 struct store {
@@ -41,7 +44,7 @@ struct store {
 };
 
 void store_log_init(struct store_log *log);
-/* When the database at `path` has been opened and written to. */
+/* Opens the log of the database at `path`, which has been opened and written to. */
 bool store_log_open(struct store *store, const char *path, struct api_problem *p);
 void store_log_fini(struct store_log *log);
 
@@ -53,7 +56,7 @@ store_code(sqlite3 *db)
         return API_DISK_FULL;
     case SQLITE_NOMEM:
         return API_NO_MEMORY;
-    case SQLITE_BUSY: /* longer than we wait */
+    case SQLITE_BUSY: /* the database stayed locked for longer than PATIENCE_MS */
     case SQLITE_READONLY:
         return API_UNAVAILABLE;
     case SQLITE_CANTOPEN:
@@ -72,7 +75,7 @@ fail(struct store *store, struct api_problem *p)
                            store->db ? sqlite3_errmsg(store->db) : "out of memory");
 }
 
-/* The end of a retention that counts from `kept_from`. */
+/* Returns the end of a retention that counts from `kept_from`. */
 static inline int64_t
 expires(int64_t kept_from, int64_t retention)
 {
@@ -87,7 +90,7 @@ bind_text(sqlite3_stmt *stmt, int i, const char *text)
     sqlite3_bind_text(stmt, i, text, -1, SQLITE_STATIC);
 }
 
-/* Ends the use of a statement; its bindings borrow from the caller. */
+/* Resets a statement after its use. Its bindings borrow from the caller. */
 static inline void
 done(sqlite3_stmt *stmt)
 {
@@ -95,7 +98,7 @@ done(sqlite3_stmt *stmt)
     sqlite3_clear_bindings(stmt);
 }
 
-/* Runs a bound statement whose rows do not matter. */
+/* Runs a bound statement and ignores its rows. */
 static inline bool
 run(struct store *store, enum statement s, struct api_problem *p)
 {
@@ -106,7 +109,8 @@ run(struct store *store, enum statement s, struct api_problem *p)
     return ok;
 }
 
-/* The same; *ret_any: was there a row? Its first column goes to *ret, if not NULL. */
+/* Runs a bound statement. *ret_any is whether there was a row; the row's first
+   column goes to *ret if `ret` is not NULL. */
 static inline bool
 ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
     struct api_problem *p)
@@ -122,7 +126,7 @@ ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
     return ok;
 }
 
-/* Ends a transaction one way or the other. */
+/* Commits a transaction, or rolls it back when `ok` is false or the commit fails. */
 static inline bool
 finish(struct store *store, bool ok, struct api_problem *p)
 {
@@ -134,7 +138,7 @@ finish(struct store *store, bool ok, struct api_problem *p)
     return false;
 }
 
-/* Copies a column's text; *ok is cleared when there is no memory for it. */
+/* Copies a column's text. Sets *ok to false when there is no memory for it. */
 static inline char *
 column_text(sqlite3_stmt *stmt, int i, bool *ok)
 {
@@ -152,7 +156,8 @@ column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
     snprintf(ret, size, "%s", text ? text : "");
 }
 
-/* The rows of a model's files, as a part of a transaction; NULL: it has none. */
+/* Adds the rows of a model's files, as a part of a transaction. NULL: the model is
+   one file. */
 bool store_add_model_files(struct store *store, const char *model,
                            const struct store_model_files *files,
                            struct api_problem *p);

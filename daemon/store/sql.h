@@ -18,14 +18,14 @@ STATEMENT(MODEL_FILE_ADD, "INSERT INTO model_files(model, position, path, digest
                           " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
 STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM model_files WHERE model = ?1"
                        " ORDER BY position")
-/* It was there already: its time begins anew. */
+/* The file is stored again: its retention begins anew. */
 STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM clock))"
                     " WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
 STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
                      " LIMIT 1")
-/* Where blobs are named; store/backup.c lists the same places. */
+/* All places that name blobs; store/backup.c lists the same places. */
 STATEMENT(BLOB_NEEDED,
           "SELECT 1 FROM files WHERE id = ?1"
           " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
@@ -36,7 +36,7 @@ STATEMENT(BLOB_NEEDED,
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
 STATEMENT(OBSERVATIONS_USE,
           "UPDATE observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
-/* Nothing when the model or its data were deleted meanwhile. */
+/* Inserts nothing when the model or its data were deleted meanwhile. */
 STATEMENT(OBSERVATIONS_PUT,
           "INSERT INTO observations(key, model, calibration, blob, size, used_at)"
           " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
@@ -55,7 +55,7 @@ STATEMENT(OBSERVATIONS_EVICT,
           " ORDER BY used_at, key LIMIT 1)"
           " AND ((SELECT sum(size) FROM observations) > ?1"
           " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
-/* No row when an input was deleted since its id was looked up. */
+/* Inserts no row when an input was deleted since its id was looked up. */
 STATEMENT(JOB_ADD,
           "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
@@ -67,7 +67,8 @@ STATEMENT(JOB_ADD,
           " AND (?6 IS NULL"
           " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
 STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM jobs WHERE idempotency_key = ?1")
-/* Another that was asked the same: what succeeded goes before what is on its way. */
+/* Finds another job of the same identity; one that succeeded goes before one that is
+   queued or running. */
 STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
                     " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
                     " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
@@ -79,9 +80,9 @@ STATEMENT(JOB_ANSWER,
           " (SELECT result_model, result_size, report, frozen, summary"
           " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1 AND state = ?4")
 STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
-/* Nobody waits longer than by a place of their own. */
+/* A job that others joined waits no longer than each of them would wait alone. */
 STATEMENT(JOB_RAISE, "UPDATE jobs SET priority = max(priority, ?2) WHERE id = ?1")
-/* Those who joined a job end as it did. */
+/* Jobs that joined a job end as it did. */
 STATEMENT(JOINED_END,
           "UPDATE jobs SET state = ?3, ended_at = other.ended_at,"
           " result_model = other.result_model, result_size = other.result_size,"
@@ -92,7 +93,7 @@ STATEMENT(JOINED_END,
           " changes = jobs.changes + 1"
           " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1"
           " AND jobs.state = ?2")
-/* The first of them runs in its place, and the others join that one. */
+/* The first of the jobs that joined runs instead, and the others join that one. */
 STATEMENT(JOINED_RELEASE,
           "UPDATE jobs SET waits_for = nullif(first.id, jobs.id)"
           " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
@@ -121,7 +122,7 @@ STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
 STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
                               " WHERE state = 'queued' AND waits_for IS NULL")
 STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
-/* In the order of struct store_counts. */
+/* The sums are in the order of struct store_counts. */
 STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
                    " (SELECT sum(size) FROM files WHERE kind = 1),"
                    " (SELECT sum(size) FROM files WHERE kind = 2),"
@@ -144,8 +145,8 @@ STATEMENT(JOB_LIST_BY_TIME,
           "SELECT " JOB_COLUMNS " FROM jobs"
           " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
           " ORDER BY created_at DESC, seq DESC LIMIT ?5")
-/* What is older than ?2 at ?1, by a clock that does not go back, and what no job needs
-   that has not ended. */
+/* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
+   back, and that no unfinished job needs. */
 STATEMENT(JOB_OLDEST,
           "SELECT id FROM jobs WHERE kept_from > 0"
           " AND kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the schema came to be: step n makes of schema n the next one; STEP("sql"). What was
- * released is never changed, only added to. kind: enum store_kind. The error's code is
- * its slug, which is stable.
+ * The steps of the schema's history: step n migrates schema n to the next one;
+ * STEP("sql"). A released step is never changed; new steps are added. The column `kind`
+ * is an enum store_kind. An error's code is stored as its slug, which is stable.
  */
 STEP("CREATE TABLE files("
      "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
@@ -42,9 +42,10 @@ STEP("ALTER TABLE jobs ADD COLUMN changes INTEGER NOT NULL DEFAULT 1;"
      "CREATE INDEX jobs_identity ON jobs(identity) WHERE identity IS NOT NULL;"
      "CREATE INDEX jobs_waits ON jobs(waits_for) WHERE waits_for IS NOT NULL;")
 /*
- * kept_from: from when on retention counts; of a job 0 until it has ended. The record's
- * clock never goes back, so what happens after the wall clock was set back is not taken
- * for old once that is right again. Triggers keep both, whatever changes a job.
+ * kept_from is the time from which retention counts; for a job it is 0 until the job
+ * has ended. The record's clock never goes back: when the wall clock was set back and
+ * is right again, rows of that time do not count as old. Triggers maintain both
+ * columns, whatever statement changes a job.
  */
 STEP("CREATE TABLE clock(newest INTEGER NOT NULL);"
      "INSERT INTO clock SELECT unixepoch() * 1000;"
@@ -77,10 +78,8 @@ STEP("CREATE TABLE clock(newest INTEGER NOT NULL);"
      "  WHERE kind = 1 AND id = NEW.calibration;"
      "  UPDATE jobs SET kept_from = (SELECT newest FROM clock)"
      "  WHERE seq = NEW.seq; END;")
-/*
- * The files of a model of several, the model first. They go with the last that names the
- * model, as stored or as what a job made.
- */
+/* The files of a model of several files; the model itself is first. They are deleted
+   with the last row that names the model, as stored or as a job's result. */
 STEP("CREATE TABLE model_files("
      "  model TEXT NOT NULL, position INTEGER NOT NULL, path TEXT NOT NULL,"
      "  digest TEXT NOT NULL, size INTEGER NOT NULL,"
@@ -96,9 +95,10 @@ STEP("CREATE TABLE model_files("
      "  AND NOT EXISTS (SELECT 1 FROM files WHERE kind = 0"
      "  AND id = OLD.result_model); END;")
 /*
- * effective_spec, observations, wants_gpu: what follows from a job's model, data and spec,
- * decided when it is submitted; see store/derive.h, which has the functions of this step.
- * A job that has ended has no effective spec: nobody reads it any more.
+ * effective_spec, observations and wants_gpu follow from a job's model, data and spec,
+ * and are decided when it is submitted; see store/derive.h, which has the functions of
+ * this step. A job that has ended has no effective spec, because nothing reads it any
+ * more.
  */
 STEP("ALTER TABLE jobs ADD COLUMN effective_spec TEXT;"
      "ALTER TABLE jobs ADD COLUMN observations TEXT;"

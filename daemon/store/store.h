@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record: models, datasets and jobs in SQLite (WAL). The only door to sqlite3.h.
+ * The record: models, datasets and jobs in SQLite (WAL). Only files of this folder
+ * include sqlite3.h.
  *
- * What a call has written survives a power loss when it returns; but after
- * store_file_add(), store_job_add() and store_job_end() that is so when store_sync() has
- * returned, which is best called without a lock, so that threads share their syncs. What
- * nobody was told need not survive: store_job_claim(), store_observations_use() and
- * store_recover(). The log keeps the order, so nothing survives without what was written
- * before it.
+ * When a call returns, its changes survive a power loss. The exceptions are
+ * store_file_add(), store_job_add() and store_job_end(): their changes do so when
+ * store_sync() has returned. Call that without a lock, so that threads share their
+ * syncs. Changes that no client was told of need not survive: those of
+ * store_job_claim(), store_observations_use() and store_recover(). The log keeps the
+ * order, so no change survives without those before it.
  *
- * Any thread may call; one lock inside makes each call one step. Every string of a row
- * that a call returns is owned by the row. Times are milliseconds since 1970 UTC.
+ * Any thread may call; a lock inside makes each call one step. A row that a call
+ * returns owns its strings. Times are milliseconds since 1970 UTC.
  *
- * jobs/job.h says who changes a job's state, and when: the calls here carry the state that
- * they expect and say whether it was so. Before a row changes they check that the change
- * is one of those that may be (store_job_may_change()).
+ * jobs/job.h says which function changes a job's state, and when. The calls here carry
+ * the state that they expect and report whether the job had it. Before a row changes
+ * they check that the change is allowed (store_job_may_change()).
  */
 #ifndef QDQD_STORE_STORE_H
 #define QDQD_STORE_STORE_H
@@ -28,16 +29,16 @@ enum store_kind { STORE_MODEL, STORE_DATASET, STORE_BLOB };
 
 struct store;
 
-/* A stored model, dataset or blob: bytes that somebody stored by their digest. */
+/* A stored model, dataset or blob, identified by the digest of its bytes. */
 struct store_file {
     char id[DIGEST_SIZE];
     uint64_t size;
     int64_t created_at;
-    int64_t expires_at; /* not before; 0: never */
-    char *info;         /* JSON; of a model: its files, where there are several */
+    int64_t expires_at; /* earliest time at which it is deleted; 0: never */
+    char *info;         /* JSON; for a model of several files: those files */
 };
 
-/* A file of a model of several; the model is the first. */
+/* One file of a model of several files; the model itself is first. */
 struct store_model_file {
     char *path;
     char digest[DIGEST_SIZE];
@@ -45,7 +46,7 @@ struct store_model_file {
 };
 
 struct store_model_files {
-    size_t n; /* 0: the model is one file, its id the digest of that */
+    size_t n; /* 0: the model is one file, whose digest is its id */
     struct store_model_file *items;
 };
 
@@ -53,125 +54,135 @@ struct store_job {
     char id[JOB_ID_SIZE];
     int64_t seq; /* in order of arrival, unique */
     enum api_job_state state;
-    int64_t priority, attempts; /* attempts: workers that it brought down */
-    bool fresh;                 /* nothing that earlier jobs found is to be used */
+    /* attempts: number of workers that died while they ran it */
+    int64_t priority, attempts;
+    bool fresh; /* results and observations of earlier jobs are not used */
     int64_t created_at, started_at, ended_at;
-    int64_t expires_at;        /* not before; 0: never, or not known yet */
+    /* earliest time at which it is deleted; 0: never, or not known yet */
+    int64_t expires_at;
     char *model, *calibration; /* ids; calibration may be NULL */
     char *spec, *labels;       /* JSON as it was sent, or NULL */
-    /* What follows from these and was decided at submit; see store/derive.h. */
-    char *effective_spec;           /* JSON; NULL once the job has ended */
-    char observations[DIGEST_SIZE]; /* key of what it observes; "": nothing */
+    /* These follow from the members above and were decided at submit; see
+       store/derive.h. */
+    char *effective_spec; /* JSON; NULL once the job has ended */
+    /* key of the observations that it makes; "": it makes none */
+    char observations[DIGEST_SIZE];
     bool wants_gpu;
-    /* ids and JSON; NULL until succeeded, or failed for what was made (ACCURACY). Jobs of
-       schema 1 have no frozen spec. */
+    /* Ids and JSON. NULL until the job has succeeded, or failed because its model
+       missed the spec's accept (ACCURACY). Jobs of schema 1 have no frozen spec. */
     char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
-    struct api_problem error; /* set when failed */
-    int64_t changes;          /* of its state; 1: the first place in the queue */
-    char *result_files;       /* JSON, where the result is several files; else NULL */
-    /* Ids of jobs, or NULL: the one whose end is its end, too, and the one whose result
-       it has, or whose error. */
+    struct api_problem error; /* set when the job has failed */
+    int64_t changes;    /* number of states that it has had; 1: it was never claimed */
+    char *result_files; /* JSON where the result is several files, else NULL */
+    /* Ids of jobs or NULL: the job that this one joined and ends with, and the job
+       whose result or error it has. */
     char *waits_for, *cached_from;
 };
 
-/* Waits until all that was written before this call is on the disk. */
+/* Waits until all changes that were made before this call are on the disk. */
 bool store_sync(struct store *store, struct api_problem *p);
 
-/* What tells whether a job was asked before: digests, and NULL where it is not to be
-   found by this. Borrowed. */
+/* The digests by which an earlier job with the same request is found. NULL members
+   are not compared. Borrowed. */
 struct store_asking {
-    const char *key;      /* Idempotency-Key; as it was sent */
-    const char *asked;    /* of all that was asked with the key */
-    const char *identity; /* of what determines the result */
+    const char *key;      /* the Idempotency-Key as it was sent */
+    const char *asked;    /* digest of the request that was sent with the key */
+    const char *identity; /* digest of everything that determines the result */
 };
 
 enum store_added {
-    STORE_QUEUED,   /* it is to run */
-    STORE_ANSWERED, /* it has succeeded: another had the same result */
-    STORE_JOINED    /* it waits for another that is on its way to the same result */
+    STORE_QUEUED,   /* it waits in the queue */
+    STORE_ANSWERED, /* it has succeeded with the result of another job */
+    STORE_JOINED    /* it waits for the end of a job that will have the same result */
 };
 
-/* What became of a job that was to end. */
+/* The outcome of store_job_end(). */
 struct store_ended {
-    bool was;       /* it was in the state that was expected; else nothing happened */
-    int64_t joined; /* jobs that had joined it: they ended with it, or run now */
+    bool was; /* the job had the expected state; else nothing was changed */
+    /* number of jobs that had joined it: they ended with it, or are queued now */
+    int64_t joined;
 };
 
-/* What ends a job. Borrowed strings; those that do not apply are NULL. */
+/* The end of a job. Strings are borrowed; those that do not apply are NULL. */
 struct store_end {
     enum api_job_state state;
     const char *result_model, *report, *frozen, *summary;
     uint64_t result_size;
-    const struct store_model_files *result_files; /* NULL: one file */
+    const struct store_model_files *result_files; /* NULL: the result is one file */
     const struct api_problem *error;
 };
 
-/* `path` of the database file, made when absent. */
+/* Opens the database file at `path` and creates it when it is absent. */
 bool store_open(const char *path, struct store **ret, struct api_problem *p);
 void store_close(struct store **store);
 
-/* For how long what has ended, or is not used, is kept: milliseconds, 0: for ever. */
+/* Retention: milliseconds for which ended jobs and unused files are kept; 0: for
+   ever. */
 struct store_retention {
     _Atomic int64_t jobs, files;
 };
 void store_set_retention(struct store *store, const struct store_retention *retention);
 
-/* ret_new: false when it was there already; then it counts as used now. created_at is
-   the time, expires_at is not read. */
+/* Adds a file. *ret_new is false when it was stored already; then it counts as used
+   now. created_at is the current time; expires_at is not read. */
 bool store_file_add(struct store *store, enum store_kind kind,
                     const struct store_file *file, bool *ret_new,
                     struct api_problem *p);
-/* NOT_FOUND. A model that a job made counts as a model. */
+/* NOT_FOUND. A model that a job made is found too. */
 bool store_file_get(struct store *store, enum store_kind kind, const char *id,
                     struct store_file *ret, struct api_problem *p);
-/* NOT_FOUND; IN_USE when a job that has not ended needs it. */
+/* NOT_FOUND; IN_USE when an unfinished job needs the file. */
 bool store_file_remove(struct store *store, enum store_kind kind, const char *id,
                        struct api_problem *p);
 void store_file_fini(struct store_file *file);
 
-/* The same as store_file_add() for a model of several files, whose blobs count as used. */
+/* Adds a model of several files like store_file_add(). Its blobs count as used now. */
 bool store_model_add(struct store *store, const struct store_file *file,
                      const struct store_model_files *files, bool *ret_new,
                      struct api_problem *p);
-/* The files of a model, stored or made by a job; none where that is one, or unknown. */
+/* Lists the files of a model that was stored or made by a job. The list is empty
+   when the model is one file or unknown. */
 bool store_model_files(struct store *store, const char *id,
                        struct store_model_files *ret, struct api_problem *p);
 void store_model_files_fini(struct store_model_files *files);
 
-/* What calibrations of a model and its data have observed. */
+/* The observations that calibrations of a model with its data have made. */
 struct store_observations {
     char key[DIGEST_SIZE]; /* digest of their identity */
     const char *model;
-    const char *calibration; /* NULL: samples were made up */
+    const char *calibration; /* NULL: the samples were random */
     char blob[DIGEST_SIZE];
     uint64_t size;
 };
 
-/* The blob of a key, which counts as used now. *ret_any: is there one? */
+/* Finds the blob of a key, which then counts as used now. *ret_any is whether there
+   is one. */
 bool store_observations_use(struct store *store, const char *key, int64_t now,
                             char ret[DIGEST_SIZE], bool *ret_any,
                             struct api_problem *p);
-/* Adds or replaces. *ret_stored: false when model or data are not stored any more. */
+/* Adds or replaces a row. *ret_stored is false when model or data are not stored any
+   more. */
 bool store_observations_put(struct store *store, const struct store_observations *row,
                             int64_t now, bool *ret_stored, struct api_problem *p);
-/* Removes one row of a model or dataset and tells its blob. *ret_any: was there one? */
+/* Removes one row of a model or dataset and returns its blob. *ret_any is whether
+   there was one. */
 bool store_observations_forget(struct store *store, enum store_kind kind,
                                const char *id, char ret[DIGEST_SIZE], bool *ret_any,
                                struct api_problem *p);
-/* The same with the row that was used least recently, where there are more bytes or
-   rows than these. */
+/* Removes the least recently used row when there are more bytes or rows than these,
+   and returns its blob. */
 bool store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
                               char ret[DIGEST_SIZE], bool *ret_any,
                               struct api_problem *p);
 
-/* --- what may go ---------------------------------------------------------- */
+/* --- retention ----------------------------------------------------------- */
 
 /*
- * The job that ended first, or the file that was not used for longest, if that is `age`
- * milliseconds ago or more. What a job needs that has not ended is left out. A file is
- * used by being stored again, and by jobs: when they are added and when they end.
- * *ret_any: is there one?
+ * Finds the job that ended first, or the file that was unused for longest, if that was
+ * at least `age` milliseconds ago. Skips files that unfinished jobs need. A file counts
+ * as used when it is stored again, and when a job that uses it is added or ends.
+ * *ret_any is whether one was found.
  */
 bool store_oldest_job(struct store *store, int64_t now, int64_t age,
                       char ret[JOB_ID_SIZE], bool *ret_any, struct api_problem *p);
@@ -179,75 +190,81 @@ bool store_oldest_file(struct store *store, int64_t now, int64_t age,
                        enum store_kind *ret_kind, char ret[DIGEST_SIZE], bool *ret_any,
                        struct api_problem *p);
 
-/* Does any row need this blob? True also when that cannot be found out. */
+/* Returns whether any row names this blob. Also true when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 
 /*
- * May a job's state change so? The changes of jobs/job.h, and for a job that was answered
- * or joined another: from queued to the end of that one.
+ * Returns whether a job's state may change so. Allowed are the changes of jobs/job.h,
+ * and the change of a queued job to the end of the job that it joined or is answered
+ * with.
  */
 bool store_job_may_change(enum api_job_state from, enum api_job_state to);
 
 /*
- * Adds a queued job; seq, state, changes and the end's members are not read. If it is not
- * fresh and another one was asked the same, it is answered or joins that one; see *ret.
- * NOT_FOUND when its model or calibration data is not stored.
+ * Adds a queued job; seq, state, changes and the members of its end are not read. If it
+ * is not fresh and another job has the same identity, it is answered with that job's
+ * result or joins that job; see *ret. NOT_FOUND when its model or calibration data is
+ * not stored.
  */
 bool store_job_add(struct store *store, const struct store_job *job,
                    const struct store_asking *asking, enum store_added *ret,
                    struct api_problem *p);
-/* The job of an Idempotency-Key, and what was asked with it. *ret_any: is there one? */
+/* Finds the job of an Idempotency-Key and the digest of its request. *ret_any is
+   whether there is one. */
 bool store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
                       char ret_asked[DIGEST_SIZE], bool *ret_any,
                       struct api_problem *p);
 bool store_job_get(struct store *store, const char *id, struct store_job *ret,
                    struct api_problem *p);
-/*
- * The queued job that is next (highest priority, then oldest) becomes running.
- * *ret_any is false when none is queued.
- */
+/* Claims the next queued job (highest priority, then oldest), which becomes running.
+   Without `gpu` it skips jobs that want one. *ret_any is false when there is none. */
 bool store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
                      bool *ret_any, struct api_problem *p);
-/* running -> queued, attempts + `charge`. *ret_was: was it running? */
+/* Puts a running job back into the queue and adds `charge` to its attempts. *ret_was
+   is whether it was running. */
 bool store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
                        struct api_problem *p);
 /*
- * from -> end->state. Those who joined it end the same way; but if it was cancelled, or
- * failed for what another try may mend, the first of them is to run, and the others join
- * that one.
+ * Changes a job from `from` to end->state. Jobs that joined it end the same way. But
+ * when it was cancelled, or failed for a reason that another try may not meet, the
+ * first of them is queued to run and the others join that one.
  */
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
                    struct api_problem *p);
-/* Removes a job that has ended; fills *ret with what it was. NOT_FOUND, IN_USE (also when
-   another that has not ended needs its model). */
+/* Removes a job that has ended and returns its row in *ret. NOT_FOUND, IN_USE (also
+   when an unfinished job needs its model). */
 bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
                       struct api_problem *p);
-/* All running jobs -> queued: for the start after a crash. */
+/* Puts all running jobs back into the queue, when a daemon starts after a crash. */
 bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
 bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p);
-/* What is to be watched of a store. */
+/* The figures of a store that are monitored. */
 struct store_counts {
     int64_t jobs[API_N_JOB_STATES];
-    int64_t waiting; /* as store_queue_length() */
-    int64_t oldest;  /* of these, when it was made; 0: there is none */
+    int64_t waiting; /* length of the queue, like store_queue_length() */
+    /* creation time of the oldest job in the queue; 0: the queue is empty */
+    int64_t oldest;
     /* Bytes of models, datasets, blobs, results and observations. */
     int64_t bytes[5];
 };
 bool store_count(struct store *store, struct store_counts *ret, struct api_problem *p);
-/* Place of a queued job in the queue, from 1; 0 when it is not queued. */
+/* Returns the place of a queued job in the queue, from 1; 0 when it is not queued. */
 bool store_job_position(struct store *store, const char *id, int64_t *ret,
                         struct api_problem *p);
 
 struct store_filter {
     enum api_job_state state;            /* API_N_JOB_STATES: any */
     const char *label_key, *label_value; /* NULL: any */
-    int64_t before; /* only jobs with a lower seq; INT64_MAX: from the newest */
+    int64_t before; /* lists only jobs with a lower seq; INT64_MAX: from the newest */
     int limit;
-    bool by_time; /* by when they were made, which is comparable between stores: only */
-    int64_t time; /* jobs made before this, or then and with a lower seq */
+    /* orders by creation time, which is comparable between stores, and lists only */
+    bool by_time;
+    /* jobs that were created before this time, or at this time and with a lower seq */
+    int64_t time;
 };
-/* Newest first; the caller ends each job and frees the array. */
+/* Lists jobs, newest first. The caller ends each job with store_job_fini() and frees
+   the array. */
 bool store_job_list(struct store *store, const struct store_filter *filter,
                     struct store_job **ret, size_t *ret_n, struct api_problem *p);
 
