@@ -55,7 +55,7 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
         const struct qdq_given_range *range =
             qdqi_map_get(given, job->plan->view.tensors[i]);
         const struct qdqi_planned_tensor *t = &job->plan->activations[i];
-        missing[i] = !range && !t->leader && !t->is_unit;
+        missing[i] = !range && t->leader == i && !t->is_unit;
         n += missing[i];
         if (range) {
             job->ranges[i] = (struct qdqi_range){range->min, range->max};
@@ -338,28 +338,25 @@ choose_ranges(struct calibration *c, size_t *ret_unreached, struct qdq_error *er
     return QDQ_OK;
 }
 
-/* Returns whether a quantized input or output of the layer has no range. */
-static bool
-is_unreached(const struct qdqi_job *job, const struct qdqi_map *unreached,
-             const struct qdq_layer *layer)
-{
-    const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
-    for (size_t i = 0; i < layer->n_inputs; i++)
-        if (qdqi_map_get(unreached, node->inputs[layer->quantized_inputs[i]]->name))
-            return true;
-    for (size_t i = 0; i < layer->n_outputs; i++)
-        if (qdqi_map_get(unreached, node->outputs[layer->quantized_outputs[i]]->name))
-            return true;
-    return false;
-}
-
 /* Returns whether activation i, or the activation whose range it shares, has a
    range. */
 static bool
 is_reached(const struct qdqi_job *job, size_t i)
 {
-    const struct qdqi_planned_tensor *leader = job->plan->activations[i].leader;
-    return job->methods[leader ? (size_t)(leader - job->plan->activations) : i];
+    return job->methods[job->plan->activations[i].leader];
+}
+
+/* Returns whether all quantized inputs and outputs of the layer have a range. */
+static bool
+layer_is_reached(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (!is_reached(job, layer->input_rows[i]))
+            return false;
+    for (size_t i = 0; i < layer->n_outputs; i++)
+        if (!is_reached(job, layer->output_rows[i]))
+            return false;
+    return true;
 }
 
 static enum qdq_code
@@ -375,15 +372,11 @@ static enum qdq_code
 leave_unreached(struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdq_plan_view *plan = &job->plan->view;
-    struct qdqi_map *unreached = qdqi_map_new(job->scratch);
     const char **names = qdqi_arena_array(job->arena, plan->n_layers, sizeof *names);
-    bool ok = unreached && names;
+    bool ok = names;
     size_t n = 0;
-    for (size_t i = 0; ok && i < plan->n_tensors; i++)
-        ok = is_reached(job, i) ||
-             qdqi_map_put(unreached, plan->tensors[i], (void *)(uintptr_t)plan);
     for (size_t i = 0; ok && i < plan->n_layers; i++) {
-        if (!is_unreached(job, unreached, &plan->layers[i]))
+        if (layer_is_reached(job, &plan->layers[i]))
             continue;
         ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name)) &&
              !warn_unreached(job, names[n - 1], err);

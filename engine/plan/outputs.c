@@ -154,22 +154,15 @@ qdqi_output_add_moved(struct planner *p, struct qdq_layer *layer)
 
 /* --- the plan ------------------------------------------------------------- */
 
-/* The row of an activation, by its name. */
-static struct qdqi_map *
-index_rows(struct planner *p)
+/* Returns the row of the activation that activation i shares its numbers with, or i. */
+static size_t
+find_leader(const struct planner *p, size_t i)
 {
-    struct qdqi_map *rows = qdqi_map_new(p->plan->arena);
-    for (size_t i = 0; rows && i < p->plan->view.n_tensors; i++)
-        if (!qdqi_map_put(rows, p->plan->view.tensors[i], &p->plan->activations[i]))
-            rows = NULL;
-    return rows;
-}
-
-static const struct qdqi_planned_tensor *
-find_leader(const struct qdqi_outputs *o, const struct qdqi_map *rows, const char *name)
-{
-    const struct qdqi_tensor *leader = qdqi_map_get(o->leaders, name);
-    return leader ? qdqi_map_get(rows, leader->name) : NULL;
+    const struct qdqi_tensor *leader =
+        qdqi_map_get(p->outputs.leaders, p->plan->view.tensors[i]);
+    const struct qdqi_planned_tensor *row =
+        leader ? qdqi_map_get(p->activations, leader->name) : NULL;
+    return row ? (size_t)(row - p->plan->activations) : i;
 }
 
 static enum qdq_code
@@ -185,20 +178,15 @@ plan_raw(struct planner *p, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_outputs_complete(struct planner *p, struct qdqi_map **ret_rows,
-                      struct qdq_error *err)
+qdqi_outputs_complete(struct planner *p, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
     const struct qdqi_outputs *o = &p->outputs;
-    struct qdqi_map *rows = index_rows(p);
-    if (!rows)
-        return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
         struct qdqi_planned_tensor *t = &plan->activations[i];
         t->everywhere = true;
-        t->leader = find_leader(o, rows, t->tensor->name);
+        t->leader = find_leader(p, i);
         t->is_unit = qdqi_map_get(o->units, t->tensor->name) != NULL;
     }
-    *ret_rows = rows;
     return plan_raw(p, err);
 }

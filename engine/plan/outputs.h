@@ -37,9 +37,8 @@ bool qdqi_reads_raw(const struct planner *p, const struct qdq_layer *layer);
 bool qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t);
 
 /* Completes the planned activations: which of them share numbers, which lie in [0, 1],
-   and which layers read them raw. *ret_rows has the activations by their names.
-   NO_MEMORY. */
-enum qdq_code qdqi_outputs_complete(struct planner *p, struct qdqi_map **ret_rows,
+   and which layers read them raw. NO_MEMORY. */
+enum qdq_code qdqi_outputs_complete(struct planner *p,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

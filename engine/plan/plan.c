@@ -108,101 +108,112 @@ select_entries(struct planner *p, struct qdq_error *err)
 
 /* --- each tensor once ----------------------------------------------------- */
 
-/* What has a pair already: activations by name, weights by "name/axis". */
-struct seen {
-    struct qdqi_map *activations, *weights;
-};
-
+/* The row of the tensor among the plan's activations, added if it is a new one, into
+   *ret. */
 static enum qdq_code
 collect_tensor(struct planner *p, struct qdqi_tensor *t, enum qdqi_dtype dtype,
-               const struct seen *seen, const char **names, struct qdq_error *err)
+               const char **names, size_t *ret, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
-    if (qdqi_map_get(seen->activations, t->name))
+    struct qdqi_planned_tensor *row = qdqi_map_get(p->activations, t->name);
+    if (row) {
+        *ret = (size_t)(row - plan->activations);
         return QDQ_OK;
-    if (!qdqi_map_put(seen->activations, t->name, t))
-        return qdqi_no_memory(err);
-    names[plan->view.n_tensors] = t->name;
-    plan->activations[plan->view.n_tensors++] = (struct qdqi_planned_tensor){
+    }
+    *ret = plan->view.n_tensors++;
+    row = &plan->activations[*ret];
+    names[*ret] = t->name;
+    *row = (struct qdqi_planned_tensor){
         .tensor = t,
         .dtype = dtype,
         .format = (enum qdqi_format)p->spec->activation_format,
         .symmetric = p->spec->activation_symmetric == QDQ_YES,
+        .leader = *ret,
     };
-    return QDQ_OK;
+    return qdqi_map_put(p->activations, t->name, row) ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* What it makes has the type of what it reads, where nothing else says it. */
+/* An output has the type of the inputs, where nothing else says it. `rows` gets those of
+   the layer's inputs and outputs. */
 static enum qdq_code
-collect_tensors(struct planner *p, const struct qdq_layer *layer,
-                const struct seen *seen, const char **names, struct qdq_error *err)
+collect_tensors(struct planner *p, struct qdq_layer *layer, const char **names,
+                size_t *rows, struct qdq_error *err)
 {
     const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
     const struct qdqi_class *cls = p->graph->classes[layer->node];
     enum qdqi_dtype dtype = QDQI_FLOAT32;
     enum qdq_code code = QDQ_OK;
+    layer->input_rows = rows;
+    layer->output_rows = rows + layer->n_inputs;
     for (size_t i = 0; i < layer->n_inputs && !code; i++) {
         dtype = qdqi_layer_dtype(cls, node, layer->quantized_inputs[i]);
-        code = collect_tensor(p, node->inputs[layer->quantized_inputs[i]], dtype, seen,
-                              names, err);
+        code = collect_tensor(p, node->inputs[layer->quantized_inputs[i]], dtype, names,
+                              rows++, err);
     }
     for (size_t i = 0; i < layer->n_outputs && !code; i++) {
         struct qdqi_tensor *t = node->outputs[layer->quantized_outputs[i]];
-        code = collect_tensor(p, t, t->dtype == QDQI_UNKNOWN ? dtype : t->dtype, seen,
-                              names, err);
+        code = collect_tensor(p, t, t->dtype == QDQI_UNKNOWN ? dtype : t->dtype, names,
+                              rows++, err);
     }
     return code;
 }
 
+/* The layer's weight, and its row among the plan's weights: one for each axis of a
+   tensor. `first` has the first row of each tensor. */
 static enum qdq_code
-collect_layer(struct planner *p, const struct qdq_layer *layer, const struct seen *seen,
-              const char **names, struct qdq_error *err)
+collect_weight(struct planner *p, struct qdq_layer *layer, struct qdqi_map *first,
+               struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
-    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
-    enum qdq_code code = collect_tensors(p, layer, seen, names, err);
-    if (code)
-        return code;
-    if (layer->weight_input < 0)
+    struct qdqi_tensor *t =
+        p->model->graph.nodes[layer->node].inputs[layer->weight_input];
+    struct qdqi_planned_weight *known = qdqi_map_get(first, t->name);
+    size_t row = known ? (size_t)(known - plan->weights) : QDQI_NONE;
+    size_t next = row;
+    while (row != QDQI_NONE && plan->weights[row].axis != layer->weight_axis)
+        row = plan->weights[row].next_axis;
+    layer->weight_row = row;
+    if (row != QDQI_NONE)
         return QDQ_OK;
-    const char *key =
-        qdqi_arena_printf(plan->arena, "%s/%d", layer->weight, layer->weight_axis);
-    if (key && qdqi_map_get(seen->weights, key))
-        return QDQ_OK;
-    struct qdqi_tensor *t = node->inputs[layer->weight_input];
-    if (!key || !qdqi_map_put(seen->weights, key, t))
-        return qdqi_no_memory(err);
     const struct qdqi_hooks *hooks = p->spec->target->hooks;
     bool operand = hooks->is_operand && hooks->is_operand(p, layer);
-    plan->weights[plan->view.n_weights++] = (struct qdqi_planned_weight){
+    layer->weight_row = plan->view.n_weights++;
+    known = &plan->weights[layer->weight_row];
+    *known = (struct qdqi_planned_weight){
         .tensor = t,
         .axis = layer->weight_axis,
         .block = qdqi_block_of(p, layer, t),
         .layer = layer->name,
         .format = (enum qdqi_format)(operand ? p->spec->activation_format
-                                             : p->spec->weight_format)};
-    return QDQ_OK;
+                                             : p->spec->weight_format),
+        .next_axis = next};
+    return qdqi_map_put(first, t->name, known) ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
 collect(struct planner *p, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
-    size_t n_inputs = 0;
+    size_t n = 0;
     for (size_t i = 0; i < p->n_layers; i++) {
-        n_inputs += p->layers[i].n_inputs + p->layers[i].n_outputs;
+        n += p->layers[i].n_inputs + p->layers[i].n_outputs;
         plan->view.n_quantized += qdqi_layer_is_quantized(&p->layers[i]);
     }
-    const char **names = qdqi_arena_array(plan->arena, n_inputs, sizeof *names);
-    plan->activations =
-        qdqi_arena_array(plan->arena, n_inputs, sizeof *plan->activations);
+    const char **names = qdqi_arena_array(plan->arena, n, sizeof *names);
+    size_t *rows = qdqi_arena_array(plan->arena, n, sizeof *rows);
+    struct qdqi_map *weights = qdqi_map_new(plan->arena);
+    plan->activations = qdqi_arena_array(plan->arena, n, sizeof *plan->activations);
     plan->weights = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->weights);
-    struct seen seen = {qdqi_map_new(plan->arena), qdqi_map_new(plan->arena)};
-    if (!names || !plan->activations || !plan->weights || !seen.activations ||
-        !seen.weights)
+    p->activations = qdqi_map_new(plan->arena);
+    if (!names || !rows || !weights || !plan->activations || !plan->weights ||
+        !p->activations)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
-        enum qdq_code code = collect_layer(p, &p->layers[i], &seen, names, err);
+        struct qdq_layer *layer = &p->layers[i];
+        enum qdq_code code = collect_tensors(p, layer, names, rows, err);
+        rows += layer->n_inputs + layer->n_outputs;
+        if (!code && layer->weight_input >= 0)
+            code = collect_weight(p, layer, weights, err);
         if (code)
             return code;
     }

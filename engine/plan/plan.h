@@ -15,7 +15,7 @@ struct qdqi_planned_tensor {
     bool symmetric;
     bool everywhere; /* all who read the tensor read it from its pair */
     bool is_unit;    /* it lies in [0, 1], whatever the data */
-    const struct qdqi_planned_tensor *leader; /* whose numbers it has; NULL: its own */
+    size_t leader;   /* the activation whose numbers it has: itself, or another */
 };
 
 /* A bias that is stored as int32: its scale is the product of the activation's and the
@@ -27,6 +27,8 @@ struct qdqi_planned_bias {
     size_t activation, weight;        /* the layer's, of those planned */
 };
 
+#define QDQI_NONE SIZE_MAX
+
 /* A weight that gets one pair, shared by all layers that use it with the same axis. */
 struct qdqi_planned_weight {
     const struct qdqi_tensor *tensor;
@@ -35,6 +37,8 @@ struct qdqi_planned_weight {
     const char *layer; /* the first that uses it */
     enum qdqi_format format;
     bool is_reduced; /* its integers are from -64 to 64 */
+    size_t
+        next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
 };
 
 struct qdq_plan {

@@ -31,6 +31,8 @@ struct planner {
        copies and activations. */
     bool *feeds_int8;
     struct qdqi_outputs outputs;
+    struct qdqi_map
+        *activations; /* name -> its row in the plan, when all are collected */
 };
 
 /* What a report says of a layer that is off, and that nothing asked for. */

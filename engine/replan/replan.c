@@ -93,9 +93,7 @@ carry_ranges(struct qdqi_job *job, const struct qdq_plan *old_plan,
     const char **methods = qdqi_arena_array(job->arena, n, sizeof *methods);
     bool ok = old && ranges && methods;
     for (size_t i = 0; ok && i < before->n_tensors; i++)
-        ok = qdqi_map_put(
-            old, before->tensors[i],
-            &job->ranges[rows[i].leader ? (size_t)(rows[i].leader - rows) : i]);
+        ok = qdqi_map_put(old, before->tensors[i], &job->ranges[rows[i].leader]);
     if (!ok)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {

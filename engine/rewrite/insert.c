@@ -17,11 +17,11 @@ struct pairs {
     const struct qdqi_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_arena *arena;
-    struct qdqi_map *made; /* name of an activation -> name of its dequantized tensor */
-    /* the same for activations that all nodes read dequantized -> name of the float
+    const char **made;         /* by activation: name of its dequantized tensor */
+    const char **made_weights; /* by weight, likewise */
+    /* name of an activation that all nodes read dequantized -> name of the float
        tensor */
     struct qdqi_map *raw;
-    struct qdqi_map *made_weights; /* weight_key() -> name of the dequantized weight */
 };
 
 /* A tensor to quantize and its parameters. */
@@ -209,15 +209,8 @@ pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
     const char *output = planned->everywhere
                              ? add_pair_everywhere(p, t, &q)
                              : add_pair(p, qdqi_edit_before_uses(p->source, t), &q);
-    if (!output || !qdqi_map_put(p->made, t->name, (void *)(uintptr_t)output))
-        return qdqi_no_memory(err);
-    return QDQ_OK;
-}
-
-static const char *
-weight_key(struct qdqi_arena *arena, const char *name, int axis)
-{
-    return qdqi_arena_printf(arena, "%s/%d", name, axis);
+    p->made[i] = output;
+    return output ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -230,13 +223,9 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
                                 .dims = w->tensor->view.dims,
                                 .params = &p->scales->weights[i]};
     size_t at = qdqi_edit_before_uses(p->source, w->tensor);
-    const char *output =
+    p->made_weights[i] =
         q.params->integers ? add_integers(p, at, &q) : add_pair(p, at, &q);
-    const char *key = weight_key(p->arena, w->tensor->name, w->axis);
-    if (!output || !key ||
-        !qdqi_map_put(p->made_weights, key, (void *)(uintptr_t)output))
-        return qdqi_no_memory(err);
-    return QDQ_OK;
+    return p->made_weights[i] ? QDQ_OK : qdqi_no_memory(err);
 }
 
 static void
@@ -281,23 +270,15 @@ store_bias(struct pairs *p, size_t i, struct qdq_error *err)
 }
 
 /* Makes the layer's planned edges read the dequantized tensors. */
-static enum qdq_code
-connect_layer(struct pairs *p, const struct qdq_layer *layer, struct qdq_error *err)
+static void
+connect_layer(struct pairs *p, const struct qdq_layer *layer)
 {
-    const struct qdqi_node *node = &p->source->graph.nodes[layer->node];
-    for (size_t i = 0; i < layer->n_inputs; i++) {
-        int input = layer->quantized_inputs[i];
-        qdqi_edit_set_input(p->edit, layer->node, (size_t)input,
-                            qdqi_map_get(p->made, node->inputs[input]->name));
-    }
-    if (layer->weight_input < 0)
-        return QDQ_OK;
-    const char *key = weight_key(p->arena, layer->weight, layer->weight_axis);
-    if (!key)
-        return qdqi_no_memory(err);
-    qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
-                        qdqi_map_get(p->made_weights, key));
-    return QDQ_OK;
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->quantized_inputs[i],
+                            p->made[layer->input_rows[i]]);
+    if (layer->weight_input >= 0)
+        qdqi_edit_set_input(p->edit, layer->node, (size_t)layer->weight_input,
+                            p->made_weights[layer->weight_row]);
 }
 
 enum qdq_code
@@ -312,9 +293,10 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                       .scales = scales,
                       .edit = qdqi_edit_new(source, arena),
                       .arena = arena,
-                      .made = qdqi_map_new(arena),
-                      .raw = qdqi_map_new(arena),
-                      .made_weights = qdqi_map_new(arena)};
+                      .raw = qdqi_map_new(arena)};
+    p.made = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *p.made);
+    p.made_weights =
+        qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.made_weights);
     enum qdq_code code = QDQ_OK;
     if (!p.edit || !p.made || !p.raw || !p.made_weights)
         return qdqi_no_memory(err);
@@ -325,8 +307,7 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
         if ((code = pair_weight(&p, i, err)))
             return code;
     for (size_t i = 0; i < plan->view.n_layers; i++)
-        if ((code = connect_layer(&p, &plan->view.layers[i], err)))
-            return code;
+        connect_layer(&p, &plan->view.layers[i]);
     for (size_t i = 0; plan->reads_raw && i < plan->view.n_layers; i++)
         if (plan->reads_raw[i])
             connect_raw(&p, &plan->view.layers[i]);
@@ -376,32 +357,9 @@ struct fakes {
     const struct qdq_model *source;
     const struct qdq_plan *plan;
     struct qdqi_edit *edit;
-    struct qdqi_arena *arena;
-    struct qdqi_map *activations, *weights; /* name or weight_key() -> planned tensor */
     struct qdqi_fake_place *places;
     size_t n;
 };
-
-static enum qdq_code
-index_plan(struct fakes *f, struct qdq_error *err)
-{
-    const struct qdq_plan *plan = f->plan;
-    f->activations = qdqi_map_new(f->arena);
-    f->weights = qdqi_map_new(f->arena);
-    bool ok = f->activations && f->weights;
-    for (size_t i = 0; ok && i < plan->view.n_tensors; i++)
-        ok = qdqi_map_put(f->activations, plan->view.tensors[i], &plan->activations[i]);
-    for (size_t i = 0; ok && i < plan->view.n_weights; i++) {
-        struct qdqi_planned_weight *w = &plan->weights[i];
-        const char *key = weight_key(f->arena, w->tensor->name, w->axis);
-        ok = key && qdqi_map_put(f->weights, key, w);
-    }
-    size_t most = 0;
-    for (size_t i = 0; i < plan->view.n_layers; i++)
-        most += plan->view.layers[i].n_inputs + 1;
-    f->places = qdqi_arena_array(f->arena, most, sizeof *f->places);
-    return ok && f->places ? QDQ_OK : qdqi_no_memory(err);
-}
 
 /* Adds a Cast of the tensor to the type, because FakeQuant supports float32 only.
    Returns the name of the Cast's output. */
@@ -438,28 +396,16 @@ add_fake(struct fakes *f, const struct qdq_layer *layer, int input,
     f->places[f->n++] = place;
 }
 
-static enum qdq_code
-fake_layer(struct fakes *f, size_t i, struct qdq_error *err)
+static void
+fake_layer(struct fakes *f, size_t i)
 {
     const struct qdq_layer *layer = &f->plan->view.layers[i];
-    const struct qdqi_node *node = &f->source->graph.nodes[layer->node];
-    for (size_t k = 0; k < layer->n_inputs; k++) {
-        int input = layer->quantized_inputs[k];
-        const struct qdqi_planned_tensor *t =
-            qdqi_map_get(f->activations, node->inputs[input]->name);
-        add_fake(
-            f, layer, input,
-            (struct qdqi_fake_place){i, false, (size_t)(t - f->plan->activations)});
-    }
-    if (layer->weight_input < 0)
-        return QDQ_OK;
-    const char *key = weight_key(f->arena, layer->weight, layer->weight_axis);
-    if (!key)
-        return qdqi_no_memory(err);
-    struct qdqi_planned_weight *w = qdqi_map_get(f->weights, key);
-    add_fake(f, layer, layer->weight_input,
-             (struct qdqi_fake_place){i, true, (size_t)(w - f->plan->weights)});
-    return QDQ_OK;
+    for (size_t k = 0; k < layer->n_inputs; k++)
+        add_fake(f, layer, layer->quantized_inputs[k],
+                 (struct qdqi_fake_place){i, false, layer->input_rows[k]});
+    if (layer->weight_input >= 0)
+        add_fake(f, layer, layer->weight_input,
+                 (struct qdqi_fake_place){i, true, layer->weight_row});
 }
 
 enum qdq_code
@@ -467,15 +413,16 @@ qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
                   struct qdqi_arena *arena, struct qdqi_fake_place **ret_places,
                   size_t *ret_n, const Onnx__ModelProto **ret, struct qdq_error *err)
 {
-    struct fakes f = {.source = source,
-                      .plan = plan,
-                      .edit = qdqi_edit_new(source, arena),
-                      .arena = arena};
-    enum qdq_code code = index_plan(&f, err);
-    for (size_t i = 0; !code && i < plan->view.n_layers; i++)
-        code = fake_layer(&f, i, err);
-    if (code)
-        return code;
+    struct fakes f = {
+        .source = source, .plan = plan, .edit = qdqi_edit_new(source, arena)};
+    size_t most = 0;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        most += plan->view.layers[i].n_inputs + 1;
+    f.places = qdqi_arena_array(arena, most, sizeof *f.places);
+    if (!f.places)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        fake_layer(&f, i);
     qdqi_edit_import(f.edit, QDQI_DOMAIN, 1);
     *ret_places = f.places;
     *ret_n = f.n;

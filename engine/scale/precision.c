@@ -72,15 +72,10 @@ find_low(const struct qdqi_job *job)
     size_t n = plan->view.n_tensors;
     bool *is_low = qdqi_arena_array(job->scratch, n, sizeof *is_low);
     for (size_t i = 0; is_low && i < n; i++)
-        if (is_read_low(&job->low, plan->activations[i].tensor)) {
-            const struct qdqi_planned_tensor *leader = plan->activations[i].leader;
-            is_low[i] = true;
-            if (leader)
-                is_low[leader - plan->activations] = true;
-        }
+        if (is_read_low(&job->low, plan->activations[i].tensor))
+            is_low[i] = is_low[plan->activations[i].leader] = true;
     for (size_t i = 0; is_low && i < n; i++)
-        if (plan->activations[i].leader)
-            is_low[i] |= is_low[plan->activations[i].leader - plan->activations];
+        is_low[i] |= is_low[plan->activations[i].leader];
     return is_low;
 }
 

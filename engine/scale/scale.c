@@ -40,11 +40,9 @@ follow_leaders(struct qdqi_job *job)
 {
     const struct qdq_plan *plan = job->plan;
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
-        const struct qdqi_planned_tensor *leader = plan->activations[i].leader;
-        if (!leader)
-            continue;
-        job->ranges[i] = job->ranges[leader - plan->activations];
-        job->methods[i] = job->methods[leader - plan->activations];
+        size_t leader = plan->activations[i].leader;
+        job->ranges[i] = job->ranges[leader];
+        job->methods[i] = job->methods[leader];
     }
 }
 

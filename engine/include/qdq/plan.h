@@ -25,6 +25,9 @@ struct qdq_layer {
     uint64_t rules;     /* rules that the decision follows: bit i is qdq_rule(i) */
     size_t n_outputs;   /* number of quantized_outputs */
     const int *quantized_outputs; /* node output indices that get a pair of their own */
+    size_t weight_row;         /* where there is one: which of the plan's n_weights */
+    const size_t *input_rows;  /* by quantized input: which of the plan's tensors */
+    const size_t *output_rows; /* by quantized output, likewise */
 };
 
 struct qdq_warning {

@@ -199,42 +199,6 @@ bias_input(const struct planner *p, const struct qdq_layer *layer)
     return gemm && !(is_one(node, "alpha") && is_one(node, "beta")) ? -1 : 2;
 }
 
-static const char *
-weight_key(struct planner *p, const char *name, int axis)
-{
-    return qdqi_arena_printf(p->plan->arena, "%s/%d", name, axis);
-}
-
-/* The row of a weight, by its name and axis; NULL when out of memory. */
-static struct qdqi_map *
-index_weights(struct planner *p)
-{
-    struct qdqi_map *rows = qdqi_map_new(p->plan->arena);
-    for (size_t i = 0; rows && i < p->plan->view.n_weights; i++) {
-        struct qdqi_planned_weight *w = &p->plan->weights[i];
-        const char *key = weight_key(p, w->tensor->name, w->axis);
-        if (!key || !qdqi_map_put(rows, key, w))
-            rows = NULL;
-    }
-    return rows;
-}
-
-/* The row of the layer's weight in *ret, NULL where it has none. NO_MEMORY. */
-static enum qdq_code
-find_weight(struct planner *p, const struct qdqi_map *weights,
-            const struct qdq_layer *layer, struct qdqi_planned_weight **ret,
-            struct qdq_error *err)
-{
-    *ret = NULL;
-    if (layer->weight_input < 0)
-        return QDQ_OK;
-    const char *key = weight_key(p, layer->weight, layer->weight_axis);
-    if (!key)
-        return qdqi_no_memory(err);
-    *ret = qdqi_map_get(weights, key);
-    return QDQ_OK;
-}
-
 static bool
 is_product(const struct qdq_layer *layer)
 {
@@ -242,28 +206,20 @@ is_product(const struct qdq_layer *layer)
            strcmp(layer->op, "MatMul") == 0;
 }
 
-static enum qdq_code
-plan_reduced(struct planner *p, const struct qdqi_map *weights, struct qdq_error *err)
+static void
+plan_reduced(struct planner *p)
 {
-    enum qdq_code code = QDQ_OK;
-    if (!qdqi_rule_is_on(p, C7))
-        return QDQ_OK;
-    for (size_t i = 0; i < p->n_layers && !code; i++) {
-        struct qdqi_planned_weight *weight = NULL;
+    for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
-        if (!is_product(layer) || layer->weight_input < 0)
+        if (!qdqi_rule_is_on(p, C7) || !is_product(layer) || layer->weight_input < 0)
             continue;
-        if (!(code = find_weight(p, weights, layer, &weight, err)) && weight) {
-            weight->is_reduced = true;
-            layer->rules |= qdqi_rule_bit(p, C7);
-        }
+        p->plan->weights[layer->weight_row].is_reduced = true;
+        layer->rules |= qdqi_rule_bit(p, C7);
     }
-    return code;
 }
 
 static enum qdq_code
-plan_biases(struct planner *p, const struct qdqi_map *rows,
-            const struct qdqi_map *weights, struct qdq_error *err)
+plan_biases(struct planner *p, struct qdq_error *err)
 {
     struct qdq_plan *plan = p->plan;
     plan->biases = qdqi_arena_array(plan->arena, p->n_layers, sizeof *plan->biases);
@@ -271,25 +227,17 @@ plan_biases(struct planner *p, const struct qdqi_map *rows,
         return qdqi_no_memory(err);
     for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
-        struct qdqi_planned_weight *weight;
         int input = bias_input(p, layer);
-        if (input < 0 || !qdqi_rule_is_on(p, C4))
-            continue;
-        enum qdq_code code = find_weight(p, weights, layer, &weight, err);
-        if (code)
-            return code;
-        const struct qdqi_node *node = node_of(p, layer);
-        const struct qdqi_planned_tensor *data =
-            qdqi_map_get(rows, node->inputs[layer->quantized_inputs[0]]->name);
-        if (!data || data->dtype != QDQI_FLOAT32 || !weight)
+        if (input < 0 || !qdqi_rule_is_on(p, C4) ||
+            plan->activations[layer->input_rows[0]].dtype != QDQI_FLOAT32)
             continue;
         layer->rules |= qdqi_rule_bit(p, C4);
         plan->biases[plan->n_biases++] = (struct qdqi_planned_bias){
-            .tensor = node->inputs[input],
+            .tensor = node_of(p, layer)->inputs[input],
             .layer = i,
             .input = input,
-            .activation = (size_t)(data - plan->activations),
-            .weight = (size_t)(weight - plan->weights),
+            .activation = layer->input_rows[0],
+            .weight = layer->weight_row,
         };
     }
     return QDQ_OK;
@@ -321,12 +269,11 @@ cite(const struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
-    struct qdqi_map *rows, *weights = index_weights(p);
-    enum qdq_code code =
-        weights ? qdqi_outputs_complete(p, &rows, err) : qdqi_no_memory(err);
-    if (!code)
-        code = plan_reduced(p, weights, err);
-    return code ? code : plan_biases(p, rows, weights, err);
+    enum qdq_code code = qdqi_outputs_complete(p, err);
+    if (code)
+        return code;
+    plan_reduced(p);
+    return plan_biases(p, err);
 }
 
 /* --- formats -------------------------------------------------------------- */
