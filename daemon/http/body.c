@@ -265,7 +265,7 @@ read_id(struct spool **file, char **ret, struct api_problem *p)
     text[strcspn(text, " \r\n")] = '\0';
     if (strncmp(text, "sha256:", 7) != 0)
         return true;
-    spool_drop(file);
+    spool_discard(file);
     *ret = strdup(text);
     return *ret || api_problem_no_memory(p);
 }
@@ -428,10 +428,10 @@ body_fini(struct body *body)
     free(body->json.data);
     body->json = (struct body_text){0};
     for (int i = 0; i < BODY_N_FILES; i++)
-        spool_drop(&body->files[i]);
+        spool_discard(&body->files[i]);
     while (body->n_externals) {
         struct body_external *external = &body->externals[--body->n_externals];
-        spool_drop(&external->file);
+        spool_discard(&external->file);
         free(external->name);
         free(external->id);
     }

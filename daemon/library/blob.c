@@ -17,26 +17,27 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define RESERVE (16u << 20) /* left for what has to be written: the record, above all */
-#define MOST_FREE (1u << 30) /* is left of a large disk, unless more was asked for */
-#define NAME_SIZE 96         /* "ab/" and 64 digits, or a spool's name */
+/* stays free for writes that must succeed, above all those of the record */
+#define RESERVE (16u << 20)
+#define MOST_FREE (1u << 30) /* the default reserve of a large disk is at most this */
+#define NAME_SIZE 96         /* room for "ab/" and 64 digits, or for a spool's name */
 
 struct blobs {
     int dir, tmp; /* descriptors of STATE/blobs and STATE/tmp */
     struct blobs_limits limits;
     atomic_uint_fast64_t next;
-    atomic_uint_fast64_t used, spooled; /* bytes of blobs, and of spools */
+    atomic_uint_fast64_t used, spooled; /* bytes of all blobs, and of all spools */
     struct lock naming; /* held while a blob gets or loses its name, and is counted */
 };
 
 struct spool {
     struct blobs *blobs;
     int fd;
-    char name[NAME_SIZE]; /* in STATE/tmp */
+    char name[NAME_SIZE]; /* file name in STATE/tmp */
     struct digest *digest;
-    uint64_t size;        /* counted in blobs->spooled */
+    uint64_t size;        /* bytes, counted in blobs->spooled */
     char id[DIGEST_SIZE]; /* "" until finished */
-    bool replaces;        /* a blob of its name, if there is one */
+    bool replaces;        /* replaces a blob of the same name, if there is one */
 };
 
 static bool
@@ -66,7 +67,7 @@ open_folder(int dir, const char *name)
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The 256 folders are made once, so that a commit never has to. */
+/* Makes the 256 folders once, so that a commit never has to. */
 static bool
 make_folders(int dir)
 {
@@ -79,7 +80,8 @@ make_folders(int dir)
     return fsync(dir) == 0;
 }
 
-/* Opens a folder of its own for reading, because the stream takes its descriptor. */
+/* Opens a descriptor of its own for reading a folder, because the stream owns its
+   descriptor. */
 static DIR *
 open_stream(int dir, const char *name)
 {
@@ -110,7 +112,7 @@ size_of(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Counts what is there. */
+/* Counts the bytes of the blobs that exist at the start. */
 static bool
 count_blobs(struct blobs *blobs)
 {
@@ -230,7 +232,7 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
     return true;
 }
 
-/* --- room ----------------------------------------------------------------- */
+/* --- disk space ---------------------------------------------------------- */
 
 void
 blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
@@ -249,9 +251,9 @@ blobs_used(struct blobs *blobs)
     return blobs->used;
 }
 
-/* What stays free of a disk. */
+/* Returns the bytes of a disk that stay free. */
 static uint64_t
-reserve_of(const struct blobs *blobs, const struct statvfs *disk)
+free_space_floor(const struct blobs *blobs, const struct statvfs *disk)
 {
     uint64_t least = blobs->limits.min_free;
     if (!least)
@@ -261,7 +263,8 @@ reserve_of(const struct blobs *blobs, const struct statvfs *disk)
     return least < RESERVE ? RESERVE : least;
 }
 
-/* How many bytes are too many, if so many more come; DISK_FULL goes to `p` with them. */
+/* Computes how many bytes would be too many if `size` more came; `p` becomes the
+   DISK_FULL that says so. */
 static bool
 find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
 {
@@ -272,7 +275,7 @@ find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_proble
     if (fstatvfs(blobs->tmp, &disk))
         return fail(p, "asking for the disk's free space");
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    uint64_t wanted = reserve_of(blobs, &disk);
+    uint64_t wanted = free_space_floor(blobs, &disk);
     wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
     if (wanted > left)
         *ret = wanted - left;
@@ -299,8 +302,9 @@ blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 }
 
 /*
- * Nothing is removed for what would not fit then either. What is removed may be free only
- * later (somebody reads it still), so it is counted here and not asked of the disk.
+ * Evicts nothing when the bytes would not fit even then. The space of an evicted file
+ * may become free only later (a reader still has it open), so the eviction is counted
+ * here and not measured on the disk.
  */
 bool
 blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
@@ -339,7 +343,7 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
     if (!spool->digest)
         api_problem_no_memory(p);
     if (spool->fd < 0 || !spool->digest) {
-        spool_drop(&spool);
+        spool_discard(&spool);
         return false;
     }
     *ret = spool;
@@ -499,7 +503,7 @@ spool_sync(struct spool *spool, struct api_problem *p)
     return spools_sync(&one, 1, p);
 }
 
-/* Opens the folder of a blob. */
+/* Opens the folder that holds a blob. */
 static int
 open_folder_of(struct blobs *blobs, const char *id)
 {
@@ -531,7 +535,7 @@ sync_folders(struct blobs *blobs, struct spool **const *spools, size_t n)
 }
 
 bool
-blob_settle(struct blobs *blobs, const char *id, struct api_problem *p)
+blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p)
 {
     int fd = open_folder_of(blobs, id);
     bool ok = (fd >= 0 && fsync(fd) == 0) || fail(p, "storing a file");
@@ -540,7 +544,7 @@ blob_settle(struct blobs *blobs, const char *id, struct api_problem *p)
     return ok;
 }
 
-/* Gives a finished spool its blob's name, where there is none. */
+/* Renames a finished spool to its blob's name, unless the blob exists. */
 static bool
 name_blob(struct spool *s)
 {
@@ -572,12 +576,12 @@ spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
                           n - at < SYNC_MOST ? n - at : SYNC_MOST))
             return fail(p, "storing a file");
     for (size_t i = 0; i < n; i++)
-        spool_drop(spools[i]);
+        spool_discard(spools[i]);
     return true;
 }
 
 void
-spool_replaces(struct spool *spool)
+spool_set_replace(struct spool *spool)
 {
     spool->replaces = true;
 }
@@ -589,7 +593,7 @@ spool_commit(struct spool **spool, struct api_problem *p)
 }
 
 void
-spool_drop(struct spool **spool)
+spool_discard(struct spool **spool)
 {
     if (!*spool)
         return;

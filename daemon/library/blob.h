@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Content-addressed files: STATE/blobs/ab/abcd…, named by the SHA-256 of their bytes.
- * Bytes come in through a spool, a file in STATE/tmp that is hashed while it is
- * written. A spool becomes a blob (spools_commit()) or is deleted (spool_drop()).
- * Spools that a crash left in tmp/ are deleted by blobs_open().
+ * Bytes are written to a spool, a file in STATE/tmp that is hashed while it is written
+ * and either becomes a blob (spool_commit) or is discarded (spool_discard).
+ * blobs_open() deletes the spools that a crash left in tmp/.
  *
- * A blob never changes and is either complete or absent. Any thread may call; one spool
- * belongs to one thread at a time. Code that keeps blobs consistent with the rows of
- * the store holds library.h's lock.
+ * A blob never changes, and exists either completely or not at all. Any thread may
+ * call; one spool belongs to one thread at a time. Code that keeps blobs and rows of
+ * the store consistent holds the library's lock (library.h).
  */
 #ifndef QDQD_LIBRARY_BLOB_H
 #define QDQD_LIBRARY_BLOB_H
@@ -18,81 +18,84 @@
 struct blobs;
 struct spool;
 
-/* `dir` is the state folder's descriptor. The caller keeps and closes it. */
+/* Opens the blobs. `dir` is the state folder's descriptor; the caller keeps it. */
 bool blobs_open(int dir, struct blobs **ret, struct api_problem *p);
 void blobs_close(struct blobs **blobs);
 
-/* Opens a blob read-only (O_CLOEXEC). The caller closes the descriptor. NOT_FOUND. */
+/* Opens a blob read-only (O_CLOEXEC); the caller closes the descriptor. NOT_FOUND. */
 bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 bool blob_exists(struct blobs *blobs, const char *id);
 /* Makes the name of an existing blob durable. */
-bool blob_settle(struct blobs *blobs, const char *id, struct api_problem *p);
-/* Deletes a blob. Does nothing when it is absent. */
+bool blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p);
+/* Removes a blob; does nothing when it does not exist. */
 void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
 bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
                 struct api_problem *p);
 
-/* --- room ----------------------------------------------------------------- */
+/* --- disk space ---------------------------------------------------------- */
 
-/* Limits of the stored bytes. 0: no limit, except for min_free (below). */
+/* Limits of the stored bytes. 0 in max_bytes: no limit; 0 in min_free: the default
+   below. */
 struct blobs_limits {
-    _Atomic uint64_t max_bytes; /* most bytes of blobs and spools */
-    /* bytes of the disk that stay free; 0: a twentieth of it, 1 GB at most */
+    _Atomic uint64_t max_bytes; /* of blobs and spools together */
+    /* bytes of the disk that stay free; 0: a twentieth of the disk, at most 1 GB */
     _Atomic uint64_t min_free;
-    /* Deletes something that need not be kept. Returns false when there is nothing
-       left to delete. NULL: nothing is ever deleted. Called without a lock. */
+    /* Removes something that need not be kept; returns false when nothing is left.
+       NULL: nothing can be removed. Called without a lock. */
     bool (*evict)(void *arg);
     void *arg;
 };
 
-/* Sets the limits; without this call only the disk limits. Once other threads call,
-   only the numbers may change. */
+/* Sets the limits; without a call the disk is the only limit. While other threads
+   call, only the numbers may be changed. */
 void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
 /* Returns the bytes of all blobs. */
 uint64_t blobs_used(struct blobs *blobs);
-/* Checks whether there is room for `bytes` more. DISK_FULL, IO. */
+/* Checks whether there is room for so many more bytes. DISK_FULL, IO. */
 bool blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
-/* Checks likewise, but makes room where it can. The caller must not hold the
-   library's lock. */
+/* Does the same, and evicts to make room. The caller must not hold the library's
+   lock. */
 bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
 
 /* --- spools --------------------------------------------------------------- */
 
-/* DISK_FULL, IO. After a write that failed the spool can only be dropped. */
+/* Opens a spool. DISK_FULL, IO. After a write that failed the spool can only be
+   discarded. */
 bool spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p);
 bool spool_write(struct spool *spool, const void *data, size_t len,
                  struct api_problem *p);
-/* Copies a whole file into an empty spool, which a worker will then write and
-   spool_finish_file() will end. *ret is the id of the copied bytes. */
+/* Copies a whole file into an empty spool that a worker will write to and that
+   spool_finish_file() finishes. *ret is the id of the copied bytes. */
 bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],
                 struct api_problem *p);
 /* Ends the writing and computes the id. */
 bool spool_finish(struct spool *spool, struct api_problem *p);
-/* Ends a spool that a worker wrote through spool_fd(): hashes the file's bytes. */
+/* Does the same for a file that a worker wrote through spool_fd(): hashes it from
+   the file. */
 bool spool_finish_file(struct spool *spool, struct api_problem *p);
 
-/* Returns the bytes written so far, or the file's bytes once the spool is finished. */
+/* Returns the bytes written so far; for a finished spool the bytes of the file. */
 uint64_t spool_size(const struct spool *spool);
 /* Returns the id of a finished spool. */
 const char *spool_id(const struct spool *spool);
-/* Returns the spool's own descriptor, readable and writable. It is borrowed. */
+/* Returns the spool's own descriptor, readable and writable; borrowed. */
 int spool_fd(const struct spool *spool);
-/* Opens the same file read-only. The caller closes the descriptor. */
+/* Opens the same file read-only; the caller closes the descriptor. */
 bool spool_read(struct spool *spool, int *ret, struct api_problem *p);
 
 /* Flushes finished spools to the disk, all at once. */
 bool spool_sync(struct spool *spool, struct api_problem *p);
 bool spools_sync(struct spool **const *spools, size_t n, struct api_problem *p);
 /*
- * Turns finished and synced spools of one folder into blobs that survive a power loss:
- * all get their names, then the names are made durable at once. An existing blob stays
- * as it is, unless its size or spool_replaces() says that it is damaged. Frees the
- * spools on success. After a failure some of them may have their names.
+ * Publish finished and synced spools of one folder as blobs that survive a power loss:
+ * all spools are renamed first, then the names are made durable at once. An existing
+ * blob stays, unless its size or spool_set_replace() says that it is damaged. The
+ * spools are freed on success; on failure some may have been renamed.
  */
 bool spool_commit(struct spool **spool, struct api_problem *p);
-void spool_replaces(struct spool *spool);
+void spool_set_replace(struct spool *spool);
 bool spools_commit(struct spool **const *spools, size_t n, struct api_problem *p);
-void spool_drop(struct spool **spool);
+void spool_discard(struct spool **spool);
 
 #endif

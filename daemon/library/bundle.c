@@ -9,17 +9,17 @@
 #include <unistd.h>
 
 #define BLOCK 512u
-#define END (2 * BLOCK)            /* zeros, after the last file */
-#define MOST_OCTAL 077777777777ull /* what ustar can say of a size */
-#define MOST_NAME 100u             /* and of a name */
-#define PAX_SPACE 4096u            /* records of one file: a path and a size */
+#define END (2 * BLOCK)            /* two blocks of zeros follow the last file */
+#define MOST_OCTAL 077777777777ull /* largest size that a ustar header can state */
+#define MOST_NAME 100u  /* longest name that a ustar header can state, in bytes */
+#define PAX_SPACE 4096u /* room for the pax records of one file: a path and a size */
 
-/* A member: its headers, then its bytes, then zeros up to the next block. */
+/* A member of the archive: its headers, its bytes, then zeros up to the next block. */
 struct member {
     char *head;
     size_t head_size;
     int fd;
-    uint64_t begin, size; /* of the member in the bundle; bytes of the file */
+    uint64_t begin, size; /* offset of the member in the bundle; bytes of the file */
 };
 
 struct bundle {
@@ -73,7 +73,7 @@ make_header(struct header *h, const char *name, char type, uint64_t size)
     put_octal(h->sum, sizeof h->sum - 1, sum);
 }
 
-/* Appends "LEN KEY=VALUE\n", whose length counts its own digits. */
+/* Appends "LEN KEY=VALUE\n", where LEN counts its own digits. */
 static size_t
 add_record(char *to, size_t space, const char *key, const char *value)
 {
@@ -96,7 +96,8 @@ is_plain(const char *path)
     return true;
 }
 
-/* What ustar cannot say of a file, as the records of a header of its own; 0: nothing. */
+/* Writes the pax records for what a ustar header cannot state about a file. Returns
+   their size; 0: none are needed. */
 static size_t
 make_records(const struct bundle_file *file, char to[PAX_SPACE])
 {
@@ -173,7 +174,7 @@ read_file(const struct member *member, uint64_t at, char *to, size_t size)
     do
         n = pread(member->fd, to, size, (off_t)at);
     while (n < 0 && errno == EINTR);
-    return n > 0 ? n : -1; /* an end before its time is an error, too */
+    return n > 0 ? n : -1; /* a file that ends early is an error, too */
 }
 
 static size_t

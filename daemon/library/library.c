@@ -22,7 +22,7 @@ enum { LOCK_MS = 2000 };
 
 struct library {
     int dir, lock_file;
-    const char *tenant; /* as the log has it; NULL: not said */
+    const char *tenant; /* name for the log; NULL: not set */
     struct blobs *blobs;
     struct store *store;
     struct lock lock;          /* held while rows and blobs change together */
@@ -30,9 +30,9 @@ struct library {
 };
 
 /*
- * Blobs on their way to the disk, which takes its time and so needs no lock: until the
- * rows that name them are there, nobody else removes them. On the stack of the thread that
- * stores them.
+ * Blobs that a thread is publishing. Syncing takes long and happens without the lock,
+ * so this list keeps other threads from removing the blobs until the rows that refer to
+ * them exist. It lies on the stack of the publishing thread.
  */
 struct incoming {
     size_t n;
@@ -65,12 +65,10 @@ is_empty(int dir)
     return empty;
 }
 
-/*
- * A folder that was made by somebody else, with another mode, is closed to others; but
- * one that holds what is not ours is left as it is: it may be the wrong one.
- */
+/* Closes the state folder to other users when it was made with another mode. A
+   folder that holds foreign files is left unchanged: it may be the wrong folder. */
 static bool
-close_to_others(struct library *library, const char *path, struct api_problem *p)
+restrict_permissions(struct library *library, const char *path, struct api_problem *p)
 {
     struct stat st;
     if (fstat(library->dir, &st))
@@ -84,10 +82,10 @@ close_to_others(struct library *library, const char *path, struct api_problem *p
     return fchmod(library->dir, 0700) == 0 || fail(p, path, "closing it to others");
 }
 
-/* A daemon that was killed while it started a worker leaves the lock to that process for a
-   moment, until it is another program. */
+/* Locks the file. A daemon that was killed while it started a worker leaves the lock
+   to that process for a moment, until exec() closes it; so this waits. */
 static bool
-take_lock(int file)
+lock_file(int file)
 {
     for (int64_t began = clock_steady_ms(); flock(file, LOCK_EX | LOCK_NB);) {
         const struct timespec pause = {.tv_nsec = 20 * 1000000};
@@ -98,22 +96,22 @@ take_lock(int file)
     return true;
 }
 
-/* Opens the folder and takes its lock, which ends with this process. */
+/* Opens the folder and locks it until this process ends. */
 static bool
-take_folder(struct library *library, const char *path, struct api_problem *p)
+lock_folder(struct library *library, const char *path, struct api_problem *p)
 {
     if (mkdir(path, 0700) && errno != EEXIST)
         return fail(p, path, "making the state folder");
     library->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (library->dir < 0)
         return fail(p, path, "opening the state folder");
-    if (!close_to_others(library, path, p))
+    if (!restrict_permissions(library, path, p))
         return false;
     library->lock_file =
         openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (library->lock_file < 0)
         return fail(p, path, "making its lock file");
-    if (!take_lock(library->lock_file))
+    if (!lock_file(library->lock_file))
         return errno == EWOULDBLOCK
                    ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                      "%s: another daemon uses this state folder", path)
@@ -132,9 +130,9 @@ is_incoming(const struct library *library, const char *id)
     return false;
 }
 
-/* The caller holds the lock. */
+/* Removes a blob that no row refers to. The caller holds the lock. */
 static void
-drop_unneeded(void *arg, const char *id)
+discard_if_unreferenced(void *arg, const char *id)
 {
     struct library *library = arg;
     lock_assert_held(&library->lock);
@@ -142,10 +140,10 @@ drop_unneeded(void *arg, const char *id)
         blob_remove(library->blobs, id);
 }
 
-/* Syncs the spools and names them as blobs. Locks the library, also on failure: the caller
-   adds the rows and unlocks. */
+/* Syncs the spools and publishes them as blobs. Locks the library, also on failure:
+   the caller adds the rows and unlocks. */
 static bool
-bring_in(struct library *library, struct incoming *incoming, struct api_problem *p)
+publish_blobs(struct library *library, struct incoming *incoming, struct api_problem *p)
 {
     lock_acquire(&library->lock);
     incoming->next = library->incoming;
@@ -163,23 +161,25 @@ bring_in(struct library *library, struct incoming *incoming, struct api_problem 
     return ok;
 }
 
-/* Removes the blobs that no row names: after a crash, and before anybody can add one. */
+/* Removes the blobs that no row refers to, which a crash left. Runs before any other
+   thread can add one. */
 static bool
-drop_leftovers(struct library *library, struct api_problem *p)
+discard_leftovers(struct library *library, struct api_problem *p)
 {
     lock_acquire(&library->lock);
-    bool ok = blobs_each(library->blobs, drop_unneeded, library, p);
+    bool ok = blobs_each(library->blobs, discard_if_unreferenced, library, p);
     lock_release(&library->lock);
     return ok;
 }
 
-/* What came in and is not named by a row, because one failed. The caller holds the lock. */
+/* Removes the published blobs that no row refers to, because adding a row failed.
+   The caller holds the lock. */
 static void
-turn_away(struct library *library, const struct incoming *incoming)
+discard_unreferenced(struct library *library, const struct incoming *incoming)
 {
     lock_assert_held(&library->lock);
     for (size_t i = 0; i < incoming->n; i++)
-        drop_unneeded(library, incoming->ids[i]);
+        discard_if_unreferenced(library, incoming->ids[i]);
 }
 
 bool
@@ -192,9 +192,9 @@ library_open(const char *path, struct library **ret, struct api_problem *p)
     library->dir = library->lock_file = -1;
     lock_init(&library->lock, LOCK_LIBRARY);
     snprintf(database, sizeof database, "%s/" DATABASE, path);
-    if (!take_folder(library, path, p) ||
+    if (!lock_folder(library, path, p) ||
         !blobs_open(library->dir, &library->blobs, p) ||
-        !store_open(database, &library->store, p) || !drop_leftovers(library, p)) {
+        !store_open(database, &library->store, p) || !discard_leftovers(library, p)) {
         library_close(&library);
         return false;
     }
@@ -219,7 +219,7 @@ library_close(struct library **library)
 }
 
 void
-library_name(struct library *library, const char *tenant)
+library_set_tenant(struct library *library, const char *tenant)
 {
     library->tenant = tenant;
 }
@@ -254,10 +254,10 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
         return api_problem_no_memory(p);
     bool is_new = false;
     struct incoming incoming = {.n = 1, .spools = &spool, .ids = &file.id};
-    bool ok = bring_in(library, &incoming, p) &&
+    bool ok = publish_blobs(library, &incoming, p) &&
               store_file_add(library->store, kind, &file, &is_new, p);
     if (!ok)
-        turn_away(library, &incoming);
+        discard_unreferenced(library, &incoming);
     lock_release(&library->lock);
     ok = ok && store_sync(library->store, p);
     store_file_fini(&file);
@@ -267,7 +267,8 @@ library_add(struct library *library, enum store_kind kind, struct spool **spool,
     return true;
 }
 
-/* All that came in, or that is said to be stored, is stored. The caller holds the lock. */
+/* Checks that all parts are stored: the published ones, and those that are said to
+   be stored. The caller holds the lock. */
 static bool
 check_parts(struct library *library, const struct library_part *parts, size_t n,
             struct api_problem *p)
@@ -278,14 +279,15 @@ check_parts(struct library *library, const struct library_part *parts, size_t n,
         if (!blob_exists(library->blobs, id))
             return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                    "%s is not stored any more", id);
-        /* Somebody else's row will say that it is durable; this one's may come first. */
-        if (is_incoming(library, id) && !blob_settle(library->blobs, id, p))
+        /* Another thread is still publishing this blob; make its name durable before
+           a row refers to it. */
+        if (is_incoming(library, id) && !blob_sync_name(library->blobs, id, p))
             return false;
     }
     return true;
 }
 
-/* The parts that are not stored yet. */
+/* Lists the parts that are not stored yet. */
 static bool
 list_incoming(const struct library_part *parts, size_t n, struct incoming *ret,
               struct api_problem *p)
@@ -303,7 +305,8 @@ list_incoming(const struct library_part *parts, size_t n, struct incoming *ret,
     return true;
 }
 
-/* Borrows from the parts. A model of one file has no rows for it. */
+/* Makes the rows of a model's files, which borrow from the parts. A model of one
+   file has none. */
 static bool
 list_parts(const struct library_part *parts, size_t n, struct store_model_files *ret,
            struct api_problem *p)
@@ -321,8 +324,9 @@ list_parts(const struct library_part *parts, size_t n, struct store_model_files 
 }
 
 /*
- * The id does not say which of the files is the model. Two that each name the other as
- * their data have one id, and only one of them can be stored under it. The caller holds the lock.
+ * Checks which of the files is the model. The id does not say that: two files that name
+ * each other as external data have one id, and only one of them can be stored as the
+ * model. The caller holds the lock.
  */
 static bool
 check_first(struct library *library, const char *id,
@@ -356,11 +360,11 @@ library_add_model(struct library *library, const char *id,
     for (size_t i = 0; i < n; i++)
         file.size += parts[i].size;
     if (ok) {
-        ok = bring_in(library, &incoming, p) && check_parts(library, parts, n, p) &&
-             check_first(library, id, &files, p) &&
+        ok = publish_blobs(library, &incoming, p) &&
+             check_parts(library, parts, n, p) && check_first(library, id, &files, p) &&
              store_model_add(library->store, &file, &files, &is_new, p);
         if (!ok)
-            turn_away(library, &incoming);
+            discard_unreferenced(library, &incoming);
         lock_release(&library->lock);
         ok = ok && store_sync(library->store, p);
     }
@@ -373,17 +377,18 @@ library_add_model(struct library *library, const char *id,
     return true;
 }
 
-/* The blobs of a model that goes. */
+/* Removes the blobs of a model that is removed. */
 static void
-drop_files(struct library *library, const struct store_model_files *files)
+remove_files(struct library *library, const struct store_model_files *files)
 {
     for (size_t i = 0; i < files->n; i++)
-        drop_unneeded(library, files->items[i].digest);
+        discard_if_unreferenced(library, files->items[i].digest);
 }
 
-/* Observations are a matter of time alone: what cannot be forgotten now is later. */
+/* Removes the observations of a model or dataset. A failure is ignored: observations
+   expire. */
 static void
-forget_observations(struct library *library, enum store_kind kind, const char *id)
+remove_observations_of(struct library *library, enum store_kind kind, const char *id)
 {
     struct api_problem ignored = {0};
     char blob[DIGEST_SIZE];
@@ -391,7 +396,7 @@ forget_observations(struct library *library, enum store_kind kind, const char *i
     while (any &&
            store_observations_forget(library->store, kind, id, blob, &any, &ignored))
         if (any)
-            drop_unneeded(library, blob);
+            discard_if_unreferenced(library, blob);
 }
 
 bool
@@ -404,9 +409,9 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
         (kind != STORE_MODEL || store_model_files(library->store, id, &files, p)) &&
         store_file_remove(library->store, kind, id, p);
     if (ok) {
-        forget_observations(library, kind, id);
-        drop_unneeded(library, id);
-        drop_files(library, &files);
+        remove_observations_of(library, kind, id);
+        discard_if_unreferenced(library, id);
+        remove_files(library, &files);
     }
     lock_release(&library->lock);
     store_model_files_fini(&files);
@@ -418,16 +423,16 @@ enum { RESULT_MODEL, RESULT_REPORT, RESULT_FROZEN, RESULT_DATA, N_RESULTS };
 
 /* A result while it is stored. */
 struct result {
-    size_t n; /* files */
+    size_t n; /* number of files */
     struct spool **files[N_RESULTS];
     char digests[N_RESULTS][DIGEST_SIZE];
-    char id[DIGEST_SIZE]; /* of the model */
-    uint64_t size;        /* of the model's files */
+    char id[DIGEST_SIZE]; /* id of the model */
+    uint64_t size;        /* bytes of the model's files */
     struct store_model_file model[2];
-    struct store_model_files model_files; /* none, where it is one */
+    struct store_model_files model_files; /* empty when the model is one file */
 };
 
-/* The model's data lies in a file of its own: so the model is two. */
+/* Adds the data file of a model whose external data lies in a file of its own. */
 static bool
 add_data(struct result *result, const char *path, struct api_problem *p)
 {
@@ -457,9 +462,9 @@ result_fini(struct result *result)
     free(result->model[1].path);
 }
 
-/* What the files come to. */
+/* Collects the files, ids and sizes of a result. */
 static bool
-take_result(const struct job_result *from, struct result *ret, struct api_problem *p)
+collect_result(const struct job_result *from, struct result *ret, struct api_problem *p)
 {
     *ret = (struct result){
         .n = from->data ? N_RESULTS : RESULT_DATA,
@@ -479,7 +484,7 @@ library_job_end(struct library *library, const char *id,
 {
     struct result made;
     struct store_ended ended = {0};
-    if (!take_result(result, &made, p) || !blobs_check_room(library->blobs, 0, p)) {
+    if (!collect_result(result, &made, p) || !blobs_check_room(library->blobs, 0, p)) {
         result_fini(&made);
         return false;
     }
@@ -492,11 +497,11 @@ library_job_end(struct library *library, const char *id,
                             .result_files = &made.model_files,
                             .error = error};
     struct incoming incoming = {made.n, made.files, made.digests, NULL};
-    bool ok = bring_in(library, &incoming, p) &&
+    bool ok = publish_blobs(library, &incoming, p) &&
               store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
                             &ended, p);
     if (!ok || !ended.was)
-        turn_away(library, &incoming);
+        discard_unreferenced(library, &incoming);
     lock_release(&library->lock);
     result_fini(&made);
     if (ok)
@@ -504,7 +509,8 @@ library_job_end(struct library *library, const char *id,
     return ok;
 }
 
-/* The files of the model that a job made; they are not named any more once it is gone. */
+/* Finds the files of the model that a job made, which nothing refers to once the job
+   is removed. */
 static bool
 find_result_files(struct library *library, const char *id,
                   struct store_model_files *ret, struct api_problem *p)
@@ -527,16 +533,16 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
     bool ok = find_result_files(library, id, &files, p) &&
               store_job_remove(library->store, id, &job, p);
     if (ok) {
-        drop_files(library, &files);
+        remove_files(library, &files);
         if (job.result_model) {
-            drop_unneeded(library, job.result_model);
+            discard_if_unreferenced(library, job.result_model);
             if (!store_needs_blob(library->store, job.result_model))
-                forget_observations(library, STORE_MODEL, job.result_model);
+                remove_observations_of(library, STORE_MODEL, job.result_model);
         }
         if (job.report)
-            drop_unneeded(library, job.report);
+            discard_if_unreferenced(library, job.report);
         if (job.frozen)
-            drop_unneeded(library, job.frozen);
+            discard_if_unreferenced(library, job.frozen);
         store_job_fini(&job);
     }
     lock_release(&library->lock);
@@ -546,7 +552,7 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
 
 /* --- observations --------------------------------------------------------- */
 
-enum { MOST_OBSERVATIONS = 10000 }; /* rows */
+enum { MOST_OBSERVATIONS = 10000 }; /* limit of rows */
 
 bool
 library_observations_get(struct library *library, const char *key, struct spool *spool,
@@ -569,7 +575,8 @@ library_observations_get(struct library *library, const char *key, struct spool 
     return ok;
 }
 
-/* The caller holds the lock. */
+/* Removes the observations that were not used for longest. The caller holds the
+   lock. */
 static bool
 trim(struct library *library, int64_t bytes, struct api_problem *p)
 {
@@ -580,7 +587,7 @@ trim(struct library *library, int64_t bytes, struct api_problem *p)
         ok = store_observations_evict(library->store, bytes, MOST_OBSERVATIONS, blob,
                                       &any, p);
         if (ok && any)
-            drop_unneeded(library, blob);
+            discard_if_unreferenced(library, blob);
     }
     return ok;
 }
@@ -598,13 +605,13 @@ library_observations_keep(struct library *library, const struct store_observatio
     if (!blobs_has_room(library->blobs, 0, p))
         return false;
     bool ok =
-        bring_in(library, &incoming, p) &&
+        publish_blobs(library, &incoming, p) &&
         store_observations_use(library->store, row->key, clock_wall_ms(), before, &had,
                                p) &&
         store_observations_put(library->store, &full, clock_wall_ms(), &stored, p);
-    drop_unneeded(library, full.blob);
+    discard_if_unreferenced(library, full.blob);
     if (had)
-        drop_unneeded(library, before);
+        discard_if_unreferenced(library, before);
     ok = ok && trim(library, bytes, p);
     lock_release(&library->lock);
     return ok;

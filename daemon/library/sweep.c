@@ -8,9 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define ROUND 32 /* of each kind: then signals are looked for */
+/* files of each kind in one round; signals are checked between rounds */
+#define ROUND 32
 
-/* What a file is called in the log. */
+/* The name of each kind of file in the log. */
 static const char *const kinds[] = {
     [STORE_MODEL] = "model", [STORE_DATASET] = "dataset", [STORE_BLOB] = "blob"};
 
@@ -22,14 +23,15 @@ sweep_log_failure(struct library *library, const struct api_problem *problem)
               log_quote(quoted, problem->detail));
 }
 
-/* Somebody else was faster, or has found a use for it meanwhile. */
+/* Returns whether another thread has removed the file, or uses it now. */
 static bool
-is_settled(const struct api_problem *p)
+is_obsolete(const struct api_problem *p)
 {
     return p->code == API_NOT_FOUND || p->code == API_IN_USE;
 }
 
-/* Removes the job that ended first, if it is as old as that. *ret_any: was there one? */
+/* Removes the job that ended first, if it is old enough. *ret_any is false when
+   there is none. */
 static bool
 remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
            struct api_problem *p)
@@ -43,12 +45,12 @@ remove_job(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (library_job_remove(library, id, &problem))
         log_info("job_swept", "job=%s tenant=%s reason=%s", id, library_tenant(library),
                  age ? "age" : "room");
-    else if (!is_settled(&problem))
+    else if (!is_obsolete(&problem))
         *p = problem;
     return !p->set;
 }
 
-/* The same with the file that was not used for longest. */
+/* Does the same with the file that was not used for longest. */
 static bool
 remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
             struct api_problem *p)
@@ -63,14 +65,14 @@ remove_file(struct library *library, int64_t now, int64_t age, bool *ret_any,
     if (library_remove(library, kind, id, &problem))
         log_info("file_swept", "kind=%s id=%s tenant=%s reason=%s", kinds[kind], id,
                  library_tenant(library), age ? "age" : "room");
-    else if (!is_settled(&problem))
+    else if (!is_obsolete(&problem))
         *p = problem;
     return !p->set;
 }
 
-/* --- for want of room ----------------------------------------------------- */
+/* --- eviction when space is short ---------------------------------------- */
 
-/* What can be had again by calculating goes before what cannot. */
+/* Removes observations first, because they can be computed again. */
 static bool
 remove_observations(struct library *library, bool *ret_any, struct api_problem *p)
 {
@@ -100,7 +102,7 @@ evict(void *arg)
 }
 
 void
-sweep_set_up(struct library *library, const struct settings *settings)
+sweep_configure(struct library *library, const struct settings *settings)
 {
     store_set_retention(
         library_store(library),

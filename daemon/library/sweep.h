@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes jobs and files that are older than the settings allow, or that there is no
-   room for. */
+/* Expiry and eviction: removes files that are older than the settings allow, or that
+   there is no room for. */
 #ifndef QDQD_LIBRARY_SWEEP_H
 #define QDQD_LIBRARY_SWEEP_H
 
@@ -8,12 +8,12 @@
 
 struct settings;
 
-/* Sets the library's retention and limits from the settings. Other threads may use
-   the library meanwhile. */
-void sweep_set_up(struct library *library, const struct settings *settings);
+/* Sets the library's limits from the settings. May be called while other threads use
+   the library. */
+void sweep_configure(struct library *library, const struct settings *settings);
 
-/* Removes some of the jobs and files that are too old at `now`. *ret_more is whether
-   there are more. Keeps the files of unfinished jobs. */
+/* Removes some of the files that are too old at `now`. *ret_more: more are left.
+   Files of a job that has not ended stay. */
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);
 

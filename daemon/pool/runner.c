@@ -171,11 +171,11 @@ close_work(struct work *work)
     model_fds_fini(&work->model);
     if (work->dataset >= 0)
         close(work->dataset);
-    spool_drop(&work->data);
-    spool_drop(&work->output);
-    spool_drop(&work->report);
-    spool_drop(&work->frozen);
-    spool_drop(&work->observed);
+    spool_discard(&work->data);
+    spool_discard(&work->output);
+    spool_discard(&work->report);
+    spool_discard(&work->frozen);
+    spool_discard(&work->observed);
 }
 
 /* Whether the file is whole: its head is written last. */
@@ -205,7 +205,7 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
     memcpy(row.key, job->observations, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
     /* What could not be used, for it was damaged, may have the very name. */
-    spool_replaces(work->observed);
+    spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
         ok = library_observations_keep(runner->lane.service->library, &row,
                                        &work->observed, most, &problem);

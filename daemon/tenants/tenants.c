@@ -162,8 +162,8 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     tenant->settings = settings_of(tenants, name, tenants->settings);
     bool ok = open_library(tenants, tenant, p);
     if (ok) {
-        library_name(tenant->library, tenant->name);
-        sweep_set_up(tenant->library, &tenant->settings);
+        library_set_tenant(tenant->library, tenant->name);
+        sweep_configure(tenant->library, &tenant->settings);
         ok = library_observations_trim(tenant->library,
                                        tenant->settings.cache_observations, p) &&
              jobs_open(tenant->library, &tenant->settings, &tenants->bell,
@@ -331,7 +331,7 @@ refit(struct tenants *tenants, const struct settings *settings)
     for (struct tenant *t = tenants->first; t; t = t->next) {
         const struct settings fresh = settings_of(tenants, t->name, settings);
         settings_apply(&t->settings, &fresh, NULL);
-        sweep_set_up(t->library, &t->settings);
+        sweep_configure(t->library, &t->settings);
     }
 }
 

@@ -238,7 +238,7 @@ add_model_and_job(void)
     snprintf(id, sizeof id, "%s", spool_id(spool));
     must(library_add(library, STORE_MODEL, &spool, NULL, &file, &is_new, &p), &p);
     store_file_fini(&file);
-    spool_drop(&spool);
+    spool_discard(&spool);
     next_id = 1;
     must(jobs_submit(server.service->jobs, &(struct store_job){.model = id},
                      &(struct store_asking){0}, job_id, &p),

@@ -93,7 +93,7 @@ START_TEST(file_of_a_worker)
     ck_assert(spool_read(spool, &fd, &problem));
     ck_assert_int_lt(write(fd, "x", 1), 0);
     close(fd);
-    spool_drop(&spool);
+    spool_discard(&spool);
     ck_assert_int_eq(scratch_count("tmp"), 0);
 }
 END_TEST
@@ -107,7 +107,7 @@ START_TEST(sweep)
     ck_assert(blobs_open(dir, &next, &problem));
     ck_assert_int_eq(scratch_count("tmp"), 0);
     blobs_close(&next);
-    spool_drop(&spool);
+    spool_discard(&spool);
 }
 END_TEST
 
@@ -174,7 +174,7 @@ START_TEST(filled)
     ck_assert(spool_finish_file(copy, &problem));
     ck_assert_str_eq(spool_id(copy), ABC);
     ck_assert_uint_eq(spool_size(copy), 3);
-    spool_drop(&copy);
+    spool_discard(&copy);
     close(fd);
 }
 END_TEST
@@ -269,7 +269,7 @@ START_TEST(budget_of_spools)
     ck_assert(!spool_write(second, "d", 1, &problem));
     ck_assert_int_eq(problem.code, API_DISK_FULL);
     problem = (struct api_problem){0};
-    spool_drop(&second);
+    spool_discard(&second);
     ck_assert(blobs_has_room(blobs, 3, &problem));
     ck_assert(spool_commit(&first, &problem));
     ck_assert(blobs_has_room(blobs, 3, &problem));
@@ -288,7 +288,7 @@ START_TEST(budget_of_workers)
     ck_assert(spool_finish_file(spool, &problem));
     ck_assert(!blobs_has_room(blobs, 0, &problem));
     problem = (struct api_problem){0};
-    spool_drop(&spool);
+    spool_discard(&spool);
     ck_assert(blobs_has_room(blobs, 10, &problem));
 }
 END_TEST

@@ -118,9 +118,9 @@ end_with(const struct api_problem *refused)
         jobs_reject(jobs, &slot, &result, refused);
     else
         jobs_succeed(jobs, &slot, &result);
-    spool_drop(&model);
-    spool_drop(&report);
-    spool_drop(&frozen);
+    spool_discard(&model);
+    spool_discard(&report);
+    spool_discard(&frozen);
 }
 
 static void

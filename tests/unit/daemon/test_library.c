@@ -103,7 +103,7 @@ keep(const char *key, const char *text, int64_t bytes)
     ck_assert_int_eq(write(spool_fd(spool), text, strlen(text)), (ssize_t)strlen(text));
     ck_assert(spool_finish_file(spool, &problem));
     bool ok = library_observations_keep(library, &row, &spool, bytes, &problem);
-    spool_drop(&spool);
+    spool_discard(&spool);
     return ok;
 }
 
@@ -120,7 +120,7 @@ get(const char *key)
                   problem.detail);
     ck_assert_int_ge(pread(spool_fd(spool), text, sizeof text - 1, 0), 0);
     ck_assert_int_eq(*id != '\0', *text != '\0');
-    spool_drop(&spool);
+    spool_discard(&spool);
     return text;
 }
 
@@ -202,7 +202,7 @@ START_TEST(lost)
     ck_assert(spool_open(library_blobs(library), &spool, &problem));
     ck_assert(!library_observations_get(library, "a", spool, id, &problem));
     ck_assert_int_eq(problem.code, API_NOT_FOUND);
-    spool_drop(&spool);
+    spool_discard(&spool);
     ck_assert(keep("a", "second", 100));
     ck_assert_str_eq(get("a"), "second");
 }
@@ -241,7 +241,7 @@ end_job(struct store_ended *ret)
     bool ok = library_job_end(library, "j", &result, NULL, ret, &problem);
     for (size_t i = 0; i < 3; i++) {
         ck_assert(!ok || !files[i]);
-        spool_drop(&files[i]);
+        spool_discard(&files[i]);
     }
     return ok;
 }
@@ -287,7 +287,7 @@ START_TEST(model_is_durable)
     ck_assert(!library_add_model(library, ABC, &part, 1, &file, &is_new, &problem));
     ck_assert_int_eq(problem.code, API_IO);
     ck_assert_int_le(failing, 0);
-    spool_drop(&spool);
+    spool_discard(&spool);
     problem = (struct api_problem){0};
     spool = spool_of("abc");
     ck_assert(library_add_model(library, ABC, &part, 1, &file, &is_new, &problem));

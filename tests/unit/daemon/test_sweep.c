@@ -22,7 +22,7 @@ reopen(void)
     ck_assert_msg(library_open(scratch_path("state"), &library, &problem), "%s",
                   problem.detail);
     store = library_store(library);
-    sweep_set_up(library, &settings);
+    sweep_configure(library, &settings);
 }
 
 static void
