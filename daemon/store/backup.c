@@ -8,18 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATIENCE_MS 10000 /* with who holds the database */
+/* how long to wait for another process that has the database locked */
+#define PATIENCE_MS 10000
 
 #define IS_ONE_FILE(id) "NOT EXISTS (SELECT 1 FROM model_files WHERE model = " id ")"
 
-/* Where blobs are named, since which schema. What BLOB_NEEDED asks stands here, too. */
+/* The columns that refer to blobs, and the schemas that have them. BLOB_NEEDED in
+   sql.h reads the same columns. */
 static const struct {
     int since, until;
     const char *sql;
 } names[] = {
     {1, 5, "SELECT id FROM files"},
     {1, 5, "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"},
-    /* The id of a model of several files is no blob's. */
+    /* The id of a model of several files is not a blob's id. */
     {6, INT_MAX, "SELECT id FROM files WHERE kind != 0 OR " IS_ONE_FILE("files.id")},
     {6, INT_MAX,
      "SELECT result_model FROM jobs WHERE result_model IS NOT NULL"
@@ -39,7 +41,7 @@ fail(sqlite3 *db, const char *path, struct api_problem *p)
                            db ? sqlite3_errmsg(db) : "out of memory");
 }
 
-/* *ret is to be closed, also after an error. */
+/* Opens a database. *ret must be closed, also after an error. */
 static bool
 open_at(const char *path, sqlite3 **ret, int *ret_version, struct api_problem *p)
 {
@@ -94,7 +96,7 @@ store_backup_check(const char *path, struct api_problem *p)
     return ok;
 }
 
-/* All the names in one question, so that each id comes once. */
+/* Joins all columns in one query, so that each id comes once. */
 static void
 make_question(int version, char *ret, size_t size)
 {

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Does the job run its model? Without data to feed it does not. */
+/* Returns whether the job runs its model. Without data it does not. */
 static bool
 feeds_model(const struct qdq_spec *spec, const char *calibration)
 {
     return calibration || spec->calibration.random_samples > 0;
 }
 
-/* A GPU is asked for, or it is left open and there is a model to run on it. */
+/* Returns whether the job wants a GPU: its spec asks for one, or leaves the choice
+   and the model runs. */
 static bool
 wants_gpu(const struct qdq_spec *spec, const char *calibration)
 {
@@ -23,8 +24,8 @@ wants_gpu(const struct qdq_spec *spec, const char *calibration)
            (spec->device == QDQ_DEVICE_AUTO && feeds_model(spec, calibration));
 }
 
-/* Writes the key under which the job's observations are kept; "": it observes nothing.
-   False: there is no memory. */
+/* Writes the key of the job's observations; "": it observes nothing. Returns false
+   when out of memory. */
 static bool
 derive_key(const struct qdq_spec *spec, const char *model, const char *calibration,
            char ret[DIGEST_SIZE])
@@ -46,7 +47,7 @@ store_derive(const struct qdq_spec *spec, struct store_job *job, struct api_prob
            api_problem_no_memory(p);
 }
 
-/* --- for SQL -------------------------------------------------------------- */
+/* --- SQL functions ------------------------------------------------------- */
 
 static const char *
 text_of(sqlite3_value *value)
@@ -54,8 +55,8 @@ text_of(sqlite3_value *value)
     return (const char *)sqlite3_value_text(value);
 }
 
-/* Decodes the spec of a row. NULL: it cannot be decoded, or there is no memory, which
-   ends the statement. */
+/* Decodes the spec of a row. Returns NULL when it cannot be decoded, or when out of
+   memory, which ends the statement. */
 static struct api_spec *
 decode(sqlite3_context *context, const char *text)
 {

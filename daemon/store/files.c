@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store's files, and what may go of all that is stored. */
+/* The store's files, and the queries for what may be removed. */
 #include "config.h"
 #include "store/inner.h"
 
@@ -14,7 +14,7 @@ use_file(struct store *store, enum store_kind kind, const char *id, int64_t now,
     return run(store, FILE_USE, p);
 }
 
-/* The caller holds the lock. */
+/* Adds or renews the row of a file. The caller holds the lock. */
 static bool
 add_file(struct store *store, enum store_kind kind, const struct store_file *file,
          bool *ret_new, struct api_problem *p)
@@ -152,7 +152,7 @@ store_model_add(struct store *store, const struct store_file *file,
     return ok;
 }
 
-/* Adds the row that the statement stands at. */
+/* Appends the statement's current row. */
 static bool
 take_model_file(sqlite3_stmt *stmt, struct store_model_files *to, struct api_problem *p)
 {
@@ -202,9 +202,10 @@ store_model_files_fini(struct store_model_files *files)
     *files = (struct store_model_files){0};
 }
 
-/* --- what may go ---------------------------------------------------------- */
+/* --- what may be removed ------------------------------------------------- */
 
-/* Steps a statement that says what is older than `age`: an id, or none, and a number. */
+/* Steps a statement that returns the id and a number of the oldest row beyond `age`,
+   or no row. */
 static bool
 ask_oldest(struct store *store, enum statement s, int64_t now, int64_t age, char *ret,
            size_t size, int *ret_kind, bool *ret_any, struct api_problem *p)
@@ -259,7 +260,7 @@ store_needs_blob(struct store *store, const char *id)
 
 /* --- observations --------------------------------------------------------- */
 
-/* Steps a bound statement that returns one blob, or none, to its end. */
+/* Steps a bound statement that returns one blob or none, to its end. */
 static bool
 ask_blob(struct store *store, enum statement s, char ret[DIGEST_SIZE], bool *ret_any,
          struct api_problem *p)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Group commit. SQLite writes what is committed to its log and leaves it there
- * (synchronous=NORMAL: it syncs the log itself only before it moves it to the database).
- * Who needs it on the disk waits here, without any lock: the first that comes syncs the
- * log for all who have committed by then, those who come meanwhile share the next sync.
+ * Group commit. SQLite writes committed transactions to its log without syncing it
+ * (synchronous=NORMAL: it syncs the log only before it moves it to the database). A
+ * thread that needs durability waits here, without any other lock: the first one syncs
+ * the log for all transactions committed by then, and those that come meanwhile share
+ * the next sync.
  */
 #include "config.h"
 #include "base/errno_code.h"
@@ -14,9 +15,10 @@
 #include <limits.h>
 #include <unistd.h>
 
-#define CHECKPOINT 1000 /* pages of the log; SQLite's own default */
+#define CHECKPOINT 1000 /* pages of the log before a checkpoint; SQLite's default */
 
-/* After each commit; it takes the place of SQLite's own, which moves the log likewise. */
+/* Called after each commit. Replaces SQLite's own hook and likewise moves the log to
+   the database when it is long. */
 static int
 on_commit(void *arg, sqlite3 *db, const char *schema, int pages)
 {
@@ -28,7 +30,7 @@ on_commit(void *arg, sqlite3 *db, const char *schema, int pages)
     return SQLITE_OK;
 }
 
-/* The log's name in its folder is to last, too. */
+/* Makes the log's name in its folder durable. */
 static bool
 sync_folder(const char *path)
 {
@@ -78,8 +80,9 @@ store_log_fini(struct store_log *log)
 }
 
 /*
- * The caller holds the lock, which is released meanwhile. What fails here fails for all who would
- * have shared it; the next one tries again.
+ * Syncs for all waiting threads. The caller holds the lock, which is released during
+ * the sync. A failure is reported to all threads that share it; the next thread tries
+ * again.
  */
 static bool
 sync_for_all(struct store_log *log, struct api_problem *p)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define N_COPIES 2 /* that are kept */
+#define N_COPIES 2 /* number of copies that are kept */
 #define NAME_SIZE (PATH_MAX + 32)
 
 static const char *const steps[] = {
@@ -23,7 +23,7 @@ static const char *const steps[] = {
 
 enum { SCHEMA_VERSION = sizeof steps / sizeof *steps };
 
-/* --- the copy ------------------------------------------------------------- */
+/* --- the copy before a migration ----------------------------------------- */
 
 static void
 copy_name(const char *path, int version, char ret[NAME_SIZE])
@@ -50,7 +50,8 @@ sync_folder_of(const char *path)
     return sync_path(dirname(copy), O_RDONLY | O_DIRECTORY);
 }
 
-/* Writes what the database holds into `to`, an empty file that only we may read. */
+/* Writes the database's contents to `to`, an empty file that only its owner may
+   read. */
 static bool
 write_copy(sqlite3 *db, const char *to, char *why, size_t size)
 {
@@ -68,7 +69,7 @@ write_copy(sqlite3 *db, const char *to, char *why, size_t size)
     return ok;
 }
 
-/* Of the copies of schemas up to `newest` the newest stay. */
+/* Removes the copies of schemas up to `newest`, except the newest few. */
 static void
 drop_old_copies(const char *path, int newest)
 {
@@ -113,7 +114,7 @@ keep_copy(sqlite3 *db, const char *path, int version, struct api_problem *p)
         version, SCHEMA_VERSION, why);
 }
 
-/* --- the way -------------------------------------------------------------- */
+/* --- the migration ------------------------------------------------------- */
 
 bool
 store_schema_version(sqlite3 *db, int *ret, struct api_problem *p)
@@ -133,7 +134,7 @@ store_schema_version(sqlite3 *db, int *ret, struct api_problem *p)
                                   *ret, SCHEMA_VERSION));
 }
 
-/* All steps or none. */
+/* Runs all steps in one transaction. */
 static bool
 take_steps(sqlite3 *db, int version, struct api_problem *p)
 {

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* JSON of the files of a model of several, else NULL. */
+/* JSON of the files of a model of several files, else NULL. */
 #define MODEL_FILES_OF(model)                                                       \
     "(SELECT json_group_array(json_object('path', path, 'digest', digest, 'size', " \
     "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
@@ -21,8 +21,8 @@
     "waits_for, cached_from, effective_spec, observations, "                        \
     "wants_gpu, " MODEL_FILES_OF("jobs.result_model")
 
-/* With a backup: it reads at the same time, which the lock of the state folder does not
-   keep out. It need not wait for it but for moments. */
+/* How long to wait for a backup, which reads at the same time and which the lock of
+   the state folder does not keep out. It holds the database for moments only. */
 #define PATIENCE_MS 5000
 
 static const char *const sql_of[N_STATEMENTS] = {
@@ -33,7 +33,7 @@ static const char *const sql_of[N_STATEMENTS] = {
 
 /* --- opening -------------------------------------------------------------- */
 
-/* SQLite makes its other files with the rights of this one. */
+/* Makes the database file. SQLite gives its other files the same permissions. */
 static void
 make_file(const char *path)
 {
@@ -119,8 +119,8 @@ store_job_may_change(enum api_job_state from, enum api_job_state to)
     return from < API_N_JOB_STATES && to < API_N_JOB_STATES && may[from][to];
 }
 
-/* Binds the states of a change, the first at `i`. Every statement that changes a job's
-   state has its states from here. */
+/* Binds the states of a change, the first at parameter `i`. Every statement that
+   changes a job's state gets its states here. */
 static void
 bind_change(sqlite3_stmt *stmt, int i, enum api_job_state from, enum api_job_state to)
 {
@@ -131,7 +131,7 @@ bind_change(sqlite3_stmt *stmt, int i, enum api_job_state from, enum api_job_sta
 
 /* --- jobs ----------------------------------------------------------------- */
 
-/* An error whose slug this version does not know stays an error: INTERNAL. */
+/* Reads a problem. A slug that this version does not know becomes INTERNAL. */
 static void
 column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
 {
@@ -148,7 +148,7 @@ column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
     column_chars(stmt, i + 3, ret->detail, sizeof ret->detail);
 }
 
-/* From a row of JOB_COLUMNS, in their order. */
+/* Reads a job from a row with JOB_COLUMNS, in their order. */
 static bool
 column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
            struct api_problem *p)
@@ -194,7 +194,7 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     return true;
 }
 
-/* Steps a statement of JOB_COLUMNS once. *ret_any: was there a row? */
+/* Steps a statement with JOB_COLUMNS once. *ret_any is false when there is no row. */
 static bool
 read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret_any,
          struct api_problem *p)
@@ -254,7 +254,7 @@ insert_job(struct store *store, const struct store_job *job,
                             "more"));
 }
 
-/* The job that was asked the same, and whether it has succeeded. */
+/* Finds a job with the same identity, and whether it has succeeded. */
 static bool
 find_same(struct store *store, const char *id, const char *identity,
           char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
@@ -297,7 +297,8 @@ join_job(struct store *store, const struct store_job *job, const char *other,
     return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
 }
 
-/* Answers a job that was added, or joins it, where another was asked the same. */
+/* When another job has the same identity, copies its result to the added job, or
+   joins them. */
 static bool
 settle_job(struct store *store, const struct store_job *job, const char *identity,
            enum store_added *ret, struct api_problem *p)
@@ -410,7 +411,7 @@ bind_end(struct store *store, const char *id, enum api_job_state from,
     }
 }
 
-/* Does the end say nothing of others who asked the same? */
+/* Returns whether the end concerns this job alone, and not the jobs that joined it. */
 static bool
 is_own_end(const struct store_end *end)
 {
@@ -455,7 +456,7 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     return ok;
 }
 
-/* May the job go? */
+/* Checks whether the job may be removed. */
 static bool
 check_removable(struct store *store, const struct store_job *job, struct api_problem *p)
 {
@@ -511,7 +512,7 @@ store_queue_length(struct store *store, int64_t *ret, struct api_problem *p)
     return ok;
 }
 
-/* The caller holds the lock. */
+/* Counts the jobs in each state. The caller holds the lock. */
 static bool
 count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
@@ -529,7 +530,7 @@ count_states(struct store *store, struct store_counts *ret, struct api_problem *
     return ok;
 }
 
-/* The caller holds the lock. */
+/* Sums the stored bytes. The caller holds the lock. */
 static bool
 count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
