@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors are shared out before there is need of them: lanes get what a job takes, and
- * as many connections are taken as the rest is enough for. So a client that finds none
- * left waits in front of the door, and what was accepted is done.
+ * The budget of file descriptors, divided when the daemon starts: each lane gets the
+ * number that a job needs, and the rest limits the number of connections. So a client
+ * that finds none left waits in the listen queue, and accepted work can always be
+ * finished.
  */
 #ifndef QDQD_DESCRIPTORS_H
 #define QDQD_DESCRIPTORS_H
@@ -11,8 +12,9 @@
 #include "api/problem.h"
 
 /*
- * Raises the process's limit as far as it is needed and may be, and lowers
- * http.connections to what it is enough for. UNAVAILABLE when that is too few.
+ * Raises the process's limit as far as needed and permitted, and lowers
+ * http.connections to the number that the limit suffices for. UNAVAILABLE when that is
+ * too few.
  */
 bool descriptors_share(struct settings *settings, struct api_problem *p);
 

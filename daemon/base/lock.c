@@ -17,7 +17,8 @@ static const char *const names[N_LOCK_RANKS] = {
 
 #ifdef QDQ_DEVELOPER_CHECKS
 
-/* In the order in which they were acquired, which is that of their ranks. */
+/* The locks that this thread holds, in the order in which it acquired them, which is
+   also that of their ranks. */
 static _Thread_local struct {
     const struct lock *locks[N_LOCK_RANKS];
     size_t n;
@@ -42,7 +43,8 @@ fail_order(const struct lock *lock, const struct lock *before, const char *file,
     check_failed(text, file, line);
 }
 
-/* Before the lock is waited for: a wait against the order may have no end. */
+/* Checks the order before the thread waits for the lock, because a wait against the
+   order may never end. */
 static void
 check_order(const struct lock *lock, const char *file, int line)
 {
@@ -64,7 +66,7 @@ note_released(const struct lock *lock)
     while (i < held.n && held.locks[i] != lock)
         i++;
     if (i == held.n)
-        return; /* the mutex says so itself */
+        return; /* not held: the unlock that follows reports it */
     for (held.n--; i < held.n; i++)
         held.locks[i] = held.locks[i + 1];
 }
@@ -124,7 +126,8 @@ lock_fini(struct lock *lock)
     QDQD_CHECK(!error);
 }
 
-/* Ends the process where the mutex refused: another thread holds it, or this one has it. */
+/* Ends the process when a mutex function failed, because this thread holds the mutex
+   already or does not hold it. */
 static void
 check_mutex(const struct lock *lock, int error, const char *done, const char *file,
             int line)

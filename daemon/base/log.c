@@ -12,9 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE 2048 /* below PIPE_BUF, so that a pipe takes it in one piece too */
+#define LINE 2048 /* below PIPE_BUF, so that a write to a pipe is not split */
 #define FORMAT_VARIABLE "QDQD_LOG_AS"
-#define JOURNAL_VARIABLE "JOURNAL_STREAM" /* the file that is the journal, by systemd */
+/* names the file that is the journal; set by systemd */
+#define JOURNAL_VARIABLE "JOURNAL_STREAM"
 
 /* --- as JSON -------------------------------------------------------------- */
 
@@ -31,7 +32,8 @@ put(struct text *to, const char *from, size_t len)
     to->at += len;
 }
 
-/* One character of what log_quote() wrote, as JSON has it. Returns what was read of it. */
+/* Converts one character that log_quote() wrote to JSON. Returns the number of bytes
+   that were read. */
 static size_t
 put_quoted(struct text *to, const char *from)
 {
@@ -44,7 +46,8 @@ put_quoted(struct text *to, const char *from)
         put(to, from, 2);
         return 2;
     }
-    /* A byte that is no UTF-8 has no place in JSON: it is shown as it was written. */
+    /* JSON cannot hold bytes that are not UTF-8: they are shown as log_quote() wrote
+       them. */
     if (from[2] < '8')
         snprintf(escape, sizeof escape, "\\u00%.2s", from + 2);
     else
@@ -53,7 +56,8 @@ put_quoted(struct text *to, const char *from)
     return 4;
 }
 
-/* As JSON allows it: no plus, no leading zero, digits around the point. */
+/* Returns whether a word is a number of JSON: no plus, no leading zero, digits on
+   both sides of the point. */
 static bool
 is_number(const char *text, size_t len)
 {
@@ -66,7 +70,8 @@ is_number(const char *text, size_t len)
            strspn(text + n + 1, "0123456789") == len - n - 1;
 }
 
-/* "key=value" or "key="quoted"", up to the next; what was cut in its midst ends there. */
+/* Converts one "key=value" or "key="quoted"" and returns the next. A value that was
+   truncated ends where it was cut. */
 static const char *
 put_member(struct text *to, const char *from)
 {
@@ -94,7 +99,7 @@ size_t
 log_json(char *line, size_t size, const char *time, const char *level,
          const char *event, const char *members)
 {
-    /* Room for what closes the object and an open string is kept. */
+    /* Keeps room for the characters that close the object and an open string. */
     struct text to = {line, line + size - 4};
     int n = snprintf(line, size, "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%s\"",
                      time, level, event);
@@ -102,7 +107,7 @@ log_json(char *line, size_t size, const char *time, const char *level,
     while (*members) {
         char *before = to.at;
         members = put_member(&to, members);
-        if (to.at == to.end) { /* no half of one */
+        if (to.at == to.end) { /* drops the rest of a truncated escape */
             to.at = before;
             break;
         }
@@ -114,7 +119,8 @@ log_json(char *line, size_t size, const char *time, const char *level,
 
 /* --- writing -------------------------------------------------------------- */
 
-/* The variable stays set for programs whose standard error leads elsewhere. */
+/* Returns whether standard error is systemd's journal. The variable alone does not
+   say so: it stays set for programs whose standard error leads elsewhere. */
 static bool
 is_journal(void)
 {
@@ -128,10 +134,8 @@ is_journal(void)
     return !strcmp(said, is);
 }
 
-/*
- * The form stands in the environment, where the daemon puts it before it has threads:
- * nothing else is shared with its workers, which log too.
- */
+/* The form is stored in the environment, before there are other threads: that is all
+   that the daemon shares with its workers, which log too. */
 void
 log_open(const char *format)
 {
@@ -147,7 +151,7 @@ is_json(void)
     return form && !strcmp(form, "json");
 }
 
-/* Takes what a cut has left of a character off the end. */
+/* Removes the part of a character that a truncation has left at the end. */
 static void
 end_at_character(char *text)
 {
@@ -185,7 +189,7 @@ static void QDQ_PRINTF(3, 0)
         at = (size_t)snprintf(line, size, "%s %s event=%s %s", time, level, event,
                               members);
     line[at++] = '\n';
-    /* Nobody can be told when standard error is gone. */
+    /* A failure cannot be reported: standard error is gone. */
     ssize_t written = write(STDERR_FILENO, whole, prefix + at);
     (void)written;
 }
@@ -208,7 +212,8 @@ log_error(const char *event, const char *fmt, ...)
     va_end(args);
 }
 
-/* Length of the character at `s`; 0 for what a terminal would obey, or cannot read. */
+/* Returns the length of the character at `s`; 0 for a control character and for
+   bytes that are not UTF-8. */
 static size_t
 printable_length(const char *s)
 {
@@ -223,8 +228,8 @@ log_quote(char buf[LOG_QUOTED], const char *text)
     static const char hex[] = "0123456789abcdef";
     size_t at = 0;
     buf[at++] = '"';
-    /* Room for the longest escape or character, the dots of a cut, the quote and the
-       end. */
+    /* Keeps room for the longest escape or character, the dots of a truncation, the
+       quote and the terminating NUL. */
     while (*text && at < LOG_QUOTED - 4 - 3 - 2) {
         unsigned char c = (unsigned char)*text;
         size_t n = printable_length(text);

@@ -8,7 +8,7 @@
 
 enum { FIRST_VALUE = 256, TEXT_COLUMN = 24, WIDTH = 80 };
 
-/* What getopt_long() returns for a row. */
+/* The value that getopt_long() returns for a row. */
 static int
 value_of(const struct option_row *rows, size_t i)
 {

@@ -27,7 +27,8 @@ sync_together(int (*sync)(int fd), const int *fds, size_t n)
     int error = 0;
     for (size_t i = 0; i < n; i++)
         ones[i] = (struct one){sync, fds[i], 0, pthread_self()};
-    /* The last one is this thread's; so are all where there are no more threads. */
+    /* The last descriptor is synced by this thread, and so are all others when no
+       thread can be started. */
     while (started + 1 < n &&
            !pthread_create(&ones[started].thread, NULL, sync_one, &ones[started]))
         started++;

@@ -18,7 +18,8 @@ METRIC(failed, COUNTER, "qdqd_job_errors_total", &metric_codes, ONE,
 METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
        "Jobs that went back to the queue because their worker ended.");
 
-/* A job has ended, and with it those who joined it; or one of those may run now. */
+/* Notifies the waiters of a job that has ended, and of the jobs that joined it.
+   Rings the bell, because one of those may be queued now. */
 static void
 tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
@@ -28,12 +29,10 @@ tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
         bell_ring(jobs->bell);
 }
 
-/* --- from outside --------------------------------------------------------- */
+/* --- called by requests -------------------------------------------------- */
 
-/*
- * First the record, then the process: a lane that takes the job in between has put it
- * into its slot under the lock, so it is found here.
- */
+/* Changes the record first and kills the process second. A lane that claims the job
+   in between has put it into its slot under the lock, so it is found here. */
 bool
 jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
 {
@@ -67,11 +66,12 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
                            "the job has ended already");
 }
 
-/* --- by its lane ---------------------------------------------------------- */
+/* --- called by lanes ----------------------------------------------------- */
 
 /*
- * A store that cannot be written (a full disk) is tried again after a while. False: the
- * daemon is stopping, and the next one will find the job as it stands in the store.
+ * Waits before another try to write to the store, which may have failed because the
+ * disk is full. Returns false when the daemon is stopping; the next daemon finds the
+ * job as the store has it.
  */
 static bool
 wait_for_store(struct jobs *jobs, const struct api_problem *problem)
@@ -95,10 +95,8 @@ remove_slot(struct jobs *jobs, struct job_slot *slot)
     *at = slot->next;
 }
 
-/*
- * The slot's job has left it: tells who waits, when that is sure to last, and the other
- * lanes.
- */
+/* Empties the slot after its job has ended or was queued again. Waits until that is
+   durable, then notifies the job's waiters and the other lanes. */
 static void
 leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
@@ -126,7 +124,8 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     lock_release(&jobs->lock);
 }
 
-/* What was made cannot be kept. Where that may pass, it is made once more. */
+/* Ends a job whose files cannot be stored. It runs once more when the problem may
+   pass. */
 static void
 not_kept(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
 {
@@ -199,7 +198,7 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
     leave(jobs, slot, &ended);
 }
 
-/* Back to the queue, unless it was cancelled meanwhile. */
+/* Puts the job back into the queue, unless it was cancelled meanwhile. */
 static void
 requeue(struct jobs *jobs, struct job_slot *slot, int charge)
 {

@@ -20,7 +20,7 @@ gpus_fini(struct gpus *gpus)
     lock_fini(&gpus->lock);
 }
 
-/* The first of those who lent the device. The caller holds the lock. */
+/* Finds the first of the jobs that lent the device. The caller holds the lock. */
 static struct gpus_turn *
 first_turn(struct gpus *gpus, int device)
 {
@@ -90,8 +90,9 @@ gpus_are_taken(struct gpus *gpus)
 /* --- between steps -------------------------------------------------------- */
 
 /*
- * As long as a lane may take to have the next job: it waits for the disk. Nobody comes
- * when that job was cancelled meanwhile, or the lane has found other work.
+ * Milliseconds that a lane may take to claim the next job, since it waits for the disk.
+ * No lane comes when that job was cancelled meanwhile, or the lane has found other
+ * work.
  */
 enum { OFFER_MS = 1000 };
 

@@ -80,7 +80,7 @@ jobs_give_up(struct job_slot *slot)
     process_kill(slot->process);
 }
 
-/* --- for those who ask ---------------------------------------------------- */
+/* --- for requests -------------------------------------------------------- */
 
 static bool
 check_room(struct jobs *jobs, struct api_problem *p)
@@ -115,7 +115,7 @@ jobs_is_draining(struct jobs *jobs)
     return draining;
 }
 
-/* Not to be guessed, and short enough for a URL. */
+/* Makes a random id that cannot be guessed and is short enough for a URL. */
 static bool
 make_id(char id[JOB_ID_SIZE], struct api_problem *p)
 {
@@ -165,7 +165,7 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
             bell_ring(jobs->bell);
     }
     lock_release(&jobs->lock);
-    /* A known one may be on its way to the disk, too. */
+    /* An earlier job with the same key may not be durable yet either. */
     if (!ok || !store_sync(jobs->store, p))
         return false;
     if (known)

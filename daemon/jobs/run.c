@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job while it runs, for its lane. */
+/* A job while it runs, as its lane sees it. */
 #include "config.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A lane is idle, and no job can run without a GPU: what waits all the same wants one. */
+/* Requests a GPU when an idle lane found no job: no job can run without one, so
+   those that wait want one. The caller holds the lock. */
 static bool
 ask_for_gpu(struct jobs *jobs, struct api_problem *p)
 {

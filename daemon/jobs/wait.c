@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a job's end, and watching its changes. */
+/* Waiting for a job's end, and watching the changes of its state. */
 #include "config.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -67,8 +67,8 @@ remove_waiter(struct jobs *jobs, struct waiter *waiter)
     lock_release(&jobs->lock);
 }
 
-/* May the job of `id` still change? While draining only one that runs. The caller holds
-   the lock. */
+/* Returns whether the state of `id` can still change. While the daemon drains only
+   running jobs change. The caller holds the lock. */
 static bool
 may_change(struct jobs *jobs, const char *id)
 {
@@ -76,7 +76,7 @@ may_change(struct jobs *jobs, const char *id)
     return !jobs->draining || jobs_find_slot(jobs, id);
 }
 
-/* Waits until somebody wakes this waiter. False: there is no use in waiting longer. */
+/* Waits until this waiter is woken. Returns false when waiting longer is of no use. */
 static bool
 wait_for_wake(struct jobs *jobs, struct waiter *waiter, int64_t deadline)
 {
@@ -90,10 +90,8 @@ wait_for_wake(struct jobs *jobs, struct waiter *waiter, int64_t deadline)
     return useful;
 }
 
-/*
- * The waiter is in the list before the store is asked, so an end that comes in between
- * is not missed.
- */
+/* The waiter is added to the list before the store is read, so an end in between is
+   not missed. */
 bool
 jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
           struct api_problem *p)
@@ -115,7 +113,7 @@ jobs_wait(struct jobs *jobs, const char *id, int seconds, struct job_view *ret,
     return ok;
 }
 
-/* --- for those who watch -------------------------------------------------- */
+/* --- for watchers -------------------------------------------------------- */
 
 bool
 jobs_watch(struct jobs *jobs, const char *id, struct job_watch **ret,

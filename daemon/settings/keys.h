@@ -4,15 +4,16 @@
  *   SETTING_TEXT(section, key, default, RELOAD, text)
  *   SETTING_CHOICE(section, key, default, "one or another", RELOAD, text)
  *   SETTING_NUMBER(section, key, default, min, max, UNIT, RELOAD, text)
- * A limit of the engine is a row of qdq/limits.h, which becomes a setting here.
  *
- * UNIT is COUNT, SECONDS, or BYTES (with the suffixes K, M and G). RELOAD is NOW
- * if a new value takes effect on SIGHUP, and START if it needs a restart. Only numbers can
- * be NOW, because all threads may read them at any time.
+ * A limit of the engine is a row of qdq/limits.h and becomes a setting here.
+ *
+ * UNIT is COUNT, SECONDS, or BYTES (which takes the suffixes K, M and G). RELOAD is NOW
+ * where SIGHUP applies a new value, and START where the next start does. Only numbers
+ * can be NOW, because all threads read settings at all times.
  *
  * The struct's members, the file's keys, the environment's names (QDQD_SECTION_KEY),
- * --help, etc/qdqd.conf, the manual page and the tests expand these rows. A default that
- * depends on the installation comes from daemon/local.mk.
+ * --help, etc/qdqd.conf, the manual page and the tests expand these rows. Defaults that
+ * depend on the installation come from daemon/local.mk.
  */
 SETTING_TEXT(http, listen, "127.0.0.1:8383", START,
              "Address to listen on: HOST:PORT, [HOST]:PORT or unix:PATH (mode 0660)."

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys as data: the rows of settings/keys.h and those of named sections (sections.h), for
- * those who parse or print all of them. A row says where its value stands in a struct.
+ * Keys as data: the rows of settings/keys.h and of named sections (sections.h), for
+ * code that parses or prints all of them. A row has the place of its value in a struct.
  */
 #ifndef QDQD_SETTINGS_ROWS_H
 #define QDQD_SETTINGS_ROWS_H
@@ -17,14 +17,14 @@ enum setting_reload { NOW, START };
 struct setting_row {
     const char *section, *key, *text;
     enum setting_unit unit;
-    size_t offset; /* of the member in the struct of the values */
+    size_t offset; /* offset of the member in the struct of the values */
     enum setting_reload reload;
     const char *text_default;
     int64_t number_default, min, max;
-    const char *choices; /* words, one of which a text is; NULL: any text */
+    const char *choices; /* the words that a text can be; NULL: any text */
 };
 
-/* The rows of a text, which `choices` may restrict, and of a number. */
+/* Define the row of a text, which `choices` may restrict, and of a number. */
 #define ROW_TEXT(section, key, values, member, def, choices, reload, text)        \
     {                                                                             \
         section, key, text, TEXT, offsetof(values, member), reload, def, 0, 0, 0, \
@@ -63,15 +63,15 @@ setting_number(void *values, const struct setting_row *row)
     return (_Atomic int64_t *)((char *)values + row->offset);
 }
 
-/* Parses a value into its member of the struct `values`. False: `what` says what is wrong
-   with it. A text that stood there is freed. */
+/* Parses a value into its member of the struct `values` and frees a text that stood
+   there. Returns false with the reason in `what`. */
 bool setting_set(void *values, const struct setting_row *row, const char *value,
                  char what[SETTING_WHAT]);
 bool setting_set_default(void *values, const struct setting_row *row,
                          char what[SETTING_WHAT]);
 void setting_free(void *values, const struct setting_row *row);
 
-/* QDQD_SECTION_KEY */
+/* Writes the name in the environment, QDQD_SECTION_KEY. */
 void setting_variable(const struct setting_row *row, char ret[SETTING_VARIABLE]);
 
 #endif

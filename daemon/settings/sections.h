@@ -21,32 +21,32 @@
 #include "settings/rows.h"
 
 #define SECTION_NAME 33 /* [a-z0-9][a-z0-9_-]{0,31} */
-#define SECTION_KEYS 64 /* of a kind, at most */
+#define SECTION_KEYS 64 /* most sections of a kind */
 
 struct section_kind {
     const char *name;
-    size_t size; /* of the struct */
+    size_t size; /* size of the struct */
     const struct setting_row *rows;
     size_t n_rows;
 };
 
-/* Begins the struct of a kind. */
+/* The first member of the struct of a kind. */
 struct section {
     const struct section_kind *kind;
     char name[SECTION_NAME];
     char *where;          /* "FILE:LINE" */
-    uint64_t given;       /* a bit for each key that the file has */
-    struct section *next; /* of any kind, in the order of the files */
+    uint64_t given;       /* a bit for each key that stands in the file */
+    struct section *next; /* the next section of any kind, in the order of the files */
 };
 
-/* Those of one or several files. */
+/* The sections of one or several files. */
 struct sections {
     const struct section_kind *kinds;
     size_t n_kinds;
     struct section *first;
 };
 
-/* NULL: there is none. */
+/* Returns NULL when there is no such section. */
 struct section *sections_find(const struct sections *sections, const char *kind,
                               const char *name);
 void sections_fini(struct sections *sections);
@@ -54,9 +54,9 @@ void sections_fini(struct sections *sections);
 /* --- for the reader of files ---------------------------------------------- */
 
 /*
- * Begins the section whose title (the text between the brackets) stands at `where`. *ret is
- * NULL when its first word is no kind. False with the error when the name is bad, or was
- * given before.
+ * Begins the section with a title (the text between the brackets) that stands at
+ * `where`. *ret is NULL when its first word is not a kind. Returns false with the error
+ * when the name is bad or stands there twice.
  */
 bool sections_begin(struct sections *sections, const char *title, const char *where,
                     struct section **ret, char error[SETTINGS_ERROR]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything that serves one tenant. A request gets the service of the tenant that its
- * access token names and knows no other; a lane has that of the tenant whose job it runs.
- * All that it points to lives longer than any request or job.
+ * access token names and cannot reach another; a lane has the service of the tenant
+ * whose job it runs. All members live longer than any request or job.
  */
 #ifndef QDQD_TENANTS_SERVICE_H
 #define QDQD_TENANTS_SERVICE_H
@@ -20,23 +20,23 @@ struct pool;
 struct settings;
 struct tenants;
 
-/* The turns that a tenant has had of the short work; guarded by the pool's lock. */
+/* A tenant's turns in the short work. Guarded by the lock of the short work. */
 struct pool_share {
-    uint64_t served; /* the turn of the last one, 0: none yet */
+    uint64_t served; /* number of the turn in which it was served last; 0: never */
 };
 
 struct service {
-    struct tenants *tenants; /* all */
+    struct tenants *tenants; /* all tenants */
     struct metrics *metrics;
     struct backends *backends;
-    const char *tenant; /* "": without a name */
+    const char *tenant; /* the tenant's name; "": the tenant without a name */
     const struct settings *settings;
     struct library *library;
     struct jobs *jobs;
     struct pool *pool;
     struct pool_share *share;
-    char scripts[DIGEST_SIZE];  /* scripts_digest() at the start */
-    char runtime[RUNTIME_SIZE]; /* runtime_identity(), likewise */
+    char scripts[DIGEST_SIZE];  /* scripts_digest() when the daemon started */
+    char runtime[RUNTIME_SIZE]; /* runtime_identity() when the daemon started */
 };
 
 #endif

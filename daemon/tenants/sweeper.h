@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps the libraries of all tenants every now and then; the main thread runs it. */
+/* Sweeps the libraries of all tenants at intervals. The main thread runs it. */
 #ifndef QDQD_TENANTS_SWEEPER_H
 #define QDQD_TENANTS_SWEEPER_H
 
@@ -9,15 +9,16 @@
 struct settings;
 struct tenants;
 
-/* What is done meanwhile, every `ms`; 0: nothing. */
+/* A function that is called every `ms` milliseconds while the sweeper waits; 0:
+   none. */
 struct sweeper_pulse {
     int64_t ms;
     void (*fn)(void *arg);
     void *arg;
 };
 
-/* Sweeps at once and then every now and then, for all tenants, until one of the signals
-   comes: which. */
+/* Sweeps the libraries of all tenants at once and then at intervals, until one of
+   the signals arrives. Returns that signal. */
 int sweeper_run(struct tenants *tenants, const struct settings *settings,
                 const sigset_t *signals, const struct sweeper_pulse *pulse);
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tenants: those who share a daemon and are to know nothing of each other. Each has a
- * state folder of its own, with its database, its files and its queue, so no request of
- * one can come near what another has stored, asked or been answered, also where the bytes
- * are the same. What they share are the lanes: a tenant whose last job was taken longest
+ * The tenants, who share a daemon without knowing of each other. Each tenant has a
+ * state folder of its own with its database, its files and its queue. So no request of
+ * a tenant can reach what another has stored, asked or been answered, even where the
+ * bytes are equal. They share the lanes: the tenant whose last job was claimed longest
  * ago is served first.
  *
- * The one without a name has the state folder itself; the others lie below it in
- * "tenants/NAME". All that were there at the start are served from then on, others are
- * made when they are first asked for, and none is closed before the end.
+ * The tenant without a name uses the state folder itself; the others use "tenants/NAME"
+ * below it. Tenants that have a folder when the daemon starts are served from then on;
+ * others are opened when a request first names them. No tenant is closed before the
+ * end.
  *
  * Any thread may call. The order of locks: base/locks.h.
  */
@@ -20,18 +21,16 @@
 #include "tenants/service.h"
 
 #define TENANT_SIZE 64
-#define ALL_TENANTS "*" /* in the place of a name */
+#define ALL_TENANTS "*" /* stands in the place of a name */
 
 struct tenants;
 
-/*
- * The limits that a tenant may have of its own, in the place of the settings of the same
- * names in the section `tenants`: LIMIT(member).
- */
+/* The limits that a tenant may have of its own, instead of the settings of the same
+   names in the section `tenants`: LIMIT(member). */
 #define TENANT_LIMITS(LIMIT) LIMIT(queue) LIMIT(max_bytes) LIMIT(job_timeout)
 
 struct tenant_limits {
-    int64_t queue, max_bytes, job_timeout; /* 0: none of its own */
+    int64_t queue, max_bytes, job_timeout; /* 0: the tenant has no limit of its own */
 };
 
 struct tenant_own {
@@ -39,43 +38,46 @@ struct tenant_own {
     struct tenant_limits limits;
 };
 
-/* Is this a tenant's name? "" is none. Lower case, digits, '-', '_', '.', and it begins
-   with a letter or digit. */
+/* Returns whether this is a tenant's name: lower case letters, digits, '-', '_' and
+   '.', beginning with a letter or digit. "" is not. */
 bool tenant_is_name(const char *name);
 
-/* `settings` is borrowed. */
+/* Borrows `settings`. */
 bool tenants_open(const struct settings *settings, struct tenants **ret,
                   struct api_problem *p);
-/* From now on their services have it; to be said before one is served. Borrowed. */
+/* Sets the pool that the services name. Called before a request is served. Borrowed. */
 void tenants_set_pool(struct tenants *tenants, struct pool *pool);
 void tenants_close(struct tenants **tenants);
-/* storage.max_bytes: of who has no name, and of those with one where they have none of
-   their own. */
+/* Returns storage.max_bytes, which limits the tenant without a name, and tenants
+   with a name that have no limit of their own. */
 int64_t tenants_budget(const struct tenants *tenants);
-/* What is counted of all of them; lives as long as they do. */
+/* Returns the metrics, which sum over all tenants and live as long as they do. */
 struct metrics *tenants_metrics(struct tenants *tenants);
 
-/* The service of a tenant; "": of the one without a name. Lives as long as the tenants.
-   NOT_FOUND when there is none and it is not to be made. */
+/* Finds the service of a tenant; "" names the tenant without a name. Opens the
+   tenant if `make` is true. The service lives as long as the tenants. NOT_FOUND. */
 bool tenants_get(struct tenants *tenants, const char *name, bool make,
                  const struct service **ret, struct api_problem *p);
-/* From now on these hold, and no others; takes the list, which free() frees. */
+/* Replaces the tenants' own limits. Takes ownership of the list, which free() frees. */
 void tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n);
 /* Calls `fn` with each service. */
 void tenants_each(struct tenants *tenants,
                   void (*fn)(void *arg, const struct service *service), void *arg);
 
-/* Takes over what may change from `fresh` into `settings`, which are those it was opened
-   with, and into what each tenant has of them; as settings_apply(). */
+/*
+ * Applies the settings of `fresh` that can change while the daemon runs, like
+ * settings_apply(): to `settings`, with which the tenants were opened, and to the
+ * settings of each tenant.
+ */
 void tenants_reload(struct tenants *tenants, struct settings *settings,
                     const struct settings *fresh, settings_tell_fn tell);
 
-/* Waits for a job, takes it into an idle slot and says whose it is; false: there will be
-   no more. */
+/* Waits for a job and claims it into an idle slot. *ret_service is the service of
+   its tenant. Returns false when no more jobs will be claimed. */
 bool tenants_claim(struct tenants *tenants, struct job_slot *slot,
                    const struct service **ret_service, struct store_job *ret);
 
-/* As jobs_drain(), jobs_are_idle() and jobs_stop(), for all of them. */
+/* These call jobs_drain(), jobs_are_idle() and jobs_stop() for all tenants. */
 void tenants_drain(struct tenants *tenants);
 bool tenants_are_idle(struct tenants *tenants);
 void tenants_stop(struct tenants *tenants);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Access tokens: who may do what, and as which tenant.
+ * Access tokens, which decide what a client may do and as which tenant.
  *
- * The file has a line for each token, "NAME HASH SCOPES TENANT MADE", and behind that the
- * limits of its tenant that it states, if any: "queue=2,max_bytes=1000000,job_timeout=60".
- * Where tokens of one tenant state different ones the smallest holds. HASH is the SHA-256 of
- * the token. That is enough, where a password would need a slow hash with a salt: a
- * token is 256 random bits, so there is nothing to try.
+ * The file has a line for each token, "NAME HASH SCOPES TENANT MADE", followed by the
+ * limits of its tenant that it states, if any:
+ * "queue=2,max_bytes=1000000,job_timeout=60". Where tokens of one tenant state
+ * different limits, the smallest holds. HASH is the SHA-256 of the token. A password
+ * would need a slow hash with a salt; a token does not, because its 256 random bits
+ * cannot be found by trying.
  *
- * A daemon looks at the file before each request and reads it again when it has changed.
- * Where there was a file once, a token is needed for the rest of its life.
+ * A daemon checks the file before each request and reads it again when it has changed.
+ * Once there was a file, requests need a token as long as the daemon runs.
  */
 #ifndef QDQD_TENANTS_TOKENS_H
 #define QDQD_TENANTS_TOKENS_H
@@ -18,77 +19,80 @@
 #include "tenants/tenants.h"
 
 #define TOKEN_NAME_SIZE TENANT_SIZE
-#define TOKEN_SIZE 72 /* "qdqd_", 64 hex digits and the end */
+#define TOKEN_SIZE 72 /* "qdqd_", 64 hex digits and the terminating NUL */
 #define TOKEN_SCOPES 32
 #define TOKEN_LIMITS 128
 #define TOKEN_PATH 4096
 #define TOKEN_AS_IT_WAS (-1)
 
 enum token_scope {
-    TOKEN_READ = 1,   /* GET */
-    TOKEN_SUBMIT = 2, /* everything else */
-    TOKEN_ADMIN = 4,  /* all, and of any tenant */
-    TOKEN_METRICS = 8 /* /metrics, and nothing else */
+    TOKEN_READ = 1,   /* GET requests */
+    TOKEN_SUBMIT = 2, /* all other requests */
+    TOKEN_ADMIN = 4,  /* everything, as any tenant */
+    TOKEN_METRICS = 8 /* only /metrics */
 };
 
 struct token {
     char name[TOKEN_NAME_SIZE];
     char hash[DIGEST_SIZE];
     unsigned scopes;
-    char tenant[TENANT_SIZE];    /* "": none */
-    char made[24];               /* RFC 3339 */
-    struct tenant_limits limits; /* of its tenant; 0: it says nothing */
+    char tenant[TENANT_SIZE];    /* "": the tenant without a name */
+    char made[24];               /* creation time, RFC 3339 */
+    struct tenant_limits limits; /* limits of its tenant; 0: the token states none */
 };
 
 /* --- the file ------------------------------------------------------------- */
 
-/* Where the settings say that it is. */
+/* Returns the path of the file from the settings. */
 bool tokens_path(const struct settings *settings, char ret[TOKEN_PATH],
                  struct api_problem *p);
 
-/* Reads the file; *ret is the caller's to free. *ret_there: is there one? Every line that
-   is none is an error, which names it. */
+/* Reads the file. The caller frees *ret. *ret_there is whether the file exists. A
+   line that is not a token is an error that names the line. */
 bool token_file_read(const char *path, struct token **ret, size_t *ret_n,
                      bool *ret_there, struct api_problem *p);
-/* Adds a token, whose name no other has; `made`, `hash` are filled in. The token itself
-   goes to `ret` and nowhere else. */
+/* Adds a token under a name that no other token has, and fills in `made` and `hash`.
+   The token itself is written to `ret` and nowhere else. */
 bool token_file_add(const char *path, struct token *token, char ret[TOKEN_SIZE],
                     struct api_problem *p);
-/* Sets the limits that a token states; TOKEN_AS_IT_WAS leaves one. NOT_FOUND; BAD_REQUEST
-   of a token without a tenant. */
+/* Sets the limits that a token states; TOKEN_AS_IT_WAS keeps a limit. NOT_FOUND;
+   BAD_REQUEST when the token has no tenant. */
 bool token_file_limit(const char *path, const char *name,
                       const struct tenant_limits *limits, struct api_problem *p);
-/* NOT_FOUND. The file stays, also without any token. */
+/* Removes a token. The file stays, even without any token. NOT_FOUND. */
 bool token_file_remove(const char *path, const char *name, struct api_problem *p);
 
-/* "read,submit" to scopes and back. 0 for what is none. */
+/* Parse and print scopes, "read,submit". 0 stands for a text that is not a list of
+   scopes. */
 unsigned token_scopes_parse(const char *text);
 void token_scopes_print(unsigned scopes, char ret[TOKEN_SCOPES]);
-/* "queue=2,job_timeout=60" to limits and back; "" for none. */
+/* Parse and print limits, "queue=2,job_timeout=60"; "" stands for none. */
 bool token_limits_parse(const char *text, struct tenant_limits *ret);
 void token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS]);
 
-/* --- those who ask -------------------------------------------------------- */
+/* --- for the daemon ------------------------------------------------------ */
 
 struct tokens;
 
-/* Reads the file, and fails where that is no good. Any thread may call the others. */
+/* Reads the file and fails where it has an error. Any thread may call the functions
+   below. */
 bool tokens_open(const char *path, struct tokens **ret, struct api_problem *p);
 void tokens_close(struct tokens **tokens);
-/* From now on tenants, which are borrowed, have the limits of the file. */
+/* Gives the tenants the limits of the file, now and whenever it changes. Borrows
+   `tenants`. */
 bool tokens_bind(struct tokens *tokens, struct tenants *tenants, struct api_problem *p);
-/* Has the file looked at now, not only when somebody asks for something. */
+/* Reads the file now if it has changed, without waiting for a request. */
 bool tokens_reload(struct tokens *tokens, struct api_problem *p);
 size_t tokens_count(struct tokens *tokens);
 /*
- * Whose is the token of an Authorization header (NULL: none)? UNAUTHORIZED; IO, for
- * everybody, while the file cannot be read. Where no token is needed *ret is a nobody who
- * may do all without a tenant.
+ * Finds the token of an Authorization header (NULL: no header). UNAUTHORIZED; IO for
+ * every request while the file cannot be read. Where no token is needed, *ret may do
+ * everything as the tenant without a name.
  */
 bool tokens_check(struct tokens *tokens, const char *authorization, struct token *ret,
                   struct api_problem *p);
 
-/* `qdqd token …`; argv[0] is the word "token". */
+/* Runs the command `qdqd token …`; argv[0] is the word "token". */
 int token_main(int argc, char **argv);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics, and their text for Prometheus (docs/adding-a-metric.md). A metric is defined in
- * the file that counts it, by one row; the linker collects the rows of all files.
+ * Metrics and their text for Prometheus (docs/adding-a-metric.md). A metric is defined
+ * by one row in the file that counts it; the linker collects the rows of all files.
  *
- * Any thread may count, at the cost of an atomic addition or a few. Where NULL is given
- * for the metrics, nothing is counted. No metric has a label for a tenant, a model or a
- * client, and all are sums over all tenants.
+ * Any thread may count; that takes one atomic addition or a few. Nothing is counted
+ * where the metrics are NULL. No metric has a label for a tenant, a model or a client:
+ * all are sums over all tenants.
  */
 #ifndef QDQD_WATCH_METRICS_H
 #define QDQD_WATCH_METRICS_H
@@ -19,11 +19,12 @@ enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 /* Seconds are counted in microseconds. */
 enum metric_unit { METRIC_ONE, METRIC_BYTES, METRIC_SECONDS };
 
-/* The labels of a metric. Each of their values has a cell of its own. */
+/* The label of a metric. Each of its values has a cell of its own. */
 struct metric_labels {
     size_t n;
     void (*write)(FILE *out,
-                  size_t cell); /* writes label="value"; NULL: from `words` */
+                  /* writes label="value"; NULL: the value is one of `words` */
+                  size_t cell);
     const char *label;
     const char *const *words; /* the label's value for each cell */
     bool is_sparse;           /* only cells that are not 0 are written */
@@ -50,7 +51,7 @@ struct metric_row {
     const struct metric_labels *labels;
     enum metric_unit unit;
 };
-/* A pointer to a row. The linker makes an array of those of all files. */
+/* A pointer to a row. The linker makes an array of the pointers of all files. */
 struct metric {
     const struct metric_row *row;
 };
@@ -67,7 +68,7 @@ struct metric {
 
 struct metrics;
 
-/* NULL when out of memory. */
+/* Returns NULL when out of memory. */
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics **metrics);
 
@@ -78,7 +79,8 @@ void metrics_set(struct metrics *metrics, const struct metric *metric, size_t ce
 void metrics_observe(struct metrics *metrics, const struct metric *metric, size_t cell,
                      int64_t us);
 
-/* The text, sorted by the metrics' names; the caller frees it. NULL when out of memory. */
+/* Prints the metrics, sorted by name. The caller frees the text. Returns NULL when
+   out of memory. */
 char *metrics_encode(const struct metrics *metrics);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the service manager how things are (sd_notify's protocol), if there is one. */
+/* Reports the daemon's state to the service manager (sd_notify's protocol), if there
+   is one. */
 #ifndef QDQD_WATCH_NOTIFY_H
 #define QDQD_WATCH_NOTIFY_H
 

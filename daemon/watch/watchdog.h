@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The service manager's watchdog (WATCHDOG_USEC). It is told that the daemon lives while it
- * does: the main thread gets round, the databases answer it, and somebody who connects to
+ * The service manager's watchdog (WATCHDOG_USEC). It is notified as long as the daemon
+ * works: the main thread runs its loop, the databases answer it, and a connection to
  * the listening socket is answered.
  */
 #ifndef QDQD_WATCH_WATCHDOG_H
@@ -11,15 +11,16 @@
 #include <sys/socket.h>
 
 struct watchdog {
-    int64_t every_ms; /* 0: nobody wants to be told */
+    /* milliseconds between two checks; 0: no watchdog is configured */
+    int64_t every_ms;
     struct sockaddr_storage address;
     socklen_t len;
 };
 
 /* `listener` is the listening socket's descriptor. */
 void watchdog_open(struct watchdog *ret, int listener);
-/* To be called every every_ms; looks, which takes up to a second, and tells. `arg` is the
-   watchdog. */
+/* Checks the daemon, which takes up to a second, and notifies the watchdog. Called
+   every every_ms; `arg` is the watchdog. */
 void watchdog_beat(void *arg);
 
 #endif
