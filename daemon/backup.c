@@ -21,17 +21,19 @@
 #define DATABASE "qdqd.sqlite3"
 #define TENANTS "tenants"
 #define TOKENS "tokens"
-#define ROUNDS 10 /* of a copy, while the daemon removes what it was to take */
+/* attempts to copy, while the daemon removes blobs that the copy needs */
+#define ROUNDS 10
 #define CHUNK (1u << 18)
-#define NAME_SIZE 96 /* "blobs/ab/" and 64 digits */
+#define NAME_SIZE 96 /* length of "blobs/ab/" and 64 digits */
 
-/* One copy on its way. */
+/* One backup or restore under way. */
 struct copy {
     const char *from_path, *to_path;
-    int from, to;  /* folders */
-    bool link;     /* a blob may become a link */
-    bool again;    /* blobs may be gone that the next copy of the database has not */
-    uint64_t gone; /* of this round */
+    int from, to; /* descriptors of the folders */
+    bool link;    /* blobs may be hard links */
+    /* a blob may be missing, because the next copy of the database does not name it */
+    bool again;
+    uint64_t gone; /* the amount copied in this round */
     char *chunk;
     struct backup_done done;
 };
@@ -46,7 +48,7 @@ fail(struct api_problem *p, const char *path, const char *what)
 
 /* --- one blob ------------------------------------------------------------- */
 
-/* Reads all of a file, writes it to `to` if that is there, and makes its digest. */
+/* Reads a whole file, writes it to `to` if that is open, and computes its digest. */
 static bool
 pour(struct copy *copy, int from, int to, char ret[DIGEST_SIZE], uint64_t *ret_size)
 {
@@ -71,7 +73,8 @@ pour(struct copy *copy, int from, int to, char ret[DIGEST_SIZE], uint64_t *ret_s
     return ok;
 }
 
-/* The bytes of `from` in a new file: shared where the file system can, else copied. */
+/* Copies the bytes of `from` to a new file; the file system shares them where it
+   can. */
 static bool
 copy_bytes(struct copy *copy, int from, const char *name, char ret[DIGEST_SIZE],
            uint64_t *ret_size)
@@ -97,8 +100,8 @@ check_id(struct copy *copy, const char *name, const char *id, const char *found,
                            name, found);
 }
 
-/* A blob from one folder to the other. One that is there was put there in an earlier
-   round. */
+/* Copies a blob from one folder to the other. A blob that exists there was copied in
+   an earlier round. */
 static bool
 take_blob(void *arg, const char *id, struct api_problem *p)
 {
@@ -137,7 +140,7 @@ take_blob(void *arg, const char *id, struct api_problem *p)
 
 /* --- folders -------------------------------------------------------------- */
 
-/* May this stand in a folder that is to be filled? */
+/* Returns whether this entry may be in a folder that is going to be filled. */
 static bool
 is_no_matter(const char *name)
 {
@@ -145,8 +148,8 @@ is_no_matter(const char *name)
            !strcmp(name, TOKENS);
 }
 
-/* Opens a folder that is to be filled: made when absent, else empty but for `lock` and the
-   access tokens. */
+/* Opens a folder to be filled. Creates it when absent; else it must be empty but for
+   `lock` and the access tokens. */
 static bool
 open_empty(const char *path, int *ret, struct api_problem *p)
 {
@@ -192,12 +195,12 @@ end(struct copy *copy)
         close(copy->to);
 }
 
-/* Makes the folders durable, and last the database's name: then the copy is one. */
+/* Syncs the folders, and the database's name last: only then is the copy complete. */
 static bool
 seal(struct copy *copy, const char *database, struct api_problem *p)
 {
     int blobs = openat(copy->to, "blobs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Of all that was written, in every folder. */
+    /* Syncs every folder that was written to. */
     bool ok = blobs >= 0 && syncfs(blobs) == 0 &&
               renameat(copy->to, database, copy->to, DATABASE) == 0 &&
               fsync(copy->to) == 0;
@@ -215,7 +218,7 @@ join(char ret[PATH_MAX], const char *folder, const char *name, struct api_proble
            api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: too long", folder);
 }
 
-/* The access tokens, where there are some and `to` has none of its own. */
+/* Copies the access tokens, if there are some and `to` has none of its own. */
 static bool
 take_tokens(struct copy *copy, struct api_problem *p)
 {
@@ -231,7 +234,7 @@ take_tokens(struct copy *copy, struct api_problem *p)
     return ok;
 }
 
-/* A copy of one state folder; those of its tenants go the same way. */
+/* Copies one state folder; those of its tenants are copied in the same way. */
 typedef bool (*copy_fn)(const char *from, const char *to, struct backup_done *ret,
                         struct api_problem *p);
 
@@ -270,12 +273,12 @@ take_tenants(struct copy *copy, copy_fn fn, struct api_problem *p)
     return ok;
 }
 
-/* --- there ---------------------------------------------------------------- */
+/* --- backup -------------------------------------------------------------- */
 
 /*
- * First the database, then the blobs that it names. A daemon may have removed some
- * meanwhile, and then its database does not name them any more either: so both are tried
- * again, and what was taken stays.
+ * Copies the database first and the blobs that it names second. A daemon may have
+ * removed some of them meanwhile; its database does not name them any more either. So
+ * both are copied again, and blobs that were copied stay.
  */
 static bool
 take_all(struct copy *copy, const char *from, const char *to, struct api_problem *p)
@@ -310,9 +313,9 @@ backup_make(const char *state, const char *to, struct backup_done *ret,
     return ok;
 }
 
-/* --- and back ------------------------------------------------------------- */
+/* --- restore ------------------------------------------------------------- */
 
-/* No daemon may begin to use the folder meanwhile. */
+/* Locks the folder, so that no daemon begins to use it meanwhile. */
 static bool
 take_lock(const char *state, int dir, int *ret, struct api_problem *p)
 {

@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 
 enum {
-    OF_DAEMON = 112,   /* folders and databases, connections that are told to wait */
-    OF_LANE = 16,      /* a worker's socket, a job's files, folders that are synced */
-    OF_CONNECTION = 6, /* its socket, what comes in, what goes out, an event */
+    OF_DAEMON = 112, /* for folders and databases, and connections that get an error */
+    OF_LANE = 16, /* for a worker's socket, a job's files and folders that are synced */
+    OF_CONNECTION = 6, /* for its socket, an upload, an answer and an event */
     LEAST = 2          /* connections */
 };
 

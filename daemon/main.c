@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qdqd: the start as a list, and the same list backwards. */
+/* qdqd: the start as a list of steps, and the same list backwards. */
 #include "config.h"
 #include "backup.h"
 #include "base/clock.h"
@@ -28,11 +28,12 @@
 #define USAGE 2 /* exit status of a wrong command line or configuration */
 #define MAX_FLAGS 16
 #define MOST_FILES 65536
-#define STOP_SECONDS 30 /* to stop when no job runs any more */
+#define STOP_SECONDS 30 /* stop once no job runs any more */
 
 struct arguments {
     const char *config;
-    const char *backup, *restore; /* folders, NULL: neither */
+    /* folders of a backup or restore; NULL: not asked for */
+    const char *backup, *restore;
     bool check_only, print;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
@@ -78,7 +79,7 @@ static const struct option_row option_rows[N_OPTIONS] = {
     [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
 };
 
-/* Options that stand for a setting. */
+/* Options that set a setting. */
 static const char *const option_settings[N_OPTIONS] = {
     [OPTION_LISTEN] = "http.listen",
     [OPTION_STATE_DIR] = "state.dir",
@@ -154,7 +155,7 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
     return optind == argc && (!ret->print || ret->check_only);
 }
 
-/* All that runs; what is NULL has not been started. */
+/* The running parts of the daemon; NULL: not started. */
 struct daemon {
     struct settings settings;
     struct listener listener;
@@ -164,7 +165,7 @@ struct daemon {
     struct http *http;
 };
 
-/* A service manager has a patience of its own, which this lengthens. */
+/* Asks the service manager for more time, since its own timeout may be shorter. */
 static void
 tell_stopping(const struct settings *settings)
 {
@@ -192,16 +193,14 @@ start(struct daemon *d, struct api_problem *p)
     const struct http_needs needs = {handler_of, &d->settings, d->tenants, d->tokens};
     if (http_open(&needs, &d->listener, &d->http, p))
         return true;
-    /* Else the lanes would wait for jobs for ever. */
+    /* Without this the lanes would wait for jobs for ever. */
     tenants_drain(d->tenants);
     tenants_stop(d->tenants);
     return false;
 }
 
-/*
- * Running jobs get workers.drain_timeout to end, or until a second signal comes. Lanes
- * come to rest before connections do, because those wait for them.
- */
+/* Running jobs have workers.drain_timeout to end, or until a second signal arrives.
+   Lanes are joined before connections, because connections wait for them. */
 static void
 drain(struct daemon *d, const sigset_t *signals)
 {
@@ -227,8 +226,9 @@ stop(struct daemon *d)
 }
 
 /*
- * Threads inherit the mask, so only sweeper_run() and drain() see these signals. Workers inherit
- * that SIGPIPE is ignored, and the signal of a file that grows too large.
+ * Threads inherit the mask, so only sweeper_run() and drain() receive these signals.
+ * Workers inherit that SIGPIPE is ignored, and SIGXFSZ, which a file that grows too
+ * large raises.
  */
 static void
 set_signals(sigset_t *signals)
@@ -243,8 +243,8 @@ set_signals(sigset_t *signals)
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-/* A connection has one descriptor, an upload some more: as many as this process may have,
-   which is more than what a shell hands on. */
+/* Raises the limit of descriptors as far as possible: a connection needs one and an
+   upload some more, which exceeds the limit that a shell passes on. */
 static void
 raise_files(void)
 {
@@ -271,7 +271,7 @@ tell_not_reloaded(const char *detail)
     log_error("reload_failed", "detail=%s", log_quote(quoted, detail));
 }
 
-/* What is wrong leaves all as it was. */
+/* An error leaves all settings unchanged. */
 static void
 reload(struct daemon *d, const struct arguments *arguments)
 {
@@ -319,16 +319,14 @@ serve(struct daemon *d, const struct arguments *arguments)
     } else {
         fprintf(stderr, "qdqd: %s\n", problem.detail);
         if (d->tenants)
-            tenants_drain(d->tenants); /* lanes that have started are to end */
+            tenants_drain(d->tenants); /* lanes that were started have to end */
     }
     stop(d);
     return started ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/*
- * Runs the operator's scripts once, so that a broken one is found by who wrote it and not
- * by a job. From then on only workers run any.
- */
+/* Runs the operator's scripts once, so that their author sees an error in one before
+   a job does. Afterwards only workers run scripts. */
 static bool
 check_cases(const char *folder, struct qdq_error *err)
 {
@@ -339,7 +337,7 @@ check_cases(const char *folder, struct qdq_error *err)
     return ok;
 }
 
-/* Copies the state folder to `to`, or puts what lies at `from` into it. */
+/* Writes a backup of the state folder to `to`, or restores it from `from`. */
 static int
 copy_state(const struct settings *settings, const char *to, const char *from)
 {

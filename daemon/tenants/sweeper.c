@@ -6,10 +6,10 @@
 #include "settings/settings.h"
 #include "tenants/tenants.h"
 
-#define MOST_MS 60000 /* between two sweeps */
-#define LEAST_MS 100  /* where things are kept for seconds */
+#define MOST_MS 60000 /* longest time between two sweeps */
+#define LEAST_MS 100  /* shortest time, for retention of seconds */
 #define PARTS_OF_TIME \
-    8 /* so much later than its time at most, by its time, things go */
+    8 /* a removal may be late by this fraction (1/8) of the retention */
 
 static int64_t
 interval(const struct settings *settings)
@@ -22,7 +22,8 @@ interval(const struct settings *settings)
     return ms < LEAST_MS ? LEAST_MS : ms;
 }
 
-/* One round for a tenant, whose failure is logged. *arg: are there more to come? */
+/* Sweeps one tenant's library for one round and logs a failure. *arg is whether
+   there is more to remove. */
 static void
 sweep(void *arg, const struct service *service)
 {
@@ -34,7 +35,7 @@ sweep(void *arg, const struct service *service)
     *more = *more || left;
 }
 
-/* Sweeps when it is time to; returns when that is again, steady ms. */
+/* Sweeps when it is time to. Returns the time of the next sweep in steady ms. */
 static int64_t
 sweep_at(struct tenants *tenants, const struct settings *settings, int64_t due)
 {
@@ -45,7 +46,8 @@ sweep_at(struct tenants *tenants, const struct settings *settings, int64_t due)
     return clock_steady_ms() + (more ? 0 : interval(settings));
 }
 
-/* Does what is to be done between sweeps; returns when that is again. */
+/* Calls the function between sweeps when it is time to. Returns the time of the next
+   call. */
 static int64_t
 pulse_at(const struct sweeper_pulse *pulse, int64_t due)
 {

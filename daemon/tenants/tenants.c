@@ -38,14 +38,15 @@ METRIC(start_time, GAUGE, "qdqd_start_time_seconds", &metric_unlabelled, SECONDS
 
 struct tenant {
     char name[TENANT_SIZE];
-    struct settings settings; /* with its limits; the texts are borrowed */
+    /* the settings with this tenant's limits; the texts are borrowed */
+    struct settings settings;
     struct service service;
     struct pool_share share;
     struct library *library;
     struct jobs *jobs;
     /* guarded by `turns`: */
-    uint64_t served; /* the turn of its last job */
-    uint64_t looked; /* the last look at its queue */
+    uint64_t served; /* number of the turn in which its last job was claimed */
+    uint64_t looked; /* number of the last look at its queue */
     struct tenant *next;
 };
 
@@ -55,14 +56,14 @@ struct tenants {
     struct backends *backends;
     struct bell bell;
     char scripts[DIGEST_SIZE], runtime[RUNTIME_SIZE];
-    struct lock turns;   /* held while a job is taken; before `lock` */
+    struct lock turns;   /* held while a job is claimed; acquired before `lock` */
     uint64_t turn, look; /* guarded by turns */
     struct lock lock;
     /* guarded by lock: */
     struct tenant *first, **last;
     struct pool *pool;
     bool draining;
-    struct tenant_own *own; /* limits */
+    struct tenant_own *own; /* the tenants' own limits */
     size_t n_own;
 };
 
@@ -85,14 +86,14 @@ close_tenant(struct tenant *tenant)
     free(tenant);
 }
 
-/* What is set for this tenant, or else for each. */
+/* Returns the tenant's own limit, or the common one when it has none. */
 static int64_t
 of_its_own(int64_t own, int64_t each)
 {
     return own ? own : each;
 }
 
-/* What holds for who has a name, where it was set. */
+/* Sets the limits that hold for a tenant with a name. */
 static void
 set_limits(struct settings *s, const struct tenant_limits *own)
 {
@@ -107,7 +108,8 @@ set_limits(struct settings *s, const struct tenant_limits *own)
         s->workers_job_timeout = time;
 }
 
-/* Those of all, with the limits of a tenant; the texts are borrowed. The caller holds the lock. */
+/* Returns the common settings with the limits of a tenant; the texts are borrowed.
+   The caller holds the lock. */
 static struct settings
 settings_of(const struct tenants *tenants, const char *name,
             const struct settings *settings)
@@ -149,7 +151,7 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
     return library_open(path, &tenant->library, p);
 }
 
-/* The caller holds the lock. */
+/* Opens a tenant and adds it to the list. The caller holds the lock. */
 static bool
 open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
             struct api_problem *p)
@@ -195,7 +197,7 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
 
 /* --- all of them ---------------------------------------------------------- */
 
-/* Opens those that have a folder: their jobs may wait to be run. */
+/* Opens the tenants that have a folder, because jobs may wait in their queues. */
 static bool
 open_known(struct tenants *tenants, struct api_problem *p)
 {
@@ -305,7 +307,8 @@ tenants_get(struct tenants *tenants, const char *name, bool make,
     return ok;
 }
 
-/* The one behind `tenant`, NULL: the first. They are only ever added at the end. */
+/* Returns the tenant after `tenant`, or the first one for NULL. Tenants are only
+   ever added at the end. */
 static struct tenant *
 after(struct tenants *tenants, const struct tenant *tenant)
 {
@@ -323,7 +326,7 @@ tenants_each(struct tenants *tenants,
         fn(arg, &t->service);
 }
 
-/* The caller holds the lock. */
+/* Applies the settings to every tenant. The caller holds the lock. */
 static void
 refit(struct tenants *tenants, const struct settings *settings)
 {
@@ -335,8 +338,8 @@ refit(struct tenants *tenants, const struct settings *settings)
     }
 }
 
-/* Holds the lock, so that a tenant that is opened meanwhile has the old settings or the new
-   ones. */
+/* Holds the lock for both steps, so that a tenant that is opened meanwhile has
+   either the old settings or the new ones. */
 void
 tenants_reload(struct tenants *tenants, struct settings *settings,
                const struct settings *fresh, settings_tell_fn tell)
@@ -360,7 +363,8 @@ tenants_limit(struct tenants *tenants, struct tenant_own *list, size_t n)
 
 /* --- turns ---------------------------------------------------------------- */
 
-/* Of those that were not looked at yet the one that was served longest ago. */
+/* Returns the tenant that was served longest ago, among those whose queue was not
+   looked at in this round. */
 static struct tenant *
 choose(struct tenants *tenants)
 {
@@ -373,8 +377,9 @@ choose(struct tenants *tenants)
 }
 
 /*
- * Takes the next job. *ret is NULL when there is none. A queue that cannot be read or
- * written (a full disk) does not keep the others from being served; *ret_failed then.
+ * Claims the next job. *ret is NULL when there is none. When a queue cannot be read or
+ * written (a full disk), the other tenants are served all the same, and *ret_failed is
+ * true.
  */
 static void
 claim(struct tenants *tenants, struct job_slot *slot, const struct service **ret,

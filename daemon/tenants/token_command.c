@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `qdqd token add|limit|list|revoke`. */
+/* The command `qdqd token add|limit|list|revoke`. */
 #include "config.h"
 #include "base/options.h"
 #include "settings/settings.h"
@@ -43,7 +43,8 @@ static const struct option_row option_rows[N_OPTIONS] = {
     [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
 };
 
-/* Limits of the token's tenant, each read as the setting that holds for every tenant. */
+/* Options for the limits of the token's tenant. Each is parsed like the setting for
+   all tenants. */
 static const struct {
     const char *setting;
     size_t offset;
@@ -95,7 +96,7 @@ add_scope(struct arguments *a, const char *scope)
     return (size_t)n < sizeof a->scopes - len && token_scopes_parse(scope) != 0;
 }
 
-/* Stores an option; false when the process is to exit with *ret_status. */
+/* Stores an option. Returns false when the process is to exit with *ret_status. */
 static bool
 store_option(int option, char *value, struct arguments *ret, int *ret_status)
 {
@@ -142,7 +143,7 @@ parse(int argc, char **argv, struct arguments *ret, int *ret_status)
     return true;
 }
 
-/* The limits that were asked for, as they were read; `absent` for the others. */
+/* Returns the limits that were given as options; the others are `absent`. */
 static struct tenant_limits
 limits_of(const struct arguments *a, const struct settings *settings, int64_t absent)
 {

@@ -21,7 +21,7 @@
 #define LINE 512
 #define MOST_TOKENS 10000
 #define SECRET_BYTES 32
-#define SETTLED_MS 100 /* a file so old by its clock does not change unseen */
+#define SETTLED_MS 100 /* age from which any change of the file changes its timestamp */
 
 static const struct {
     const char *name;
@@ -114,7 +114,7 @@ has_limits(const struct tenant_limits *limits)
     return any;
 }
 
-/* One "NAME=DIGITS"; moves *text behind it. */
+/* Parses one "NAME=DIGITS" and moves *text behind it. */
 static bool
 parse_limit(const char **text, struct tenant_limits *ret)
 {
@@ -157,7 +157,7 @@ token_limits_print(const struct tenant_limits *limits, char ret[TOKEN_LIMITS])
                                    (long long)limit_of(limits, i));
 }
 
-/* Of two that are said of one tenant the smaller holds. */
+/* The smaller of two limits of one tenant holds. */
 static void
 tighten(struct tenant_limits *limits, const struct tenant_limits *also)
 {
@@ -172,7 +172,7 @@ tighten(struct tenant_limits *limits, const struct tenant_limits *also)
 
 enum { NAME, HASH, SCOPES, TENANT, MADE, LIMITS, N_WORDS };
 
-/* Cuts a line at single spaces; all but the last word have to be there. */
+/* Splits a line at single spaces. Every word but the last has to be there. */
 static bool
 cut(char *line, char *words[N_WORDS])
 {
@@ -292,7 +292,7 @@ write_lines(int fd, const struct token *list, size_t n)
     return !fclose(file) && ok;
 }
 
-/* The folder of the file, locked against others who write it. */
+/* Opens the folder of the file and locks it against other writers. */
 static bool
 take_folder(const char *path, int *ret, struct api_problem *p)
 {
@@ -310,8 +310,8 @@ take_folder(const char *path, int *ret, struct api_problem *p)
     return false;
 }
 
-/* Puts the list in the file's place, at once and for good. Root writes it for whoever
-   owns the folder. */
+/* Replaces the file by the list, atomically and durably. Where root writes it, it
+   belongs to the owner of the folder. */
 static bool
 replace(const char *path, int folder, const struct token *list, size_t n,
         struct api_problem *p)
@@ -361,7 +361,7 @@ make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
     return digest_of(ret, strlen(ret), token->hash) || api_problem_no_memory(p);
 }
 
-/* The file while it is changed. */
+/* The file while it is being changed. */
 struct edit {
     const char *path;
     int folder; /* -1: not locked */
@@ -378,7 +378,7 @@ edit_begin(struct edit *edit, const char *path, struct api_problem *p)
            token_file_read(path, &edit->list, &edit->n, &there, p);
 }
 
-/* `ok`: what was changed is to hold. */
+/* Writes the file if `ok`, and unlocks it. */
 static bool
 edit_end(struct edit *edit, bool ok, struct api_problem *p)
 {
@@ -454,21 +454,21 @@ token_file_remove(const char *path, const char *name, struct api_problem *p)
     return edit_end(&edit, ok, p);
 }
 
-/* --- those who ask -------------------------------------------------------- */
+/* --- for the daemon ------------------------------------------------------ */
 
 struct tokens {
     char path[TOKEN_PATH];
     struct lock lock;
     /* guarded by lock: */
-    struct stat seen; /* of the file as it was read */
-    bool settled;     /* a change after that shows in `seen` */
+    struct stat seen; /* status of the file when it was read */
+    bool settled;     /* a later change of the file shows in `seen` */
     bool needed, broken;
     struct token *list;
     size_t n;
-    struct tenants *tenants; /* who have its limits; NULL: nobody yet */
+    struct tenants *tenants; /* the tenants that get the limits; NULL: not bound yet */
 };
 
-/* The caller holds the lock. */
+/* Passes the limits of the file to the tenants. The caller holds the lock. */
 static bool
 tell_limits(struct tokens *tokens, struct api_problem *p)
 {
@@ -503,7 +503,11 @@ same_file(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-/* Times of files go by ticks: what was changed just now may change again unseen. */
+/*
+ * Returns whether any later change would change the file's timestamp. Timestamps
+ * advance in ticks, so a file that was changed just now may change again with the same
+ * timestamp.
+ */
 static bool
 is_settled(const struct stat *st)
 {
@@ -514,7 +518,7 @@ is_settled(const struct stat *st)
     return age > SETTLED_MS;
 }
 
-/* Reads the file, if it is not the one that was read. The caller holds the lock. */
+/* Reads the file if it has changed since it was read. The caller holds the lock. */
 static bool
 refresh(struct tokens *tokens, struct api_problem *p)
 {
@@ -531,7 +535,8 @@ refresh(struct tokens *tokens, struct api_problem *p)
     free(tokens->list);
     tokens->list = ok ? list : NULL;
     tokens->n = ok ? n : 0;
-    ok = ok && tell_limits(tokens, p); /* which stay while the file cannot be read */
+    /* the old limits stay while the file cannot be read */
+    ok = ok && tell_limits(tokens, p);
     tokens->needed = tokens->needed || there;
     tokens->broken = !ok;
     tokens->seen = st;
@@ -594,7 +599,7 @@ tokens_count(struct tokens *tokens)
     return n;
 }
 
-/* The token of "Bearer TOKEN"; NULL where there is none. */
+/* Returns the token of "Bearer TOKEN", or NULL where there is none. */
 static const char *
 bearer(const char *authorization)
 {
@@ -607,7 +612,7 @@ bearer(const char *authorization)
     return authorization + strspn(authorization, " ");
 }
 
-/* Looks at each, so that the time tells nothing of which it was. */
+/* Compares with every token, so that the time does not reveal which one matched. */
 static const struct token *
 match(const struct tokens *tokens, const char *hash)
 {
