@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For the build: prints the sample file ("conf") or the manual page ("manual"). */
+/* A program for the build. Prints the sample file ("conf") or the manual page
+   ("manual"). */
 #include "config.h"
 #include "settings/settings.h"
 

@@ -9,7 +9,7 @@
 
 extern char **environ;
 
-/* The sections that a worker process reads. */
+/* The sections whose settings a worker process reads. */
 static const char *const worker_sections[] = {"engine", "gpu", "limits", "workers"};
 
 void
@@ -29,7 +29,7 @@ is_for_workers(const struct setting_row *row)
     return false;
 }
 
-/* Whether "NAME=value" is the variable of a setting. */
+/* Returns whether "NAME=value" is the variable of a setting. */
 static bool
 is_setting(const char *entry)
 {
@@ -43,7 +43,7 @@ is_setting(const char *entry)
     return false;
 }
 
-/* "NAME=value" of the row; NULL when out of memory. */
+/* Returns "NAME=value" for a row, or NULL when out of memory. */
 static char *
 format_entry(struct settings *settings, const struct setting_row *row)
 {

@@ -18,15 +18,15 @@ struct reader {
     void *arg;
     struct sections *sections;
     struct section
-        *section; /* the named one that the line stands in; NULL: a plain one */
-    bool has_key; /* the section has one by now */
+        *section; /* the named section that the line stands in; NULL: a plain section */
+    bool has_key; /* a key of the section was parsed already */
     char *error;
 };
 
 /*
- * The text between the brackets, where a line begins a section. An indented line behind a
- * key continues that key, whatever stands in it. inih hands over the names of sections,
- * too, but cuts them.
+ * Returns the text between the brackets where a line begins a section. An indented line
+ * behind a key continues that key, whatever it contains. inih hands over the names of
+ * sections too, but truncates them.
  */
 static bool
 begins_section(const struct reader *reader, const char *line, char *ret, size_t size)
@@ -41,8 +41,7 @@ begins_section(const struct reader *reader, const char *line, char *ret, size_t 
     return true;
 }
 
-/* Hands lines to inih, whose handler is not told where it is. After an error there are no
-   more. */
+/* Passes lines to inih, whose handler gets no line numbers. Stops after an error. */
 static char *
 read_line(char *buf, int size, void *arg)
 {
@@ -96,7 +95,8 @@ settings_file_read(const char *path, settings_key_fn set, void *arg,
     int line = ini_parse_stream(read_line, &reader, set_key, &reader);
     bool broken = ferror(reader.file);
     fclose(reader.file);
-    /* The parser goes on behind a line that it cannot parse; that one is the cause. */
+    /* The parser continues after a line that it cannot parse; the first such line is
+       the error. */
     if (line && (!*error || line < reader.line))
         snprintf(error, SETTINGS_ERROR,
                  "%.200s:%d: not a section, key = value or comment", path, line);

@@ -9,7 +9,8 @@
 #define WIDTH 88
 #define VALUE 512
 
-/* A number as the file takes it, with the largest suffix that leaves it whole. */
+/* Prints a number as the file accepts it, with the largest suffix that leaves a
+   whole number. */
 static void
 describe_number(const struct setting_row *row, int64_t n, char ret[VALUE])
 {
@@ -100,7 +101,8 @@ settings_print_conf(FILE *out)
 
 /* --- the manual page ------------------------------------------------------ */
 
-/* Text of mdoc: each sentence has its line, none begins with a control character. */
+/* Prints text as mdoc: each sentence has its own line, and no line begins with a
+   control character. */
 static void
 print_roff(FILE *out, const char *text)
 {

@@ -12,7 +12,8 @@ static const struct {
     int shift;
 } suffixes[] = {{'K', 10}, {'M', 20}, {'G', 30}};
 
-/* Digits, then for BYTES one suffix. No sign, no space, nothing behind. */
+/* Parses digits and, for BYTES, one suffix. Signs, spaces and further characters are
+   errors. */
 static bool
 parse_number(const char *value, enum setting_unit unit, int64_t *ret)
 {

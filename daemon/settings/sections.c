@@ -15,7 +15,8 @@ is_name(const char *name)
            !strchr("_-", *name);
 }
 
-/* The kind that a title begins with; *ret_name is what follows, "" when nothing does. */
+/* Returns the kind that a title begins with. *ret_name is the rest of the title, ""
+   when there is none. */
 static const struct section_kind *
 find_kind(const struct sections *sections, const char *title, const char **ret_name)
 {
@@ -49,7 +50,7 @@ free_section(struct section *section)
     free(section);
 }
 
-/* A section with the default of each key; NULL when out of memory. */
+/* Returns a section with the default of each key, or NULL when out of memory. */
 static struct section *
 new_section(const struct section_kind *kind, const char *name, const char *where)
 {
@@ -126,7 +127,7 @@ section_set(struct section *section, const char *key, const char *value,
         i++;
     if (i == kind->n_rows)
         return fail(error, where, section, key, "unknown key");
-    /* Also how inih hands over a continued line. */
+    /* inih hands over a continued line in the same way. */
     if (section->given >> i & 1)
         return fail(error, where, section, key, "given twice");
     section->given |= UINT64_C(1) << i;

@@ -70,7 +70,7 @@ find_row(const char *section, size_t section_len, const char *key)
     return NULL;
 }
 
-/* The keys of a file so far. */
+/* The keys of a file that were parsed so far. */
 struct file_keys {
     struct settings *settings;
     bool seen[N_ROWS];
@@ -87,7 +87,7 @@ set_from_file(void *arg, const char *section, const char *key, const char *value
                  key);
         return false;
     }
-    /* Also how inih hands over a continued line. */
+    /* inih hands over a continued line in the same way. */
     if (keys->seen[row - setting_rows])
         return fail(error, where, row, "given twice");
     keys->seen[row - setting_rows] = true;
@@ -188,7 +188,7 @@ void
 settings_apply(struct settings *settings, const struct settings *fresh,
                settings_tell_fn tell)
 {
-    /* Readable alone: no member of it is written. */
+    /* Every thread can read it, because no member of it is ever written. */
     struct settings values = *fresh;
     for (const struct setting_row *row = setting_rows; row < setting_rows + N_ROWS;
          row++) {

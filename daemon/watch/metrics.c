@@ -9,17 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The linker names the ends of a section; a program without any metric has none. */
+/* The linker defines the ends of a section; a program without any metric has none. */
 extern const struct metric __start_qdqd_metrics[] __attribute__((weak));
 extern const struct metric __stop_qdqd_metrics[] __attribute__((weak));
 
-/* Upper bounds of the cells of a histogram, in microseconds; one more takes the rest. */
+/* Upper bounds of the cells of a histogram, in microseconds. One further cell counts
+   the larger values. */
 static const int64_t bounds[] = {5000,     10000,    25000,    50000,     100000,
                                  250000,   500000,   1000000,  2500000,   5000000,
                                  10000000, 30000000, 60000000, 300000000, 1800000000};
 
 #define N_BOUNDS (sizeof bounds / sizeof *bounds)
-#define HISTOGRAM_CELLS (N_BOUNDS + 2) /* and the rest, and the sum */
+/* the cells, that of larger values, and the sum */
+#define HISTOGRAM_CELLS (N_BOUNDS + 2)
 
 /* --- labels --------------------------------------------------------------- */
 
@@ -74,8 +76,8 @@ struct count {
 
 struct metrics {
     size_t n;
-    struct count *counts;        /* in the order of the section */
-    const struct count **sorted; /* by the metrics' names */
+    struct count *counts;        /* in the order of the linker's section */
+    const struct count **sorted; /* sorted by the metrics' names */
 };
 
 static size_t
@@ -165,7 +167,7 @@ metrics_observe(struct metrics *metrics, const struct metric *metric, size_t cel
 
 /* --- writing -------------------------------------------------------------- */
 
-/* Microseconds as seconds, whatever the locale. */
+/* Prints microseconds as seconds, whatever the locale. */
 static void
 write_value(FILE *out, enum metric_unit unit, int64_t n)
 {
@@ -194,7 +196,8 @@ write_series(FILE *out, const struct metric_row *row, const char *suffix, size_t
     fputs(is_labelled || bound >= 0 ? "} " : " ", out);
 }
 
-/* The count is the sum of what was read, so both agree whatever is counted meanwhile. */
+/* The count is the sum of the cells that were read, so both agree whatever is
+   counted meanwhile. */
 static void
 write_histogram(FILE *out, const struct metric_row *row, size_t cell,
                 const atomic_int_fast64_t *cells)

@@ -16,14 +16,14 @@ is_id(const char *id)
     return len > 0 && len < TRACE_ID && strspn(id, good) == len;
 }
 
-/* `n` hex digits, not all of them 0, and then `end`. */
+/* Returns whether the text is `n` hex digits, not all 0, followed by `end`. */
 static bool
 is_hex(const char *text, size_t n, char end)
 {
     return strspn(text, HEX) == n && strspn(text, "0") < n && text[n] == end;
 }
 
-/* Of version 00 there are just four parts; a later one may have more behind them. */
+/* Version 00 has exactly four parts; a later version may have more behind them. */
 static bool
 is_parent(const char *parent)
 {

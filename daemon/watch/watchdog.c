@@ -15,7 +15,7 @@
 #define PATIENCE_MS 1000
 #define LEAST_MS 50
 
-/* The number in a variable, 0 where there is none. */
+/* Returns the number in an environment variable, or 0 where there is none. */
 static long long
 read_variable(const char *name)
 {
@@ -37,7 +37,8 @@ watchdog_open(struct watchdog *ret, int listener)
     ret->every_ms = us / 2000 < LEAST_MS ? LEAST_MS : us / 2000;
 }
 
-/* Waits until the socket is ready for that; false: not in time. */
+/* Waits until the socket is ready for `events`. Returns false when that takes too
+   long. */
 static bool
 wait_for(int fd, short events, int64_t deadline)
 {
@@ -46,10 +47,8 @@ wait_for(int fd, short events, int64_t deadline)
     return left > 0 && poll(&one, 1, (int)left) == 1;
 }
 
-/*
- * An HTTP request in the clear. A server with TLS answers it too, if only by an alert or
- * the end of the connection, and that it says anything is what counts.
- */
+/* Sends an HTTP request without TLS. A server with TLS answers it too, at least by
+   an alert or by closing the connection; any answer shows that it lives. */
 static bool
 is_answered(const struct watchdog *dog)
 {
