@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One decision per layer: what its entry or its class by default wants, held against
- * what can be done, and the reason.
- */
+/* The decision about each layer: the wish of its entry, or of its class by default,
+   is compared with what is possible. The decision has a reason. */
 #include "config.h"
 #include "model/constant.h"
 #include "plan/target.h"
 
 #include <string.h>
 
-/* What is wanted of a layer, by its entry or by default. */
+/* The wish that an entry or the default has for a layer. */
 struct wish {
     bool input, weight;
-    const struct qdq_layer_entry *entry; /* NULL: none */
+    const struct qdq_layer_entry *entry; /* NULL: the default decides */
     const char *reason;
 };
 
-/* The target decides about the library's rows; given ones are on as they say. */
+/* The target decides about the library's rows. Rows of a spec or an operator say by
+   themselves whether they are on. */
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
@@ -45,7 +44,7 @@ wish_for(const struct planner *p, const struct qdqi_class *cls, size_t node)
                          .reason = on ? "default" : QDQI_OFF_BY_DEFAULT};
 }
 
-/* NULL when the layer's weight can be quantized, else why not. */
+/* Returns the reason why the layer's weight cannot be quantized, or NULL. */
 static const char *
 why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
 {
@@ -69,7 +68,7 @@ why_no_weight(const struct planner *p, const struct qdqi_node *node, int weight)
     return NULL;
 }
 
-/* Whether a layer's weight has a scale for each channel where it has channels. */
+/* Returns whether a layer's weight has a scale for each channel, if it has channels. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
@@ -81,7 +80,8 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
     return hooks->is_per_channel(p, cls, weight_input, rank);
 }
 
-/* Gives the layer its weight. Returns why it cannot have one, or NULL. */
+/* Sets the layer's weight. Returns the reason why the layer cannot have one, or
+   NULL. */
 static const char *
 take_weight(const struct planner *p, const struct qdqi_class *cls,
             const struct qdqi_node *node, struct qdq_layer *layer)
@@ -116,9 +116,10 @@ qdqi_is_indexed(const struct qdq_layer_entry *entry, int i)
 }
 
 /*
- * Gives the layer its data inputs, those that `wish` wants. Returns why it can have
- * none, or NULL. Of several inputs constants and integers (Where's condition) are left
- * out; anything else keeps the layer from being quantized by halves.
+ * Sets the layer's data inputs that `wish` asks for. Returns the reason why it can have
+ * none, or NULL. Among several inputs, constants and integers (the condition of Where)
+ * are left out. Any other input that cannot have a pair keeps the whole layer in
+ * floating point.
  */
 static const char *
 take_inputs(const struct planner *p, const struct qdqi_class *cls,
@@ -148,8 +149,8 @@ take_inputs(const struct planner *p, const struct qdqi_class *cls,
     return NULL;
 }
 
-/* Decides on a layer of which something is wanted. Returns why it is left alone, or
-   NULL. */
+/* Decides about a layer for which there is a wish. Returns the reason why it is left
+   alone, or NULL. */
 static const char *
 take_layer(const struct planner *p, const struct qdqi_class *cls,
            const struct qdqi_node *node, const struct wish *wish, int *inputs,
@@ -172,7 +173,9 @@ take_layer(const struct planner *p, const struct qdqi_class *cls,
     return why;
 }
 
-/* The first index of the entry that is not that of a data input, or -1. */
+/*
+ * Returns the position of the first index of the entry that is not a data input, or -1.
+ */
 static int
 find_bad_index(const struct planner *p, const struct qdqi_node *node,
                const struct qdq_layer_entry *entry)
@@ -183,7 +186,8 @@ find_bad_index(const struct planner *p, const struct qdqi_node *node,
     return -1;
 }
 
-/* UNMATCHED, or one warning a node, when the entry asks for an input that is no data. */
+/* Fails with UNMATCHED, or adds one warning for the node, when the entry asks for an
+   input that is no data. */
 static enum qdq_code
 check_index(struct planner *p, const struct qdqi_node *node, size_t i,
             struct qdq_error *err)
@@ -207,7 +211,8 @@ check_index(struct planner *p, const struct qdqi_node *node, size_t i,
                           there ? "has no data there" : "lacks it");
 }
 
-/* Somebody asked for this very layer by its name, so tell where they will look. */
+/* The warning names the entry that selects this layer by its name, because the user
+   looks for the layer there. */
 static enum qdq_code
 warn_left_alone(struct planner *p, const struct qdq_layer *layer,
                 const struct wish *wish, const char *why, struct qdq_error *err)
@@ -219,7 +224,7 @@ warn_left_alone(struct planner *p, const struct qdq_layer *layer,
                      why);
 }
 
-/* Adds to the layer's reason which of its edges have a pair of the model's own. */
+/* Adds to the layer's reason the inputs that have a pair of the model's own. */
 static enum qdq_code
 tell_paired(struct planner *p, const struct qdqi_node *node, struct qdq_layer *layer,
             struct qdq_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan's formats need of the opset and of the target. */
+/* The requirements of a plan's formats: the opset that they need, and the target's
+   check. */
 #include "config.h"
 #include "plan/formats.h"
 

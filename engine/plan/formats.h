@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What number formats need of a model. */
+/* The requirements that number formats have of a model. */
 #ifndef QDQI_PLAN_FORMATS_H
 #define QDQI_PLAN_FORMATS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pure function of model and plan: what was asked for is done, and this is said of it. */
+/* Adds the target's warnings to a plan. The plan itself does not change: it does
+   what the spec asks for. */
 #include "config.h"
 #include "plan/lint.h"
 
@@ -10,7 +11,7 @@
 
 enum { NAMED = 3, LONGEST = 64 };
 
-/* "1 layer (conv1)", "2 layers (a, b)", "17 layers (a, b, c, …)" */
+/* Text such as "1 layer (conv1)", "2 layers (a, b)" or "17 layers (a, b, c, ...)". */
 struct layers {
     size_t n;
     const char *first;
@@ -49,7 +50,8 @@ qdqi_lint(struct planner *p, struct qdq_error *err)
 {
     const struct qdqi_lint *lint = p->spec->target->hooks->lints;
     enum qdq_code code = QDQ_OK;
-    /* Weights alone: nothing computes in int8, unless the model has pairs of its own. */
+    /* With weights alone no layer computes in int8, unless the model has pairs of
+       its own. */
     if (p->plan->view.n_tensors == 0 && p->spec->existing_qdq == QDQ_EXISTING_ERROR)
         return QDQ_OK;
     for (; lint && lint->code && !code; lint++) {

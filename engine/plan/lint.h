@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan has that its target does not fuse, or does slowly. */
+/* Warnings about parts of a plan that the target does not fuse, or computes slowly. */
 #ifndef QDQI_PLAN_LINT_H
 #define QDQI_PLAN_LINT_H
 
 #include "plan/planner.h"
 
-/* One warning for each of the target's rows that layers are meant by, in the table's order.
-   The rules are settled, the activations collected. NO_MEMORY. */
+/*
+ * Adds one warning for each row of the target's lints that applies to at least one
+ * layer, in the order of the rows. The rules must have been applied to all layers, and
+ * the activations collected. NO_MEMORY.
+ */
 enum qdq_code qdqi_lint(struct planner *p, struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

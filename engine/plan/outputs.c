@@ -104,7 +104,7 @@ has_text(const Onnx__NodeProto *node, const char *name, const char *otherwise,
     return len == strlen(wanted) && memcmp(text, wanted, len) == 0;
 }
 
-/* Whether it is one constant 0 of the file. */
+/* Returns whether the tensor is a constant of the file with the single value 0. */
 static bool
 is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
 {
@@ -117,8 +117,8 @@ is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
     return value == 0;
 }
 
-/* A cubic Resize may go beyond the range, and a Pad adds a number of its own, which is sure
-   to lie in the range only if it is 0. */
+/* A cubic Resize may leave the range. A Pad adds a value of its own, which surely
+   lies in the range only if it is 0. */
 bool
 qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *node)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plan, made in steps: classes of all nodes, then the entries of the spec and of its
- * insertion cases choose, then every node of a class is decided on, the pairs are
- * counted, each tensor once, and the whole is checked against what the model's opset
- * allows. Nothing here looks at data or runs a model.
+ * Makes a plan in steps. First each node gets its class, then the entries of the spec
+ * and of its insertion cases select nodes. Each node of a class is decided on, and the
+ * pairs are counted, each tensor once. At last the plan is checked against the model's
+ * opset. Nothing here looks at data or runs a model.
  */
 #include "config.h"
 #include "plan/plan.h"
@@ -40,7 +40,7 @@ qdqi_run_case(struct planner *p, const struct qdq_case_use *use, const char *poi
     return code;
 }
 
-/* Runs the spec's cases in turn; counts what they returned. */
+/* Runs the spec's cases in turn and counts the entries that they return. */
 static enum qdq_code
 run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
 {
@@ -56,7 +56,8 @@ run_cases(struct planner *p, size_t *ret_entries, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Warns of layer support that a spec adds for nothing: a misspelt operator, perhaps. */
+/* Warns of layer support in the spec that no node uses, for example because of a
+   misspelt operator. */
 static enum qdq_code
 warn_unused_support(struct planner *p, struct qdq_error *err)
 {
@@ -223,7 +224,7 @@ collect(struct planner *p, struct qdq_error *err)
 
 /* --- what the model as a whole allows ------------------------------------- */
 
-/* Operators that say a model is quantized already, or partly: with pairs, or with
+/* Operators that show that a model is quantized already, or partly: by pairs, or by
    integer operators in the place of layers. */
 static const struct {
     const char *op;
@@ -246,8 +247,8 @@ refuse_quantized(const struct qdqi_node *node, bool is_pair, struct qdq_error *e
                          node->name, node->proto->op_type, more);
 }
 
-/* Pairs that are to be kept, or that could not be stripped, are no error; nor are
-   integer operators, which nothing is done to, where pairs are kept. */
+/* Pairs are no error if they are to be kept or could not be stripped. Integer
+   operators are no error if pairs are kept; they stay as they are. */
 static enum qdq_code
 check_not_quantized(struct planner *p, struct qdq_error *err)
 {
@@ -318,7 +319,8 @@ check_opset(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* One warning for all that an older opset keeps from being quantized. */
+/* Adds one warning for all layers of float16 that an older opset keeps from being
+   quantized. */
 static enum qdq_code
 warn_float16(struct planner *p, struct qdq_error *err)
 {
@@ -336,7 +338,8 @@ warn_float16(struct planner *p, struct qdq_error *err)
                      (long long)qdqi_model_opset(p->model->proto));
 }
 
-/* The bodies of ONNX's control flow are planned as all else is, others are opaque. */
+/* The bodies of ONNX's control flow are planned like the main graph; other nested
+   graphs are opaque. */
 static enum qdq_code
 warn_nested(struct planner *p, struct qdq_error *err)
 {
@@ -355,7 +358,7 @@ warn_nested(struct planner *p, struct qdq_error *err)
 
 /* --- the walk ------------------------------------------------------------- */
 
-/* What there is to say of the model's preparation comes first. */
+/* Copies the warnings of the model's preparation, which come first. */
 static enum qdq_code
 take_warnings(struct planner *p, struct qdq_error *err)
 {
@@ -439,7 +442,7 @@ qdq_plan_free(struct qdq_plan **plan)
 {
     if (!plan || !*plan)
         return;
-    struct qdqi_arena *arena = (*plan)->arena; /* the plan itself lies in it */
+    struct qdqi_arena *arena = (*plan)->arena; /* the plan itself lies in this arena */
     qdqi_arena_free(&arena);
     *plan = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of struct qdq_plan, for those who carry it out. */
+/* The inside of struct qdq_plan, for the code that carries a plan out. */
 #ifndef QDQI_PLAN_PLAN_H
 #define QDQI_PLAN_PLAN_H
 
@@ -18,13 +18,14 @@ struct qdqi_planned_tensor {
     size_t leader;   /* the activation whose numbers it has: itself, or another */
 };
 
-/* A bias that is stored as int32: its scale is the product of the activation's and the
-   weight's, its zero point 0. */
+/* A bias that is stored as int32. Its scale is the product of the scales of the
+   activation and the weight, and its zero point is 0. */
 struct qdqi_planned_bias {
-    const struct qdqi_tensor *tensor; /* [channels], float32 */
-    size_t layer;                     /* of the plan's */
-    int input;                        /* of that layer's node */
-    size_t activation, weight;        /* the layer's, of those planned */
+    const struct qdqi_tensor *tensor; /* of shape [channels], float32 */
+    size_t layer;                     /* index of the layer in the plan */
+    int input;                        /* input index of the bias in the layer's node */
+    /* indices of the layer's activation and weight in the plan */
+    size_t activation, weight;
 };
 
 #define QDQI_NONE SIZE_MAX
@@ -32,9 +33,10 @@ struct qdqi_planned_bias {
 /* A weight that gets one pair, shared by all layers that use it with the same axis. */
 struct qdqi_planned_weight {
     const struct qdqi_tensor *tensor;
-    int axis;          /* of the scales; -1: per tensor */
-    int64_t block;     /* elements along it that share one; 0: it has channels */
-    const char *layer; /* the first that uses it */
+    int axis; /* axis of the scales; -1: the weight has one scale */
+    /* elements along the axis that share a scale; 0: each channel has one */
+    int64_t block;
+    const char *layer; /* name of the first layer that uses the weight */
     enum qdqi_format format;
     bool is_reduced; /* its integers are from -64 to 64 */
     size_t
@@ -46,8 +48,9 @@ struct qdq_plan {
     struct qdq_plan_view view;
     struct qdqi_planned_tensor *activations; /* view.n_tensors, in the view's order */
     struct qdqi_planned_weight *weights;     /* view.n_weights */
-    const bool *reads_raw; /* by layer: what it reads is read as it is, though all else
-                              reads it from its pair; NULL: none does */
+    /* by layer: the layer reads its inputs without their pairs, though all other
+       readers read them from the pairs; NULL: there is no such layer */
+    const bool *reads_raw;
     struct qdqi_planned_bias *biases; /* NULL: none */
     size_t n_biases;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan while it is made: plan.c walks through the steps, decide.c is one of them. */
+/* The state of a plan while it is made. plan.c walks through the steps, and decide.c
+   is one of them. */
 #ifndef QDQI_PLAN_PLANNER_H
 #define QDQI_PLAN_PLANNER_H
 
@@ -7,11 +8,13 @@
 #include "plan/plan.h"
 #include "plan/select.h"
 
-/* Pairs on the outputs of layers (plan/outputs.h); no maps where the target places none. */
+/* Pairs on the outputs of layers (plan/outputs.h). The maps are NULL for a target
+   that places no pairs there. */
 struct qdqi_outputs {
-    struct qdqi_map *leaders; /* tensor -> the first of those whose numbers it has */
-    struct qdqi_map *units;   /* tensors that lie in [0, 1] */
-    struct qdqi_map *paired;  /* tensors that get a pair */
+    /* tensor -> the first of the tensors whose scale and zero point it has */
+    struct qdqi_map *leaders;
+    struct qdqi_map *units;  /* tensors that lie in [0, 1] */
+    struct qdqi_map *paired; /* tensors that get a pair */
 };
 
 struct planner {
@@ -26,44 +29,51 @@ struct planner {
     size_t n_layers;
     struct qdqi_warnings warnings;
     bool per_channel;
-    struct qdq_layer **by_node; /* NULL: of no known class */
-    /* By node, when all are decided on: what it makes is read as int8, perhaps behind
-       copies and activations. */
+    /* the layer of each node; NULL: the node is of no known class */
+    struct qdq_layer **by_node;
+    /* For each node, known when all layers have been decided on: whether a layer
+       reads its outputs from a pair, perhaps behind copies and activations. */
     bool *feeds_int8;
     struct qdqi_outputs outputs;
     struct qdqi_map
         *activations; /* name -> its row in the plan, when all are collected */
 };
 
-/* What a report says of a layer that is off, and that nothing asked for. */
+/* The reason that a report gives for a layer that is off by default and that no
+   entry selects. */
 #define QDQI_OFF_BY_DEFAULT "off by default"
 
-/* Runs a case, and lets its entries choose; adds their number to *n_entries. */
+/*
+ * Runs a case and applies the entries that it returns. Adds their number to *n_entries.
+ */
 enum qdq_code qdqi_run_case(struct planner *p, const struct qdq_case_use *use,
                             const char *pointer, size_t *n_entries,
                             struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Decides on node i, if it is of a class: which of its inputs get a pair, and why. */
+/* Decides which inputs of node i get a pair, and why, if the node is of a known
+   class. */
 enum qdq_code qdqi_decide(struct planner *p, size_t i,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * The axis that blocks of a weight lie along, that over which the layer sums, for a layer
- * whose channels lie along `axis`; `axis` where there are no blocks to be made.
+ * Returns the axis that blocks of a weight lie along. That is the axis over which the
+ * layer sums, for a layer whose channels lie along `axis`. Returns `axis` where there
+ * can be no blocks.
  */
 int qdqi_block_axis(const struct planner *p, const struct qdqi_node *node, int axis,
                     const int64_t *dims, size_t rank);
-/* Elements of a block of a planned weight; 0: it has channels, or one scale. */
+/* Returns the number of elements in a block of a planned weight, or 0 when the
+   weight has a scale for each channel or one scale. */
 int64_t qdqi_block_of(const struct planner *p, const struct qdq_layer *layer,
                       const struct qdqi_tensor *weight);
 
-/* UNSUPPORTED where the opset lacks what the formats need; warns of those that the target
-   would refuse. */
+/* Fails with UNSUPPORTED when the opset lacks something that the formats need. Warns
+   of formats that the target would refuse. */
 enum qdq_code qdqi_check_formats(struct planner *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Whether an entry's quantization_index has input i; without one (or entry) all are in
-   it. */
+/* Returns whether an entry's quantization_index has input i. Without an index, or
+   without an entry, every input counts as selected. */
 bool qdqi_is_indexed(const struct qdq_layer_entry *entry, int i);
 
 #endif

@@ -17,7 +17,8 @@ qdqi_residual_run(struct planner *p, const char *pointer, struct qdq_error *err)
     return qdqi_run_case(p, &residual, pointer, &n, err);
 }
 
-/* Whether there is an Add or Sum that only its class, or nothing, decides about. */
+/* Returns whether there is an Add or Sum about which only its class, or nothing,
+   decides. */
 static bool
 has_open_adds(const struct planner *p)
 {
@@ -29,7 +30,8 @@ has_open_adds(const struct planner *p)
     return false;
 }
 
-/* Whether the entry leaves one of the layer's inputs free: a residual connection. */
+/* Returns whether the entry leaves an input of the layer without a pair, which shows
+   that the layer is a residual connection. */
 static bool
 leaves_one_free(const struct planner *p, const struct qdqi_node *node,
                 const struct qdq_layer_entry *entry)
@@ -41,7 +43,8 @@ leaves_one_free(const struct planner *p, const struct qdqi_node *node,
     return false;
 }
 
-/* Counts the residual connections that are open, and names the first. */
+/* Counts the residual connections about which neither a case nor a name decides, and
+   stores the name of the first. */
 static enum qdq_code
 count_open(struct planner *p, size_t *ret_n, const char **ret_first,
            struct qdq_error *err)

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residual connections, by the library's case of that name. */
+/* Residual connections, found by the library's case `residual`. */
 #ifndef QDQI_PLAN_RESIDUAL_H
 #define QDQI_PLAN_RESIDUAL_H
 
 #include "plan/planner.h"
 
-/* Runs the case; `pointer` is the member of the spec that asks for it. */
+/* Runs the case and applies its entries. `pointer` is the member of the spec that
+   asks for it. */
 enum qdq_code qdqi_residual_run(struct planner *p, const char *pointer,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Warns, with the id of a rule, of residual connections that neither a case nor a name
-   decides about. NO_MEMORY and the errors of the case. */
+/*
+ * Warns of residual connections that neither a case nor a name decides about. `rule` is
+ * the id of the rule that the warning cites. NO_MEMORY and the errors of the case.
+ */
 enum qdq_code qdqi_residual_warn(struct planner *p, const char *rule,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 

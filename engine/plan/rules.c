@@ -19,7 +19,7 @@ qdq_rule(size_t i)
     return NULL;
 }
 
-/* The number of a target's first rule among those of all targets. */
+/* Returns the number of a target's first rule among the rules of all targets. */
 static size_t
 first_rule(const struct qdq_target *target)
 {
@@ -91,7 +91,8 @@ qdqi_layer_has_pair(const struct qdq_layer *layer, int i)
 
 /* --- rules that keep layers in floating point ------------------------------ */
 
-/* The target's first veto, and the one behind it; NULL where there is none. */
+/* The first function returns the target's first veto, the second one the veto behind
+   another. They return NULL where there is none. */
 static const struct qdqi_veto *
 first_veto(const struct planner *p)
 {
@@ -141,8 +142,11 @@ qdqi_rules_apply(struct planner *p, struct qdq_layer *layer)
 
 /* --- what stands behind a layer ------------------------------------------- */
 
-/* Whether a node gives on what is fused into the layer before it: copies, activations,
-   MaxPool, which commutes with a pair. */
+/*
+ * Returns whether a node is fused into the layer before it, so that a reader of the
+ * node reads that layer. Copies and activations are fused, and MaxPool commutes with a
+ * pair.
+ */
 static bool
 is_seen_through(const struct planner *p, const struct qdqi_use *use)
 {
@@ -168,7 +172,8 @@ feeds_int8(const struct planner *p, size_t i)
     const struct qdqi_node *node = &p->model->graph.nodes[i];
     for (size_t k = 0; k < node->proto->n_output; k++) {
         const struct qdqi_tensor *t = node->outputs[k];
-        /* Who reads what a nested graph gives out is not looked for. */
+        /* The readers of a nested graph's outputs are not searched; they count as
+           int8. */
         if (t && (t->is_captured || (t->is_output && t->scope > 0)))
             return true;
         for (const struct qdqi_use *use = t ? t->uses : NULL; use; use = use->next)
@@ -180,8 +185,8 @@ feeds_int8(const struct planner *p, size_t i)
 
 /* --- when all are decided on ---------------------------------------------- */
 
-/* From the last node to the first: what is decided of a layer is known to those that
-   feed it. */
+/* Goes from the last node to the first, so that the decision about a layer is known
+   when the layers that feed it are decided on. */
 enum qdq_code
 qdqi_rules_settle(struct planner *p, struct qdq_error *err)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which entry decides a node. Entries come from the spec and from insertion cases; name
- * beats match beats case beats class, and among equals the later one wins. The winner
- * decides alone: flags of several entries are not merged.
+ * The choice of the entry that decides a node. Entries come from the spec and from
+ * insertion cases. A name has priority over a match, a match over a case, and a case
+ * over a class; among equals the later entry wins. The winner decides alone: flags of
+ * several entries are not merged.
  */
 #ifndef QDQI_PLAN_SELECT_H
 #define QDQI_PLAN_SELECT_H
@@ -18,14 +19,15 @@ enum qdqi_rank {
     QDQI_BY_NAME
 };
 
-enum { QDQI_MAX_GLOBS = 4096 }; /* of one plan, its cases' among them */
+enum { QDQI_MAX_GLOBS = 4096 }; /* of one plan, those of its cases included */
 
-/* What decides a node. */
+/* The entry that decides a node. */
 struct qdqi_choice {
-    const struct qdq_layer_entry *entry; /* NULL: the default */
+    const struct qdq_layer_entry *entry; /* NULL: the default decides */
     enum qdqi_rank rank;
-    const char *reason;  /* "layers[2]", "case:residual" */
-    const char *pointer; /* of the entry, or of the case that made it */
+    const char *reason; /* "layers[2]", "case:residual" */
+    /* the place of the entry in the spec, or of the case that returned it */
+    const char *pointer;
 };
 
 struct qdqi_selection {
@@ -37,26 +39,28 @@ struct qdqi_selection {
     size_t n_globs;
 };
 
-/* All nodes by default. NO_MEMORY. */
+/* Starts with the default for all nodes. NO_MEMORY. */
 enum qdq_code qdqi_selection_new(struct qdqi_layers *layers,
                                  const struct qdq_spec *spec, struct qdqi_arena *arena,
                                  struct qdqi_warnings *warnings,
                                  struct qdqi_selection *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Lets the spec's own entries choose, and marks layers->named. INVALID_SPEC (unknown
+/* Applies the spec's own entries, and marks layers->named. INVALID_SPEC (unknown
    class), UNMATCHED, UNSUPPORTED, LIMIT_EXCEEDED, NO_MEMORY. */
 enum qdq_code qdqi_select_spec(struct qdqi_selection *selection,
                                const struct qdq_spec *spec,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Lets what a case returned choose; likewise, and CASE_FAILED for an unknown class. */
+/* Applies the entries that a case returned. Fails like qdqi_select_spec(), and with
+   CASE_FAILED for an unknown class. */
 enum qdq_code qdqi_select_case(struct qdqi_selection *selection, const char *name,
                                const char *pointer,
                                const struct qdq_layer_entry *entries, size_t n,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* UNMATCHED, or the warning `unmatched`, about something that matches nothing. */
+/* Reports a name or glob that matches nothing: as the error UNMATCHED, or as the
+   warning `unmatched`, as the spec asks. */
 enum qdq_code qdqi_unmatched(struct qdqi_selection *selection, struct qdq_error *err,
                              const char *pointer, const char *node, const char *fmt,
                              ...) QDQ_PRINTF(5, 6) QDQ_MUST_CHECK;

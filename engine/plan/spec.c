@@ -32,7 +32,7 @@ qdq_spec_init(struct qdq_spec *spec)
     };
 }
 
-/* Formats with a sign are used symmetrically, those without one are not. */
+/* Formats with a sign are symmetric by default, those without a sign are not. */
 static bool
 has_negatives(enum qdq_format format)
 {
@@ -47,7 +47,8 @@ is_float(enum qdq_format format)
     return row && row->fraction_bits > 0;
 }
 
-/* A layer whose activations are floats of 8 bits has such weights, too. */
+/* When the activations are floats of 8 bits, the weights have the same format by
+   default. */
 void
 qdq_spec_complete(struct qdq_spec *spec)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a target tells the planner: its row (qdq/targets.h) and its hooks. A target NAME is
- * a file of plan/targets/ that defines qdqi_target_NAME, and its path in engine/local.mk,
- * from which the list of targets is made. No other file knows a target by its name.
+ * The interface between a target and the planner: the target's row (qdq/targets.h) and
+ * its hooks. A target NAME is a file of plan/targets/ that defines qdqi_target_NAME,
+ * and the path of that file in engine/local.mk, from which the list of targets is made.
+ * No other file knows a target by its name.
  *
- * A hook that is NULL stands for its default, which is said with it here.
+ * The comment of each hook says its default, which holds where the hook is NULL.
  */
 #ifndef QDQI_PLAN_TARGET_H
 #define QDQI_PLAN_TARGET_H
@@ -28,20 +29,21 @@
 #define QDQI_RULE_ON false, true
 #define QDQI_RULE_OFF false, false
 
-/* A rule that leaves a layer in floating point that would be quantized by default. */
+/* A rule that keeps a layer in floating point that would be quantized by default. */
 struct qdqi_veto {
-    int rule; /* of the target's */
+    int rule; /* number among the target's rules */
     const char *reason;
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
-    bool is_late; /* `means` asks what is quantized behind the layer */
+    bool is_late; /* `means` asks whether layers behind the layer are quantized */
 };
 
 /* The first two members of a veto. */
 #define QDQI_VETO(id) id, "rule:" #id
 
 /*
- * One warning of a plan, however many layers it is about: the text stands behind their
- * names. It says what happens there, and what to ask for instead.
+ * A warning of a plan. One warning speaks of all layers for which `means` returns true:
+ * their names stand before the text. The text says what happens there, and what to ask
+ * for instead.
  */
 struct qdqi_lint {
     const char *code;
@@ -56,49 +58,63 @@ struct qdqi_lint {
 struct qdqi_hooks {
     /* --- which layers are quantized, and with how many scales --- */
 
-    /* Whether layers of a class of the library are quantized where nothing selects them.
-       NULL: as tbl/layers.h says. */
+    /* Returns whether layers of a class of the library are quantized where no entry
+       selects them. NULL: as tbl/layers.h says. */
     bool (*is_on)(const struct planner *p, const struct qdqi_class *cls);
-    /* Runs the insertion cases that a rule stands for, before those of the spec. */
+    /* Runs the insertion cases that a rule stands for, before those of the spec.
+       NULL: no rule stands for a case. */
     enum qdq_code (*run_cases)(struct planner *p, struct qdq_error *err);
-    /* The rules that keep a layer in floating point, a row of zeros behind the last; NULL:
-       none does. */
+    /* The rules that keep layers in floating point, with a row of zeros behind the
+       last. NULL: there are none. */
     const struct qdqi_veto *vetoes;
-    /* Why a layer stays in floating point, or NULL. Its weight has been chosen
-       (weight_input, weight_axis), and `wants_inputs` says whether its inputs are to have
-       pairs. */
+    /*
+     * Returns the reason why a layer stays in floating point, or NULL. The layer's
+     * weight has been chosen (weight_input, weight_axis), and `wants_inputs` says
+     * whether the inputs are to have pairs. NULL: there is no such reason.
+     */
     const char *(*hindrance)(const struct planner *p, const struct qdq_layer *layer,
                              bool wants_inputs);
-    /* Whether a layer whose weight cannot be quantized has no pair on its inputs either;
-       adds the rule by which it has none. NULL: it has none. */
+    /*
+     * Returns whether a layer whose weight cannot be quantized gets no pair on its
+     * inputs either, and adds the rule for that to the layer. NULL: such a layer gets
+     * no pair.
+     */
     bool (*needs_weight)(const struct planner *p, struct qdq_layer *layer);
-    /* Whether a weight of a class of the library has a scale for each channel, where the
-       spec wants that. NULL: it has. */
+    /* Returns whether the weight of a layer of the library's classes has a scale for
+       each channel, if the spec asks for that. NULL: it has. */
     bool (*is_per_channel)(const struct planner *p, const struct qdqi_class *cls,
                            int weight_input, size_t rank);
-    /* Whether a weight has the format of the activations. NULL: none has. */
+    /* Returns whether the layer's weight has the format of the activations. NULL: no
+       weight has. */
     bool (*is_operand)(const struct planner *p, const struct qdq_layer *layer);
 
     /* --- outputs, when all layers have been decided on --- */
 
-    /* Gives layers pairs on what they make, and those that move data on what they read.
-       NULL: there are pairs on inputs alone. */
+    /* Gives layers pairs on their outputs, and layers that move data pairs on their
+       inputs. NULL: only inputs have pairs. */
     enum qdq_code (*decide_outputs)(struct planner *p, struct qdq_error *err);
-    /* Completes the planned tensors: which of them share numbers, and the biases. */
+    /*
+     * Completes the planned tensors: which of them share a scale, and which biases
+     * become int32. NULL: all tensors have scales of their own, and biases stay
+     * floating point.
+     */
     enum qdq_code (*complete)(struct planner *p, struct qdq_error *err);
-    /* Whether a layer is quantized as those beside it are, so that it may change when
-       another layer is left in floating point. NULL: none is. */
+    /* Returns whether a layer is quantized because its neighbours are, so that it
+       may change when another layer is left in floating point. NULL: no layer is. */
     bool (*follows)(const struct qdq_layer *layer);
 
     /* --- what is said of the plan --- */
 
-    /* Adds to a layer's rules those that its decision follows. */
+    /* Adds to a layer the rules that its decision follows. NULL: none. */
     void (*cite)(const struct planner *p, struct qdq_layer *layer);
-    /* Warns of connections that are better left raw. */
+    /* Warns of connections whose branches are better read without a pair. NULL: no
+       warning. */
     enum qdq_code (*warn_connections)(struct planner *p, struct qdq_error *err);
-    /* Refuses formats that cannot be, and warns of those that the target would refuse. */
+    /* Refuses combinations of formats that the rules exclude, and warns of formats
+       that the target would refuse. NULL: all formats fit. */
     enum qdq_code (*check_formats)(struct planner *p, struct qdq_error *err);
-    /* The rows of warnings, a row of zeros behind the last; NULL: there are none. */
+    /* The target's warnings about layers, with a row of zeros behind the last. NULL:
+       there are none. */
     const struct qdqi_lint *lints;
 };
 

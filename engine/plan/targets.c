@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of targets, from the list in engine/local.mk. */
+/* The table of targets. It is made from the list TARGETS in engine/local.mk. */
 #include "config.h"
 #include "plan/target.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target onnxruntime: a layer becomes an integer kernel of its CPU provider when all
- * that it reads and makes has a pair, and everybody who reads a tensor reads it from its
- * pair. Numbers are shared where data only move; biases become int32.
+ * The target onnxruntime. A layer becomes an integer kernel of the CPU provider when
+ * all its inputs and outputs have pairs and every reader of a tensor reads it from its
+ * pair. Layers that only move data share the scale of their input. Biases become int32.
  */
 #include "config.h"
 #include "plan/outputs.h"
@@ -55,7 +55,7 @@ computes(enum qdqi_role role)
     return role == QDQI_COMPUTES || role == QDQI_UNIT;
 }
 
-/* The library's rows are on by what there are kernels for. */
+/* Layers of the library's classes are on if there is an integer kernel for them. */
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
@@ -63,7 +63,7 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
            !(qdqi_class_is_operand(cls) && p->spec->weight_only);
 }
 
-/* The integer MatMul takes scales of the columns of a matrix on the right. */
+/* The integer MatMul accepts a scale for each column only for a matrix on the right. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
@@ -72,7 +72,8 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
            p->spec->weight_only;
 }
 
-/* One operand of two that are alike, and a constant on the left of a MatMul. */
+/* The constant operand of Add and Mul, and a constant on the left of a MatMul, have
+   the format of the other operand. */
 static bool
 is_operand(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -87,7 +88,7 @@ hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inp
     return wants_inputs ? qdqi_kernel_hindrance(node_of(p, layer)) : NULL;
 }
 
-/* What moves data or clips goes with the layers beside it. */
+/* Layers that move data or clip are quantized if their neighbours are. */
 static bool
 follows(const struct qdq_layer *layer)
 {
@@ -97,10 +98,8 @@ follows(const struct qdq_layer *layer)
 
 /* --- what layers make ----------------------------------------------------- */
 
-/*
- * The layer behind it that only clips what this one makes, if nobody else reads that and
- * the QuantizeLinear behind will do the clipping: which a symmetric one does not.
- */
+/* Returns the Relu or Clip that alone reads the node's output, if the QuantizeLinear
+   behind it does the clipping; else NULL. A symmetric QuantizeLinear does not clip. */
 static struct qdq_layer *
 clipping(const struct planner *p, const struct qdqi_node *node)
 {
@@ -143,7 +142,7 @@ decide_output(struct planner *p, struct qdq_layer *layer)
 
 /* --- what moves ----------------------------------------------------------- */
 
-/* An entry that selects the layer decides alone. */
+/* An entry that selects the layer decides about it alone. */
 static bool
 decide_moving(struct planner *p, struct qdq_layer *layer)
 {
@@ -183,7 +182,10 @@ is_one(const struct qdqi_node *node, const char *name)
     return !a || !a->has_f || a->f == 1;
 }
 
-/* The bias of a layer whose product is of integers: one number for each channel. */
+/*
+ * Returns the input index of the bias of a layer that is computed in integers, or -1.
+ * The bias has one number for each channel.
+ */
 static int
 bias_input(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -278,7 +280,7 @@ complete(struct planner *p, struct qdq_error *err)
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Whose rule C7 is on wants int8 weights of their whole range. */
+/* Rule C7 needs int8 weights whose range is their largest value. */
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target tensorrt: placement by TensorRT's published rules for explicit quantization,
- * with pairs on inputs and weights. Which layers are quantized by default say the rows of
- * tbl/layers.h.
+ * The target tensorrt: pairs on inputs and weights, placed by TensorRT's published
+ * rules for explicit quantization. The rows of tbl/layers.h say which layers are
+ * quantized by default.
  */
 #include "config.h"
 #include "plan/targets/tensorrt.h"
@@ -30,7 +30,8 @@ has_weight(const struct planner *p, const struct qdq_layer *layer)
     return class_of(p, layer)->kind == QDQ_WEIGHTED;
 }
 
-/* Computes in int8 by itself: has a weight, or multiplies two computed tensors. */
+/* Returns whether the layer itself computes in int8: it has a weight, or multiplies
+   two computed tensors. */
 static bool
 is_product(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -65,7 +66,8 @@ output_layer(const struct planner *p, const struct qdq_layer *layer)
     return !is_product(p, layer) && p->patterns->makes_output[layer->node];
 }
 
-/* The shape of the weight, if it is constant and has at least `least` axes; else 0. */
+/* Returns the rank of the weight, and its shape in *ret, if it is constant and has
+   at least `least` axes; else 0. */
 static size_t
 weight_dims(const struct planner *p, const struct qdq_layer *layer, size_t least,
             const int64_t **ret)
@@ -79,10 +81,13 @@ weight_dims(const struct planner *p, const struct qdq_layer *layer, size_t least
                : 0;
 }
 
-enum { SMALL = 16 }; /* channels, rows, columns */
+enum { SMALL = 16 }; /* channels, rows or columns below which a layer counts as small */
 
-/* Few channels that have fast kernels nonetheless: a square kernel over multiples of 8,
-   with 16 on one side or at the network's input; a depthwise kernel of 3 or more. */
+/*
+ * Returns whether a Conv of few channels has a fast kernel nonetheless. It has one for
+ * a square kernel over multiples of 8 channels, with 16 on one side or at the network's
+ * input, and for a depthwise kernel of size 3 or more.
+ */
 static bool
 is_fast_though_small(const struct planner *p, const struct qdqi_node *node,
                      const int64_t *dims, size_t rank)
@@ -127,7 +132,7 @@ attention(const struct planner *p, const struct qdq_layer *layer)
     return p->patterns->attention[layer->node] >= QDQI_ATTENTION_LONG;
 }
 
-/* Rules that keep what they mean in floating point. */
+/* The rules that keep layers in floating point. */
 static const struct qdqi_veto vetoes[] = {
     {QDQI_VETO(T14), pooling_alone, true},   {QDQI_VETO(T18), norm_or_gelu, false},
     {QDQI_VETO(T19), int8_into_float, true}, {QDQI_VETO(T20), output_layer, false},
@@ -157,7 +162,7 @@ needs_weight(const struct planner *p, struct qdq_layer *layer)
 
 /* --- residual connections ------------------------------------------------- */
 
-/* Rule T11 is a case that is run before those of the spec. */
+/* Rule T11 stands for a case, which runs before those of the spec. */
 static enum qdq_code
 run_cases(struct planner *p, struct qdq_error *err)
 {
@@ -192,7 +197,8 @@ rules_of_weighted(const struct planner *p, const struct qdq_layer *layer)
     return set;
 }
 
-/* An Add that leaves out what a convolution makes. */
+/* Returns whether the layer is an Add that has no pair on the output of a
+   convolution. */
 static bool
 is_residual(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -207,7 +213,7 @@ is_residual(const struct planner *p, const struct qdq_layer *layer)
     return false;
 }
 
-/* Why a class is off by default. */
+/* Returns the rule by which a class is off by default. */
 static uint64_t
 rules_of_default(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -245,8 +251,11 @@ cite(const struct planner *p, struct qdq_layer *layer)
 
 /* --- formats -------------------------------------------------------------- */
 
-/* What NVIDIA's documentation of explicit quantization names: activations of int8 and
-   float8e4m3fn, weights of these, int4 and float4e2m1; all zero points are 0. */
+/*
+ * NVIDIA's documentation of explicit quantization names int8 and float8e4m3fn for
+ * activations, and int8, float8e4m3fn, int4 and float4e2m1 for weights. All zero points
+ * are 0.
+ */
 static bool
 takes_activations(const struct qdqi_planned_tensor *t)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The placement rules of the target tensorrt: RULE(ID, STATE, "what it says"); see
- * plan/target.h. With the defaults a plan is the one that NVIDIA's TensorFlow
- * quantization toolkit makes.
+ * The placement rules of the target tensorrt, as rows RULE(ID, STATE, "what it says");
+ * plan/target.h explains them. With their defaults a plan is the one that NVIDIA's
+ * TensorFlow quantization toolkit makes.
  */
 #ifndef QDQI_PLAN_TARGETS_TENSORRT_H
 #define QDQI_PLAN_TARGETS_TENSORRT_H
@@ -66,8 +66,8 @@
 
 enum { TENSORRT_RULES(QDQI_RULE_INDEX) N_RULES };
 
-/* The warnings of what TensorRT does not fuse or does slowly, a row of zeros behind the
-   last. */
+/* The warnings about layers that TensorRT does not fuse or computes slowly, with a
+   row of zeros behind the last. */
 extern const struct qdqi_lint qdqi_tensorrt_lints[];
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What TensorRT does not fuse or does slowly: a function for each row of the table, which
- * says of a layer whether it is meant. docs/lint.md has more of each.
+ * Warnings about layers that TensorRT does not fuse or computes slowly. Each row of the
+ * table has a function that returns whether its warning applies to a layer.
+ * docs/lint.md explains the warnings.
  */
 #include "config.h"
 #include "plan/targets/tensorrt.h"
@@ -24,7 +25,8 @@ producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
 
 /* --- of single layers ----------------------------------------------------- */
 
-/* A function of a row: whether a layer of the plan is meant. */
+/* Begins the function of a row, which returns whether the warning applies to a
+   layer. */
 #define MEANT(code) \
     static bool lint_##code(const struct planner *p, const struct qdq_layer *layer)
 
@@ -56,7 +58,8 @@ is_add(const struct planner *p, const struct qdq_layer *layer)
     return qdqi_is_one_of(node_of(p, layer), ops);
 }
 
-/* Where neither a case nor a name decides, the warning residual_without_case speaks. */
+/* If neither a case nor a name decides about the layer, the warning
+   residual_without_case is given instead. */
 MEANT(residual_all_inputs)
 {
     const struct qdqi_node *node = node_of(p, layer);
@@ -76,7 +79,7 @@ MEANT(residual_all_inputs)
     return fusible;
 }
 
-/* Two of its tensors have a pair each. */
+/* Two different inputs of the Concat have a pair. */
 MEANT(concat_scales)
 {
     const struct qdqi_node *node = node_of(p, layer);
@@ -111,7 +114,7 @@ MEANT(half_quantized)
     return (layer->n_inputs > 0 || input) != (layer->weight_input >= 0 || weight);
 }
 
-/* What is gated is int8 on both sides: a layer behind it reads int8. */
+/* A Mul by a gate stands between int8 layers: a layer behind it reads int8. */
 MEANT(gate_in_float)
 {
     return qdqi_is_gated(p->graph, node_of(p, layer)) && layer->n_inputs < 2 &&
@@ -126,7 +129,8 @@ is_meant(const struct planner *p, const struct qdq_layer *layer, int rule)
     return qdqi_layer_is_quantized(layer) && qdqi_rule_means(p, rule, layer);
 }
 
-/* Each layer is told one thing: who makes an output, say, that and not more. */
+/* Only one warning is given for each layer: a pooling layer that makes an output
+   gets the warning about outputs and not this one. */
 MEANT(pooling_alone)
 {
     return is_meant(p, layer, T14) && !is_meant(p, layer, T20);
@@ -165,7 +169,7 @@ MEANT(attention)
 
 /* --- of what no layer has ------------------------------------------------- */
 
-/* Whether a node is the swish of a convolution that is quantized. */
+/* Returns whether a node is the swish of a convolution that is quantized. */
 static bool
 is_swish_of_conv(const struct planner *p, const struct qdqi_node *node)
 {
@@ -182,7 +186,7 @@ is_swish_of_conv(const struct planner *p, const struct qdqi_node *node)
     return false;
 }
 
-/* A convolution, its swish, and this Add. */
+/* The layer is an Add behind a convolution and its swish. */
 MEANT(swish_into_add)
 {
     size_t n = is_add(p, layer) ? node_of(p, layer)->proto->n_input : 0;
