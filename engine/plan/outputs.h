@@ -42,8 +42,8 @@ bool qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *
 bool qdqi_reads_raw(const struct planner *p, const struct qdq_layer *layer);
 bool qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t);
 
-/* Completes the planned activations: which of them share numbers, which lie in [0, 1],
-   and which layers read them raw. NO_MEMORY. */
+/* Completes the planned activations: it sets which of them share a scale, which lie in
+   [0, 1], and which layers do not read them from their pairs. NO_MEMORY. */
 enum qdq_code qdqi_outputs_complete(struct planner *p,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 

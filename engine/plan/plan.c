@@ -109,8 +109,8 @@ select_entries(struct planner *p, struct qdq_error *err)
 
 /* --- each tensor once ----------------------------------------------------- */
 
-/* The row of the tensor among the plan's activations, added if it is a new one, into
-   *ret. */
+/* Stores the row of the tensor among the plan's activations in *ret, and adds the row if
+   the tensor has none. */
 static enum qdq_code
 collect_tensor(struct planner *p, struct qdqi_tensor *t, enum qdqi_dtype dtype,
                const char **names, size_t *ret, struct qdq_error *err)
@@ -134,8 +134,8 @@ collect_tensor(struct planner *p, struct qdqi_tensor *t, enum qdqi_dtype dtype,
     return qdqi_map_put(p->activations, t->name, row) ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* An output has the type of the inputs, where nothing else says it. `rows` gets those of
-   the layer's inputs and outputs. */
+/* Stores the rows of the layer's inputs and outputs in `rows`. An output has the type of
+   the layer's inputs where the model does not say it. */
 static enum qdq_code
 collect_tensors(struct planner *p, struct qdq_layer *layer, const char **names,
                 size_t *rows, struct qdq_error *err)

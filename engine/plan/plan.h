@@ -13,7 +13,7 @@ struct qdqi_planned_tensor {
     enum qdqi_dtype dtype; /* float32 or float16 */
     enum qdqi_format format;
     bool symmetric;
-    bool everywhere; /* all who read the tensor read it from its pair */
+    bool everywhere; /* all readers read it from its pair */
     bool is_unit;    /* it lies in [0, 1], whatever the data */
     size_t leader;   /* the activation whose numbers it has: itself, or another */
 };
@@ -30,7 +30,8 @@ struct qdqi_planned_bias {
 
 #define QDQI_NONE SIZE_MAX
 
-/* A weight that gets one pair, shared by all layers that use it with the same axis. */
+/* A weight that gets one pair. All layers that use it with the same axis share the
+   pair. */
 struct qdqi_planned_weight {
     const struct qdqi_tensor *tensor;
     int axis; /* axis of the scales; -1: the weight has one scale */
