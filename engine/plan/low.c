@@ -65,12 +65,13 @@ struct deciding {
     const struct qdq_model *model;
     enum qdqi_dtype dtype;
     const struct qdqi_map *beyond;
-    struct qdqi_map *seen; /* constant -> a row of `found` */
+    struct qdqi_map *seen; /* constant -> the index of its row in `found` */
     int64_t opset;
     struct qdqi_low *low;
 };
 
-/* What a constant is in the type; "" stands for nothing that matters. */
+/* The reason why a constant does not fit the type; "" when it fits or does not
+   matter. */
 static const char *const found[] = {
     "",
     "a constant is beyond the type's range",
@@ -111,7 +112,7 @@ judge_constant(const struct deciding *d, const struct qdqi_tensor *t)
     return bits > 0 && low == 0 ? VANISHES : FITS;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL when out of memory. */
 static const char *
 constant_reason(const struct deciding *d, const struct qdqi_tensor *t)
 {
@@ -126,7 +127,7 @@ constant_reason(const struct deciding *d, const struct qdqi_tensor *t)
 
 /* --- one node ------------------------------------------------------------- */
 
-/* Whether the tensor is what a Q/DQ pair of the model's own makes. */
+/* Returns whether a Q/DQ pair of the model's own makes the tensor. */
 static bool
 is_paired(const struct deciding *d, const struct qdqi_tensor *t)
 {
@@ -134,7 +135,8 @@ is_paired(const struct deciding *d, const struct qdqi_tensor *t)
            qdqi_node_is(d->model->graph.nodes[t->producer].proto, "DequantizeLinear");
 }
 
-/* Why the tensor keeps a node that reads or makes it from being low; "": it does not. */
+/* Returns the reason why a node that reads or makes the tensor stays float32; "" if
+   there is none. */
 static const char *
 tensor_reason(const struct deciding *d, const struct qdqi_tensor *t)
 {
@@ -168,7 +170,7 @@ operator_reason(const struct deciding *d, const struct qdqi_node *node)
     return since > d->opset ? "the operator takes the type from a later opset on" : "";
 }
 
-/* NULL: out of memory. */
+/* Returns NULL when out of memory. */
 static const char *
 node_reason(const struct deciding *d, const struct qdqi_node *node)
 {
@@ -198,7 +200,7 @@ has_float32(const struct qdqi_node *node)
     return false;
 }
 
-/* Operators that read whatever there is, or that are nothing but a number. */
+/* Operators that read any type, or whose value is nothing but a constant. */
 static bool
 is_neutral(const struct qdqi_node *node)
 {
@@ -248,7 +250,7 @@ qdqi_low_decide(const struct qdq_model *model, enum qdqi_dtype dtype,
 
 enum { NAMED = 3, LONGEST = 64 };
 
-/* Those from `first` on of its reason: "2 nodes (a, b)". */
+/* Formats the nodes from `first` on that have the same reason: "2 nodes (a, b)". */
 static enum qdq_code
 warn_of(const struct qdqi_low *low, size_t first, struct qdqi_warnings *warnings,
         struct qdqi_arena *arena, struct qdq_error *err)

@@ -9,7 +9,7 @@
 
 /* --- one entry at a time -------------------------------------------------- */
 
-/* An entry that chooses, and who made it. */
+/* An entry that selects nodes, and its origin. */
 struct chooser {
     struct qdqi_selection *selection;
     const struct qdq_layer_entry *entry;
@@ -18,7 +18,8 @@ struct chooser {
     const char *pointer; /* "/layers/2", "/cases/0" */
 };
 
-/* Selects nothing of the layer, so that it does not matter whether it has support. */
+/* Returns whether the entry quantizes nothing of a layer, so that it does not matter
+   whether the layer has support. */
 static bool
 leaves_alone(const struct qdq_layer_entry *entry)
 {
@@ -39,8 +40,8 @@ choose(const struct chooser *c, const struct qdqi_node *node, enum qdqi_rank ran
         *choice = (struct qdqi_choice){c->entry, rank, c->who, c->pointer};
 }
 
-/* The place of the entry's selector, or of its name i. A case's entries have the case's.
- */
+/* Returns the place of the entry's selector, or of its name i. The entries of a case
+   have the place of the case. */
 static const char *
 place(const struct chooser *c, const char *member, size_t i)
 {
@@ -112,7 +113,8 @@ choose_by_name(const struct chooser *c, struct qdq_error *err)
 
 /* --- by glob -------------------------------------------------------------- */
 
-/* A glob takes in what is a layer by itself, also where a spec gave it support. */
+/* A glob selects classes that are on or off by default, and none that only a name or
+   a class selects. */
 static bool
 glob_takes(const struct qdqi_class *cls)
 {
@@ -185,10 +187,8 @@ choose_by_class(const struct chooser *c, struct qdq_error *err)
                      "%s: the model has no layer of class \"%.64s\"", c->who, name);
 }
 
-/*
- * Of the entries of one class the last counts, so the others need not be walked: a plan
- * takes no longer for a spec that repeats itself.
- */
+/* Among the entries of one class the last one counts. The others are not walked, so
+   that a plan takes no longer for a spec that repeats itself. */
 static bool
 is_last_of_class(struct qdqi_map *last, const struct qdq_layer_entry *entry)
 {
