@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The figures that a gate can bound: the lookups, messages and reports come from here.
- */
+/* The figures that a gate can bound. Lookups, messages and reports are made from
+   these rows. */
 static const struct figure {
     const char *name, *gate;
     size_t value, bound; /* offsets in qdq_output_report and in qdq_gate */
@@ -61,7 +61,7 @@ qdqi_gates_ask(const struct qdq_accept *accept)
     return any;
 }
 
-/* The output's own gate, or NULL. */
+/* Returns the output's own gate, or NULL. */
 static const struct qdq_gate *
 own_gate(const struct qdq_accept *accept, const char *output)
 {
@@ -79,7 +79,7 @@ is_floating(const char *dtype)
     return strncmp(dtype, "float", 5) == 0 || strcmp(dtype, "bfloat16") == 0;
 }
 
-/* The pointer of an output's gate: RFC 6901 escapes two characters. */
+/* Writes the pointer of an output's gate; RFC 6901 escapes two characters. */
 static void
 point_at(char *to, size_t size, const char *output)
 {
@@ -128,10 +128,8 @@ check_named(const struct qdq_spec *spec, const struct qdq_model_info *model,
                      "accept.outputs names an output that the model lacks");
 }
 
-/*
- * Each output that something is asked of is float32 or float16, as far as the model says.
- * *ret_any: is there one?
- */
+/* Checks that each output with a bound is float32 or float16, as far as the model
+   says. *ret_any is whether there is such an output. */
 static enum qdq_code
 check_types(const struct qdq_accept *accept, const struct qdq_model_info *model,
             bool *ret_any, struct qdq_error *err)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spec.accept: what is asked of the quantized model, held against what was measured. */
+/* The bounds of spec.accept, which the figures of the quantized model have to reach. */
 #ifndef QDQI_ACCEPT_GATES_H
 #define QDQI_ACCEPT_GATES_H
 
 #include "base/warnings.h"
 #include "qdq/report.h"
 
-/* Is anything asked of any output? */
+/* Returns whether a bound is set for any output. */
 bool qdqi_gates_ask(const struct qdq_accept *accept);
 
 /*
- * Before the work, of the model alone: the outputs that accept names are there
- * (UNMATCHED, or a warning) and can be compared (INVALID_SPEC, UNSUPPORTED).
+ * Checks the bounds before the work, with the model alone: the outputs that accept
+ * names must exist (UNMATCHED, or a warning) and be comparable (INVALID_SPEC,
+ * UNSUPPORTED).
  */
 enum qdq_code qdqi_gates_check(const struct qdq_spec *spec,
                                const struct qdq_model_info *model,
@@ -19,9 +20,9 @@ enum qdq_code qdqi_gates_check(const struct qdq_spec *spec,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * After the evaluation: fills the report's `missed`. not_float: by output of the model,
- * those that turned out to hold no floating point when they ran. An output that a bound
- * is asked of and that was not measured has missed it.
+ * Fills the report's `missed` after the evaluation. `not_float` says for each output of
+ * the model whether it turned out to hold no floating point when the model ran. An
+ * output that has a bound and was not measured has missed it.
  */
 enum qdq_code qdqi_gates_judge(const struct qdq_accept *accept,
                                const struct qdq_model_info *model,

@@ -10,10 +10,10 @@
 #include "qdq/catalog.h"
 
 /*
- * Runs one case in a Lua state of its own, within limits (sandbox.h): what it returned,
- * in the arena. `pointer` is the case's place in the spec ("/cases/0") and stands in the
- * error. INVALID_SPEC: the catalog has no such case; CASE_FAILED with script and line;
- * NO_MEMORY.
+ * Runs one case in a Lua state of its own, within limits (sandbox.h). The entries that
+ * it returns are allocated in the arena. `pointer` is the place of the case in the spec
+ * ("/cases/0"), for errors. INVALID_SPEC when the catalog has no such case, CASE_FAILED
+ * with script and line, NO_MEMORY.
  */
 enum qdq_code qdqi_case_run(const struct qdq_catalog *catalog,
                             struct qdqi_layers *layers, const struct qdq_spec *spec,

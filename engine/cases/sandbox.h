@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Lua state for scripts that nobody trusts: bounded in instructions, memory and time,
- * without a way to the machine.
+ * A Lua state for untrusted scripts. It bounds instructions, memory and time, and gives
+ * no access to the machine.
  *
- * What bounds it, and what each bound is there for:
+ * The bounds, and their purposes:
  *   - an instruction hook counts what the script itself does;
  *   - functions in C charge the same budget for the work that they do, because the hook
  *     does not run inside of them;
@@ -14,8 +14,8 @@
  *     other way to catch one, and no script code runs behind the script's back (no
  *     metatables, so no __gc and no __close; no coroutines).
  *
- * One state, one run, one caller. Everything that can raise a Lua error runs inside
- * qdqi_sandbox_run().
+ * One state serves one run of one caller. Everything that can raise a Lua error runs
+ * inside qdqi_sandbox_run().
  */
 #ifndef QDQI_CASES_SANDBOX_H
 #define QDQI_CASES_SANDBOX_H
@@ -27,37 +27,37 @@
 enum {
     QDQI_MAX_SOURCE = 256 * 1024, /* bytes of a script */
     QDQI_MAX_STRING = 64 * 1024,  /* bytes of a string that a script makes */
-    QDQI_MAX_SCRIPTS = 32,        /* that take part in one run, by library() */
+    QDQI_MAX_SCRIPTS = 32,        /* scripts that take part in one run, by library() */
     QDQI_MAX_SECONDS = 2,         /* of processor time */
 };
 
 struct qdqi_sandbox;
 
 /*
- * `label` is how errors call the script ("case 'mine'"), `pointer` its place in the spec
- * or NULL; both are borrowed. Budgets grow with the model's number of nodes. `host` is
- * the caller's, for qdqi_sandbox_host(). NO_MEMORY.
+ * Creates a sandbox. `label` is the script's name in errors ("case 'mine'"), and
+ * `pointer` its place in the spec or NULL; the sandbox borrows both. The budgets grow
+ * with the model's number of nodes. qdqi_sandbox_host() returns `host`. NO_MEMORY.
  */
 enum qdq_code qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes,
                                void *host, struct qdqi_sandbox **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_sandbox_free(struct qdqi_sandbox **sandbox);
 
-/*
- * Calls `function` with `arg` as light userdata, its only argument. CASE_FAILED names
- * script and line; NO_MEMORY. After a failure the sandbox can only be freed.
- */
+/* Calls `function` with `arg` as light userdata, its only argument. CASE_FAILED
+   names script and line; NO_MEMORY. After a failure the sandbox can only be freed. */
 enum qdq_code qdqi_sandbox_run(struct qdqi_sandbox *sandbox, lua_CFunction function,
                                void *arg, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* --- for what runs inside ------------------------------------------------- */
 
 void *qdqi_sandbox_host(lua_State *L);
-/* Takes `work`, in about instructions, from the budget; raises when it is spent. */
+/* Subtracts `work`, in about instructions, from the budget. Raises an error when the
+   budget is spent. */
 void qdqi_sandbox_charge(lua_State *L, size_t work);
-/* Makes errors that no line of a script raises those of the function on top. */
+/* Attributes errors that no line of a script raises to the function on top of the
+   stack. */
 void qdqi_sandbox_blame(lua_State *L);
-/* Whether a call that ended in `status` has to end the script as a whole. */
+/* Returns whether a call that ended in `status` has to end the script as a whole. */
 bool qdqi_sandbox_is_over(lua_State *L, int status);
 /* Raises an error that ends the run in NO_MEMORY. */
 int qdqi_sandbox_no_memory(lua_State *L);
