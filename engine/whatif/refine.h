@@ -4,8 +4,8 @@
 
 #include "job/job.h"
 
-/* Adjusts the ranges that calibration found by what they do to the outputs, and the scales
-   that follow from them. Does nothing unless the range method asks for it. */
+/* Adjusts the ranges that calibration found by their effect on the outputs, and the
+   scales that follow from them. Does nothing unless the range method asks for it. */
 enum qdq_code qdqi_refine(struct qdqi_job *job, struct qdqi_scales *scales,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside of what-ifs: the sessions and their switches, and the samples that are run again
-   and again. Only for engine/whatif/. */
+/* The inside of what-ifs: the sessions, their switches, and the samples that are run
+   repeatedly. Only engine/whatif/ includes this header. */
 #ifndef QDQI_WHATIF_TRIALS_H
 #define QDQI_WHATIF_TRIALS_H
 
@@ -16,7 +16,7 @@ struct qdqi_whatif_row {
 
 struct qdqi_whatif {
     struct qdqi_job *job;
-    struct qdqi_parts parts; /* the model with its switches */
+    struct qdqi_parts parts; /* the model with its switches, cut into parts */
     struct qdqi_fakes fakes;
     float *scales;        /* by activation of the plan */
     int32_t *zero_points; /* likewise */
