@@ -1,5 +1,5 @@
 # Unit programs of daemon.
-EXTRA_DIST += tests/unit/daemon.h
+EXTRA_DIST += tests/unit/daemon.h tests/unit/stored_jobs.h
 check_PROGRAMS += \
 	tests/unit/daemon/test_blob \
 	tests/unit/daemon/test_bundle \
@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_settings \
 	tests/unit/daemon/test_states \
 	tests/unit/daemon/test_store \
+	tests/unit/daemon/test_store_repeats \
 	tests/unit/daemon/test_sweep \
 	tests/unit/daemon/test_sync \
 	tests/unit/daemon/test_tokens \

@@ -1,12 +1,14 @@
 # Unit programs of the engine (without engine/data).
-EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/failing.h tests/unit/quantized.h
+EXTRA_DIST += tests/unit/builder.h tests/unit/cases.h tests/unit/equalize_nets.h tests/unit/failing.h tests/unit/quantized.h
 check_PROGRAMS += \
 	tests/unit/engine/test_cases \
 	tests/unit/engine/test_catalog \
 	tests/unit/engine/test_constant \
 	tests/unit/engine/test_equalize \
+	tests/unit/engine/test_equalize_refusals \
 	tests/unit/engine/test_external \
 	tests/unit/engine/test_fake \
+	tests/unit/engine/test_fixed \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_half \
 	tests/unit/engine/test_hunt \

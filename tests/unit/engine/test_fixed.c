@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors made of constants alone: which they are, and how they are read. */
+#include "config.h"
+
+#include "builder.h"
+
+#define MAX_RANK 6
+
+/* Opens the built model; what it says about a tensor. */
+static const struct qdqi_tensor *
+open_tensor(struct builder *b, struct qdq_model **m, const char *name)
+{
+    struct qdq_error err = {0};
+    enum qdq_code code = builder_open(b, m, &err);
+    ck_assert_msg(code == QDQ_OK, "%s", err.text);
+    const struct qdqi_tensor *t = qdqi_map_get((*m)->graph.tensors, name);
+    ck_assert_msg(t != NULL, "there is no tensor %s", name);
+    return t;
+}
+
+static void
+close_model(struct builder *b, struct qdq_model **m)
+{
+    qdq_model_free(m);
+    builder_fini(b);
+}
+
+/* --- what is fixed -------------------------------------------------------- */
+
+static void
+none(struct builder *b)
+{
+    (void)b;
+}
+
+static void
+nested_graph(struct builder *b)
+{
+    Onnx__AttributeProto *a = builder_attribute(b, b->nodes[0], "body");
+    a->g = qdqi_arena_alloc(b->arena, sizeof *a->g);
+    onnx__graph_proto__init(a->g);
+}
+static void
+own_domain(struct builder *b)
+{
+    b->nodes[0]->domain = qdqi_arena_strdup(b->arena, "ai.onnx");
+}
+static void
+other_domain(struct builder *b)
+{
+    b->nodes[0]->domain = qdqi_arena_strdup(b->arena, "com.microsoft");
+}
+static void
+opset_6(struct builder *b)
+{
+    b->opset.version = 6;
+}
+static void
+opset_6_test(struct builder *b)
+{
+    opset_6(b);
+    builder_int(b, b->nodes[0], "is_test", 1);
+}
+
+/* An operator on w (constant), x (an input), no and yes (booleans), none; is v fixed?
+ */
+static const struct {
+    const char *op, *inputs;
+    void (*change)(struct builder *b);
+    bool fixed;
+} nodes[] = {
+    {"Relu", "w", none, true},
+    {"Relu", "x", none, false},
+    {"Mul", "w,w", none, true},
+    {"Mul", "w,x", none, false},
+    {"Mul", "x,w", none, false},
+    {"Clip", "w,,w", none, true},
+    {"Clip", "w,,x", none, false},
+    {"Relu", "", none, false},
+    {"Relu", ",", none, false},
+    {"Relu", "w", own_domain, true},
+    {"Relu", "w", other_domain, false},
+    {"Scan", "w", nested_graph, false},
+    {"RandomNormal", "", none, false},
+    {"RandomNormalLike", "w", none, false},
+    {"RandomUniform", "", none, false},
+    {"RandomUniformLike", "w", none, false},
+    {"Bernoulli", "w", none, false},
+    {"Multinomial", "w", none, false},
+    {"Dropout", "w", none, true},
+    {"Dropout", "w,w,no", none, true},
+    {"Dropout", "w,w,raw_no", none, true},
+    {"Dropout", "w,w,", none, true},
+    {"Dropout", "w,w,yes", none, false},
+    {"Dropout", "w,w,w", none, false},
+    {"Dropout", "w", opset_6, false},
+    {"Dropout", "w", opset_6_test, true},
+};
+
+START_TEST(deterministic_operators_keep_tensors_fixed)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    static const char *const names[] = {"no", "yes", "raw_no"};
+    for (int i = 0; i < 3; i++) {
+        Onnx__TensorProto *t = qdqi_constant_new(b.arena, QDQI_BOOL, 0, 0);
+        t->name = qdqi_arena_strdup(b.arena, names[i]);
+        t->int32_data = qdqi_arena_array(b.arena, 1, sizeof *t->int32_data);
+        t->int32_data[0] = i == 1;
+        t->n_int32_data = i < 2;
+        t->has_raw_data = i == 2;
+        t->raw_data.data = qdqi_arena_alloc(b.arena, 1);
+        t->raw_data.len = i == 2;
+        b.weights[b.graph.n_initializer++] = t;
+    }
+    builder_node(&b, nodes[_i].op, "n", nodes[_i].inputs, "u,mask");
+    nodes[_i].change(&b);
+    builder_node(&b, "Relu", "relu", "u", "v");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    ck_assert_msg(v->is_fixed == nodes[_i].fixed, "row %d (%s)", _i, nodes[_i].op);
+    const struct qdqi_tensor *mask = qdqi_map_get(m->graph.tensors, "mask");
+    ck_assert(mask->is_fixed == nodes[_i].fixed && !mask->view.stored);
+    close_model(&b, &m);
+}
+END_TEST
+
+/* The last node of the file makes what the first one uses. */
+START_TEST(file_order_does_not_matter)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_weight(&b, "w", 2, (const int64_t[]){2, 3});
+    builder_node(&b, "Mul", "3", "b,b", "v");
+    builder_node(&b, "Transpose", "2", "a", "b");
+    builder_node(&b, "Identity", "1", "w", "a");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *t = qdqi_map_get(m->graph.tensors, "b");
+    ck_assert(v->is_fixed && !v->view.stored);
+    ck_assert_ptr_nonnull(t->view.stored);
+    ck_assert_int_eq(t->view.dims[0], 3);
+    close_model(&b, &m);
+}
+END_TEST
+
+START_TEST(circles_are_refused)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    builder_init(&b, 13);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    builder_node(&b, "Identity", "out", "w", "fine");
+    builder_node(&b, "Add", "one", "w,v", "u");
+    builder_node(&b, "Identity", "two", "u", "v");
+    ck_assert_int_eq(builder_open(&b, &m, &err), QDQ_INVALID_MODEL);
+    ck_assert_str_eq(err.where, "one");
+    builder_fini(&b);
+}
+END_TEST
+
+/* From IR version 4 on a caller may override it; it is a constant all the same. */
+START_TEST(overridable_initializers_are_constants)
+{
+    struct builder b;
+    struct qdq_model *m = NULL;
+    builder_init(&b, 13);
+    builder_input(&b, "w", QDQI_FLOAT32);
+    builder_weight(&b, "w", 1, (const int64_t[]){2});
+    builder_node(&b, "Identity", "n", "w", "v");
+    const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
+    const struct qdqi_tensor *w = qdqi_map_get(m->graph.tensors, "w");
+    ck_assert(v->is_fixed && w->is_fixed && !w->is_input);
+    close_model(&b, &m);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("fixed");
+    TCase *t = tcase_create("constant");
+    tcase_add_loop_test(t, deterministic_operators_keep_tensors_fixed, 0,
+                        sizeof nodes / sizeof *nodes);
+    tcase_add_test(t, file_order_does_not_matter);
+    tcase_add_test(t, circles_are_refused);
+    tcase_add_test(t, overridable_initializers_are_constants);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store in a scratch folder, and jobs that are added to it, claimed and ended. */
+#ifndef TESTS_UNIT_STORED_JOBS_H
+#define TESTS_UNIT_STORED_JOBS_H
+
+#include "daemon.h"
+#include "store/store.h"
+
+static struct store *store;
+static struct api_problem problem;
+
+static char model[] = "sha256:m", data[] = "sha256:d", spec[] = "{}";
+
+static inline void
+reopen(void)
+{
+    store_close(&store);
+    ck_assert_msg(store_open(scratch_path("db"), &store, &problem), "%s",
+                  problem.detail);
+}
+
+static inline void
+set_up(void)
+{
+    scratch_make();
+    problem = (struct api_problem){0};
+    reopen();
+}
+
+static inline void
+tear_down(void)
+{
+    store_close(&store);
+    scratch_remove();
+}
+
+static inline void
+add_inputs(void)
+{
+    struct store_file file = {.id = "sha256:m"}, other = {.id = "sha256:d"};
+    bool is_new;
+    ck_assert(store_file_add(store, STORE_MODEL, &file, &is_new, &problem));
+    ck_assert(store_file_add(store, STORE_DATASET, &other, &is_new, &problem));
+}
+
+/* A job on inputs that are stored before it. */
+static inline enum store_added
+add_asked(const char *id, int64_t priority, const char *labels,
+          const struct store_asking *asking)
+{
+    enum store_added added;
+    add_inputs();
+    struct store_job job = {.priority = priority,
+                            .created_at = 1000,
+                            .model = model,
+                            .calibration = data,
+                            .spec = spec};
+    snprintf(job.id, sizeof job.id, "%s", id);
+    job.labels = labels ? strdup(labels) : NULL;
+    job.fresh = asking->asked && !strcmp(asking->asked, "fresh");
+    ck_assert_msg(store_job_add(store, &job, asking, &added, &problem), "%s",
+                  problem.detail);
+    free(job.labels);
+    return added;
+}
+
+static inline void
+add(const char *id, int64_t priority, const char *labels)
+{
+    ck_assert_int_eq(add_asked(id, priority, labels, &(struct store_asking){0}),
+                     STORE_QUEUED);
+}
+
+static inline enum api_job_state
+state_of(const char *id)
+{
+    struct store_job job;
+    ck_assert_msg(store_job_get(store, id, &job, &problem), "%s", problem.detail);
+    store_job_fini(&job);
+    return job.state;
+}
+
+/* Claims the next job and checks which it is; NULL: none. */
+static inline void
+claim(const char *id)
+{
+    struct store_job job;
+    bool any;
+    ck_assert(store_job_claim(store, 2000, true, &job, &any, &problem));
+    ck_assert_int_eq(any, id != NULL);
+    if (!any)
+        return;
+    ck_assert_str_eq(job.id, id);
+    ck_assert_int_eq(job.state, API_JOB_RUNNING);
+    ck_assert_int_eq(job.started_at, 2000);
+    store_job_fini(&job);
+}
+
+static inline bool
+end(const char *id, enum api_job_state from, enum api_job_state to)
+{
+    struct store_ended ended;
+    const struct store_end how = {.state = to};
+    ck_assert(store_job_end(store, id, from, &how, 3000, &ended, &problem));
+    return ended.was;
+}
+
+#endif
