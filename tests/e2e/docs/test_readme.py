@@ -2,6 +2,7 @@
 """The sessions in README.md work when pasted, and print what it says."""
 
 import json
+import random
 import re
 import socket
 import subprocess
@@ -15,10 +16,21 @@ def blocks():
                       re.MULTILINE | re.DOTALL)
 
 
+def free_port():
+    """A port below those that the kernel gives to clients, one of which could have it else
+    before the session's daemon has."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
 def paste(block, tmp_path):
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    port = free_port()
     script = block.replace("127.0.0.1:8383", f"127.0.0.1:{port}")
     script = script.replace("/tmp/", f"{tmp_path}/")
     return subprocess.run(["bash", "-euc", "set -m\n" + script], cwd=ROOT,

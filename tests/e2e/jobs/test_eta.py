@@ -39,6 +39,7 @@ def watch(daemon, job):
         time.sleep(0.02)
 
 
+@pytest.mark.alone
 def test_eta_of_a_job(daemon, many):
     model = daemon.upload("models", nets.block_net())
     data = daemon.upload("datasets", many)

@@ -212,13 +212,16 @@ def test_other_scripts_make_other_results(service, tmp_path):
 
 def test_joined(slow, service):
     one = service(**slow)
-    first = one.submit_glyphs(spec=SPEC)
+    asked = {"model": one.upload("models", RESNET), "spec": SPEC,
+             "calibration": one.upload("datasets", CALIBRATION)}
+    mobilenet = one.upload("models", DATA / "glyph_mobilenet.onnx")
+    first = one.submit(**asked)
     one.running(first)
-    second = one.submit_glyphs(spec=SPEC, labels={"x": "y"})
+    second = one.submit(**asked, labels={"x": "y"})
     document = one.job(second)
     assert document["state"] == "queued"
     assert document["queue"] == {"position": None, "waiting_for": first}
-    other = one.submit_glyphs("glyph_mobilenet")
+    other = one.submit(**{**asked, "model": mobilenet})
     assert one.job(other)["queue"] == {"position": 1, "waiting_for": None}
     one.post(f"/v1/jobs/{other}/cancel")
     twins = [one.succeeded(job) for job in (second, first)]
@@ -231,10 +234,11 @@ def test_joined(slow, service):
 
 def test_a_joined_job_fails_with_the_other(slow, service):
     one = service(**slow)
-    gate = {"accept": {"min_sqnr_db": 1000}}
-    first = one.submit_glyphs(spec=gate)
+    asked = {"model": one.upload("models", RESNET), "spec": {"accept": {"min_sqnr_db": 1000}},
+             "calibration": one.upload("datasets", CALIBRATION)}
+    first = one.submit(**asked)
     one.running(first)
-    second = one.submit_glyphs(spec=gate)
+    second = one.submit(**asked)
     document = one.ended(second)
     assert document["state"] == "failed" and document["cached_from"] == first
     assert document["error"] == one.ended(first)["error"]

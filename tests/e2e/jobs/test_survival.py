@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes die and the service goes on: kill -9 of daemon and worker, SIGTERM."""
 
+import os
 import socket
-import time
+from pathlib import Path
 
 import requests
 
@@ -134,12 +135,24 @@ def test_idle_daemon_stops_at_once(daemon):
     daemon.process = None
 
 
+def sockets(daemon):
+    """How many the daemon has."""
+    found = 0
+    for fd in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
+        try:
+            found += os.readlink(fd).startswith("socket:")
+        except FileNotFoundError:
+            pass
+    return found
+
+
 def test_who_connected_before_the_stop_is_answered(daemon):
     address = daemon.url.removeprefix("http://").split(":")
+    before = sockets(daemon)
     with socket.create_connection((address[0], int(address[1])), timeout=5) as connection:
-        time.sleep(0.1)
+        eventually(lambda: sockets(daemon) > before)  # it was accepted
         daemon.process.terminate()
-        time.sleep(0.2)
+        eventually(lambda: "event=stopping" in daemon.log.read_text())
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
     assert daemon.process.wait(10) == 0

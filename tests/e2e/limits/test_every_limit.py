@@ -260,7 +260,7 @@ def drain_timeout(service):
 
 @limit("workers.short_timeout")
 def short_timeout(service):
-    one = service(workers_short_timeout=1)
+    one = service(workers_short_timeout=4)
     one.upload("models", MODEL)
     for worker in one.workers():
         os.kill(worker, signal.SIGSTOP)
@@ -271,7 +271,7 @@ def short_timeout(service):
 
 @limit("workers.job_timeout")
 def job_timeout(service):
-    one = service(workers_job_timeout=2)
+    one = service(workers_job_timeout=4)
     failed(one, long_job(one), "limit_exceeded", 422, "workers.job_timeout")
     return one
 
@@ -310,7 +310,7 @@ def tenants_max_bytes(service):
 
 @limit("tenants.job_timeout")
 def tenants_job_timeout(service):
-    one = access.tenant(service(tenants_job_timeout=2), "a")
+    one = access.tenant(service(tenants_job_timeout=4), "a")
     failed(one, long_job(one), "limit_exceeded", 422, "the tenant's job_timeout")
     return one
 

@@ -50,6 +50,7 @@ UPLOAD = (b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000
           + bytes(1000))
 
 
+@pytest.mark.alone
 def test_two_hundred_stalled_uploads(daemon):
     before = healthy(daemon)
     with Many(daemon, 200, UPLOAD):

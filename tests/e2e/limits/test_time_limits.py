@@ -3,6 +3,8 @@
 
 import time
 
+import pytest
+
 from service import CALIBRATION, DATA, eventually, problem
 
 RESNET = DATA / "glyph_resnet.onnx"
@@ -45,6 +47,7 @@ def test_one_shot_that_hangs(held, service):
     assert "workers.short_timeout" in document["detail"]
 
 
+@pytest.mark.alone
 def test_calibration_has_all_the_time_of_the_job(service):
     """Three pauses lie before calibration, seven in all."""
     one = service(test_worker_pause_ms=1000, workers_short_timeout=5)

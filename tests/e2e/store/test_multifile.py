@@ -7,7 +7,6 @@ import json
 import os
 import tarfile
 import threading
-import time
 
 import numpy as np
 import onnx
@@ -406,16 +405,19 @@ def test_each_the_data_of_the_other(service):
 
 
 def test_what_a_live_job_needs(held, service):
-    one = service(retention_files=1, **held)
+    one = service(workers_drain_timeout=0, **held)
     model, files = external_net(("a.bin", "b.bin"))
     rows = [("net.onnx", put(one, model)), *((p, put(one, d)) for p, d in files.items())]
     stored = listed(one, rows).json()["id"]
     job = one.submit(model=stored, spec=SHORT)
+    one.stop()  # the job goes back to the queue
+    one.start(QDQD_RETENTION_FILES="1")
     one.running(job)
     problem(one.request("DELETE", f"/v1/models/{stored}"), 409, "in_use")
     for data in files.values():
         one.request("DELETE", f"/v1/blobs/{digest(data)}")
-    time.sleep(1.5)
+    other = put(one, b"used by no model")
+    eventually(lambda: one.request("HEAD", f"/v1/blobs/{other}").status_code == 404)
     assert one.get(f"/v1/models/{stored}").status_code == 200
     assert len(one.stored_files()) == 3
     one.post(f"/v1/jobs/{job}/cancel")
@@ -427,9 +429,13 @@ def test_a_model_renews_its_blobs(service):
     one = service(retention_files=2)
     model, files = external_net()
     rows = [("net.onnx", put(one, model)), *((p, put(one, d)) for p, d in files.items())]
-    for _ in range(7):
-        time.sleep(0.5)
+    other = put(one, b"used by no model")
+
+    def is_renewed_until_the_other_goes():
         assert listed(one, rows).status_code in (200, 201)
+        return one.request("HEAD", f"/v1/blobs/{other}").status_code == 404
+
+    eventually(is_renewed_until_the_other_goes)
     assert one.request("HEAD", f"/v1/blobs/{rows[1][1]}").status_code == 200
     eventually(lambda: one.stored_files() == [])
 

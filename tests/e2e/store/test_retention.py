@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Things go when their time is over: visible before, never what a live job needs."""
 
-import time
 from datetime import datetime, timedelta
 
 import pytest
@@ -82,8 +81,10 @@ def test_a_job_goes_with_all_that_it_left(service):
 
 
 def test_files_go_unless_a_job_lives(held, service):
-    one = service(retention_files=1, **held)
+    one = service(workers_drain_timeout=0, **held)
     job = one.submit_glyphs()
+    one.stop()  # the job goes back to the queue
+    one.start(QDQD_RETENTION_FILES="1")
     one.running(job)
     model = one.job(job)["model"]
     other = stored(one, "models", DATA / "glyph_se.onnx")["id"]
@@ -101,6 +102,7 @@ def test_a_result_that_another_job_needs(held, service):
     made = one.submit_glyphs(spec=SHORT)
     result = one.succeeded(made)["result"]["model"]
     one.stop()
+    one.environment["QDQD_WORKERS_DRAIN_TIMEOUT"] = "0"
     one.environment["QDQD_TEST_WORKER_PAUSE_MS"] = str(held["test_worker_pause_ms"])
     one.start()
     uses = one.submit(model=result, spec={"calibration": {"random_samples": 1}})
@@ -133,7 +135,11 @@ def test_a_use_begins_the_time_anew(service, kind):
     one = service(retention_files=2)
     path = MODEL if kind == "models" else CALIBRATION
     first = stored(one, kind, path)
-    for _ in range(8):
+    other = stored(one, "models", DATA / "glyph_se.onnx")["id"]
+
+    def is_renewed_until_the_other_goes():
         document = stored(one, kind, path)
         assert document["created_at"] == first["created_at"], "it went meanwhile"
-        time.sleep(0.5)
+        return gone(one, f"/v1/models/{other}")
+
+    eventually(is_renewed_until_the_other_goes)
