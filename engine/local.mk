@@ -139,12 +139,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
-	engine/run/compare_there.c engine/run/compare_there.h \
+	engine/run/compare_cuda.c engine/run/compare_cuda.h \
 	engine/run/fake.c engine/run/fake.h \
-	engine/run/fake_there.c engine/run/fake_there.h \
+	engine/run/fake_cuda.c engine/run/fake_cuda.h \
 	engine/run/lift.c engine/run/lift.h \
 	engine/run/observe.c engine/run/observe.h \
-	engine/run/observe_there.c engine/run/observe_there.h \
+	engine/run/observe_cuda.c engine/run/observe_cuda.h \
 	engine/run/op.c engine/run/op.h \
 	engine/run/place.c engine/run/place.h \
 	engine/run/provider.c engine/run/provider.h \

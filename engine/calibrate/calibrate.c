@@ -40,8 +40,8 @@ struct calibration {
 /* Copies the ranges that the spec gives. *ret_missing is the number of activations
    that still need one. */
 static enum qdq_code
-take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
-           struct qdq_error *err)
+copy_given_ranges(struct qdqi_job *job, bool *missing, size_t *ret_missing,
+                  struct qdq_error *err)
 {
     const struct qdq_calibration_spec *c = &job->work->spec->calibration;
     struct qdqi_map *given = qdqi_map_new(job->scratch);
@@ -72,7 +72,7 @@ take_given(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 /* --- running -------------------------------------------------------------- */
 
 static enum qdq_code
-tell(const struct qdqi_watch *w, struct qdq_error *err)
+report_progress(const struct qdqi_watch *w, struct qdq_error *err)
 {
     return qdqi_job_progress(w->job, QDQ_STAGE_CALIBRATE, (uint64_t)w->all.samples,
                              (uint64_t)qdqi_feed_samples(w->feed), err);
@@ -85,7 +85,7 @@ observe_runs(struct qdqi_watch *w, struct qdq_error *err)
     int64_t samples;
     enum qdq_code code;
     do
-        if ((code = tell(w, err)) ||
+        if ((code = report_progress(w, err)) ||
             (code = qdqi_feed_next(w->feed, &inputs, &samples, err)) || samples == 0)
             break;
     while (!(code = qdqi_watch_run(w, inputs, samples, err)));
@@ -94,14 +94,14 @@ observe_runs(struct qdqi_watch *w, struct qdq_error *err)
 
 /* Reads the inputs of the next run and starts their upload to the device. */
 static enum qdq_code
-send_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
+upload_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     enum qdq_code code = qdqi_feed_next(w->feed, &inputs, ret_samples, err);
     return code || *ret_samples == 0
                ? code
-               : qdqi_session_send(w->session, inputs, w->job->model->info.n_inputs,
-                                   err);
+               : qdqi_session_upload(w->session, inputs, w->job->model->info.n_inputs,
+                                     err);
 }
 
 /* Runs the model on a device. During each run the inputs of the next one are
@@ -111,14 +111,14 @@ observe_runs_ahead(struct qdqi_watch *w, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     int64_t samples, next;
-    enum qdq_code code = send_next(w, &samples, err);
+    enum qdq_code code = upload_next(w, &samples, err);
     for (; !code && samples > 0; samples = next) {
-        if ((code = tell(w, err)) || (code = send_next(w, &next, err)) ||
-            (code = qdqi_session_take(w->session, &inputs, err)))
+        if ((code = report_progress(w, err)) || (code = upload_next(w, &next, err)) ||
+            (code = qdqi_session_next_inputs(w->session, &inputs, err)))
             break;
         code = qdqi_watch_run(w, inputs, samples, err);
     }
-    return code ? code : tell(w, err);
+    return code ? code : report_progress(w, err);
 }
 
 static enum qdq_code
@@ -162,8 +162,8 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
 
 /* Resets the observers and opens the feed again with a smaller batch. */
 static enum qdq_code
-begin_again(struct calibration *c, const struct qdqi_feed_options *options,
-            struct qdqi_feed **feed, struct qdq_error *err)
+restart(struct calibration *c, const struct qdqi_feed_options *options,
+        struct qdqi_feed **feed, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     struct qdqi_feed_options smaller = *options;
@@ -177,15 +177,15 @@ begin_again(struct calibration *c, const struct qdqi_feed_options *options,
 /* Runs the model, again with half the batch each time that device memory is too
    small. */
 static enum qdq_code
-run_fitting(struct calibration *c, struct qdqi_runtime *runtime,
-            const struct qdqi_feed_options *options, struct qdqi_feed **feed,
-            struct qdq_error *err)
+run_with_smaller_batches(struct calibration *c, struct qdqi_runtime *runtime,
+                         const struct qdqi_feed_options *options,
+                         struct qdqi_feed **feed, struct qdq_error *err)
 {
     for (;;) {
         c->began = false;
         enum qdq_code code = run_observed(c, runtime, *feed, err);
         if (!code || !c->began || (code = qdqi_job_halve(c->job, code, err)) ||
-            (code = begin_again(c, options, feed, err)))
+            (code = restart(c, options, feed, err)))
             return code;
     }
 }
@@ -207,7 +207,7 @@ feed_observers(struct calibration *c, struct qdq_error *err)
         !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
         code = qdqi_job_take_warnings(job, feed, err);
     if (!code && c->n_wanted > 0)
-        code = run_fitting(c, runtime, &options, &feed, err);
+        code = run_with_smaller_batches(c, runtime, &options, &feed, err);
     qdqi_feed_close(&feed);
     return code ? code : qdqi_job_observed(job, &c->all, err);
 }
@@ -238,7 +238,7 @@ identify(const struct qdqi_job *job)
 }
 
 static bool
-keeps(const struct qdq_work *work)
+keeps_observations(const struct qdq_work *work)
 {
     return work->observations >= 0 && work->model_id &&
            (work->dataset < 0 || work->dataset_id);
@@ -250,7 +250,7 @@ keeps(const struct qdq_work *work)
  * earlier observations are therefore used only if they have all tensors.
  */
 static enum qdq_code
-take_earlier(struct calibration *c, struct qdq_error *err)
+restore_observations(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     bool skips = job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
@@ -284,7 +284,7 @@ take_earlier(struct calibration *c, struct qdq_error *err)
 
 /* Writes the observations for later calibrations. A failure is only a warning. */
 static enum qdq_code
-keep(struct calibration *c, struct qdq_error *err)
+write_observations(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     struct qdq_error why = {0};
@@ -369,7 +369,7 @@ warn_unreached(struct qdqi_job *job, const char *layer, struct qdq_error *err)
 }
 
 static enum qdq_code
-leave_unreached(struct qdqi_job *job, struct qdq_error *err)
+leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
 {
     const struct qdq_plan_view *plan = &job->plan->view;
     const char **names = qdqi_arena_array(job->arena, plan->n_layers, sizeof *names);
@@ -390,7 +390,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     const char *name = job->work->spec->calibration.method;
-    bool kept = keeps(job->work);
+    bool kept = keeps_observations(job->work);
     size_t n_unreached = 0;
     c->method = qdqi_method_find(name);
     if (!c->method)
@@ -408,11 +408,12 @@ calibrate(struct calibration *c, struct qdq_error *err)
     for (size_t i = 0; i < c->observers.n; i++)
         dtypes[i] = job->plan->activations[i].dtype;
     c->observers.dtypes = dtypes;
-    enum qdq_code code = kept ? take_earlier(c, err) : QDQ_OK;
-    if (!code && !(code = feed_observers(c, err)) && !(code = keep(c, err)))
+    enum qdq_code code = kept ? restore_observations(c, err) : QDQ_OK;
+    if (!code && !(code = feed_observers(c, err)) &&
+        !(code = write_observations(c, err)))
         code = choose_ranges(c, &n_unreached, err);
     qdqi_observations_fini(&c->earlier);
-    return code || !n_unreached ? code : leave_unreached(job, err);
+    return code || !n_unreached ? code : leave_unreached_in_float(job, err);
 }
 
 enum qdq_code
@@ -427,7 +428,7 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
     job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
     if (!c.missing || !c.wanted || !job->ranges || !job->methods)
         return qdqi_no_memory(err);
-    enum qdq_code code = take_given(job, c.missing, &c.n_wanted, err);
+    enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_wanted, err);
     if (code || c.n_wanted == 0)
         return code;
     memcpy(c.wanted, c.missing, n * sizeof *c.wanted);

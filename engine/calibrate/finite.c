@@ -25,7 +25,7 @@ qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
 
 /* Sets the observers back to the state that was saved last. */
 static enum qdq_code
-go_back(struct qdqi_watch *w, struct qdq_error *err)
+restore_observers(struct qdqi_watch *w, struct qdq_error *err)
 {
     qdqi_observers_copy(w->observers, &w->saved);
     return qdqi_session_restore(w->session, err);
@@ -58,8 +58,8 @@ run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
 /* Skips samples first … first + n - 1, which cannot be run one by one, or fails with
    NONFINITE, as the spec says. */
 static enum qdq_code
-reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
-       struct qdq_error *err)
+skip_or_fail(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
+             struct qdq_error *err)
 {
     char part[80];
     if (!may_skip(w))
@@ -75,7 +75,7 @@ reject(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
         snprintf(which + used, sizeof w->all.which - used, "%s", part);
     }
     w->all.skipped += n;
-    return go_back(w, err);
+    return restore_observers(w, err);
 }
 
 /* Runs each sample of the batch alone, beginning with the observers that were saved
@@ -84,12 +84,12 @@ static enum qdq_code
 run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t samples,
          struct qdq_error *err)
 {
-    enum qdq_code code = go_back(w, err);
+    enum qdq_code code = restore_observers(w, err);
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
         code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
         if (!code && tensor)
-            code = reject(w, tensor, first + i, 1, err);
+            code = skip_or_fail(w, tensor, first + i, 1, err);
         if (!code)
             qdqi_observers_copy(&w->saved, w->observers);
     }
@@ -99,19 +99,19 @@ run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t sa
 /* Handles a batch with a sample that is not finite: finds that sample if the feed
    can give out single samples, or else rejects the whole batch. */
 static enum qdq_code
-find_out(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
-         int64_t first, int64_t samples, struct qdq_error *err)
+find_nonfinite(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
+               int64_t first, int64_t samples, struct qdq_error *err)
 {
     return samples > 1 && qdqi_feed_sample(feed, 0)
                ? run_each(w, feed, first, samples, err)
-               : reject(w, tensor, first, samples, err);
+               : skip_or_fail(w, tensor, first, samples, err);
 }
 
 /* Does the same when the feed has already read the next batch: a second feed reads
    this batch again. */
 static enum qdq_code
-find_out_behind(struct qdqi_watch *w, const char *tensor, int64_t first,
-                int64_t samples, struct qdq_error *err)
+find_nonfinite_in_past_batch(struct qdqi_watch *w, const char *tensor, int64_t first,
+                             int64_t samples, struct qdq_error *err)
 {
     const struct qdqi_feed_options options = {samples, first, samples};
     const struct qdqi_input *inputs;
@@ -120,7 +120,7 @@ find_out_behind(struct qdqi_watch *w, const char *tensor, int64_t first,
     enum qdq_code code =
         qdqi_feed_open(&w->job->fixed, w->job->dataset, &options, &feed, err);
     if (!code && !(code = qdqi_feed_next(feed, &inputs, &got, err)))
-        code = find_out(w, feed, tensor, first, samples, err);
+        code = find_nonfinite(w, feed, tensor, first, samples, err);
     qdqi_feed_close(&feed);
     return code;
 }
@@ -137,8 +137,8 @@ qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t sa
     enum qdq_code code = run(w, inputs, samples, &tensor, err);
     if (code || !tensor)
         return code;
-    return w->ahead ? find_out_behind(w, tensor, first, samples, err)
-                    : find_out(w, w->feed, tensor, first, samples, err);
+    return w->ahead ? find_nonfinite_in_past_batch(w, tensor, first, samples, err)
+                    : find_nonfinite(w, w->feed, tensor, first, samples, err);
 }
 
 enum qdq_code

@@ -13,8 +13,8 @@ enum { IR_VERSION_INITIALIZERS = 4 };
 
 /* Returns the source's rows followed by those of the edit. */
 static void *
-joined(struct qdqi_edit *e, void *rows, size_t n, const struct qdqi_rows *added,
-       size_t *ret_n)
+concatenate(struct qdqi_edit *e, void *rows, size_t n, const struct qdqi_rows *added,
+            size_t *ret_n)
 {
     void **all = qdqi_edit_array(e, n + added->n, sizeof *all);
     if (!all)
@@ -113,7 +113,8 @@ place_initializers(struct qdqi_edit *e)
 
 /* Puts the copy of a nested graph into the copy of the node that has it. */
 static void
-set_graph(struct qdqi_edit *e, const struct qdqi_scope *scope, Onnx__GraphProto *graph)
+replace_nested_graph(struct qdqi_edit *e, const struct qdqi_scope *scope,
+                     Onnx__GraphProto *graph)
 {
     Onnx__NodeProto *owner = qdqi_edit_change_node(e, (size_t)scope->owner);
     Onnx__AttributeProto **all =
@@ -148,8 +149,8 @@ merge_graph(struct qdqi_edit *e, size_t scope)
     merge_nodes(e, scope, graph);
     replace_initializers(e, graph);
     qdqi_edit_leave_out_dropped(e, graph);
-    graph->initializer = joined(e, graph->initializer, graph->n_initializer,
-                                &e->placed[scope], &graph->n_initializer);
+    graph->initializer = concatenate(e, graph->initializer, graph->n_initializer,
+                                     &e->placed[scope], &graph->n_initializer);
     return graph;
 }
 
@@ -196,7 +197,8 @@ merge_metadata(struct qdqi_edit *e, Onnx__ModelProto *model)
         if (!replaced)
             kept[n++] = model->metadata_props[i];
     }
-    model->metadata_props = joined(e, kept, n, &e->metadata, &model->n_metadata_props);
+    model->metadata_props =
+        concatenate(e, kept, n, &e->metadata, &model->n_metadata_props);
 }
 
 /* Lists the bulk data of the source, followed by those of the edit. */
@@ -246,13 +248,13 @@ qdqi_edit_finish(struct qdqi_edit *e, const Onnx__ModelProto **ret,
         if (!graph)
             return qdqi_no_memory(err);
         if (s > 0 && !e->dropped[scope->owner])
-            set_graph(e, scope, graph);
+            replace_nested_graph(e, scope, graph);
         else if (s == 0)
             model->graph = graph;
     }
     merge_bulks(e);
-    model->opset_import = joined(e, model->opset_import, model->n_opset_import,
-                                 &e->imports, &model->n_opset_import);
+    model->opset_import = concatenate(e, model->opset_import, model->n_opset_import,
+                                      &e->imports, &model->n_opset_import);
     merge_metadata(e, model);
     raise_ir_version(e, model, model->graph);
     if (e->out_of_memory)

@@ -100,7 +100,7 @@ is_dropped(const struct qdqi_edit *e, const char *tensor)
 /* Returns the messages that do not refer to a dropped tensor. `name` is the offset
    of the member with the tensor's name. */
 static void *
-kept(struct qdqi_edit *e, void *rows, size_t *n, size_t name)
+without_dropped(struct qdqi_edit *e, void *rows, size_t *n, size_t name)
 {
     void **all = qdqi_edit_array(e, *n, sizeof *all);
     size_t left = 0;
@@ -121,11 +121,11 @@ qdqi_edit_leave_out_dropped(struct qdqi_edit *e, Onnx__GraphProto *graph)
 {
     if (!e->n_dropped)
         return;
-    graph->initializer = kept(e, graph->initializer, &graph->n_initializer,
-                              offsetof(Onnx__TensorProto, name));
-    graph->value_info = kept(e, graph->value_info, &graph->n_value_info,
-                             offsetof(Onnx__ValueInfoProto, name));
-    graph->quantization_annotation =
-        kept(e, graph->quantization_annotation, &graph->n_quantization_annotation,
-             offsetof(Onnx__TensorAnnotation, tensor_name));
+    graph->initializer = without_dropped(e, graph->initializer, &graph->n_initializer,
+                                         offsetof(Onnx__TensorProto, name));
+    graph->value_info = without_dropped(e, graph->value_info, &graph->n_value_info,
+                                        offsetof(Onnx__ValueInfoProto, name));
+    graph->quantization_annotation = without_dropped(
+        e, graph->quantization_annotation, &graph->n_quantization_annotation,
+        offsetof(Onnx__TensorAnnotation, tensor_name));
 }

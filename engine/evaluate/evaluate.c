@@ -173,7 +173,7 @@ try_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *e
 /* Returns whether the result has a format that a runtime may lack. Every runtime has
    the formats of the first version of QuantizeLinear. */
 static bool
-has_rare_format(const struct qdq_plan *plan)
+has_optional_format(const struct qdq_plan *plan)
 {
     const int first = qdqi_format_row(QDQI_TO_INT8)->opset;
     bool rare = false;
@@ -204,7 +204,8 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
     if (!e->twin && !code)
         code = qdqi_session_open(runtime, e->quantized, e->quantized->proto, &options,
                                  &e->q, err);
-    job->lacks_format = code == QDQ_RUN_FAILED && e->f && has_rare_format(job->plan);
+    job->lacks_format =
+        code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
     return code;
 }
 
@@ -234,7 +235,7 @@ run_both(struct evaluation *e, const struct qdqi_input *inputs,
 
 /* Returns whether the type is known and not a floating-point type. */
 static bool
-is_no_float(enum qdqi_dtype dtype)
+is_known_and_not_float(enum qdqi_dtype dtype)
 {
     const char *name = qdqi_dtype_name((int)dtype);
     return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
@@ -250,7 +251,7 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     if (code)
         return code;
     for (size_t i = 0; i < n; i++) {
-        e->not_float[i] = is_no_float(f[i].dtype);
+        e->not_float[i] = is_known_and_not_float(f[i].dtype);
         if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
             f[i].n != q[i].n) {
             e->differs[i] = true;

@@ -44,8 +44,8 @@ copy_spec(struct qdqi_arena *arena, const struct qdq_spec *spec, size_t more,
 
 /* Adds the ranges of planned activations for which none was given. */
 static enum qdq_code
-add_found(const struct qdqi_job *job, struct qdq_calibration_spec *c,
-          struct qdq_given_range *ranges, struct qdq_error *err)
+add_found_ranges(const struct qdqi_job *job, struct qdq_calibration_spec *c,
+                 struct qdq_given_range *ranges, struct qdq_error *err)
 {
     struct qdqi_map *given = qdqi_map_new(job->scratch);
     if (!given)
@@ -74,7 +74,7 @@ source_of(const struct qdqi_job *job)
 /* Clears the questions that only this job answers. The answers are in other members
    of the frozen spec. */
 static void
-forget_questions(struct qdq_spec *frozen)
+clear_questions(struct qdq_spec *frozen)
 {
     struct qdq_spec none;
     qdq_spec_init(&none);
@@ -94,11 +94,11 @@ qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
     job->source = source ? qdqi_arena_strdup(job->arena, source) : NULL;
     if (!frozen || (source && !job->source))
         return qdqi_no_memory(err);
-    enum qdq_code code = add_found(job, &frozen->calibration, ranges, err);
+    enum qdq_code code = add_found_ranges(job, &frozen->calibration, ranges, err);
     if (code)
         return code;
     frozen->calibration.source = job->source;
-    forget_questions(frozen);
+    clear_questions(frozen);
     job->report->view.frozen = frozen;
     job->spec_digest = work->freeze ? work->freeze(work->freeze_arg, frozen) : NULL;
     return work->freeze && !job->spec_digest ? qdqi_no_memory(err) : QDQ_OK;

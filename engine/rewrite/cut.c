@@ -37,7 +37,7 @@ struct cutting {
 /* Allocates an array in the arena. Callers need not check every allocation: the
    arena remembers a failure, and qdqi_cut_model() checks it after each step. */
 static void *
-grab(struct cutting *c, size_t n, size_t size)
+alloc(struct cutting *c, size_t n, size_t size)
 {
     return qdqi_arena_array(c->arena, n, size);
 }
@@ -54,7 +54,7 @@ find_or_add(struct cutting *c, const char *name)
     struct value *v = find(c, name);
     if (v || !name || !*name)
         return v;
-    v = grab(c, 1, sizeof *v);
+    v = alloc(c, 1, sizeof *v);
     if (!v || !qdqi_map_put(c->values, name, v))
         return NULL;
     v->made = v->last = SIZE_MAX;
@@ -151,14 +151,14 @@ is_made(const struct value *v)
 }
 
 static void
-note_read(struct cutting *c, struct value *v, size_t at)
+record_use(struct cutting *c, struct value *v, size_t at)
 {
     (void)c;
     v->last = at;
 }
 
 static void
-note_fake(struct cutting *c, int64_t slot, size_t at)
+count_fake(struct cutting *c, int64_t slot, size_t at)
 {
     (void)slot;
     c->fakes[at + 1]++;
@@ -168,7 +168,7 @@ static void
 measure(struct cutting *c)
 {
     const Onnx__GraphProto *g = c->graph;
-    const struct visitor visitor = {note_read, note_fake};
+    const struct visitor visitor = {record_use, count_fake};
     for (size_t i = 0; i < g->n_node; i++)
         visit_node(c, g->node[i], i, &visitor);
     for (size_t i = 0; i < g->n_node; i++) {
@@ -233,7 +233,7 @@ find_places(struct cutting *c, size_t most)
 static Onnx__ValueInfoProto *
 untyped(struct cutting *c, const char *name)
 {
-    Onnx__ValueInfoProto *info = grab(c, 1, sizeof *info);
+    Onnx__ValueInfoProto *info = alloc(c, 1, sizeof *info);
     if (info) {
         onnx__value_info_proto__init(info);
         info->name = (char *)(uintptr_t)name;
@@ -246,10 +246,10 @@ static bool
 make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto *proto)
 {
     const Onnx__GraphProto *g = c->graph;
-    Onnx__GraphProto *own = grab(c, 1, sizeof *own);
+    Onnx__GraphProto *own = alloc(c, 1, sizeof *own);
     size_t values = qdqi_map_size(c->values);
-    part->proto = grab(c, 1, sizeof *part->proto);
-    part->inputs = grab(c, values, sizeof *part->inputs);
+    part->proto = alloc(c, 1, sizeof *part->proto);
+    part->inputs = alloc(c, values, sizeof *part->inputs);
     if (!own || !part->proto || !part->inputs)
         return false;
     *part->proto = *proto;
@@ -257,11 +257,11 @@ make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto 
     part->proto->graph = own;
     own->n_node = own->n_input = own->n_output = own->n_initializer = 0;
     own->n_value_info = 0;
-    own->node = grab(c, g->n_node, sizeof(Onnx__NodeProto *));
-    own->input = grab(c, values, sizeof(Onnx__ValueInfoProto *));
-    own->output = grab(c, values, sizeof(Onnx__ValueInfoProto *));
-    own->initializer = grab(c, g->n_initializer, sizeof(Onnx__TensorProto *));
-    own->value_info = grab(c, g->n_value_info, sizeof(Onnx__ValueInfoProto *));
+    own->node = alloc(c, g->n_node, sizeof(Onnx__NodeProto *));
+    own->input = alloc(c, values, sizeof(Onnx__ValueInfoProto *));
+    own->output = alloc(c, values, sizeof(Onnx__ValueInfoProto *));
+    own->initializer = alloc(c, g->n_initializer, sizeof(Onnx__TensorProto *));
+    own->value_info = alloc(c, g->n_value_info, sizeof(Onnx__ValueInfoProto *));
     return own->node && own->input && own->output && own->initializer &&
            own->value_info;
 }
@@ -269,7 +269,7 @@ make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto 
 /* Adds a tensor that part p reads but does not make: as an initializer, as a copied
    Constant or as an input. Does nothing if it is there already. */
 static void
-take(struct cutting *c, struct value *v, size_t p)
+add_part_input(struct cutting *c, struct value *v, size_t p)
 {
     struct qdqi_cut_part *part = &c->cut->parts[p];
     Onnx__GraphProto *own = part->proto->graph;
@@ -287,7 +287,8 @@ take(struct cutting *c, struct value *v, size_t p)
 }
 
 static void
-hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *info)
+add_part_output(struct cutting *c, size_t p, struct value *v,
+                Onnx__ValueInfoProto *info)
 {
     Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
     v->at.part = p;
@@ -297,7 +298,7 @@ hand_out(struct cutting *c, size_t p, struct value *v, Onnx__ValueInfoProto *inf
 
 /* Makes the tensors that later parts read outputs of part p. */
 static void
-hand_out_made(struct cutting *c, size_t p)
+add_part_outputs(struct cutting *c, size_t p)
 {
     struct qdqi_cut_part *part = &c->cut->parts[p];
     size_t end = c->first[p + 1];
@@ -306,7 +307,7 @@ hand_out_made(struct cutting *c, size_t p)
         for (size_t k = 0; k < node->n_output; k++) {
             struct value *v = find(c, node->output[k]);
             if (v && is_made(v) && v->last != SIZE_MAX && v->last >= end)
-                hand_out(c, p, v, untyped(c, v->at.name));
+                add_part_output(c, p, v, untyped(c, v->at.name));
         }
     }
     part->n_handed_on = part->proto->graph->n_output;
@@ -324,15 +325,15 @@ part_of_node(const struct cutting *c, size_t node)
 /* Makes output i of the model an output of the part that makes it, or of the last
    part if no node makes it. */
 static void
-hand_out_result(struct cutting *c, size_t i)
+add_model_output(struct cutting *c, size_t i)
 {
     Onnx__ValueInfoProto *info = c->graph->output[i];
     struct value *v = find(c, info->name);
     size_t last = c->cut->n_parts - 1;
     if (v->at.part == QDQI_NO_PART) {
         size_t p = is_made(v) ? part_of_node(c, v->made) : last;
-        take(c, v, p);
-        hand_out(c, p, v, info);
+        add_part_input(c, v, p);
+        add_part_output(c, p, v, info);
     } else {
         c->cut->parts[v->at.part].proto->graph->output[v->at.output] = info;
     }
@@ -340,25 +341,25 @@ hand_out_result(struct cutting *c, size_t i)
 }
 
 static void
-note_slot(struct cutting *c, int64_t slot, size_t at)
+record_slot(struct cutting *c, int64_t slot, size_t at)
 {
     if (slot >= 0 && (size_t)slot < c->cut->n_slots)
         c->cut->part_of_slot[slot] = part_of_node(c, at);
 }
 
 static void
-take_read(struct cutting *c, struct value *v, size_t at)
+add_read_input(struct cutting *c, struct value *v, size_t at)
 {
-    take(c, v, part_of_node(c, at));
+    add_part_input(c, v, part_of_node(c, at));
 }
 
 /* Adds the nodes of part p. Copied Constants come first, so that they stand before
    the nodes that read them. */
 static void
-fill_part(struct cutting *c, size_t p)
+build_part(struct cutting *c, size_t p)
 {
     Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
-    const struct visitor visitor = {take_read, note_slot};
+    const struct visitor visitor = {add_read_input, record_slot};
     for (size_t i = c->first[p]; i < c->first[p + 1]; i++)
         visit_node(c, c->graph->node[i], i, &visitor);
     for (size_t i = c->first[p]; i < c->first[p + 1]; i++) {
@@ -390,11 +391,11 @@ make_parts(struct cutting *c, const Onnx__ModelProto *proto)
         if (!make_room(c, &cut->parts[p], proto))
             return false;
     for (size_t p = 0; p < cut->n_parts; p++)
-        hand_out_made(c, p);
+        add_part_outputs(c, p);
     for (size_t p = 0; p < cut->n_parts; p++)
-        fill_part(c, p);
+        build_part(c, p);
     for (size_t i = 0; i < cut->n_outputs; i++)
-        hand_out_result(c, i);
+        add_model_output(c, i);
     share_value_info(c);
     return !qdqi_arena_exhausted(c->arena);
 }
@@ -406,13 +407,13 @@ qdqi_cut_model(const Onnx__ModelProto *proto, size_t most, size_t n_slots,
     const Onnx__GraphProto *g = proto->graph;
     struct cutting c = {.graph = g, .arena = arena, .cut = ret};
     c.values = qdqi_map_new(arena);
-    c.fakes = grab(&c, g->n_node + 1, sizeof *c.fakes);
-    c.passed = grab(&c, g->n_node + 2, sizeof *c.passed);
-    c.first = grab(&c, most + 1, sizeof *c.first);
-    *ret = (struct qdqi_cut){.parts = grab(&c, most, sizeof *ret->parts),
-                             .outputs = grab(&c, g->n_output, sizeof *ret->outputs),
+    c.fakes = alloc(&c, g->n_node + 1, sizeof *c.fakes);
+    c.passed = alloc(&c, g->n_node + 2, sizeof *c.passed);
+    c.first = alloc(&c, most + 1, sizeof *c.first);
+    *ret = (struct qdqi_cut){.parts = alloc(&c, most, sizeof *ret->parts),
+                             .outputs = alloc(&c, g->n_output, sizeof *ret->outputs),
                              .n_outputs = g->n_output,
-                             .part_of_slot = grab(&c, n_slots, sizeof(size_t)),
+                             .part_of_slot = alloc(&c, n_slots, sizeof(size_t)),
                              .n_slots = n_slots};
     if (qdqi_arena_exhausted(arena))
         return qdqi_no_memory(err);

@@ -72,7 +72,7 @@ value_of(const struct lowering *l, const char *name)
 /* --- names ---------------------------------------------------------------- */
 
 static void
-take_name(struct lowering *l, const char *name)
+record_name(struct lowering *l, const char *name)
 {
     if (name && *name)
         qdqi_map_put(l->names, name, l);
@@ -87,7 +87,7 @@ new_name(struct lowering *l, const char *base, const char *suffix)
          n++)
         name = qdqi_arena_printf(l->arena, "%s%s_%u", base, suffix, n);
     if (name)
-        take_name(l, name);
+        record_name(l, name);
     return name;
 }
 
@@ -209,8 +209,8 @@ fix_seen(struct lowering *l, const Onnx__GraphProto *graph)
         for (size_t k = 0; k < node->n_input; k++)
             fix(l, node->input[k]);
         for (size_t k = 0; k < node->n_output; k++)
-            take_name(l, node->output[k]);
-        take_name(l, node->name);
+            record_name(l, node->output[k]);
+        record_name(l, node->name);
         fix_nested(l, node);
     }
     for (size_t i = 0; i < graph->n_output; i++)
@@ -234,12 +234,12 @@ find_values(struct lowering *l)
 {
     const Onnx__GraphProto *graph = l->from;
     for (size_t i = 0; i < graph->n_initializer; i++) {
-        take_name(l, graph->initializer[i]->name);
+        record_name(l, graph->initializer[i]->name);
         add_constant(l, graph->initializer[i]->name, graph->initializer[i]);
     }
     for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
         const Onnx__TensorProto *t = graph->sparse_initializer[i]->values;
-        take_name(l, t ? t->name : NULL);
+        record_name(l, t ? t->name : NULL);
         if (t && t->data_type == QDQI_FLOAT32)
             add_value(l, t->name);
     }
@@ -253,9 +253,9 @@ find_values(struct lowering *l)
     }
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
-        take_name(l, node->name);
+        record_name(l, node->name);
         for (size_t k = 0; k < node->n_output; k++)
-            take_name(l, node->output[k]);
+            record_name(l, node->output[k]);
         add_outputs(l, i);
     }
     for (size_t i = 0; i < graph->n_node; i++)

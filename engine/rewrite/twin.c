@@ -28,7 +28,7 @@ struct joining {
  * after a failure; callers pass the NULL on or leave the rest out.
  */
 static void *
-grab(struct joining *j, size_t n, size_t size)
+alloc(struct joining *j, size_t n, size_t size)
 {
     return qdqi_arena_array(j->arena, n, size);
 }
@@ -36,7 +36,7 @@ grab(struct joining *j, size_t n, size_t size)
 static void *
 copy_of(struct joining *j, const void *message, size_t size)
 {
-    void *copy = grab(j, 1, size);
+    void *copy = alloc(j, 1, size);
     if (copy)
         memcpy(copy, message, size);
     return copy;
@@ -100,7 +100,7 @@ name_of(const struct joining *j, const struct scope *scope, char *name)
 static char **
 names_of(struct joining *j, const struct scope *scope, char **names, size_t n)
 {
-    char **all = grab(j, n, sizeof *all);
+    char **all = alloc(j, n, sizeof *all);
     for (size_t i = 0; all && i < n; i++)
         all[i] = name_of(j, scope, names[i]);
     return all;
@@ -113,13 +113,13 @@ static void
 shift_bulk(struct joining *j, Onnx__TensorProto *t)
 {
     size_t n = t->base.n_unknown_fields;
-    ProtobufCMessageUnknownField *fields = grab(j, n, sizeof *fields);
+    ProtobufCMessageUnknownField *fields = alloc(j, n, sizeof *fields);
     for (size_t i = 0; fields && i < n; i++) {
         fields[i] = t->base.unknown_fields[i];
         if (fields[i].tag != QDQI_BULK_FIELD)
             continue;
         int64_t index = qdqi_bulk_index(fields[i].data, fields[i].len, j->q->bulks.n);
-        uint8_t *reference = grab(j, QDQI_BULK_REFERENCE, 1);
+        uint8_t *reference = alloc(j, QDQI_BULK_REFERENCE, 1);
         if (index < 0 || !reference)
             continue;
         fields[i].data = reference;
@@ -183,7 +183,7 @@ copy_value(struct joining *j, const struct scope *scope, const Onnx__ValueInfoPr
 /* Copies a list of messages. An element is NULL when out of memory. */
 #define COPY_LIST(to, n, one)                     \
     do {                                          \
-        void *rows_ = grab(j, n, sizeof *(to));   \
+        void *rows_ = alloc(j, n, sizeof *(to));  \
         (to) = rows_;                             \
         for (size_t i = 0; rows_ && i < (n); i++) \
             (to)[i] = one;                        \
@@ -245,7 +245,7 @@ copy_node(struct joining *j, const struct scope *scope, const Onnx__NodeProto *n
 static void *
 with_room(struct joining *j, const void *rows, size_t n, size_t more)
 {
-    void *all = grab(j, n + more, sizeof(void *));
+    void *all = alloc(j, n + more, sizeof(void *));
     if (all && n)
         memcpy(all, rows, n * sizeof(void *));
     return all;
@@ -258,7 +258,7 @@ join_inputs(struct joining *j)
 {
     const Onnx__GraphProto *g = j->f->proto->graph;
     size_t n = 0;
-    j->graph->input = grab(j, g->n_input, sizeof *g->input);
+    j->graph->input = alloc(j, g->n_input, sizeof *g->input);
     for (size_t i = 0; j->graph->input && i < g->n_input; i++) {
         const struct qdqi_tensor *t =
             qdqi_map_get(j->f->graph.tensors, g->input[i]->name);
@@ -303,8 +303,8 @@ join_values(struct joining *j)
 static Onnx__NodeProto *
 make_node(struct joining *j, const char *op, size_t n_inputs, char *a, char *b)
 {
-    Onnx__NodeProto *node = grab(j, 1, sizeof *node);
-    char **inputs = grab(j, n_inputs, sizeof *inputs);
+    Onnx__NodeProto *node = alloc(j, 1, sizeof *node);
+    char **inputs = alloc(j, n_inputs, sizeof *inputs);
     if (!node || !inputs)
         return NULL;
     onnx__node_proto__init(node);
@@ -321,8 +321,8 @@ make_node(struct joining *j, const char *op, size_t n_inputs, char *a, char *b)
 static void
 set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
 {
-    Onnx__AttributeProto *a = grab(j, 1, sizeof *a);
-    Onnx__AttributeProto **all = grab(j, 1, sizeof *all);
+    Onnx__AttributeProto *a = alloc(j, 1, sizeof *a);
+    Onnx__AttributeProto **all = alloc(j, 1, sizeof *all);
     if (!node || !a || !all)
         return;
     onnx__attribute_proto__init(a);
@@ -356,7 +356,7 @@ add_output(struct joining *j, const Onnx__ValueInfoProto *v, char *tensor, size_
     Onnx__ValueInfoProto *value = copy_of(j, v, sizeof *value);
     Onnx__NodeProto *node =
         make_node(j, can_pass(v) ? QDQI_PASS : "Identity", 1, tensor, NULL);
-    char **output = grab(j, 1, sizeof *output);
+    char **output = alloc(j, 1, sizeof *output);
     if (!value || !node || !output)
         return;
     if (can_pass(v))
@@ -374,7 +374,7 @@ join_outputs(struct joining *j)
     const Onnx__GraphProto *f = j->f->proto->graph, *q = j->q->proto->graph;
     size_t n = f->n_output;
     j->graph->n_output = 2 * n;
-    j->graph->output = grab(j, 2 * n, sizeof *f->output);
+    j->graph->output = alloc(j, 2 * n, sizeof *f->output);
     for (size_t i = 0; j->graph->output && i < n; i++) {
         char *name = name_of(j, NULL, q->output[i]->name);
         add_output(j, f->output[i], f->output[i]->name, i);
@@ -444,7 +444,7 @@ check_fit(const struct qdq_model *f, const struct qdq_model *q, struct qdq_error
 static void
 join_imports(struct joining *j, Onnx__ModelProto *model)
 {
-    Onnx__OperatorSetIdProto *id = grab(j, 1, sizeof *id);
+    Onnx__OperatorSetIdProto *id = alloc(j, 1, sizeof *id);
     Onnx__OperatorSetIdProto **all =
         with_room(j, model->opset_import, model->n_opset_import, 1);
     if (!id || !all)
@@ -461,7 +461,7 @@ static struct qdqi_bulks
 join_bulks(struct joining *j)
 {
     const struct qdqi_bulks *f = &j->f->bulks, *q = &j->q->bulks;
-    struct qdqi_bulk *rows = grab(j, f->n + q->n, sizeof *rows);
+    struct qdqi_bulk *rows = alloc(j, f->n + q->n, sizeof *rows);
     for (size_t i = 0; rows && i < f->n + q->n; i++) {
         rows[i] = i < f->n ? f->rows[i] : q->rows[i - f->n];
         rows[i].file += i < f->n ? 0 : (unsigned)j->f->n_files;
@@ -473,7 +473,7 @@ static const struct qdqi_mapped *
 join_files(struct joining *j)
 {
     size_t n = j->f->n_files, more = j->q->n_files;
-    struct qdqi_mapped *files = grab(j, n + more, sizeof *files);
+    struct qdqi_mapped *files = alloc(j, n + more, sizeof *files);
     if (!files)
         return NULL;
     memcpy(files, j->f->files, n * sizeof *files);

@@ -68,7 +68,7 @@ add_noise(const struct qdqi_kernel *k, OrtKernelContext *context,
     size_t n_parts = p->n / MIN_PART;
     n_parts = n_parts < 1 ? 1 : n_parts > MAX_PARTS ? MAX_PARTS : n_parts;
     p->size = (p->n + n_parts - 1) / n_parts;
-    OrtStatusPtr status = qdqi_op_share(k, context, add_part, n_parts, p);
+    OrtStatusPtr status = qdqi_op_parallel_for(k, context, add_part, n_parts, p);
     for (size_t i = 0; !status && i < n_parts; i++) {
         row->sums.signal += p->sums[i].signal;
         row->sums.noise += p->sums[i].noise;

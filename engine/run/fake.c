@@ -53,7 +53,7 @@ fake_quantize(const struct qdqi_kernel *k, OrtKernelContext *context)
     w.n = t.n;
     if (w.n == 0 || (!w.fake->on && w.from == w.to))
         return NULL;
-    return qdqi_op_share(k, context, do_piece, (w.n + PIECE - 1) / PIECE, &w);
+    return qdqi_op_parallel_for(k, context, do_piece, (w.n + PIECE - 1) / PIECE, &w);
 }
 
 void

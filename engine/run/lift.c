@@ -12,7 +12,7 @@ enum { MIN_LIFTED = 1 << 20 };
 struct lifting {
     const struct qdqi_bulks *bulks;
     struct qdqi_arena *arena;
-    struct qdqi_map *taken; /* names of the main graph's initializers */
+    struct qdqi_map *names; /* names of the main graph's initializers */
     Onnx__TensorProto **rows;
     size_t n, cap;
 };
@@ -45,7 +45,7 @@ is_large(const struct lifting *l, const Onnx__TensorProto *t)
 static bool
 lift(struct lifting *l, const Onnx__TensorProto *t, char *name)
 {
-    if (!name || !*name || qdqi_map_get(l->taken, name))
+    if (!name || !*name || qdqi_map_get(l->names, name))
         return false;
     Onnx__TensorProto *copy = copy_of(l, t, sizeof *copy);
     if (l->n == l->cap) {
@@ -58,7 +58,7 @@ lift(struct lifting *l, const Onnx__TensorProto *t, char *name)
         l->rows = rows;
         l->cap = cap;
     }
-    if (!copy || !qdqi_map_put(l->taken, name, copy))
+    if (!copy || !qdqi_map_put(l->names, name, copy))
         return false;
     copy->name = name;
     l->rows[l->n++] = copy;
@@ -169,14 +169,14 @@ qdqi_lift_weights(const struct qdqi_runnable *model, struct qdqi_arena *arena,
                   const Onnx__ModelProto **ret, struct qdq_error *err)
 {
     struct lifting l = {
-        .bulks = &model->bulks, .arena = arena, .taken = qdqi_map_new(arena)};
+        .bulks = &model->bulks, .arena = arena, .names = qdqi_map_new(arena)};
     Onnx__GraphProto *main_graph = model->proto->graph, *graph;
     Onnx__ModelProto *copy = copy_of(&l, model->proto, sizeof *copy);
-    if (!l.taken || !copy)
+    if (!l.names || !copy)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < main_graph->n_initializer; i++)
         if (main_graph->initializer[i]->name &&
-            !qdqi_map_put(l.taken, main_graph->initializer[i]->name, &l))
+            !qdqi_map_put(l.names, main_graph->initializer[i]->name, &l))
             return qdqi_no_memory(err);
     graph = lift_graph(&l, main_graph, true);
     if (graph)

@@ -47,7 +47,7 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
         return status;
     struct qdqi_reached r =
         qdqi_reached(observers, k->slot, dtype, t.data, t.n, t.axis0);
-    status = qdqi_op_share(k, context, observe_part, r.n_parts, &r);
+    status = qdqi_op_parallel_for(k, context, observe_part, r.n_parts, &r);
     if (!status)
         qdqi_reached_end(&r);
     return status;

@@ -10,7 +10,7 @@ enum { MAX_RANK = 64 };
 /* --- callbacks of the runtime -------------------------------------------- */
 
 static const struct qdqi_op *
-self(const OrtCustomOp *op)
+op_of(const OrtCustomOp *op)
 {
     return (const struct qdqi_op *)op;
 }
@@ -18,32 +18,32 @@ self(const OrtCustomOp *op)
 static const char *ORT_API_CALL
 op_name(const OrtCustomOp *op)
 {
-    return self(op)->name;
+    return op_of(op)->name;
 }
 
 static const char *ORT_API_CALL
 op_provider(const OrtCustomOp *op)
 {
-    return self(op)->provider;
+    return op_of(op)->provider;
 }
 
 static ONNXTensorElementDataType ORT_API_CALL
 op_type(const OrtCustomOp *op, size_t i)
 {
     (void)i;
-    return self(op)->type;
+    return op_of(op)->type;
 }
 
 static size_t ORT_API_CALL
 op_inputs(const OrtCustomOp *op)
 {
-    return self(op)->n_inputs;
+    return op_of(op)->n_inputs;
 }
 
 static size_t ORT_API_CALL
 op_outputs(const OrtCustomOp *op)
 {
-    return self(op)->n_outputs;
+    return op_of(op)->n_outputs;
 }
 
 static OrtCustomOpInputOutputCharacteristic ORT_API_CALL
@@ -107,7 +107,7 @@ release_places(int *inputs, int *outputs)
 /* Sets *ret to whether each axis has a size or a symbolic name. ONNX Runtime reports
    a tensor of unknown rank like one without axes, and an unknown size as 0. */
 static OrtStatusPtr
-is_said(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool *ret)
+has_known_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *shape, bool *ret)
 {
     int64_t dims[MAX_RANK];
     const char *names[MAX_RANK];
@@ -129,9 +129,9 @@ static OrtStatusPtr
 pass_shape(const OrtApi *api, OrtShapeInferContext *context, size_t i)
 {
     OrtTensorTypeAndShapeInfo *shape; /* owned by the context */
-    bool said = false;
+    bool known = false;
     OrtStatusPtr status = api->ShapeInferContext_GetInputTypeShape(context, i, &shape);
-    if (status || (status = is_said(api, shape, &said)) || !said)
+    if (status || (status = has_known_shape(api, shape, &known)) || !known)
         return status;
     return api->ShapeInferContext_SetOutputTypeShape(context, i, shape);
 }
@@ -140,8 +140,8 @@ static OrtStatusPtr ORT_API_CALL
 infer_shapes(const OrtCustomOp *op, OrtShapeInferContext *context)
 {
     OrtStatusPtr status = NULL;
-    for (size_t i = 0; !status && i < self(op)->n_outputs; i++)
-        status = pass_shape(self(op)->api, context, i);
+    for (size_t i = 0; !status && i < op_of(op)->n_outputs; i++)
+        status = pass_shape(op_of(op)->api, context, i);
     return status;
 }
 
@@ -153,12 +153,12 @@ kernel_create(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *inf
     OrtStatusPtr status = api->KernelInfoGetAttribute_int64(info, "slot", &slot);
     if (status)
         return status;
-    if (slot < 0 || (size_t)slot >= self(op)->n_slots)
+    if (slot < 0 || (size_t)slot >= op_of(op)->n_slots)
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "there is no such slot");
     struct qdqi_kernel *kernel = malloc(sizeof *kernel);
     if (!kernel)
         return api->CreateStatus(ORT_FAIL, "out of memory");
-    *kernel = (struct qdqi_kernel){self(op), (size_t)slot};
+    *kernel = (struct qdqi_kernel){op_of(op), (size_t)slot};
     *ret = kernel;
     return NULL;
 }
@@ -267,8 +267,8 @@ qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context, size
 }
 
 OrtStatusPtr
-qdqi_op_share(const struct qdqi_kernel *kernel, const OrtKernelContext *context,
-              void (*do_part)(void *arg, size_t i), size_t n, void *arg)
+qdqi_op_parallel_for(const struct qdqi_kernel *kernel, const OrtKernelContext *context,
+                     void (*do_part)(void *arg, size_t i), size_t n, void *arg)
 {
     if (n > 1)
         return kernel->op->api->KernelContext_ParallelFor(context, do_part, n, n, arg);

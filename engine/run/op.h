@@ -69,8 +69,9 @@ OrtStatusPtr qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *
 
 /* Calls do_part(arg, i) for each i < n on the runtime's threads, of which the
    calling thread is one. */
-OrtStatusPtr qdqi_op_share(const struct qdqi_kernel *kernel,
-                           const OrtKernelContext *context,
-                           void (*do_part)(void *arg, size_t i), size_t n, void *arg);
+OrtStatusPtr qdqi_op_parallel_for(const struct qdqi_kernel *kernel,
+                                  const OrtKernelContext *context,
+                                  void (*do_part)(void *arg, size_t i), size_t n,
+                                  void *arg);
 
 #endif

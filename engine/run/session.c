@@ -5,12 +5,12 @@
 #include "number/half.h"
 #include "rewrite/insert.h"
 #include "run/compare_op.h"
-#include "run/compare_there.h"
+#include "run/compare_cuda.h"
 #include "run/fake.h"
-#include "run/fake_there.h"
+#include "run/fake_cuda.h"
 #include "run/lift.h"
 #include "run/observe.h"
-#include "run/observe_there.h"
+#include "run/observe_cuda.h"
 #include "run/provider.h"
 #include "run/staging.h"
 
@@ -33,9 +33,9 @@ struct qdqi_session {
     struct qdqi_op ops[MAX_OPS];    /* registered in the domain */
     const struct qdqi_place *place; /* NULL for the host */
     /* on the device; NULL when nothing is observed there */
-    struct qdqi_observing *observing;
-    struct qdqi_faking *faking;       /* on the device, or NULL */
-    struct qdqi_comparing *comparing; /* on the device, or NULL */
+    struct qdqi_cuda_observers *cuda_observers;
+    struct qdqi_cuda_fakes *cuda_fakes;             /* on the device, or NULL */
+    struct qdqi_cuda_comparisons *cuda_comparisons; /* on the device, or NULL */
     struct qdqi_staging *staging; /* inputs uploaded ahead; NULL when there were none */
     OrtMemoryInfo *memory;        /* the device's memory; NULL for the host's */
     OrtCustomOpDomain *domain;
@@ -252,11 +252,13 @@ enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
     s->place = options->place;
     enum qdq_code code = s->place ? qdqi_place_enter(s->place, err) : QDQ_OK;
     if (!code && s->place && options->observers)
-        code = qdqi_observing_open(options->observers, s->place, &s->observing, err);
+        code = qdqi_cuda_observers_open(options->observers, s->place,
+                                        &s->cuda_observers, err);
     if (!code && s->place && options->fakes)
-        code = qdqi_faking_open(options->fakes, s->place, &s->faking, err);
+        code = qdqi_cuda_fakes_open(options->fakes, s->place, &s->cuda_fakes, err);
     if (!code && s->place && options->comparisons)
-        code = qdqi_comparing_open(options->comparisons, s->place, &s->comparing, err);
+        code = qdqi_cuda_comparisons_open(options->comparisons, s->place,
+                                          &s->cuda_comparisons, err);
     return code;
 }
 
@@ -268,17 +270,17 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
     const OrtApi *api = s->runtime->api;
     OrtStatus *status = api->CreateCustomOpDomain(QDQI_DOMAIN, &s->domain);
     size_t n = 0;
-    if (s->observing)
-        qdqi_observe_there_init(&s->ops[n++], api, s->observing);
+    if (s->cuda_observers)
+        qdqi_observe_cuda_init(&s->ops[n++], api, s->cuda_observers);
     else if (options->observers)
         qdqi_observe_init(&s->ops[n++], api, options->observers);
-    if (s->faking)
-        qdqi_fake_there_init(&s->ops[n++], api, s->faking);
+    if (s->cuda_fakes)
+        qdqi_fake_cuda_init(&s->ops[n++], api, s->cuda_fakes);
     else if (options->fakes)
         qdqi_fake_init(&s->ops[n++], api, options->fakes);
-    if (s->comparing) {
-        qdqi_compare_there_init(&s->ops[n++], api, s->comparing);
-        qdqi_pass_there_init(&s->ops[n++], api, s->comparing);
+    if (s->cuda_comparisons) {
+        qdqi_compare_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
+        qdqi_pass_cuda_init(&s->ops[n++], api, s->cuda_comparisons);
     } else if (options->comparisons) {
         qdqi_compare_init(&s->ops[n++], api, options->comparisons);
         qdqi_pass_init(&s->ops[n++], api);
@@ -289,7 +291,7 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
 }
 
 static enum qdq_code
-take_output_names(struct qdqi_session *s, struct qdq_error *err)
+read_output_names(struct qdqi_session *s, struct qdq_error *err)
 {
     const OrtApi *api = s->runtime->api;
     OrtAllocator *allocator;
@@ -355,7 +357,7 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
         r->api->CreateSessionFromArray(r->env, bytes.data, bytes.size, o, &s->session),
         "ONNX Runtime cannot load the model", err);
     if (!code)
-        code = take_output_names(s, err);
+        code = read_output_names(s, err);
 out:
     if (o)
         r->api->ReleaseSessionOptions(o);
@@ -364,7 +366,7 @@ out:
 }
 
 static enum qdq_code
-hand_on(const struct qdq_error *why, struct qdq_error *err)
+copy_error(const struct qdq_error *why, struct qdq_error *err)
 {
     return why->code
                ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
@@ -387,7 +389,7 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
         qdqi_session_close(&s);
     else
         *ret = s;
-    return hand_on(&why, err);
+    return copy_error(&why, err);
 }
 
 enum qdq_code
@@ -426,9 +428,9 @@ qdqi_session_close(struct qdqi_session **session)
         api->ReleaseSession(s->session);
     if (s->domain)
         api->ReleaseCustomOpDomain(s->domain);
-    qdqi_observing_close(&s->observing);
-    qdqi_faking_close(&s->faking);
-    qdqi_comparing_close(&s->comparing);
+    qdqi_cuda_observers_close(&s->cuda_observers);
+    qdqi_cuda_fakes_close(&s->cuda_fakes);
+    qdqi_cuda_comparisons_close(&s->cuda_comparisons);
     qdqi_staging_close(&s->staging);
     if (s->memory)
         api->ReleaseMemoryInfo(s->memory);
@@ -501,8 +503,8 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
 static const OrtMemoryInfo *
 memory_of(const struct qdqi_session *s, const struct qdqi_input *inputs)
 {
-    bool there = s->memory && s->staging && qdqi_staging_has(s->staging, inputs);
-    return there ? s->memory : s->runtime->memory;
+    bool on_device = s->memory && s->staging && qdqi_staging_owns(s->staging, inputs);
+    return on_device ? s->memory : s->runtime->memory;
 }
 
 static enum qdq_code
@@ -537,28 +539,28 @@ run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
 static void
 explain(struct qdqi_session *s, struct qdq_error *why)
 {
-    if (s->observing && s->observing->fault.code)
-        *why = s->observing->fault;
-    else if (s->faking && s->faking->fault.code)
-        *why = s->faking->fault;
-    else if (s->comparing && s->comparing->fault.code)
-        *why = s->comparing->fault;
+    if (s->cuda_observers && s->cuda_observers->fault.code)
+        *why = s->cuda_observers->fault;
+    else if (s->cuda_fakes && s->cuda_fakes->fault.code)
+        *why = s->cuda_fakes->fault;
+    else if (s->cuda_comparisons && s->cuda_comparisons->fault.code)
+        *why = s->cuda_comparisons->fault;
     else
         (void)!qdqi_place_explain(s->place, why);
 }
 
 /* Runs the model like run(), with the work that a device needs before and after it. */
 static enum qdq_code
-run_there(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
-          const char **names, const OrtValue **values, struct qdq_error *err)
+run_on_device(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
+              const char **names, const OrtValue **values, struct qdq_error *err)
 {
     struct qdq_error why = {0};
     enum qdq_code code = qdqi_place_enter(s->place, &why);
     if (!code && run(s, inputs, n, names, values, &why))
         explain(s, &why);
-    if (!why.code && s->observing)
-        (void)!qdqi_observing_take(s->observing, &why);
-    return hand_on(&why, err);
+    if (!why.code && s->cuda_observers)
+        (void)!qdqi_cuda_observers_read_extremes(s->cuda_observers, &why);
+    return copy_error(&why, err);
 }
 
 static enum qdq_code
@@ -575,21 +577,21 @@ open_staging(struct qdqi_session *s, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_session_send(struct qdqi_session *s, const struct qdqi_input *inputs,
-                  size_t n_inputs, struct qdq_error *err)
+qdqi_session_upload(struct qdqi_session *s, const struct qdqi_input *inputs,
+                    size_t n_inputs, struct qdq_error *err)
 {
     enum qdq_code code = qdqi_place_enter(s->place, err);
     if (!code && !s->staging)
         code = open_staging(s, err);
-    return code ? code : qdqi_staging_put(s->staging, inputs, n_inputs, err);
+    return code ? code : qdqi_staging_upload(s->staging, inputs, n_inputs, err);
 }
 
 enum qdq_code
-qdqi_session_take(struct qdqi_session *s, const struct qdqi_input **ret,
-                  struct qdq_error *err)
+qdqi_session_next_inputs(struct qdqi_session *s, const struct qdqi_input **ret,
+                         struct qdq_error *err)
 {
     enum qdq_code code = qdqi_place_enter(s->place, err);
-    return code ? code : qdqi_staging_take(s->staging, ret, err);
+    return code ? code : qdqi_staging_next(s->staging, ret, err);
 }
 
 static OrtStatus *
@@ -619,15 +621,19 @@ qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena 
 enum qdq_code
 qdqi_session_collect(struct qdqi_session *s, struct qdq_error *err)
 {
-    enum qdq_code code =
-        s->observing ? qdqi_observing_collect(s->observing, err) : QDQ_OK;
-    return code || !s->comparing ? code : qdqi_comparing_collect(s->comparing, err);
+    enum qdq_code code = s->cuda_observers
+                             ? qdqi_cuda_observers_collect(s->cuda_observers, err)
+                             : QDQ_OK;
+    return code || !s->cuda_comparisons
+               ? code
+               : qdqi_cuda_comparisons_collect(s->cuda_comparisons, err);
 }
 
 enum qdq_code
 qdqi_session_restore(struct qdqi_session *s, struct qdq_error *err)
 {
-    return s->observing ? qdqi_observing_restore(s->observing, err) : QDQ_OK;
+    return s->cuda_observers ? qdqi_cuda_observers_restore(s->cuda_observers, err)
+                             : QDQ_OK;
 }
 
 enum qdq_code
@@ -643,7 +649,8 @@ qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
     if (!names || !values || !s->shapes)
         code = qdqi_no_memory(err);
     else
-        code = (s->place ? run_there : run)(s, inputs, n_inputs, names, values, err);
+        code =
+            (s->place ? run_on_device : run)(s, inputs, n_inputs, names, values, err);
     for (size_t i = 0; !code && i < s->n_outputs; i++)
         code = check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
                      "reading an output", err);

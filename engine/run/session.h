@@ -77,18 +77,18 @@ struct qdqi_output {
 };
 
 /*
- * qdqi_session_send() uploads inputs of a future run to the session's device;
- * qdqi_session_take() returns each set of uploaded inputs once, in the order of the
+ * qdqi_session_upload() uploads inputs of a future run to the session's device;
+ * qdqi_session_next_inputs() returns each set of uploaded inputs once, in the order of the
  * uploads, for qdqi_session_run(). One set can be uploaded while another one is run.
- * After qdqi_session_send() the caller may change the inputs' data, but not free their
+ * After qdqi_session_upload() the caller may change the inputs' data, but not free their
  * names. DEVICE_MEMORY, DEVICE_LOST.
  */
-enum qdq_code qdqi_session_send(struct qdqi_session *session,
-                                const struct qdqi_input *inputs, size_t n_inputs,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
-enum qdq_code qdqi_session_take(struct qdqi_session *session,
-                                const struct qdqi_input **ret,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_session_upload(struct qdqi_session *session,
+                                  const struct qdqi_input *inputs, size_t n_inputs,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_session_next_inputs(struct qdqi_session *session,
+                                       const struct qdqi_input **ret,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
  * Describes output i before the first run. dtype is QDQI_UNKNOWN when it is not a

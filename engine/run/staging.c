@@ -11,7 +11,7 @@ enum { N_SLOTS = 2, ALIGNED = 256 };
 
 /* The inputs of one run, one after the other. */
 struct slot {
-    unsigned char *pinned, *there;
+    unsigned char *pinned, *device;
     size_t room; /* capacity of both memories in bytes */
     void *event; /* recorded when the upload is complete */
     struct qdqi_input *inputs;
@@ -23,7 +23,7 @@ struct qdqi_staging {
     const struct qdqi_place *place;
     void *stream;
     struct slot slots[N_SLOTS];
-    size_t first, n; /* the slots that were put and not yet taken */
+    size_t first, n; /* the slots that were filled and not yet returned */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -54,12 +54,12 @@ qdqi_staging_open(const struct qdqi_place *place, struct qdqi_staging **ret,
 }
 
 static void
-forget(struct qdqi_staging *s, struct slot *slot)
+free_memory(struct qdqi_staging *s, struct slot *slot)
 {
-    qdqi_place_release(s->place, slot->there);
+    qdqi_place_release(s->place, slot->device);
     if (slot->pinned)
         functions(s)->release_host(slot->pinned);
-    slot->pinned = slot->there = NULL;
+    slot->pinned = slot->device = NULL;
     slot->room = 0;
 }
 
@@ -73,7 +73,7 @@ qdqi_staging_close(struct qdqi_staging **staging)
         /* the stream reads memory that is released below */
         functions(s)->stream_wait(s->stream);
     for (size_t i = 0; i < N_SLOTS; i++) {
-        forget(s, &s->slots[i]);
+        free_memory(s, &s->slots[i]);
         if (s->slots[i].event)
             functions(s)->event_close(s->slots[i].event);
         free(s->slots[i].inputs);
@@ -98,14 +98,14 @@ static enum qdq_code
 make_room(struct qdqi_staging *s, struct slot *slot, size_t bytes,
           struct qdq_error *err)
 {
-    void *pinned, *there;
+    void *pinned, *device;
     if (bytes <= slot->room)
         return QDQ_OK;
-    forget(s, slot);
-    enum qdq_code code = qdqi_place_alloc(s->place, bytes, &there, err);
+    free_memory(s, slot);
+    enum qdq_code code = qdqi_place_alloc(s->place, bytes, &device, err);
     if (code)
         return code;
-    slot->there = there;
+    slot->device = device;
     code = qdqi_place_check(s->place, functions(s)->alloc_host(bytes, &pinned), err);
     if (code)
         return code;
@@ -139,7 +139,7 @@ fill(struct slot *slot, const struct qdqi_input *inputs, size_t n)
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         slot->inputs[i] = inputs[i];
-        slot->inputs[i].data = slot->there + at;
+        slot->inputs[i].data = slot->device + at;
         slot->inputs[i].shape = shape;
         if (inputs[i].rank)
             memcpy(shape, inputs[i].shape, inputs[i].rank * sizeof *shape);
@@ -151,8 +151,8 @@ fill(struct slot *slot, const struct qdqi_input *inputs, size_t n)
 }
 
 enum qdq_code
-qdqi_staging_put(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t n,
-                 struct qdq_error *err)
+qdqi_staging_upload(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t n,
+                    struct qdq_error *err)
 {
     struct slot *slot = &s->slots[(s->first + s->n) % N_SLOTS];
     size_t bytes = 0, shapes = 0;
@@ -169,7 +169,7 @@ qdqi_staging_put(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t
         return code;
     fill(slot, inputs, n);
     int status =
-        bytes ? functions(s)->upload(slot->there, slot->pinned, bytes, s->stream) : 0;
+        bytes ? functions(s)->upload(slot->device, slot->pinned, bytes, s->stream) : 0;
     if (!status)
         status = functions(s)->event_record(slot->event, s->stream);
     s->n++;
@@ -179,7 +179,7 @@ qdqi_staging_put(struct qdqi_staging *s, const struct qdqi_input *inputs, size_t
 /* Waits on the host, because the stream on which the runtime will read the inputs is
    not known. The wait is short: the upload ran during the run before. */
 enum qdq_code
-qdqi_staging_take(struct qdqi_staging *s, const struct qdqi_input **ret,
+qdqi_staging_next(struct qdqi_staging *s, const struct qdqi_input **ret,
                   struct qdq_error *err)
 {
     struct slot *slot = &s->slots[s->first];
@@ -195,7 +195,7 @@ qdqi_staging_take(struct qdqi_staging *s, const struct qdqi_input **ret,
 }
 
 bool
-qdqi_staging_has(const struct qdqi_staging *s, const struct qdqi_input *inputs)
+qdqi_staging_owns(const struct qdqi_staging *s, const struct qdqi_input *inputs)
 {
     for (size_t i = 0; i < N_SLOTS; i++)
         if (inputs && inputs == s->slots[i].inputs)

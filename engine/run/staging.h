@@ -25,19 +25,19 @@ void qdqi_staging_close(struct qdqi_staging **staging);
  * returns; their names must stay valid. At most two sets of inputs can be on their way
  * or in use by a run. DEVICE_MEMORY, DEVICE_LOST.
  */
-enum qdq_code qdqi_staging_put(struct qdqi_staging *staging,
-                               const struct qdqi_input *inputs, size_t n,
-                               struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_staging_upload(struct qdqi_staging *staging,
+                                  const struct qdqi_input *inputs, size_t n,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
 /*
- * Waits for the oldest set of inputs that was put and not yet taken. The returned
- * inputs are in device memory and are valid until the next but one set is put.
+ * Waits for the oldest set of inputs that was uploaded and not yet returned. The returned
+ * inputs are in device memory and are valid until the next but one set is uploaded.
  * DEVICE_LOST.
  */
-enum qdq_code qdqi_staging_take(struct qdqi_staging *staging,
+enum qdq_code qdqi_staging_next(struct qdqi_staging *staging,
                                 const struct qdqi_input **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
-/* Returns whether qdqi_staging_take() returned these inputs. */
-bool qdqi_staging_has(const struct qdqi_staging *staging,
-                      const struct qdqi_input *inputs);
+/* Returns whether qdqi_staging_next() returned these inputs. */
+bool qdqi_staging_owns(const struct qdqi_staging *staging,
+                       const struct qdqi_input *inputs);
 
 #endif

@@ -118,8 +118,8 @@ warn_raised(struct qdqi_job *job, size_t i, const struct raised *raised,
 /* Makes bias i fit int32. If that is impossible its n stays 0, and a warning says
    that the bias stays floating point. */
 static enum qdq_code
-fit(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
-    struct qdq_error *err)
+fit_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
+         struct qdq_error *err)
 {
     const struct qdqi_planned_bias *b = planned(job, i);
     struct qdqi_params *weight = &s->weights[b->weight];
@@ -181,7 +181,7 @@ qdqi_choose_biases(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error
     if (!s->biases)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n && !code; i++)
-        code = fit(job, s, i, &left, err);
+        code = fit_bias(job, s, i, &left, err);
     for (size_t i = 0; i < n && !code; i++)
         code = round_bias(job, s, i, err);
     return code;

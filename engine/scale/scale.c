@@ -36,7 +36,7 @@ scale_activation(const struct qdqi_job *job, size_t i, struct qdqi_params *ret)
 /* Gives activations that share the scale of another activation the range of that
    one. */
 static void
-follow_leaders(struct qdqi_job *job)
+copy_shared_ranges(struct qdqi_job *job)
 {
     const struct qdq_plan *plan = job->plan;
     for (size_t i = 0; i < plan->view.n_tensors; i++) {
@@ -160,7 +160,7 @@ choose_storage(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
  * to 127.
  */
 static void
-reduce(const struct qdqi_planned_weight *w, struct qdqi_params *p)
+reduce_range(const struct qdqi_planned_weight *w, struct qdqi_params *p)
 {
     for (size_t i = 0; i < p->n; i++) {
         double wider = (double)p->scales[i] * 127 / 64;
@@ -190,7 +190,7 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
         (code = qdqi_weight_narrow(&c, p, err)))
         return code;
     if (w->is_reduced)
-        reduce(w, p);
+        reduce_range(w, p);
     return choose_storage(job, s, i, &c, budget, err);
 }
 
@@ -232,7 +232,7 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
 /* Removes the warnings of an earlier choice of scales. Scales can be chosen again
    for another plan, which then gives its own warnings. */
 static void
-forget_warnings(struct qdqi_job *job)
+remove_scale_warnings(struct qdqi_job *job)
 {
     struct qdqi_warnings *w = &job->warnings;
     size_t first = job->first_scale_warning, n = job->n_scale_warnings;
@@ -246,9 +246,9 @@ forget_warnings(struct qdqi_job *job)
 enum qdq_code
 qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_error *err)
 {
-    forget_warnings(job);
+    remove_scale_warnings(job);
     job->first_scale_warning = job->warnings.n;
-    follow_leaders(job);
+    copy_shared_ranges(job);
     enum qdq_code code = scale_activations(job, ret, err);
     if (!code)
         code = scale_weights(job, ret, err);

@@ -434,7 +434,7 @@ put(size_t n, float first, struct qdq_error *err)
     const struct qdqi_input inputs[] = {
         {"x", QDQI_FLOAT32, 2, shape, floats, n * sizeof *floats},
         {"k", QDQI_INT64, 0, NULL, &integer, sizeof integer}};
-    enum qdq_code code = qdqi_staging_put(staging, inputs, 2, err);
+    enum qdq_code code = qdqi_staging_upload(staging, inputs, 2, err);
     memset(floats, 0xff, sizeof floats);
     shape[1] = integer = -1;
     return code;
@@ -445,8 +445,8 @@ take(size_t n, float first)
 {
     struct qdq_error err = {0};
     const struct qdqi_input *inputs;
-    ck_assert_int_eq(qdqi_staging_take(staging, &inputs, &err), QDQ_OK);
-    ck_assert(qdqi_staging_has(staging, inputs));
+    ck_assert_int_eq(qdqi_staging_next(staging, &inputs, &err), QDQ_OK);
+    ck_assert(qdqi_staging_owns(staging, inputs));
     ck_assert_int_eq(inputs[0].shape[0], 1);
     ck_assert_int_eq(inputs[0].shape[1], (int64_t)n);
     for (size_t i = 0; i < n; i++)
@@ -489,7 +489,7 @@ START_TEST(what_was_sent_is_taken_once)
 {
     struct qdq_error err = {0};
     const struct qdqi_input *inputs;
-    ck_assert_int_eq(qdqi_staging_take(staging, &inputs, &err), QDQ_INTERNAL);
+    ck_assert_int_eq(qdqi_staging_next(staging, &inputs, &err), QDQ_INTERNAL);
     ck_assert_int_eq(put(1, 0, &err), QDQ_OK);
     ck_assert_int_eq(put(1, 1, &err), QDQ_OK);
     ck_assert_int_eq(put(1, 2, &err), QDQ_INTERNAL);

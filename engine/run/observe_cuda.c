@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/observe_there.h"
+#include "run/observe_cuda.h"
 
 #include "run/observe.h"
 
@@ -15,17 +15,17 @@ enum { MIN_ROOM = 1 << 12 }; /* initial capacity in samples, for all tensors tog
 /* --- opening -------------------------------------------------------------- */
 
 static enum qdq_code
-make_room(struct qdqi_observing *o, size_t samples, struct qdq_error *err)
+make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
 {
     size_t most = samples > o->host->n ? samples : o->host->n;
     qdqi_place_release(o->place, o->samples);
     o->samples = NULL;
     o->room = 0;
-    free(o->taken);
+    free(o->downloaded);
     free(o->visits);
-    o->taken = calloc(most + 1, sizeof *o->taken);
+    o->downloaded = calloc(most + 1, sizeof *o->downloaded);
     o->visits = calloc(samples + 1, sizeof *o->visits);
-    if (!o->taken || !o->visits)
+    if (!o->downloaded || !o->visits)
         return qdqi_no_memory(err);
     void *memory;
     enum qdq_code code =
@@ -38,7 +38,7 @@ make_room(struct qdqi_observing *o, size_t samples, struct qdq_error *err)
 }
 
 static enum qdq_code
-make_accumulators(struct qdqi_observing *o, struct qdq_error *err)
+make_accumulators(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
     bool counts = o->host->needs & QDQI_NEEDS_HISTOGRAM;
@@ -60,10 +60,11 @@ make_accumulators(struct qdqi_observing *o, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_observing_open(struct qdqi_observers *observers, const struct qdqi_place *place,
-                    struct qdqi_observing **ret, struct qdq_error *err)
+qdqi_cuda_observers_open(struct qdqi_observers *observers,
+                         const struct qdqi_place *place,
+                         struct qdqi_cuda_observers **ret, struct qdq_error *err)
 {
-    struct qdqi_observing *o = calloc(1, sizeof *o);
+    struct qdqi_cuda_observers *o = calloc(1, sizeof *o);
     if (!o)
         return qdqi_no_memory(err);
     o->host = observers;
@@ -71,28 +72,29 @@ qdqi_observing_open(struct qdqi_observers *observers, const struct qdqi_place *p
     enum qdq_code code = make_accumulators(o, err);
     if (!code && observers->needs & QDQI_NEEDS_AVERAGE)
         code = make_room(o, MIN_ROOM, err);
-    else if (!code && !(o->taken = calloc(observers->n + 1, sizeof *o->taken)))
+    else if (!code &&
+             !(o->downloaded = calloc(observers->n + 1, sizeof *o->downloaded)))
         code = qdqi_no_memory(err);
     if (code)
-        qdqi_observing_close(&o);
+        qdqi_cuda_observers_close(&o);
     else
         *ret = o;
     return code;
 }
 
 void
-qdqi_observing_close(struct qdqi_observing **observing)
+qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers)
 {
-    struct qdqi_observing *o = *observing;
+    struct qdqi_cuda_observers *o = *cuda_observers;
     if (!o)
         return;
     qdqi_place_release(o->place, o->extremes);
     qdqi_place_release(o->place, o->histograms);
     qdqi_place_release(o->place, o->samples);
-    free(o->taken);
+    free(o->downloaded);
     free(o->visits);
     free(o);
-    *observing = NULL;
+    *cuda_observers = NULL;
 }
 
 /* --- from the device and back --------------------------------------------- */
@@ -100,11 +102,11 @@ qdqi_observing_close(struct qdqi_observing **observing)
 /* Downloads the extremes of single samples and adds them to the averages in the
    order in which they were observed. */
 static enum qdq_code
-take_samples(struct qdqi_observing *o, struct qdq_error *err)
+read_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_place_download(o->place, o->taken, o->samples,
+    enum qdq_code code = qdqi_place_download(o->place, o->downloaded, o->samples,
                                              o->used * sizeof *o->samples, err);
-    const struct qdqi_extremes *at = o->taken;
+    const struct qdqi_extremes *at = o->downloaded;
     for (size_t i = 0; !code && i < o->n_visits; i++) {
         const struct qdqi_visit *v = &o->visits[i];
         qdqi_observer_average(&o->host->rows[v->slot], at, v->samples);
@@ -115,27 +117,27 @@ take_samples(struct qdqi_observing *o, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_observing_take(struct qdqi_observing *o, struct qdq_error *err)
+qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
     size_t n = o->host->n;
-    enum qdq_code code = o->used > 0 ? take_samples(o, err) : QDQ_OK;
+    enum qdq_code code = o->used > 0 ? read_samples(o, err) : QDQ_OK;
     if (!code)
-        code = qdqi_place_download(o->place, o->taken, o->extremes,
+        code = qdqi_place_download(o->place, o->downloaded, o->extremes,
                                    n * sizeof *o->extremes, err);
     for (size_t i = 0; !code && i < n; i++)
-        qdqi_extremes_merge(&o->host->rows[i].all.extremes, &o->taken[i]);
+        qdqi_extremes_merge(&o->host->rows[i].all.extremes, &o->downloaded[i]);
     return code;
 }
 
 /* Observers without extremes on the device keep the host's histogram, which came
    from elsewhere. */
 enum qdq_code
-qdqi_observing_collect(struct qdqi_observing *o, struct qdq_error *err)
+qdqi_cuda_observers_collect(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
     struct qdqi_cuda_histogram h;
-    enum qdq_code code = qdqi_observing_take(o, err);
+    enum qdq_code code = qdqi_cuda_observers_read_extremes(o, err);
     for (size_t i = 0; !code && o->histograms && i < o->host->n; i++) {
-        if (qdqi_extremes_empty(&o->taken[i]))
+        if (qdqi_extremes_empty(&o->downloaded[i]))
             continue;
         code = qdqi_place_download(o->place, &h, &o->histograms[i], sizeof h, err);
         if (!code)
@@ -145,12 +147,12 @@ qdqi_observing_collect(struct qdqi_observing *o, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_observing_restore(struct qdqi_observing *o, struct qdq_error *err)
+qdqi_cuda_observers_restore(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < o->host->n; i++)
-        o->taken[i] = o->host->rows[i].all.extremes;
-    code = qdqi_place_upload(o->place, o->extremes, o->taken,
+        o->downloaded[i] = o->host->rows[i].all.extremes;
+    code = qdqi_place_upload(o->place, o->extremes, o->downloaded,
                              o->host->n * sizeof *o->extremes, err);
     for (size_t i = 0; !code && o->histograms && i < o->host->n; i++) {
         const struct qdqi_cuda_histogram h = {
@@ -168,15 +170,15 @@ qdqi_observing_restore(struct qdqi_observing *o, struct qdq_error *err)
 
 /* Appends the extremes of each sample of the tensor to those of earlier tensors. */
 static enum qdq_code
-log_samples(struct qdqi_observing *o, size_t slot, const struct qdqi_reached *r,
-            void *stream, struct qdq_error *err)
+append_samples(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached *r,
+               void *stream, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
     enum qdq_code code = QDQ_OK;
     if (o->room - o->used < r->samples) {
         code = qdqi_place_check(o->place, gpu->stream_wait(stream), err);
         if (!code)
-            code = take_samples(o, err);
+            code = read_samples(o, err);
         if (!code && o->room < r->samples)
             code = make_room(o, r->samples, err);
         if (code)
@@ -196,7 +198,7 @@ log_samples(struct qdqi_observing *o, size_t slot, const struct qdqi_reached *r,
 }
 
 static enum qdq_code
-accumulate(struct qdqi_observing *o, size_t slot, const struct qdqi_reached *r,
+accumulate(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached *r,
            void *stream, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
@@ -213,13 +215,13 @@ accumulate(struct qdqi_observing *o, size_t slot, const struct qdqi_reached *r,
     } else
         status = gpu->extremes_update(type, r->data, r->n, &o->extremes[slot], stream);
     enum qdq_code code = qdqi_place_check(o->place, status, err);
-    return code || !o->samples ? code : log_samples(o, slot, r, stream, err);
+    return code || !o->samples ? code : append_samples(o, slot, r, stream, err);
 }
 
 static OrtStatusPtr
-observe_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+observe_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
-    struct qdqi_observing *o = k->op->state;
+    struct qdqi_cuda_observers *o = k->op->state;
     struct qdqi_op_tensor t;
     enum qdqi_dtype dtype;
     void *stream;
@@ -233,11 +235,11 @@ observe_there(const struct qdqi_kernel *k, OrtKernelContext *context)
 }
 
 void
-qdqi_observe_there_init(struct qdqi_op *op, const OrtApi *api,
-                        struct qdqi_observing *observing)
+qdqi_observe_cuda_init(struct qdqi_op *op, const OrtApi *api,
+                       struct qdqi_cuda_observers *cuda_observers)
 {
-    qdqi_observe_init(op, api, observing->host);
-    op->provider = qdqi_place_provider(observing->place);
-    op->state = observing;
-    op->compute = observe_there;
+    qdqi_observe_init(op, api, cuda_observers->host);
+    op->provider = qdqi_place_provider(cuda_observers->place);
+    op->state = cuda_observers;
+    op->compute = observe_cuda;
 }

@@ -5,8 +5,8 @@
  * tensor, and 8 for each sample where averages are needed. Histograms stay on the
  * device until they are collected. This header is only for engine/run/.
  */
-#ifndef QDQI_RUN_OBSERVE_THERE_H
-#define QDQI_RUN_OBSERVE_THERE_H
+#ifndef QDQI_RUN_OBSERVE_CUDA_H
+#define QDQI_RUN_OBSERVE_CUDA_H
 
 #include "range/observer.h"
 #include "run/place.h"
@@ -14,7 +14,7 @@
 struct qdqi_visit; /* one computation of a node */
 
 /* The accumulators of one session. */
-struct qdqi_observing {
+struct qdqi_cuda_observers {
     struct qdqi_observers *host;
     const struct qdqi_place *place;
     /* In device memory, by slot: */
@@ -24,7 +24,7 @@ struct qdqi_observing {
        when no averages are needed. */
     struct qdqi_extremes *samples;
     /* host memory for downloads, large enough for `samples` and for `extremes` */
-    struct qdqi_extremes *taken;
+    struct qdqi_extremes *downloaded;
     struct qdqi_visit *visits; /* the tensors that `samples` belong to, in order */
     size_t room, used, n_visits;
     struct qdq_error fault; /* the error of the last operator that failed */
@@ -32,24 +32,25 @@ struct qdqi_observing {
 
 /* Allocates empty accumulators. Borrows the observers and the place. DEVICE_MEMORY,
    DEVICE_LOST. */
-enum qdq_code qdqi_observing_open(struct qdqi_observers *observers,
-                                  const struct qdqi_place *place,
-                                  struct qdqi_observing **ret,
-                                  struct qdq_error *err) QDQ_MUST_CHECK;
-void qdqi_observing_close(struct qdqi_observing **observing);
+enum qdq_code qdqi_cuda_observers_open(struct qdqi_observers *observers,
+                                       const struct qdqi_place *place,
+                                       struct qdqi_cuda_observers **ret,
+                                       struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers);
 
 /* Updates the observers' extremes and averages after a run. */
-enum qdq_code qdqi_observing_take(struct qdqi_observing *observing,
+enum qdq_code
+qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *cuda_observers,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 /* Updates the observers' extremes and averages and copies their histograms from the
    device. */
-enum qdq_code qdqi_observing_collect(struct qdqi_observing *observing,
-                                     struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_cuda_observers_collect(struct qdqi_cuda_observers *cuda_observers,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
 /* Sets the accumulators to the extremes and histograms that the observers now have. */
-enum qdq_code qdqi_observing_restore(struct qdqi_observing *observing,
-                                     struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_cuda_observers_restore(struct qdqi_cuda_observers *cuda_observers,
+                                          struct qdq_error *err) QDQ_MUST_CHECK;
 
-void qdqi_observe_there_init(struct qdqi_op *op, const OrtApi *api,
-                             struct qdqi_observing *observing);
+void qdqi_observe_cuda_init(struct qdqi_op *op, const OrtApi *api,
+                            struct qdqi_cuda_observers *cuda_observers);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/fake_there.h"
+#include "run/fake_cuda.h"
 
 #include "base/arena.h"
 #include "run/fake.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct qdqi_sent {
+struct qdqi_uploaded_scales {
     float *scales;        /* in device memory */
     int32_t *zero_points; /* in device memory; NULL when all are 0 */
     size_t room;          /* capacity of both, in values */
@@ -22,10 +22,10 @@ struct qdqi_sent {
 /* --- opening -------------------------------------------------------------- */
 
 enum qdq_code
-qdqi_faking_open(const struct qdqi_fakes *fakes, const struct qdqi_place *place,
-                 struct qdqi_faking **ret, struct qdq_error *err)
+qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes, const struct qdqi_place *place,
+                     struct qdqi_cuda_fakes **ret, struct qdq_error *err)
 {
-    struct qdqi_faking *f = calloc(1, sizeof *f);
+    struct qdqi_cuda_fakes *f = calloc(1, sizeof *f);
     if (f)
         f->rows = calloc(fakes->n + 1, sizeof *f->rows);
     if (!f || !f->rows) {
@@ -39,26 +39,26 @@ qdqi_faking_open(const struct qdqi_fakes *fakes, const struct qdqi_place *place,
 }
 
 static void
-forget(const struct qdqi_place *place, struct qdqi_sent *s)
+free_scales(const struct qdqi_place *place, struct qdqi_uploaded_scales *s)
 {
     qdqi_place_release(place, s->scales);
     qdqi_place_release(place, s->zero_points);
     free(s->host_scales);
     free(s->host_zero_points);
-    *s = (struct qdqi_sent){0};
+    *s = (struct qdqi_uploaded_scales){0};
 }
 
 void
-qdqi_faking_close(struct qdqi_faking **faking)
+qdqi_cuda_fakes_close(struct qdqi_cuda_fakes **cuda_fakes)
 {
-    struct qdqi_faking *f = *faking;
+    struct qdqi_cuda_fakes *f = *cuda_fakes;
     if (!f)
         return;
     for (size_t i = 0; i < f->host->n; i++)
-        forget(f->place, &f->rows[i]);
+        free_scales(f->place, &f->rows[i]);
     free(f->rows);
     free(f);
-    *faking = NULL;
+    *cuda_fakes = NULL;
 }
 
 /* --- scales --------------------------------------------------------------- */
@@ -74,7 +74,8 @@ count_scales(const struct qdqi_fake *f, size_t elements)
 }
 
 static bool
-is_sent(const struct qdqi_sent *s, const struct qdqi_fake *f, size_t elements)
+is_uploaded(const struct qdqi_uploaded_scales *s, const struct qdqi_fake *f,
+            size_t elements)
 {
     return s->scales && s->elements == elements && !s->zero_points == !f->zero_points &&
            memcmp(s->host_scales, f->scales, s->n * sizeof *f->scales) == 0 &&
@@ -85,45 +86,46 @@ is_sent(const struct qdqi_sent *s, const struct qdqi_fake *f, size_t elements)
 /* Expands one value per block to one value per element: the CUDA kernel supports
    channels but not blocks. */
 static void
-spread(const struct qdqi_fake *f, const void *from, void *to, size_t elements)
+expand_blocks(const struct qdqi_fake *f, const void *from, void *to, size_t elements)
 {
     const uint32_t *values = from; /* floats or int32; both have 4 bytes */
-    uint32_t *spread = to;
+    uint32_t *expanded = to;
     size_t blocks = (f->channels + f->block - 1) / f->block;
     for (size_t i = 0; i < elements; i++) {
         size_t row = i / f->inner, c = row % f->channels;
-        spread[i] = values[(row / f->channels * blocks + c / f->block) * f->inner +
-                           i % f->inner];
+        expanded[i] = values[(row / f->channels * blocks + c / f->block) * f->inner +
+                             i % f->inner];
     }
 }
 
 _Static_assert(sizeof(float) == sizeof(uint32_t) && sizeof(int32_t) == sizeof(uint32_t),
-               "scales and zero points are spread alike");
+               "scales and zero points are expanded alike");
 
 /* Uploads n values. With blocks it uploads one value for each element of the tensor. */
 static enum qdq_code
-send(const struct qdqi_place *place, const struct qdqi_fake *f, const void *values,
-     size_t n, size_t elements, void *to, struct qdq_error *err)
+upload_values(const struct qdqi_place *place, const struct qdqi_fake *f,
+              const void *values, size_t n, size_t elements, void *to,
+              struct qdq_error *err)
 {
     if (f->block == 0)
         return qdqi_place_upload(place, to, values, n * sizeof(uint32_t), err);
     uint32_t *all = calloc(elements + 1, sizeof *all);
     if (!all)
         return qdqi_no_memory(err);
-    spread(f, values, all, elements);
+    expand_blocks(f, values, all, elements);
     enum qdq_code code = qdqi_place_upload(place, to, all, elements * sizeof *all, err);
     free(all);
     return code;
 }
 
 static enum qdq_code
-make_room(const struct qdqi_place *place, struct qdqi_sent *s, size_t n, size_t room,
-          bool zero_points, struct qdq_error *err)
+make_room(const struct qdqi_place *place, struct qdqi_uploaded_scales *s, size_t n,
+          size_t room, bool zero_points, struct qdq_error *err)
 {
     void *scales = NULL, *points = NULL;
     if (s->scales && s->room >= room && s->n == n && !s->zero_points == !zero_points)
         return QDQ_OK;
-    forget(place, s);
+    free_scales(place, s);
     s->host_scales = calloc(n + 1, sizeof *s->host_scales);
     s->host_zero_points = calloc(n + 1, sizeof *s->host_zero_points);
     if (!s->host_scales || !s->host_zero_points)
@@ -142,20 +144,21 @@ make_room(const struct qdqi_place *place, struct qdqi_sent *s, size_t n, size_t 
 /* Uploads scales and zero points if they changed. Overwriting is safe: earlier runs
    have ended, and the values do not change within a run. */
 static enum qdq_code
-send_scales(const struct qdqi_place *place, struct qdqi_sent *s,
-            const struct qdqi_fake *f, size_t elements, struct qdq_error *err)
+upload_scales(const struct qdqi_place *place, struct qdqi_uploaded_scales *s,
+              const struct qdqi_fake *f, size_t elements, struct qdq_error *err)
 {
-    if (is_sent(s, f, elements))
+    if (is_uploaded(s, f, elements))
         return QDQ_OK;
     size_t n = count_scales(f, elements);
     enum qdq_code code =
         make_room(place, s, n, f->block ? elements : n, f->zero_points != NULL, err);
     if (!code)
-        code = send(place, f, f->scales, n, elements, s->scales, err);
+        code = upload_values(place, f, f->scales, n, elements, s->scales, err);
     if (!code && f->zero_points)
-        code = send(place, f, f->zero_points, n, elements, s->zero_points, err);
+        code =
+            upload_values(place, f, f->zero_points, n, elements, s->zero_points, err);
     if (code) {
-        forget(place, s);
+        free_scales(place, s);
         return code;
     }
     memcpy(s->host_scales, f->scales, n * sizeof *f->scales);
@@ -168,18 +171,18 @@ send_scales(const struct qdqi_place *place, struct qdqi_sent *s,
 /* --- the operator --------------------------------------------------------- */
 
 static enum qdq_code
-quantize(struct qdqi_faking *f, size_t slot, const struct qdqi_op_tensor *t, void *to,
-         void *stream, struct qdq_error *err)
+quantize(struct qdqi_cuda_fakes *f, size_t slot, const struct qdqi_op_tensor *t,
+         void *to, void *stream, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(f->place->cuda);
     const struct qdqi_fake *fake = &f->host->rows[slot];
-    struct qdqi_sent *sent = &f->rows[slot];
+    struct qdqi_uploaded_scales *sent = &f->rows[slot];
     if (t->n == 0 || (!fake->on && t->data == to))
         return QDQ_OK;
     if (!fake->on)
         return qdqi_place_check(
             f->place, gpu->copy(to, t->data, t->n * sizeof(float), stream), err);
-    enum qdq_code code = send_scales(f->place, sent, fake, t->n, err);
+    enum qdq_code code = upload_scales(f->place, sent, fake, t->n, err);
     if (code)
         return code;
     struct qdqi_grid grid = {
@@ -199,9 +202,9 @@ quantize(struct qdqi_faking *f, size_t slot, const struct qdqi_op_tensor *t, voi
 }
 
 static OrtStatusPtr
-fake_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+fake_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
-    struct qdqi_faking *f = k->op->state;
+    struct qdqi_cuda_fakes *f = k->op->state;
     struct qdqi_op_tensor t;
     void *to, *stream;
     OrtStatusPtr status =
@@ -214,10 +217,11 @@ fake_there(const struct qdqi_kernel *k, OrtKernelContext *context)
 }
 
 void
-qdqi_fake_there_init(struct qdqi_op *op, const OrtApi *api, struct qdqi_faking *faking)
+qdqi_fake_cuda_init(struct qdqi_op *op, const OrtApi *api,
+                    struct qdqi_cuda_fakes *cuda_fakes)
 {
-    qdqi_fake_init(op, api, faking->host);
-    op->provider = qdqi_place_provider(faking->place);
-    op->state = faking;
-    op->compute = fake_there;
+    qdqi_fake_init(op, api, cuda_fakes->host);
+    op->provider = qdqi_place_provider(cuda_fakes->place);
+    op->state = cuda_fakes;
+    op->compute = fake_cuda;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/compare_there.h"
+#include "run/compare_cuda.h"
 
 #include "base/arena.h"
 #include "base/dtype.h"
@@ -11,7 +11,7 @@
 /* --- opening -------------------------------------------------------------- */
 
 static enum qdq_code
-make_sums(struct qdqi_comparing *c, struct qdq_error *err)
+make_sums(struct qdqi_cuda_comparisons *c, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
     size_t n = c->host->n;
@@ -28,49 +28,49 @@ make_sums(struct qdqi_comparing *c, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_comparing_open(struct qdqi_comparisons *comparisons,
-                    const struct qdqi_place *place, struct qdqi_comparing **ret,
-                    struct qdq_error *err)
+qdqi_cuda_comparisons_open(struct qdqi_comparisons *comparisons,
+                           const struct qdqi_place *place,
+                           struct qdqi_cuda_comparisons **ret, struct qdq_error *err)
 {
-    struct qdqi_comparing *c = calloc(1, sizeof *c);
+    struct qdqi_cuda_comparisons *c = calloc(1, sizeof *c);
     if (!c)
         return qdqi_no_memory(err);
     c->host = comparisons;
     c->place = place;
-    c->taken = calloc(comparisons->n + 1, sizeof *c->taken);
-    enum qdq_code code = c->taken ? make_sums(c, err) : qdqi_no_memory(err);
+    c->downloaded = calloc(comparisons->n + 1, sizeof *c->downloaded);
+    enum qdq_code code = c->downloaded ? make_sums(c, err) : qdqi_no_memory(err);
     if (code)
-        qdqi_comparing_close(&c);
+        qdqi_cuda_comparisons_close(&c);
     else
         *ret = c;
     return code;
 }
 
 void
-qdqi_comparing_close(struct qdqi_comparing **comparing)
+qdqi_cuda_comparisons_close(struct qdqi_cuda_comparisons **cuda_comparisons)
 {
-    struct qdqi_comparing *c = *comparing;
+    struct qdqi_cuda_comparisons *c = *cuda_comparisons;
     if (!c)
         return;
     qdqi_place_release(c->place, c->sums);
     qdqi_place_release(c->place, c->workspace);
-    free(c->taken);
+    free(c->downloaded);
     free(c);
-    *comparing = NULL;
+    *cuda_comparisons = NULL;
 }
 
 enum qdq_code
-qdqi_comparing_collect(struct qdqi_comparing *c, struct qdq_error *err)
+qdqi_cuda_comparisons_collect(struct qdqi_cuda_comparisons *c, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
     size_t n = c->host->n;
     enum qdq_code code =
-        qdqi_place_download(c->place, c->taken, c->sums, n * sizeof *c->sums, err);
+        qdqi_place_download(c->place, c->downloaded, c->sums, n * sizeof *c->sums, err);
     if (code)
         return code;
     for (size_t i = 0; i < n; i++) {
-        c->host->rows[i].sums.signal += c->taken[i].signal;
-        c->host->rows[i].sums.noise += c->taken[i].noise;
+        c->host->rows[i].sums.signal += c->downloaded[i].signal;
+        c->host->rows[i].sums.noise += c->downloaded[i].noise;
     }
     int status = gpu->sums_init(c->sums, n, NULL);
     return qdqi_place_check(c->place, status ? status : gpu->stream_wait(NULL), err);
@@ -79,7 +79,7 @@ qdqi_comparing_collect(struct qdqi_comparing *c, struct qdq_error *err)
 /* --- Compare -------------------------------------------------------------- */
 
 static void *
-host_copy(const struct qdqi_comparing *c, const struct qdqi_op_tensor *t,
+host_copy(const struct qdqi_cuda_comparisons *c, const struct qdqi_op_tensor *t,
           struct qdq_error *err)
 {
     size_t size = t->n * qdqi_dtype_size((int)t->type);
@@ -99,7 +99,7 @@ host_copy(const struct qdqi_comparing *c, const struct qdqi_op_tensor *t,
  * pairs.
  */
 static enum qdq_code
-add_mixed(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
+add_mixed(struct qdqi_cuda_comparisons *c, size_t slot, const struct qdqi_op_tensor *f,
           const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
@@ -116,7 +116,7 @@ add_mixed(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
 }
 
 static enum qdq_code
-add(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
+add(struct qdqi_cuda_comparisons *c, size_t slot, const struct qdqi_op_tensor *f,
     const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
 {
     const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
@@ -129,9 +129,9 @@ add(struct qdqi_comparing *c, size_t slot, const struct qdqi_op_tensor *f,
 }
 
 static OrtStatusPtr
-compare_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+compare_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
-    struct qdqi_comparing *c = k->op->state;
+    struct qdqi_cuda_comparisons *c = k->op->state;
     struct qdqi_op_tensor f, q;
     bool may;
     void *stream;
@@ -145,21 +145,21 @@ compare_there(const struct qdqi_kernel *k, OrtKernelContext *context)
 }
 
 void
-qdqi_compare_there_init(struct qdqi_op *op, const OrtApi *api,
-                        struct qdqi_comparing *comparing)
+qdqi_compare_cuda_init(struct qdqi_op *op, const OrtApi *api,
+                       struct qdqi_cuda_comparisons *cuda_comparisons)
 {
-    qdqi_compare_init(op, api, comparing->host);
-    op->provider = qdqi_place_provider(comparing->place);
-    op->state = comparing;
-    op->compute = compare_there;
+    qdqi_compare_init(op, api, cuda_comparisons->host);
+    op->provider = qdqi_place_provider(cuda_comparisons->place);
+    op->state = cuda_comparisons;
+    op->compute = compare_cuda;
 }
 
 /* --- Pass ----------------------------------------------------------------- */
 
 static OrtStatusPtr
-pass_there(const struct qdqi_kernel *k, OrtKernelContext *context)
+pass_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
 {
-    struct qdqi_comparing *c = k->op->state;
+    struct qdqi_cuda_comparisons *c = k->op->state;
     struct qdqi_op_tensor input;
     void *output, *stream;
     OrtStatusPtr status;
@@ -178,11 +178,11 @@ pass_there(const struct qdqi_kernel *k, OrtKernelContext *context)
 }
 
 void
-qdqi_pass_there_init(struct qdqi_op *op, const OrtApi *api,
-                     struct qdqi_comparing *comparing)
+qdqi_pass_cuda_init(struct qdqi_op *op, const OrtApi *api,
+                    struct qdqi_cuda_comparisons *cuda_comparisons)
 {
     qdqi_pass_init(op, api);
-    op->provider = qdqi_place_provider(comparing->place);
-    op->state = comparing;
-    op->compute = pass_there;
+    op->provider = qdqi_place_provider(cuda_comparisons->place);
+    op->state = cuda_comparisons;
+    op->compute = pass_cuda;
 }
