@@ -21,7 +21,7 @@ METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
 /* Notifies the waiters of a job that has ended, and of the jobs that joined it.
    Rings the bell, because one of those may be queued now. */
 static void
-tell_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
+notify_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     lock_assert_held(&jobs->lock);
     jobs_wake(jobs, ended->joined ? NULL : id);
@@ -53,7 +53,7 @@ jobs_cancel(struct jobs *jobs, const char *id, struct api_problem *p)
     if (ok && ended.was && slot)
         jobs_give_up(slot);
     if (ok && ended.was)
-        tell_ended(jobs, id, &ended);
+        notify_ended(jobs, id, &ended);
     lock_release(&jobs->lock);
     ok = ok && store_sync(jobs->store, p);
     if (ok && ended.was) {
@@ -98,7 +98,7 @@ remove_slot(struct jobs *jobs, struct job_slot *slot)
 /* Empties the slot after its job has ended or was queued again. Waits until that is
    durable, then notifies the job's waiters and the other lanes. */
 static void
-leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
+release_slot(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
 {
     struct api_problem problem = {0};
     char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
@@ -120,14 +120,15 @@ leave(struct jobs *jobs, struct job_slot *slot, const struct store_ended *ended)
     slot->stage = NULL;
     slot->done = slot->total = 0;
     remove_slot(jobs, slot);
-    tell_ended(jobs, id, ended);
+    notify_ended(jobs, id, ended);
     lock_release(&jobs->lock);
 }
 
 /* Ends a job whose files cannot be stored. It runs once more when the problem may
    pass. */
 static void
-not_kept(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
+end_unstored(struct jobs *jobs, struct job_slot *slot,
+             const struct api_problem *problem)
 {
     if (problem->code == API_UNAVAILABLE)
         jobs_put_back(jobs, slot);
@@ -141,14 +142,14 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
     struct store_ended ended;
     struct api_problem problem = {0};
     if (!library_job_end(jobs->library, slot->id, result, NULL, &ended, &problem)) {
-        not_kept(jobs, slot, &problem);
+        end_unstored(jobs, slot, &problem);
         return;
     }
     if (ended.was) {
         metrics_add(jobs->metrics, &metric_ended, API_JOB_SUCCEEDED, 1);
         log_info("job_succeeded", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
-    leave(jobs, slot, &ended);
+    release_slot(jobs, slot, &ended);
 }
 
 static void
@@ -167,7 +168,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
     struct api_problem store_problem = {0};
     if (!library_job_end(jobs->library, slot->id, result, problem, &ended,
                          &store_problem)) {
-        not_kept(jobs, slot, &store_problem);
+        end_unstored(jobs, slot, &store_problem);
         return;
     }
     if (ended.was) {
@@ -175,7 +176,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
         log_info("job_rejected", "job=%s tenant=%s detail=%s", slot->id, jobs->tenant,
                  log_quote(quoted, problem->detail));
     }
-    leave(jobs, slot, &ended);
+    release_slot(jobs, slot, &ended);
 }
 
 void
@@ -195,7 +196,7 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
                  jobs->tenant, api_problem_slug(problem->code),
                  log_quote(quoted, problem->detail));
     }
-    leave(jobs, slot, &ended);
+    release_slot(jobs, slot, &ended);
 }
 
 /* Puts the job back into the queue, unless it was cancelled meanwhile. */
@@ -211,7 +212,7 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
         metrics_add(jobs->metrics, &metric_requeued, 0, 1);
         log_info("job_requeued", "job=%s tenant=%s", slot->id, jobs->tenant);
     }
-    leave(jobs, slot, &(struct store_ended){0});
+    release_slot(jobs, slot, &(struct store_ended){0});
 }
 
 void

@@ -294,7 +294,7 @@ write_lines(int fd, const struct token *list, size_t n)
 
 /* Opens the folder of the file and locks it against other writers. */
 static bool
-take_folder(const char *path, int *ret, struct api_problem *p)
+lock_folder(const char *path, int *ret, struct api_problem *p)
 {
     char copy[TOKEN_PATH];
     snprintf(copy, sizeof copy, "%s", path);
@@ -374,7 +374,7 @@ edit_begin(struct edit *edit, const char *path, struct api_problem *p)
 {
     bool there;
     *edit = (struct edit){.path = path, .folder = -1};
-    return take_folder(path, &edit->folder, p) &&
+    return lock_folder(path, &edit->folder, p) &&
            token_file_read(path, &edit->list, &edit->n, &there, p);
 }
 
