@@ -13,31 +13,32 @@
 
 #include <string.h>
 
-#define RULES(RULE)                                                              \
-    RULE(C1, FIXED,                                                              \
-         "A layer that has an integer kernel has a pair on all that it reads.")  \
-    RULE(C2, FIXED,                                                              \
-         "It has one on what it makes, too, and all who read that read it from " \
-         "the pair.")                                                            \
-    RULE(C4, ON,                                                                 \
-         "The bias of a Conv or Gemm is int32, with the scale of the input "     \
-         "times that of the weight. Off: it stays floating point, and "          \
-         "onnxruntime makes it int32 when it loads the model, whether it fits "  \
-         "or not.")                                                              \
-    RULE(C6, ON,                                                                 \
-         "No pair stands between a layer and the Relu or Clip that alone reads " \
-         "it, where the QuantizeLinear behind clips. Off: it stands between "    \
-         "the two.")                                                             \
-    RULE(C7, OFF,                                                                \
-         "The integers of the int8 weights of Conv, Gemm and MatMul are from "   \
-         "-64 to 64: sums of 16 bits, of which processors without VNNI add, do " \
-         "not overflow then.")                                                   \
-    RULE(C9, FIXED,                                                              \
-         "A weight has a scale for each output channel, that of a MatMul only "  \
-         "where it is a matrix on the right.")                                   \
-    RULE(C13, FIXED, "What Sigmoid and Softmax make has the range from 0 to 1.") \
-    RULE(C14, FIXED,                                                             \
-         "What only moves data has the scale and the zero point of its input.")
+#define RULES(RULE)                                                                  \
+    RULE(C1, FIXED,                                                                  \
+         "A layer that has an integer kernel has a pair on all that it reads.")      \
+    RULE(C2, FIXED,                                                                  \
+         "It has one on what it makes, too, and all who read that read it from "     \
+         "the pair.")                                                                \
+    RULE(C4, ON,                                                                     \
+         "The bias of a Conv or Gemm is int32, with the scale of the input "         \
+         "times that of the weight. Off: it stays floating point, and "              \
+         "onnxruntime makes it int32 when it loads the model, whether it fits "      \
+         "or not.")                                                                  \
+    RULE(C6, ON,                                                                     \
+         "No pair stands between a layer and the Relu or Clip that alone reads "     \
+         "it, where the QuantizeLinear behind clips. Off: it stands between "        \
+         "the two.")                                                                 \
+    RULE(C7, OFF,                                                                    \
+         "The integers of the int8 weights of Conv, Gemm and MatMul are from "       \
+         "-64 to 64: sums of 16 bits, of which processors without VNNI add, do "     \
+         "not overflow then.")                                                       \
+    RULE(C9, FIXED,                                                                  \
+         "A weight has a scale for each output channel, that of a MatMul only "      \
+         "where it is a matrix on the right.")                                       \
+    RULE(C13, FIXED, "The output of Sigmoid and Softmax has the range from 0 to 1.") \
+    RULE(                                                                            \
+        C14, FIXED,                                                                  \
+        "A layer that only moves data has the scale and the zero point of its input.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
 

@@ -33,7 +33,7 @@
          "mode `full`.")                                                               \
     RULE(T14, OFF, "Pooling has a pair only where a layer behind it reads int8, too.") \
     RULE(T15, FIXED, "Concat has no pairs: those who read it have them.")              \
-    RULE(T16, FIXED, "What only moves data has no pair.")                              \
+    RULE(T16, FIXED, "A layer that only moves data has no pair.")                      \
     RULE(T17, FIXED, "Activations, Softmax, normalizations and Resize have no pair.")  \
     RULE(T18, OFF,                                                                     \
          "The Add and Mul nodes that an exporter makes of LayerNormalization "         \

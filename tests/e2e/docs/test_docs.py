@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documents hold together: links lead to a file and to a heading in it, and sentences
+follow docs/style.md."""
+
+import re
+
+import pytest
+
+from service import ROOT
+
+PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "bench" / "README.md",
+                ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").glob("*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def text_of(page):
+    """The page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The anchors that GitHub makes of a page's headings."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE):
+        plain = re.sub(r"\]\([^)]*\)", "", heading).lower()
+        found.add(re.sub(r"[^\w\- ]", "", plain).replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links(page):
+    for link in LINK.findall(text_of(page)):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+# A sentence that begins with one of these has them in the place of its subject, unless it
+# is a question.
+RIDDLE = re.compile(r"(?:^|[.;:!?)] |\| |- )((?:What|Who|Whose|Of)\b(?!-)[^.?!|]*[.?!|]?)")
+
+
+def sentences(text):
+    """Paragraphs, table cells and list items, each as one line."""
+    for block in re.split(r"\n\s*\n|\n(?=[|#-])", text):
+        if not block.startswith("#"):
+            yield " ".join(block.split())
+
+
+# docs/style.md quotes such sentences.
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "style.md"],
+                         ids=lambda page: str(page.relative_to(ROOT)))
+def test_sentences_have_a_subject(page):
+    riddles = [found for line in sentences(text_of(page)) for found in RIDDLE.findall(line)
+               if not found.endswith("?")]
+    assert not riddles
+
+
+def test_pages_are_listed():
+    """README.md links to every page of docs/."""
+    listed = set(LINK.findall((ROOT / "README.md").read_text()))
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    assert pages <= {link.partition("#")[0] for link in listed}
