@@ -10,7 +10,8 @@
 
 struct backends {
     struct lock lock;
-    char *found; /* api_backends_encode(); NULL: nothing yet. Guarded by lock */
+    /* the text of api_backends_encode(); NULL until it is known. Guarded by lock */
+    char *found;
 };
 
 struct backends *
@@ -39,7 +40,7 @@ path_of(const char *setting)
     return *setting ? setting : NULL;
 }
 
-/* What a worker says of a GPU, or why none could say anything. */
+/* Returns a worker's description of a GPU, or the reason why there is none. */
 static char *
 ask_gpu(const struct settings *settings, int gpu, backends_ask_fn ask, void *arg)
 {
@@ -64,7 +65,7 @@ ask_runtime(const struct settings *settings, backends_ask_fn ask, void *arg)
     return api_runtime_encode(path_of(settings->engine_runtime), NULL, problem.detail);
 }
 
-/* The runtime comes last, so that its process is there for the first work. */
+/* The runtime is probed last, so that its process stays warm for the first work. */
 void
 backends_learn(struct backends *backends, const struct settings *settings,
                backends_ask_fn ask, void *arg)

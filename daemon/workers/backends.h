@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What models can run with: ONNX Runtime, CUDA and the GPUs of gpu.devices. Worker
- * processes are asked once, at the start, because the daemon loads none of these; a device
- * that is lost later on is a matter of the job that finds it so. Any thread may call.
+ * The backends that models can run with: ONNX Runtime, CUDA and the GPUs of
+ * gpu.devices. Worker processes probe them once, at the start, because the daemon loads
+ * none of them. A job that finds a device lost later deals with that itself. Any thread
+ * may call.
  */
 #ifndef QDQD_WORKERS_BACKENDS_H
 #define QDQD_WORKERS_BACKENDS_H
@@ -12,19 +13,19 @@
 struct backends;
 struct settings;
 
-/* NULL: no memory. */
+/* Returns NULL when out of memory. */
 struct backends *backends_new(void);
 void backends_free(struct backends **backends);
 
-/* Has a worker process that has this GPU (GPUS_NONE: none) answer; *ret is the caller's to
-   free. */
+/* Makes a worker process with this GPU (GPUS_NONE: none) answer a request; the
+   caller frees *ret. */
 typedef bool (*backends_ask_fn)(void *arg, int gpu, const struct message *request,
                                 char **ret, struct api_problem *p);
-/* Finds it all out, which takes its time. */
+/* Probes all backends, which takes time. */
 void backends_learn(struct backends *backends, const struct settings *settings,
                     backends_ask_fn ask, void *arg);
-/* The body of GET /version, as far as it is known by now, which the caller frees; NULL: no
-   memory. */
+/* Returns the body of GET /version as far as it is known, which the caller frees;
+   NULL when out of memory. */
 char *backends_version(struct backends *backends);
 
 #endif

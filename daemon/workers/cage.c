@@ -17,8 +17,9 @@
 /* --- Landlock ------------------------------------------------------------- */
 
 /*
- * linux/landlock.h, which Debian 12 has of an older kernel: rights by the version of the
- * interface that knows them. Numbers of syscalls are the same on every architecture.
+ * Constants of linux/landlock.h, which Debian 12 has from an older kernel: access
+ * rights by the version of the interface that introduced them. The system call numbers
+ * are the same on every architecture.
  */
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446, ASK_VERSION = 1 };
 
@@ -33,7 +34,7 @@ enum right {
 
 static const struct {
     int since;     /* version of the interface */
-    uint64_t mask; /* rights that it knows */
+    uint64_t mask; /* access rights that this version knows */
 } file_rights[] = {
     {5, 0xffff}, /* ioctl on devices */
     {3, 0x7fff}, /* truncate */
@@ -50,7 +51,7 @@ struct path_rule {
     int32_t folder;
 } __attribute__((packed));
 
-/* What a GPU's driver and libraries need of the file system. */
+/* Paths that a GPU's driver and libraries need. */
 static const struct {
     const char *path;
     uint64_t rights;
@@ -72,7 +73,7 @@ fail(char lacking[CAGE_TEXT], const char *what)
     return false;
 }
 
-/* A path that is not there needs no rule. */
+/* Allows access below a path. A path that does not exist needs no rule. */
 static bool
 allow_path(int ruleset, const char *path, uint64_t rights)
 {
@@ -109,7 +110,7 @@ allow_paths(int ruleset, enum cage_profile profile, const char *scratch, uint64_
     return ok;
 }
 
-/* *ret_there: the kernel has it. */
+/* Restricts the file system. *ret_there is false when the kernel has no Landlock. */
 static bool
 close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
             char lacking[CAGE_TEXT])
@@ -136,9 +137,9 @@ close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
 
 /* --- seccomp -------------------------------------------------------------- */
 
-/* Calls that are allowed whatever they are asked for. */
+/* System calls that are allowed with any arguments. */
 static const int calls[] = {
-    /* descriptors that are there */
+    /* descriptors that are open already */
     SCMP_SYS(read),
     SCMP_SYS(write),
     SCMP_SYS(readv),
@@ -177,7 +178,7 @@ static const int calls[] = {
     SCMP_SYS(msync),
     SCMP_SYS(memfd_create),
     SCMP_SYS(membarrier),
-    /* threads of its own */
+    /* the process's own threads */
     SCMP_SYS(futex),
     SCMP_SYS(set_robust_list),
     SCMP_SYS(get_robust_list),
@@ -190,13 +191,13 @@ static const int calls[] = {
     SCMP_SYS(getcpu),
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
-    /* signals that it gets */
+    /* handling signals */
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
     SCMP_SYS(sigaltstack),
     SCMP_SYS(restart_syscall),
-    /* time, and who and where it is */
+    /* time, identity and processor */
     SCMP_SYS(nanosleep),
     SCMP_SYS(clock_nanosleep),
     SCMP_SYS(clock_gettime),
@@ -216,7 +217,7 @@ static const int calls[] = {
     SCMP_SYS(sysinfo),
 };
 
-/* Paths: Landlock says which. Where there is none, none. */
+/* Calls with paths. They are allowed only where Landlock restricts the paths. */
 static const int path_calls[] = {
     SCMP_SYS(openat), SCMP_SYS(open),      SCMP_SYS(readlink),   SCMP_SYS(readlinkat),
     SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64),
@@ -240,8 +241,8 @@ allow(scmp_filter_ctx filter, const int *list, size_t n)
 }
 #define ALLOW(filter, list) allow(filter, list, sizeof(list) / sizeof *(list))
 
-/* Those that depend on what they are asked for. clone3() hides it behind a pointer: the
-   C library goes on with clone(). */
+/* Allows calls that depend on their arguments. clone3() hides them behind a pointer,
+   so it is refused, and the C library falls back to clone(). */
 static int
 allow_some(scmp_filter_ctx filter, enum cage_profile profile)
 {
@@ -252,8 +253,8 @@ allow_some(scmp_filter_ctx filter, enum cage_profile profile)
         {SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)},
         {SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())},
         {SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)},
-        {SCMP_SYS(sendto), SCMP_A4(SCMP_CMP_EQ, 0)},    /* to whom it is connected */
-        {SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)}, /* asks, does not set */
+        {SCMP_SYS(sendto), SCMP_A4(SCMP_CMP_EQ, 0)},    /* only to the connected peer */
+        {SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)}, /* only to read a limit */
         {SCMP_SYS(mmap), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
         {SCMP_SYS(mprotect), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
     };
@@ -281,7 +282,8 @@ close_calls(enum cage_profile profile, bool paths, char lacking[CAGE_TEXT])
     return !rc || fail(lacking, "seccomp");
 }
 
-/* Sanitizers read /proc, and look for leaks from a process that traces this one. */
+/* Returns whether a sanitizer is built in: they read /proc, and look for leaks from
+   a process that traces this one. */
 static bool
 is_sanitized(void)
 {

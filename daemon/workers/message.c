@@ -27,7 +27,7 @@ static const struct {
 };
 
 union control {
-    struct cmsghdr header; /* for its alignment */
+    struct cmsghdr header; /* aligns the buffer */
     char bytes[CMSG_SPACE(sizeof(int) * MESSAGE_MAX_FDS)];
 };
 
@@ -61,7 +61,7 @@ attach_fds(struct msghdr *msg, union control *control, const struct message *mes
     memcpy(CMSG_DATA(cmsg), message->fds, bytes);
 }
 
-/* Takes `n` sent bytes off the front of the vector. */
+/* Removes `n` sent bytes from the front of the vector. */
 static void
 advance(struct msghdr *msg, size_t n)
 {
@@ -130,7 +130,7 @@ read_all(int socket, void *buf, size_t len)
     return true;
 }
 
-/* Takes the descriptors that came along, also those that nobody asked for. */
+/* Takes ownership of all descriptors that were received, including unexpected ones. */
 static void
 detach_fds(struct msghdr *msg, struct message *message)
 {
@@ -180,7 +180,7 @@ is_text(const char *chars, size_t size)
     return memchr(chars, '\0', size) != NULL;
 }
 
-/* Are the values in a body that came in such that they can be used? */
+/* Returns whether the values in a received body are valid. */
 static bool
 body_fits(const struct message *m)
 {
@@ -205,7 +205,8 @@ body_fits(const struct message *m)
     }
 }
 
-/* `len` bytes and an end; NULL: no memory, or the other side is gone. */
+/* Reads `len` bytes and appends a NUL. Returns NULL when out of memory, or when the
+   other side has closed the socket. */
 static char *
 read_text(int socket, size_t len)
 {
@@ -219,7 +220,7 @@ read_text(int socket, size_t len)
     return text;
 }
 
-/* As many names as files. */
+/* Returns whether there are as many names as files. */
 static bool
 names_fit(const struct message *m)
 {

@@ -33,7 +33,8 @@ process_init(struct process *process, const struct settings *settings,
     lock_init(&process->lock, LOCK_PROCESS);
 }
 
-/* The folder in which workers may have files without a name; it is always empty. */
+/* Makes the folder in which workers may open files without a name; it is always
+   empty. */
 static bool
 make_scratch(const struct settings *s, char ret[PATH_MAX])
 {
@@ -45,9 +46,9 @@ make_scratch(const struct settings *s, char ret[PATH_MAX])
 }
 
 /*
- * Starts this very program again (not what stands at its path by now) with `socket` at
- * WORKER_SOCKET; every other descriptor of ours is O_CLOEXEC. Its own process group
- * keeps a terminal's Ctrl-C from ending jobs before the daemon has drained.
+ * Starts this very program again (not the file that now has its path) with `socket` at
+ * WORKER_SOCKET; all other descriptors are O_CLOEXEC. A process group of its own keeps
+ * a terminal's Ctrl-C from ending jobs before the daemon has drained.
  */
 static int
 spawn(const struct settings *s, int device, int socket, pid_t *ret)
@@ -80,7 +81,8 @@ spawn(const struct settings *s, int device, int socket, pid_t *ret)
     return rc;
 }
 
-/* A warm process that has ended or said something unasked has its socket readable. */
+/* Returns whether a warm process can be used. One that has ended, or has sent
+   something without a request, has a readable socket. */
 static bool
 is_usable(struct process *process)
 {
@@ -123,7 +125,8 @@ process_start(struct process *process, int device, struct api_problem *p)
     return true;
 }
 
-/* The kernel ends a process that takes more. Its limit counts from the process's start. */
+/* Sets the processor time after which the kernel ends the process. The kernel counts
+   from the process's start. */
 void
 process_allow(const struct process *process)
 {
@@ -158,8 +161,8 @@ process_end(struct process *process, bool force, char how[64])
         process_kill(process);
     close(process->socket);
     process->socket = -1;
-    /* Waits without reaping, so that the pid is nobody else's while it can be killed.
-     */
+    /* Waits without reaping, so that the pid is not reused while process_kill() may
+       still be called. */
     siginfo_t info;
     while (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOWAIT) < 0 &&
            errno == EINTR)

@@ -22,29 +22,29 @@ struct process {
     const struct settings *settings;
     struct metrics *metrics;
     int socket; /* -1 when there is no process */
-    int jobs;   /* work that it has been given */
-    int device; /* the GPU that it was started for; GPUS_NONE */
+    int jobs;   /* pieces of work that it was given */
+    int device; /* the GPU that it was started for, or GPUS_NONE */
     struct lock lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
-    bool killed; /* guarded by lock; by process_kill() */
-    bool spent;  /* the last one took more than workers.cpu_time */
+    bool killed; /* guarded by lock; process_kill() was called */
+    bool spent;  /* the last process exceeded workers.cpu_time */
 };
 
 void process_init(struct process *process, const struct settings *settings,
                   struct metrics *metrics);
 
-/* Makes sure that there is a living process for that GPU, or for none: starts one if need
-   be. */
+/* Makes sure that a process for that GPU (or for none) is alive; starts one if
+   necessary. */
 bool process_start(struct process *process, int device, struct api_problem *p);
-/* From now on it may take workers.cpu_time, for one piece of work. */
+/* Allows workers.cpu_time for one piece of work, from now on. */
 void process_allow(const struct process *process);
 /*
- * Ends the process, if there is one, and waits for it: closing the socket tells it to
- * leave, `force` does not ask. Writes how it ended ("was killed by signal 9",
- * "ended with status 1") to `how`, if not NULL.
+ * Ends the process, if there is one, and waits for it. Closing the socket asks it to
+ * end; `force` kills it. Writes how it ended ("was killed by signal 9", "ended with
+ * status 1") to `how`, if not NULL.
  */
 void process_end(struct process *process, bool force, char how[64]);
-/* Kills the process; its owner finds out by the end of file. Any thread. */
+/* Kills the process; its owner notices by the end of file. Any thread may call. */
 void process_kill(struct process *process);
 
 void process_fini(struct process *process);

@@ -25,7 +25,7 @@ is_script(const struct dirent *entry)
     return len > 4 && !strcmp(entry->d_name + len - 4, ".lua");
 }
 
-/* The length stands before the bytes, so no two folders make the same bytes. */
+/* Adds the length before the bytes, so that no two folders hash the same bytes. */
 static bool
 add_bytes(struct digest *digest, const void *data, uint64_t len, bool *ok)
 {

@@ -36,13 +36,13 @@ struct worker {
     const char *runtime, *cuda_module; /* paths; NULL: not configured */
     int device;
     long pause_ms;
-    bool lost; /* the GPU: no later work of this process can succeed */
-    bool gone; /* the daemon does not take messages any more */
-    /* Of the job that runs: */
-    int64_t told_at; /* when progress was last told, in ms */
+    bool lost; /* the GPU is lost: no later work of this process can succeed */
+    bool gone; /* the daemon does not read messages any more */
+    /* About the current job: */
+    int64_t told_at; /* when progress was last reported, in ms */
     int told_stage;  /* -1 before the first */
-    /* When its GPU was given back to it, in ms, and when it may be lent again; 0: it has
-       not been lent, and may be any time. */
+    /* When the job got its GPU back, and when it may lend it again, in ms; 0: it has
+       not lent it, and may at any time. */
     int64_t regained_at, lends_at;
 };
 
@@ -62,7 +62,7 @@ answer_failed(struct worker *w, const struct api_problem *problem)
     send_message(w, &message);
 }
 
-/* Answers with `text`, which it takes; NULL stands for an encoder without memory. */
+/* Answers with `text` and frees it; NULL means that an encoder was out of memory. */
 static void
 answer_text(struct worker *w, struct message message, char *text)
 {
@@ -86,7 +86,7 @@ answer_result(struct worker *w, char *text)
     answer_text(w, (struct message){.type = MESSAGE_RESULT}, text);
 }
 
-/* The work is done, and what it made is not to be handed on. */
+/* Answers that the work is done and its result misses a gate. */
 static void
 answer_rejected(struct worker *w, const struct api_problem *problem, char *text)
 {
@@ -110,7 +110,7 @@ nap(long ms)
         continue;
 }
 
-/* Tells of every new stage, and within a stage not more often than is of use. */
+/* Reports each new stage, and within a stage not more often than PROGRESS_EVERY_MS. */
 static bool
 tell_progress(void *arg, const struct qdq_progress *p)
 {
@@ -133,7 +133,7 @@ tell_progress(void *arg, const struct qdq_progress *p)
 
 enum { LENDS_AFTER_MS = 1000, LENDS_AFTER_OVERHEADS = 10 };
 
-/* What the daemon says to it. */
+/* Asks the daemon about the GPU, and waits for the answer. */
 static bool
 ask_gpu(struct worker *w, enum message_type question)
 {
@@ -150,10 +150,8 @@ ask_gpu(struct worker *w, enum message_type question)
     return wanted;
 }
 
-/*
- * It takes time to begin anew on a GPU, so it is not lent again before it has been used
- * for much longer than that. What it took is known at the first step's end.
- */
+/* Starting again on a GPU takes time, so the GPU is not lent again before it was
+   used for much longer than that. The time is known at the end of the first step. */
 static bool
 gpu_is_wanted(void *arg)
 {
@@ -178,7 +176,7 @@ regain_gpu(void *arg)
 
 /* --- requests ------------------------------------------------------------- */
 
-/* The model's other files as the engine takes them; they borrow from the request. */
+/* Lists the model's other files for the engine; the list borrows from the request. */
 static void
 list_externals(const struct message *request,
                struct qdq_external ret[MESSAGE_MAX_FILES])
@@ -213,10 +211,8 @@ open_model(const struct worker *w, const struct message *request,
     return open_externals(w, request, files, ret, problem);
 }
 
-/*
- * A file without a name is the one that the model lacks, where both are the only ones;
- * `locations` is to be freed once the file is not looked at any more.
- */
+/* Gives a single file without a name the name of the single location that the model
+   lacks. The caller frees `locations` when the file is no longer used. */
 static bool
 name_nameless(const struct message *request, struct qdq_external *files,
               struct qdq_locations **locations, struct api_problem *problem)
@@ -238,7 +234,7 @@ name_nameless(const struct message *request, struct qdq_external *files,
     return true;
 }
 
-/* What each of the files is to the model. */
+/* Finds the location that each file serves. */
 static bool
 find_locations(const struct message *request, const struct qdq_external *files,
                const struct qdq_model *model, const char *ret[MESSAGE_MAX_FILES],
@@ -307,7 +303,7 @@ runtime(struct worker *w, const struct message *request)
     answer_result(w, api_runtime_encode(w->runtime, version, ok ? NULL : why.text));
 }
 
-/* As a job would try it. */
+/* Tries the GPU as a job would. */
 static void
 device(struct worker *w, const struct message *request)
 {
@@ -365,7 +361,7 @@ plan(struct worker *w, const struct message *request)
     api_spec_free(&spec);
 }
 
-/* A model that cannot be quantized as it is can be described all the same. */
+/* Describes a model, even one that cannot be quantized. */
 static void
 info(struct worker *w, const struct message *request)
 {
@@ -486,7 +482,7 @@ quantize(struct worker *w, const struct message *request)
     api_spec_free(&spec);
 }
 
-/* What is no request has no row here and ends the worker. */
+/* A message that is not a request has no row here and ends the worker. */
 static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
                                                const struct message *) = {
     [MESSAGE_CHECK_MODEL] = check_model,
@@ -524,7 +520,8 @@ serve(struct worker *w)
 
 /* --- start ---------------------------------------------------------------- */
 
-/* In need of memory the kernel ends a worker, which costs one job, not the daemon. */
+/* Makes the kernel prefer this process when memory runs out: that costs one job, not
+   the daemon. */
 static void
 offer_to_oom_killer(void)
 {
@@ -532,11 +529,12 @@ offer_to_oom_killer(void)
     if (fd < 0)
         return;
     ssize_t n = write(fd, "500", 3);
-    (void)n; /* a matter of politeness */
+    (void)n; /* a failure is harmless */
     close(fd);
 }
 
-/* Ends with the daemon, whenever that ends: also between its fork and our prctl(). */
+/* Makes the process end with the daemon, also when the daemon ends between its
+   fork() and this prctl(). */
 static bool
 confine(pid_t parent, rlim_t memory)
 {
@@ -550,7 +548,8 @@ confine(pid_t parent, rlim_t memory)
     return true;
 }
 
-/* What the daemon checked when it started may have changed since. */
+/* Opens the engine; the configuration that the daemon checked at its start may have
+   changed. */
 static bool
 open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
 {
@@ -562,7 +561,8 @@ open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
     return false;
 }
 
-/* Whatever needs a path comes before: ONNX Runtime, and what is wrong with it. */
+/* Enters the cage. Everything that needs a path is done before: loading ONNX
+   Runtime, and finding out why that fails. */
 static bool
 lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
         const char *setting, const char *scratch)
@@ -573,7 +573,8 @@ lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
     if (strcmp(setting, "off") == 0)
         return true;
     (void)!qdq_engine_runtime_version(engine, &version, &ignored);
-    /* Stays loaded; CUDA itself begins in the cage, for it makes threads. */
+    /* The module stays loaded. CUDA itself starts in the cage, because it makes
+       threads. */
     if (options->cuda_module)
         (void)!dlopen(options->cuda_module, RTLD_NOW | RTLD_LOCAL);
     enum cage_profile profile = options->cuda_module ? CAGE_GPU : CAGE_CPU;
@@ -583,7 +584,8 @@ lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
     return whole || strcmp(setting, "auto") == 0;
 }
 
-/* The threads of one model: the setting, or this worker's share of the processors. */
+/* Returns the threads for one model: the setting, or this worker's share of the
+   processors. */
 static int
 count_threads(const struct settings *settings)
 {
@@ -593,7 +595,7 @@ count_threads(const struct settings *settings)
                                            : 1);
 }
 
-/* NULL for an empty setting. */
+/* Returns NULL for an empty setting. */
 static const char *
 path_of(const char *setting)
 {
