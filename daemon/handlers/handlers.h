@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The handlers of all routes; see handler_fn. */
+/* The handlers of all routes; see handler_fn in http/request.h. */
 #ifndef QDQD_HANDLERS_HANDLERS_H
 #define QDQD_HANDLERS_HANDLERS_H
 
@@ -9,7 +9,7 @@
 
 handler_fn handler_of(enum api_route route);
 
-/* Each route of api/routes.h has its handler. */
+/* Declares the handler of each route in api/routes.h. */
 #define ROUTE(name, ...) void handle_##name(struct request *request);
 #include "api/routes.h"
 #undef ROUTE
@@ -19,12 +19,13 @@ handler_fn handler_of(enum api_route route);
 void reply_model(struct request *request, const char *id);
 /* Adds the digest of the bytes that `id` names. */
 void reply_digest(struct request *request, const char *id);
-/* Has a dataset checked; *ret is what the worker says of it, which the caller frees. */
+/* Has a worker check a dataset; *ret is the worker's description, which the caller
+   frees. */
 bool check_dataset(struct request *request, struct spool *file, char **ret,
                    struct api_problem *p);
 
 /* jobs.c */
-/* A job as it is encoded; borrows from the view. */
+/* Converts a job for its encoder; borrows from the view. */
 struct api_job show_job(const struct job_view *view);
 
 #endif

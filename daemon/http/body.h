@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A request's body while it comes in: files, JSON, or a multipart form of both.
- * Files are streamed into spools, so memory does not grow with them.
- */
+/* A request's body while it is received: files, JSON, or a multipart form of both.
+   Files are streamed into spools, so memory does not grow with them. */
 #ifndef QDQD_HTTP_BODY_H
 #define QDQD_HTTP_BODY_H
 
@@ -14,11 +12,11 @@
 
 #define BODY_MAX_TEXT (1u << 20)
 
-/* A file beside the model. */
+/* One external data file of a model. */
 struct body_external {
-    char *name;         /* as the client calls it, "" when it does not */
-    struct spool *file; /* or NULL, and: */
-    char *id;           /* of what is stored */
+    char *name;         /* name that the client gave it; "" when it gave none */
+    struct spool *file; /* the received file, or NULL and: */
+    char *id;           /* id of a stored file */
 };
 
 enum body_file { BODY_MODEL, BODY_DATASET, BODY_N_FILES };
@@ -31,7 +29,7 @@ enum body_part {
 };
 
 struct body_text {
-    char *data; /* ends in '\0' when there is any */
+    char *data; /* NUL-terminated when there is any */
     size_t len, capacity;
 };
 
@@ -42,40 +40,36 @@ struct body {
     enum api_body kind;
     struct blobs *blobs;
     uint64_t limit, received;
-    /* What a raw body is to hash to; "": anything. May be set after body_begin(). */
+    /* The digest that a raw body must have; "": any. May be set after body_begin(). */
     char digest[API_HEADER_ID];
-    struct MHD_PostProcessor *post; /* of a form */
+    struct MHD_PostProcessor *post; /* parser of a form */
     bool is_json;
     bool seen[BODY_N_PARTS];
-    int part; /* of a form: the part that is coming in, -1 before the first */
+    int part; /* for a form: the part that is being received, -1 before the first */
     uint64_t part_size;
-    struct api_problem *problem; /* where the form's parser puts what it finds */
+    struct api_problem *problem; /* receives the errors of the form's parser */
     struct body_text texts[BODY_N_PARTS];
     struct body_text json;
-    /*
-     * What it comes to. Files are NULL where there is none; a body for one file has it
-     * at BODY_MODEL. Ids stand in `job`.
-     */
+    /* The finished body. Files are NULL where there is none; a body of one file has
+       it at BODY_MODEL. Ids are in `job`. */
     struct spool *files[BODY_N_FILES];
     struct api_job_request job;
-    char *model_name; /* what the client calls the model's file; NULL: nothing */
+    char *model_name; /* file name that the client gave the model; NULL: none */
     size_t n_externals;
     struct body_external *externals;
     bool
-        is_listed; /* the model's files are named by digest, `job.model` is the first */
+        is_listed; /* the model's files are given by digest; `job.model` is the first */
 };
 
-/*
- * Begins a body for a route that takes `kind`, by its Content-Type (NULL: none).
- * UNSUPPORTED_MEDIA_TYPE, BAD_REQUEST.
- */
+/* Begins a body for a route that accepts `kind`, by its Content-Type (NULL: none).
+   UNSUPPORTED_MEDIA_TYPE, BAD_REQUEST. */
 bool body_begin(struct body *body, enum api_body kind, struct blobs *blobs,
                 uint64_t limit, struct MHD_Connection *connection,
                 const char *content_type, struct api_problem *p);
 bool body_take(struct body *body, const char *data, size_t len, struct api_problem *p);
-/* No more will come: fills files and job. DIGEST_MISMATCH and whatever is wrong. */
+/* Ends the body: fills files and job. DIGEST_MISMATCH, and errors in the body. */
 bool body_finish(struct body *body, struct api_problem *p);
-/* Frees everything, and drops the files that nobody took. */
+/* Frees everything, and discards the files that no handler has consumed. */
 void body_fini(struct body *body);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a request: finds its route and its tenant, and refuses what can be refused
-   before the body is read. */
+/* The head of a request: finds its route and its tenant, and refuses as much as
+   possible before the body is read. */
 #ifndef QDQD_HTTP_HEAD_H
 #define QDQD_HTTP_HEAD_H
 
@@ -9,8 +9,8 @@
 struct http_needs;
 struct request;
 
-/* `host` is that of http.listen, "" for a unix socket. On success the request's body has
-   begun. */
+/* Reads the head. `host` is that of http.listen, "" for a unix socket. On success
+   the request's body has begun. */
 bool head_read(const struct http_needs *needs, const char *host,
                struct request *request, const char *method, const char *url,
                struct api_problem *p);

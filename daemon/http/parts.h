@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that a multipart form may have: PART(NAME, "name", KIND).
+ * The parts of a multipart form: PART(NAME, "name", KIND).
  *   MODEL, DATASET  a file, or in a job's form the text of a stored id
- *   EXTERNAL        likewise, beside a model; any number of them
+ *   EXTERNAL        the same, beside a model; any number of them
  *   TEXT            text of at most BODY_MAX_TEXT bytes
- *   REFUSED         known to the contract, but this version cannot do it
- * By BODY of the route: FILE takes one part of the kind DATASET (or MODEL, whatever it is
- * called), MODEL one of MODEL and those of EXTERNAL, JOB all.
+ *   REFUSED         in the contract, but not supported by this version
+ * The BODY of the route decides which are accepted: FILE accepts one part of the kind
+ * DATASET (or MODEL, whatever its name), MODEL accepts one of MODEL and those of
+ * EXTERNAL, JOB accepts all.
  */
 PART(MODEL, "model", MODEL)
 PART(CALIBRATION, "calibration", DATASET)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The HTTP server. Each connection has a thread of its own, so handlers may block: on
- * the disk, on a worker, on a job's end. That keeps them linear code, where suspending
- * and resuming connections would make a state machine of each. What it costs is bounded
- * by http.connections, by small stacks, and by the timeout of idle connections.
+ * the disk, on a worker, on a job's end. That keeps handlers linear, where suspending
+ * and resuming connections would turn each into a state machine. The cost is bounded by
+ * http.connections, by small stacks, and by the timeout of idle connections.
  */
 #ifndef QDQD_HTTP_SERVER_H
 #define QDQD_HTTP_SERVER_H
@@ -16,7 +16,7 @@ struct settings;
 struct tenants;
 struct tokens;
 
-/* What it works with; all of it is borrowed. */
+/* The objects that the server uses; all are borrowed. */
 struct http_needs {
     handler_fn (*handler_of)(enum api_route route);
     const struct settings *settings;
@@ -24,12 +24,12 @@ struct http_needs {
     struct tokens *tokens;
 };
 
-/* Serves at the listener, whose descriptor it takes. */
+/* Serves at the listener and takes ownership of its descriptor. */
 bool http_open(const struct http_needs *needs, const struct listener *listener,
                struct http **ret, struct api_problem *p);
-/* Reads certificate and key again; where that fails those stay that were. */
+/* Reads certificate and key again; on failure the old ones stay in use. */
 bool http_reload(struct http *http, struct api_problem *p);
-/* Takes no more connections, gives the answers that are on their way some seconds, ends all
+/* Stops accepting, lets running answers finish for some seconds, closes all
    connections and waits for their threads. */
 void http_close(struct http **http);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The certificate and the key of TLS, which can be read again while the daemon runs. */
+/* The certificate and key of TLS, which can be read again while the daemon runs. */
 #ifndef QDQD_HTTP_TLS_H
 #define QDQD_HTTP_TLS_H
 
@@ -16,14 +16,15 @@ struct tls;
 
 /* Reads http.tls_cert and http.tls_key. */
 bool tls_open(const struct settings *settings, struct tls **ret, struct api_problem *p);
-/* There are no connections any more. */
+/* Frees the credentials. All connections must be closed. */
 void tls_close(struct tls **tls);
-/* Reads them again; where that fails it stays with what it has. */
+/* Reads both files again; on failure the old ones stay in use. */
 bool tls_reload(struct tls *tls, struct api_problem *p);
 
-/* What MHD_OPTION_HTTPS_CERT_CALLBACK2 wants; it finds the tls by tls_of(). */
+/* Returns the callback for MHD_OPTION_HTTPS_CERT_CALLBACK2; it finds the tls by
+   tls_of(). */
 void *tls_callback(void);
-/* The tls of a connection; http/conns.c knows. */
+/* Returns the tls of a connection; implemented in http/conns.c. */
 struct tls *tls_of(struct MHD_Connection *connection);
 
 /* Sends bytes past the HTTP library. */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lanes: threads with one worker process each. workers.count of them run jobs, one
- * does the short work (checking uploads, describing models, plans), so that short work
- * never stands behind long work. Each lane starts its process when it first needs one,
- * keeps it warm and replaces it when it dies or has done workers.max_jobs. No process
- * works for two tenants: what one has done to it is no matter of another's.
+ * The pool: workers.count lanes run jobs, and one lane does the short work (checking
+ * uploads, describing models, plans), so that short work never waits behind long work.
  */
 #ifndef QDQD_POOL_POOL_H
 #define QDQD_POOL_POOL_H
@@ -16,21 +13,22 @@ struct pool;
 struct service;
 struct tenants;
 
-/* Runs the jobs of all tenants, whose services have it from then on. */
+/* Opens the pool, which runs the jobs of all tenants. Their services refer to it
+   from then on. */
 bool pool_open(struct tenants *tenants, const struct settings *settings,
                struct pool **ret, struct api_problem *p);
 /*
- * Has short work done by the service's pool: blocks the caller until the answer is there.
- * The request and its descriptors are borrowed. On success *ret is the answer's text,
+ * Has a worker do short work for a service: blocks until the answer arrives. The
+ * request and its descriptors are borrowed. On success *ret is the text of the answer,
  * which the caller frees.
  */
 bool pool_ask(const struct service *service, const struct message *request, char **ret,
               struct api_problem *p);
-/* Does one worker process after the other die, so that nothing is done at present? */
+/* Returns whether worker processes keep dying, so that no work is done at present. */
 bool pool_is_failing(struct pool *pool);
 /* Waits for the lanes that run jobs, after tenants_drain() (and tenants_stop()). */
 void pool_join(struct pool *pool);
-/* Nobody may ask any more. */
+/* Frees the pool. No thread may call pool_ask() any more. */
 void pool_close(struct pool **pool);
 
 #endif

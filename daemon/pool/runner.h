@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runner: a lane that runs jobs, those of all tenants in turns. */
+/* A runner: a lane that runs the jobs of all tenants in turns. */
 #ifndef QDQD_POOL_RUNNER_H
 #define QDQD_POOL_RUNNER_H
 
@@ -13,13 +13,13 @@ struct runner {
     struct tenants *tenants;
     struct job_slot slot;
     /* The time that the job has spent in each stage, for the metrics: */
-    int stage;                   /* the present one; -1: none yet */
-    int64_t since;               /* when that began, steady ms */
-    int64_t spent[QDQ_N_STAGES]; /* ms, and 1 for each time that it was entered */
+    int stage;     /* the current stage; -1: none yet */
+    int64_t since; /* when that stage began, steady clock in ms */
+    /* in ms, plus 1 for each time that the stage was entered */
+    int64_t spent[QDQ_N_STAGES];
 };
 
-/* Starts the runner, which claims and runs jobs until tenants_claim() says that there will
-   be no more. */
+/* Starts the runner, which claims and runs jobs until tenants_claim() returns false. */
 bool runner_start(struct runner *runner, struct tenants *tenants,
                   const struct settings *settings, struct api_problem *p);
 
