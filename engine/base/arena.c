@@ -135,6 +135,22 @@ qdqi_arena_printf(struct qdqi_arena *arena, const char *fmt, ...)
     return text;
 }
 
+void *
+qdqi_grow(void *rows, size_t *capacity, size_t needed, size_t size)
+{
+    const size_t least = 64, most = SIZE_MAX / 2 / size;
+    size_t room = *capacity > least / 2 ? *capacity : least / 2;
+    if (rows && needed <= *capacity)
+        return rows;
+    if (needed > most || room > most)
+        return NULL;
+    room = needed > 2 * room ? needed : 2 * room;
+    if (!(rows = realloc(rows, room * size)))
+        return NULL;
+    *capacity = room;
+    return rows;
+}
+
 enum qdq_code
 qdqi_no_memory(struct qdq_error *err)
 {

@@ -30,6 +30,14 @@ char *qdqi_arena_strndup(struct qdqi_arena *arena, const char *text, size_t len)
 char *qdqi_arena_printf(struct qdqi_arena *arena, const char *fmt, ...)
     QDQ_PRINTF(2, 3);
 
+/*
+ * Grows an array on the heap that has room for *capacity elements of `size` bytes, so that
+ * it has room for `needed`; the room at least doubles. Returns the array, or NULL when out
+ * of memory or when the size overflows: then the old array is as it was.
+ */
+void *qdqi_grow(void *rows, size_t *capacity, size_t needed,
+                size_t size) QDQ_MUST_CHECK;
+
 /* Sets NO_MEMORY and returns it, so that a function can end in `return
    qdqi_no_memory(err)`. */
 enum qdq_code qdqi_no_memory(struct qdq_error *err);

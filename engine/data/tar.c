@@ -180,14 +180,11 @@ static enum qdq_code
 add_file(struct reading *r, const struct qdqi_tar_file *file)
 {
     struct qdqi_tar *tar = r->tar;
-    if (tar->n == tar->capacity) {
-        size_t capacity = tar->capacity ? 2 * tar->capacity : 64;
-        struct qdqi_tar_file *files = realloc(tar->files, capacity * sizeof *files);
-        if (!files)
-            return qdqi_no_memory(r->err);
-        tar->files = files;
-        tar->capacity = capacity;
-    }
+    struct qdqi_tar_file *files =
+        qdqi_grow(tar->files, &tar->capacity, tar->n + 1, sizeof *files);
+    if (!files)
+        return qdqi_no_memory(r->err);
+    tar->files = files;
     tar->files[tar->n++] = *file;
     return QDQ_OK;
 }

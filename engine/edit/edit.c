@@ -171,10 +171,7 @@ qdqi_edit_add_int(struct qdqi_edit *e, Onnx__NodeProto *node, const char *name,
         return;
     onnx__attribute_proto__init(a);
     a->name = qdqi_edit_text(e, name);
-    a->has_type = 1;
-    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    a->has_i = 1;
-    a->i = value;
+    qdqi_attribute_set_int(a, value);
     if (node->n_attribute)
         memcpy(all, node->attribute, node->n_attribute * sizeof *all);
     all[node->n_attribute++] = a;

@@ -109,15 +109,6 @@ is_unbounded(const struct walk *w, const struct qdqi_node *node)
     return !read_bound(w, node, 2, "max", &max) || max >= FLT_MAX;
 }
 
-static bool
-is_one_of(const struct qdqi_node *node, const char *const *ops)
-{
-    for (; *ops; ops++)
-        if (qdqi_node_is(node->proto, *ops))
-            return true;
-    return false;
-}
-
 /* Operators that work on each element alone, and operators that work on the axes
    behind the channels. */
 static const char *const elementwise[] = {"Relu",     "LeakyRelu", "PRelu",
@@ -150,10 +141,10 @@ pass_through(struct walk *w, const struct qdqi_node *node, int input)
         return pass_add(w, node, input);
     if (input != 0)
         return reject_chain(w, "followed by something else than a layer");
-    if (is_one_of(node, elementwise) ||
+    if (qdqi_node_is_one_of(node->proto, elementwise) ||
         (qdqi_node_is(node->proto, "Clip") && is_unbounded(w, node)))
         return true;
-    if (is_one_of(node, pools) && w->rank > 2)
+    if (qdqi_node_is_one_of(node->proto, pools) && w->rank > 2)
         return true;
     if (is_flatten(w, node) && w->rank) {
         w->is_flat |= w->rank > 2;

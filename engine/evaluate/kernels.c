@@ -169,13 +169,6 @@ format_of(const struct qdqi_job *job)
                : "there are integer kernels of int8 and uint8 alone";
 }
 
-static bool
-is_one(const struct qdqi_node *node, const char *attribute)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, attribute);
-    return !a || !a->has_f || a->f == 1;
-}
-
 /* Returns whether the layer's output, or that of the Relu behind it, has a pair. All
    readers of that tensor read the pair. */
 static bool
@@ -215,8 +208,7 @@ why_float(const struct counting *c, const struct qdq_layer *layer)
         return "what it makes is read by a layer that is left in floating point";
     if (c->halves)
         return "there are integer kernels of float32 models alone";
-    if (qdqi_node_is(node->proto, "Gemm") &&
-        !(is_one(node, "alpha") && is_one(node, "beta")))
+    if (qdqi_node_is(node->proto, "Gemm") && !qdqi_gemm_is_unscaled(node->proto))
         return "alpha or beta is not 1";
     return "onnxruntime has no integer kernel for it as it is";
 }

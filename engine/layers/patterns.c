@@ -7,19 +7,10 @@
 /* --- single nodes --------------------------------------------------------- */
 
 bool
-qdqi_is_one_of(const struct qdqi_node *node, const char *const *ops)
-{
-    for (; *ops; ops++)
-        if (qdqi_node_is(node->proto, *ops))
-            return true;
-    return false;
-}
-
-bool
 qdqi_is_conv(const struct qdqi_node *node)
 {
     static const char *const ops[] = {"Conv", "ConvTranspose", NULL};
-    return node && qdqi_is_one_of(node, ops);
+    return node && qdqi_node_is_one_of(node->proto, ops);
 }
 
 bool
@@ -43,7 +34,7 @@ qdqi_is_pointwise(const struct qdqi_node *node)
                                       "ThresholdedRelu",
                                       "HardSigmoid",
                                       NULL};
-    return qdqi_is_one_of(node, ops);
+    return qdqi_node_is_one_of(node->proto, ops);
 }
 
 static const struct qdqi_node *
@@ -65,7 +56,7 @@ qdqi_is_pooling(const struct qdqi_layers *graph, const struct qdqi_node *node)
 {
     static const char *const ops[] = {"AveragePool", "GlobalAveragePool", "MaxPool",
                                       "ReduceMean", NULL};
-    return class_of(graph, node) && qdqi_is_one_of(node, ops);
+    return class_of(graph, node) && qdqi_node_is_one_of(node->proto, ops);
 }
 
 /* Returns the node in front of a BatchNormalization, or the node itself if it is
@@ -124,7 +115,7 @@ qdqi_is_gated(const struct qdqi_layers *graph, const struct qdqi_node *node)
         return false;
     for (int i = 0; i < 2; i++) {
         const struct qdqi_node *maker = qdqi_layer_producer(graph, node, i);
-        if (maker && qdqi_is_one_of(maker, gates))
+        if (maker && qdqi_node_is_one_of(maker->proto, gates))
             return true;
     }
     return false;
@@ -171,7 +162,7 @@ comes_from_erf(const struct qdqi_layers *graph, const struct qdqi_node *node, in
             return false;
         if (qdqi_node_is(node->proto, "Erf"))
             return true;
-        i = qdqi_is_one_of(node, between) ? computed_one(node) : -1;
+        i = qdqi_node_is_one_of(node->proto, between) ? computed_one(node) : -1;
     }
     return false;
 }
@@ -322,7 +313,7 @@ find_scores(struct search *s, const struct qdqi_tensor *tensor, int deep)
         s->scores = node;
         return true;
     }
-    if (!qdqi_is_one_of(node, between))
+    if (!qdqi_node_is_one_of(node->proto, between))
         return false;
     for (size_t i = 0; i < node->proto->n_input && i < 3; i++)
         found = find_scores(s, node->inputs[i], deep - 1) || found;

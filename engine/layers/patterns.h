@@ -28,10 +28,6 @@ enum qdq_code qdqi_patterns_new(const struct qdqi_layers *graph,
                                 struct qdqi_arena *arena, struct qdqi_patterns **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns whether the node has one of these operators of ONNX's own domain. The list
-   ends with NULL. */
-bool qdqi_is_one_of(const struct qdqi_node *node, const char *const *ops);
-
 /*
  * qdqi_is_conv() returns whether the node is a Conv or a ConvTranspose.
  * qdqi_ends_conv() also accepts a BatchNormalization behind one. Both return false for

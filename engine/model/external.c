@@ -346,14 +346,11 @@ find_size(const Onnx__TensorProto *t, const char *name, const struct place *plac
 static enum qdq_code
 push_bulk(struct resolving *r, const struct qdqi_bulk *bulk, struct qdq_error *err)
 {
-    if (r->n_bulks == r->cap_bulks) {
-        size_t cap = r->cap_bulks ? r->cap_bulks * 2 : 256;
-        struct qdqi_bulk *bulks = realloc(r->bulks, cap * sizeof *bulks);
-        if (!bulks)
-            return qdqi_no_memory(err);
-        r->bulks = bulks;
-        r->cap_bulks = cap;
-    }
+    struct qdqi_bulk *bulks =
+        qdqi_grow(r->bulks, &r->cap_bulks, r->n_bulks + 1, sizeof *bulks);
+    if (!bulks)
+        return qdqi_no_memory(err);
+    r->bulks = bulks;
     r->bulks[r->n_bulks++] = *bulk;
     return QDQ_OK;
 }

@@ -47,6 +47,56 @@ qdqi_node_is(const Onnx__NodeProto *node, const char *op)
     return qdqi_is_onnx_domain(node->domain) && strcmp(node->op_type, op) == 0;
 }
 
+bool
+qdqi_node_is_one_of(const Onnx__NodeProto *node, const char *const *ops)
+{
+    for (; *ops; ops++)
+        if (qdqi_node_is(node, *ops))
+            return true;
+    return false;
+}
+
+static bool
+is_one(const Onnx__NodeProto *node, const char *attribute)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node, attribute);
+    return !a || !a->has_f || a->f == 1;
+}
+
+bool
+qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm)
+{
+    return is_one(gemm, "alpha") && is_one(gemm, "beta");
+}
+
+void
+qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value)
+{
+    attribute->has_type = 1;
+    attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+    attribute->has_i = 1;
+    attribute->i = value;
+}
+
+static void *
+arena_alloc(void *arena, size_t size)
+{
+    return qdqi_arena_alloc(arena, size);
+}
+
+static void
+arena_free(void *arena, void *pointer)
+{
+    (void)arena;
+    (void)pointer;
+}
+
+ProtobufCAllocator
+qdqi_arena_allocator(struct qdqi_arena *arena)
+{
+    return (ProtobufCAllocator){arena_alloc, arena_free, arena};
+}
+
 const struct qdq_model_info *
 qdq_model_info(const struct qdq_model *model)
 {

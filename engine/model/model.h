@@ -134,6 +134,17 @@ const Onnx__AttributeProto *qdqi_node_attribute(const Onnx__NodeProto *node,
 int64_t qdqi_node_int(const Onnx__NodeProto *node, const char *name, int64_t otherwise);
 /* Returns whether the node is this operator of ONNX's own domain. */
 bool qdqi_node_is(const Onnx__NodeProto *node, const char *op);
+/* Returns whether the node is one of these operators; the list ends with NULL. */
+bool qdqi_node_is_one_of(const Onnx__NodeProto *node, const char *const *ops);
+/* Returns whether a Gemm adds its bias to its product as they are: alpha and beta are
+   1. */
+bool qdqi_gemm_is_unscaled(const Onnx__NodeProto *gemm);
+
+/* Makes the attribute, which has a name, an integer one. */
+void qdqi_attribute_set_int(Onnx__AttributeProto *attribute, int64_t value);
+
+/* Returns an allocator of the parser's that takes memory from the arena. */
+ProtobufCAllocator qdqi_arena_allocator(struct qdqi_arena *arena);
 
 /*
  * scopes.c: lists the graphs and their nodes. Changes the messages in two ways: a name

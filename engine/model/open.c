@@ -6,19 +6,6 @@
 #include "model/constant.h"
 #include "model/external.h"
 
-static void *
-arena_alloc(void *arena, size_t size)
-{
-    return qdqi_arena_alloc(arena, size);
-}
-
-static void
-arena_free(void *arena, void *pointer)
-{
-    (void)arena;
-    (void)pointer;
-}
-
 /* Makes an empty model with room for its files. */
 static enum qdq_code
 model_new(size_t n_sent, struct qdq_model **ret, struct qdq_error *err)
@@ -60,7 +47,7 @@ parse(struct qdq_model *model, struct qdq_error *err)
                                            &skeleton, &model->bulks, err);
     if (code)
         return code;
-    ProtobufCAllocator allocator = {arena_alloc, arena_free, model->arena};
+    ProtobufCAllocator allocator = qdqi_arena_allocator(model->arena);
     model->proto = onnx__model_proto__unpack(&allocator, skeleton.size, skeleton.data);
     if (!model->proto && qdqi_arena_exhausted(model->arena))
         return qdqi_no_memory(err);

@@ -244,14 +244,10 @@ put(struct walk *w, const void *data, size_t size, uint64_t *total,
 static enum qdq_code
 push_size(struct walk *w, struct qdq_error *err)
 {
-    if (w->n_sizes == w->cap_sizes) {
-        size_t cap = w->cap_sizes ? w->cap_sizes * 2 : 1024;
-        uint64_t *sizes = realloc(w->sizes, cap * sizeof *sizes);
-        if (!sizes)
-            return qdqi_no_memory(err);
-        w->sizes = sizes;
-        w->cap_sizes = cap;
-    }
+    uint64_t *sizes = qdqi_grow(w->sizes, &w->cap_sizes, w->n_sizes + 1, sizeof *sizes);
+    if (!sizes)
+        return qdqi_no_memory(err);
+    w->sizes = sizes;
     w->n_sizes++;
     return QDQ_OK;
 }
@@ -373,14 +369,11 @@ is_data_field(uint32_t number)
 static enum qdq_code
 push_bulk(struct walk *w, const struct field *f, struct qdq_error *err)
 {
-    if (w->n_bulks == w->cap_bulks) {
-        size_t cap = w->cap_bulks ? w->cap_bulks * 2 : 256;
-        struct qdqi_bulk *bulks = realloc(w->bulks, cap * sizeof *bulks);
-        if (!bulks)
-            return qdqi_no_memory(err);
-        w->bulks = bulks;
-        w->cap_bulks = cap;
-    }
+    struct qdqi_bulk *bulks =
+        qdqi_grow(w->bulks, &w->cap_bulks, w->n_bulks + 1, sizeof *bulks);
+    if (!bulks)
+        return qdqi_no_memory(err);
+    w->bulks = bulks;
     w->bulks[w->n_bulks++] =
         (struct qdqi_bulk){.offset = (uint64_t)(f->payload - w->base),
                            .size = (uint64_t)(f->end - f->payload),

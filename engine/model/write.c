@@ -283,14 +283,10 @@ memory_bytes(struct qdqi_sink *sink, const void *data, size_t size,
              struct qdq_error *err)
 {
     struct memory_sink *m = (struct memory_sink *)sink;
-    if (size > m->cap - m->bytes.size) {
-        size_t cap = (m->bytes.size + size) * 2;
-        uint8_t *grown = realloc(m->bytes.data, cap);
-        if (!grown)
-            return qdqi_no_memory(err);
-        m->bytes.data = grown;
-        m->cap = cap;
-    }
+    uint8_t *bytes = qdqi_grow(m->bytes.data, &m->cap, m->bytes.size + size, 1);
+    if (!bytes)
+        return qdqi_no_memory(err);
+    m->bytes.data = bytes;
     memcpy(m->bytes.data + m->bytes.size, data, size);
     m->bytes.size += size;
     return QDQ_OK;

@@ -106,11 +106,8 @@ static void
 set_int(struct qdqi_adapting *a, Onnx__NodeProto *node, const char *name, int64_t value)
 {
     Onnx__AttributeProto *attribute = set_attribute(a, node, name);
-    if (!attribute)
-        return;
-    attribute->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    attribute->has_i = 1;
-    attribute->i = value;
+    if (attribute)
+        qdqi_attribute_set_int(attribute, value);
 }
 
 void

@@ -39,25 +39,12 @@ qdqi_unknown_text(const ProtobufCMessage *m, uint32_t field, struct qdqi_arena *
     return "";
 }
 
-static void *
-arena_alloc(void *arena, size_t size)
-{
-    return qdqi_arena_alloc(arena, size);
-}
-
-static void
-arena_free(void *arena, void *pointer)
-{
-    (void)arena;
-    (void)pointer;
-}
-
 const Onnx__AttributeProto *
 qdqi_function_default(const struct qdqi_function *function, const char *name,
                       struct qdqi_arena *arena)
 {
     const ProtobufCMessage *m = &function->proto->base;
-    ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
+    ProtobufCAllocator allocator = qdqi_arena_allocator(arena);
     const uint8_t *data;
     size_t size;
     for (size_t i = 0; i < m->n_unknown_fields; i++) {

@@ -115,23 +115,14 @@ static const char *const same_rank[] = {
     "TopK",
     "Transpose",
     "Upsample",
+    NULL,
 };
 
 /* Operators that broadcast: the result has the larger rank of the first two inputs. */
-static const char *const larger_rank[] = {"Add", "Div", "Mul", "Pow", "Sub"};
+static const char *const larger_rank[] = {"Add", "Div", "Mul", "Pow", "Sub", NULL};
 
 /* Operators whose result is always a matrix. */
-static const char *const matrix[] = {"Flatten", "Gemm"};
-
-static bool
-is_one_of(const Onnx__NodeProto *node, const char *const *ops, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(node->op_type, ops[i]) == 0)
-            return true;
-    return false;
-}
-#define IS_ONE_OF(node, ops) is_one_of(node, ops, sizeof(ops) / sizeof *(ops))
+static const char *const matrix[] = {"Flatten", "Gemm", NULL};
 
 static int64_t
 rank_of(const struct qdqi_map *known, const Onnx__NodeProto *node, size_t i)
@@ -153,11 +144,11 @@ static int64_t
 output_rank(const struct qdqi_map *known, const Onnx__NodeProto *node)
 {
     int64_t a = rank_of(known, node, 0), b = rank_of(known, node, 1);
-    if (IS_ONE_OF(node, matrix))
+    if (qdqi_node_is_one_of(node, matrix))
         return 2;
-    if (IS_ONE_OF(node, same_rank) || keeps_dims(node))
+    if (qdqi_node_is_one_of(node, same_rank) || keeps_dims(node))
         return a;
-    if (IS_ONE_OF(node, larger_rank) ||
+    if (qdqi_node_is_one_of(node, larger_rank) ||
         (strcmp(node->op_type, "MatMul") == 0 && a > 1 && b > 1))
         return a < 0 || b < 0 ? -1 : a > b ? a : b;
     return -1;

@@ -489,10 +489,7 @@ type_attribute(struct lowering *l, enum qdqi_dtype dtype)
         return NULL;
     onnx__attribute_proto__init(a);
     a->name = (char *)(uintptr_t) "to";
-    a->has_type = 1;
-    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    a->has_i = 1;
-    a->i = (int64_t)dtype;
+    qdqi_attribute_set_int(a, (int64_t)dtype);
     return a;
 }
 

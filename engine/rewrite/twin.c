@@ -327,10 +327,7 @@ set_slot(struct joining *j, Onnx__NodeProto *node, size_t slot)
         return;
     onnx__attribute_proto__init(a);
     a->name = (char *)(uintptr_t) "slot";
-    a->has_type = 1;
-    a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
-    a->has_i = 1;
-    a->i = (int64_t)slot;
+    qdqi_attribute_set_int(a, (int64_t)slot);
     all[0] = a;
     node->attribute = all;
     node->n_attribute = 1;

@@ -176,13 +176,6 @@ decide_outputs(struct planner *p, struct qdq_error *err)
 
 /* --- the plan ------------------------------------------------------------- */
 
-static bool
-is_one(const struct qdqi_node *node, const char *name)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, name);
-    return !a || !a->has_f || a->f == 1;
-}
-
 /*
  * Returns the input index of the bias of a layer that is computed in integers, or -1.
  * The bias has one number for each channel.
@@ -199,7 +192,7 @@ bias_input(const struct planner *p, const struct qdq_layer *layer)
         !qdqi_input_is_constant(node, 2) || node->inputs[2]->dtype != QDQI_FLOAT32 ||
         !qdqi_tensor_dims(node->inputs[2], &dims, &rank) || rank != 1 || dims[0] < 1)
         return -1;
-    return gemm && !(is_one(node, "alpha") && is_one(node, "beta")) ? -1 : 2;
+    return gemm && !qdqi_gemm_is_unscaled(node->proto) ? -1 : 2;
 }
 
 static bool

@@ -36,7 +36,7 @@ static bool
 is_product(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"MatMul", "Gemm", "Conv", "ConvTranspose", NULL};
-    return has_weight(p, layer) || qdqi_is_one_of(node_of(p, layer), ops);
+    return has_weight(p, layer) || qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
 }
 
 /* --- what the rules speak of ---------------------------------------------- */
@@ -120,8 +120,9 @@ small_matmul(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Gemm", "MatMul", NULL};
     const int64_t *dims;
-    size_t rank =
-        qdqi_is_one_of(node_of(p, layer), ops) ? weight_dims(p, layer, 1, &dims) : 0;
+    size_t rank = qdqi_node_is_one_of(node_of(p, layer)->proto, ops)
+                      ? weight_dims(p, layer, 1, &dims)
+                      : 0;
     return rank == 1 ||
            (rank > 1 && (dims[rank - 1] < SMALL || dims[rank - 2] < SMALL));
 }
@@ -192,7 +193,8 @@ rules_of_weighted(const struct planner *p, const struct qdq_layer *layer)
         set |= qdqi_rule_bit(p, T8);
     if (layer->weight_axis >= 0)
         set |= qdqi_rule_bit(p, T2) | (library ? qdqi_rule_bit(p, T3) : 0);
-    if (qdqi_is_one_of(node, with_bias) && node->proto->n_input > 2 && node->inputs[2])
+    if (qdqi_node_is_one_of(node->proto, with_bias) && node->proto->n_input > 2 &&
+        node->inputs[2])
         set |= qdqi_rule_bit(p, T5);
     return set;
 }
@@ -204,7 +206,7 @@ is_residual(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Add", "Sum", NULL};
     const struct qdqi_node *node = node_of(p, layer);
-    if (layer->n_inputs == 0 || !qdqi_is_one_of(node, ops))
+    if (layer->n_inputs == 0 || !qdqi_node_is_one_of(node->proto, ops))
         return false;
     for (int i = 0; (size_t)i < node->proto->n_input; i++)
         if (!qdqi_layer_has_pair(layer, i) &&

@@ -55,7 +55,7 @@ static bool
 is_add(const struct planner *p, const struct qdq_layer *layer)
 {
     static const char *const ops[] = {"Add", "Sum", NULL};
-    return qdqi_is_one_of(node_of(p, layer), ops);
+    return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
 }
 
 /* If neither a case nor a name decides about the layer, the warning

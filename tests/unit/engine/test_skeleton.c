@@ -191,6 +191,32 @@ START_TEST(no_weight_goes_through_the_parser)
 }
 END_TEST
 
+/* --- growing arrays ------------------------------------------------------- */
+
+static const struct {
+    size_t capacity, needed, size, room; /* room 0: refused */
+} growths[] = {
+    {0, 1, 8, 64},       {64, 65, 8, 128},         {64, 64, 8, 64},
+    {64, 1000, 1, 1000}, {64, SIZE_MAX / 8, 8, 0}, {64, SIZE_MAX, 1, 0},
+};
+
+START_TEST(arrays_grow_or_stay_as_they_were)
+{
+    size_t capacity = growths[_i].capacity, size = growths[_i].size;
+    char *rows = capacity ? malloc(capacity * size) : NULL;
+    if (rows)
+        memset(rows, 7, capacity * size);
+    char *grown = qdqi_grow(rows, &capacity, growths[_i].needed, size);
+    ck_assert_int_eq(grown != NULL, growths[_i].room > 0);
+    ck_assert_uint_eq(capacity, grown ? growths[_i].room : growths[_i].capacity);
+    if (!grown)
+        grown = rows;
+    for (size_t i = 0; i < growths[_i].capacity * size; i++)
+        ck_assert_int_eq(grown[i], 7);
+    free(grown);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -203,6 +229,8 @@ suite(void)
                         sizeof damages / sizeof *damages);
     tcase_add_test(t, nesting_is_bounded);
     tcase_add_test(t, every_truncation_is_refused_or_reads);
+    tcase_add_loop_test(t, arrays_grow_or_stay_as_they_were, 0,
+                        sizeof growths / sizeof *growths);
     suite_add_tcase(s, t);
     return s;
 }
