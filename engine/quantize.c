@@ -95,7 +95,8 @@ check_gates(const struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* What needs samples: where there can be none, the work does not begin. */
+/* Checks that there are samples for the parts of the spec that need them, before the
+   work begins. */
 static enum qdq_code
 check_data(const struct qdqi_job *job, struct qdq_error *err)
 {
@@ -200,10 +201,8 @@ write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
     return code;
 }
 
-/*
- * What goes into the metadata comes from the frozen spec, too, so that it makes the same
- * bytes when it is run again.
- */
+/* Writes the result. The metadata comes from the frozen spec, so that running that
+   spec gives the same bytes. */
 static enum qdq_code
 write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
              struct qdq_error *err)
@@ -303,9 +302,9 @@ sensitivity(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
 }
 
 /*
- * What does not fit into a device is done again from the beginning, and not from where it
- * ended: all figures are then those of one batch. Of what was said on the way only that
- * the batch is smaller still holds.
+ * Runs a stage of what-ifs. When it does not fit into the device's memory, it starts
+ * again from its beginning with half the batch, so that all figures are those of one
+ * batch. Of the warnings so far only those about the batch are kept.
  */
 static enum qdq_code
 fit_what_ifs(struct qdqi_job *job, struct qdqi_scales *scales, what_ifs_fn *stage,

@@ -98,7 +98,7 @@ handle_datasets_post(struct request *request)
     free(info);
 }
 
-/* What the bytes are does not matter: they are what their name says. */
+/* Stores any bytes: the digest in the path is their name, whatever they contain. */
 void
 handle_blob_put(struct request *request)
 {
@@ -131,7 +131,7 @@ handle_dataset_delete(struct request *request)
     delete_file(request, STORE_DATASET);
 }
 
-/* What a request wants of bytes that it may have already. */
+/* A client's conditions on bytes that it may have already. */
 struct wanted {
     bool known;
     enum api_range_kind ranged;

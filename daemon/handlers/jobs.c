@@ -91,7 +91,7 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
     return false;
 }
 
-/* What a request brings for a job, as far as it was checked. */
+/* The inputs of a job in a request, as far as they were checked. */
 struct brought {
     struct model_input model; /* none: it names a stored one */
     char *dataset;            /* what is said of it; NULL: likewise, or there is none */
@@ -168,8 +168,8 @@ digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
     return ok || api_problem_no_memory(p);
 }
 
-/* What is asked, with the ids of files that are not stored yet. A model of several files
-   has its id once it was checked. */
+/* Computes the digest of a request for a job, with the ids of files that are not
+   stored yet. A model of several files has its id once it was checked. */
 static bool
 digest_asked(const struct body *body, const struct asked_spec *spec,
              const struct model_input *model, char ret[DIGEST_SIZE],

@@ -13,7 +13,8 @@
 #define MAX_PAGE 500
 #define MOST_DIGITS 18
 
-/* Of all tenants "MS.SEQ.TENANT", and of one "SEQ", of the last job that was shown. */
+/* A cursor is "MS.SEQ.TENANT" for all tenants, and "SEQ" for one, of the last job
+   shown. */
 #define CURSOR_SIZE (64 + TENANT_SIZE)
 
 /* --- what is asked -------------------------------------------------------- */

@@ -116,7 +116,7 @@ check_part(const struct body *body, int part, const char *name, struct api_probl
     return true;
 }
 
-/* What of its name can be a path; else it has none. */
+/* Returns the part of a file name that can be a path, or NULL. */
 static const char *
 path_of(const char *filename)
 {
@@ -187,7 +187,8 @@ fail_form(struct api_problem *p)
                            "the multipart form cannot be read");
 }
 
-/* What libmicrohttpd reads it with takes no other; no client is known to make them. */
+/* libmicrohttpd's parser cannot read such a boundary; no client is known to send
+   one. */
 static bool
 fail_boundary(struct api_problem *p)
 {
@@ -222,7 +223,8 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     body->is_json =
         kind == API_BODY_JOB ||
         (kind == API_BODY_MODEL && has_type(content_type, "application/json"));
-    /* What curl calls a body by default is a form of no use here; it holds the JSON. */
+    /* curl sends this type by default; as a form it would be useless here, so it
+       holds the JSON. */
     if (kind == API_BODY_JOB && content_type &&
         !has_type(content_type, "application/json") &&
         !has_type(content_type, "application/x-www-form-urlencoded"))
@@ -359,7 +361,7 @@ read_fresh(const struct body_text *text, bool *ret, struct api_problem *p)
            refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
 }
 
-/* What reads a text further on stops at a NUL. */
+/* Refuses a text with a NUL, at which later readers would stop. */
 static bool
 check_texts(const struct body *body, struct api_problem *p)
 {

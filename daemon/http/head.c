@@ -187,8 +187,8 @@ listed_tenant(const struct request *request)
                                                       : NULL;
 }
 
-/* Who is it, and may they do this? From then on the request is their tenant's, or that of
-   the tenant that an administrator names. */
+/* Checks the access token and its scope. The request then belongs to the token's
+   tenant, or to the tenant that an administrator names. */
 static bool
 check_token(const struct http_needs *needs, struct request *request,
             struct api_problem *p)

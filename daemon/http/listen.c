@@ -154,7 +154,7 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
     if (!split(text, l->host, sizeof l->host, &port))
         return fail(p, text, "not HOST:PORT, [HOST]:PORT or unix:PATH");
     int rc = getaddrinfo(l->host, port, &hints, &found);
-    /* What this name is, is no matter of a file or a server (RFC 6761). */
+    /* "localhost" means this machine without any file or server (RFC 6761). */
     if (rc == EAI_NONAME && strcmp(l->host, "localhost") == 0)
         rc = getaddrinfo("127.0.0.1", port, &hints, &found);
     if (rc)

@@ -21,7 +21,7 @@
 #define STACK_SIZE (512u << 10)
 #define LEAST_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
 
-/* What answers get that are on their way when the daemon stops. */
+/* Time for running answers to finish when the daemon stops. */
 #define STOP_MS 5000
 
 struct http {

@@ -204,7 +204,7 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         return;
     memcpy(row.key, job->observations, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
-    /* What could not be used, for it was damaged, may have the very name. */
+    /* A damaged file that could not be used may have the same name. */
     spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
         ok = library_observations_keep(runner->lane.service->library, &row,
@@ -213,7 +213,8 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         log_not_kept(&problem);
 }
 
-/* What the worker wrote becomes the job's; FAILED where that cannot be done. */
+/* Stores the files that the worker wrote as the job's result; FAILED where that is
+   impossible. */
 static enum outcome
 keep_result(struct runner *runner, struct work *work, enum outcome outcome,
             const char *summary, struct api_problem *p)

@@ -15,7 +15,7 @@ enum {
     NO_MEMBER = INT_MIN,
 };
 
-/* What is being read, for messages. */
+/* The value that is being read, for messages. */
 struct reader {
     struct qdqi_arena *arena;
     size_t left;       /* of MAX_BYTES */
@@ -339,7 +339,7 @@ qdqi_read_entries(lua_State *L, size_t max, size_t *ret_n)
     return entries;
 }
 
-/* What the members say together, and those that were left out. */
+/* Checks the members together, and sets those that were left out. */
 static void
 complete_support(lua_State *L, const struct reader *r, struct qdq_support *row)
 {

@@ -330,7 +330,7 @@ find_place(const struct qdqi_sandbox *s, const char *message, struct place *ret)
     return message;
 }
 
-/* What is said of each end, with the budget. */
+/* Describes why a script was stopped, with the budget. */
 static void
 describe_end(const struct qdqi_sandbox *s, char *text, size_t size)
 {

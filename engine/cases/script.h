@@ -12,7 +12,8 @@
 #include "layers/layers.h"
 #include "qdq/catalog.h"
 
-/* What the scripts of one sandbox share; given to qdqi_sandbox_new() as its host. */
+/* State that the scripts of one sandbox share; passed to qdqi_sandbox_new() as its
+   host. */
 struct qdqi_script_host {
     const struct qdq_catalog
         *catalog;               /* whose cases library() finds; NULL: the library's */
@@ -21,7 +22,7 @@ struct qdqi_script_host {
     struct qdqi_arena *arena; /* for what leaves the sandbox */
 };
 
-/* What is inside raises Lua errors; call it from qdqi_sandbox_run(). */
+/* The functions below raise Lua errors: call them from qdqi_sandbox_run(). */
 
 /* Pushes the table that a script returns. */
 void qdqi_script_push(lua_State *L, const char *name, const char *text);

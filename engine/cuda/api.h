@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CUDA module offers: one table of functions, found under one name. The module
- * and libqdq are built together; the version keeps one apart from another build's.
+ * The interface of the CUDA module: one table of functions, found under one name. The
+ * module and libqdq are built together; the version keeps a module of another build
+ * apart.
  *
  * Every int that is returned is 0 or a status that fault() and text() explain. Calls
  * work on the calling thread's current device, see use().
@@ -18,7 +19,7 @@ extern "C" {
 /* Goes up with every change of the table or of what it points to. */
 enum { QDQI_CUDA_VERSION = 2 };
 
-/* What the caller can do about a status. */
+/* The caller's options after a status. */
 enum qdqi_cuda_fault {
     QDQI_CUDA_FINE = 0,
     QDQI_CUDA_NO_DRIVER,  /* install one */

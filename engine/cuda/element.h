@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernels do to one element, one bin, one index: plain functions that a test
- * compiles for the host, too, and holds against the CPU's definitions (the arithmetic of
- * formats is number/format.h itself). C and C++.
+ * The operation of the kernels on one element, one bin or one index: plain functions
+ * that a test also compiles for the host and compares with the CPU's definitions (the
+ * arithmetic of formats is number/format.h itself). C and C++.
  */
 #ifndef QDQI_CUDA_ELEMENT_H
 #define QDQI_CUDA_ELEMENT_H
@@ -40,7 +40,7 @@ qdqi_cuda_narrowed(float x)
 
 /* --- extremes (number/minmax.h) --------------------------------------------- */
 
-/* What compares as the numbers do. */
+/* Maps the bits of a float to an integer that compares as the float does. */
 QDQI_BOTH int32_t
 qdqi_cuda_key_of_bits(uint32_t bits)
 {

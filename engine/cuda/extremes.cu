@@ -43,7 +43,7 @@ widened(int32_t key, uint16_t)
     return qdqi_cuda_key_widened(key);
 }
 
-/* Of the warp's threads, known to all of them. */
+/* Reduces over the warp's threads; every thread gets the result. */
 __device__ __forceinline__ void
 reduce_warp(int32_t *min_key, int32_t *max_key)
 {

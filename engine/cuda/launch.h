@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels have in common, for nvcc alone: vectors, walks over data, grids. */
+/* Code that the kernels share, for nvcc alone: vectors, loops over data, grids. */
 #ifndef QDQI_CUDA_LAUNCH_H
 #define QDQI_CUDA_LAUNCH_H
 

@@ -68,7 +68,8 @@ text(int status)
     return cudaGetErrorString((cudaError_t)status);
 }
 
-/* What a call returns. The runtime would tell of it again, to whoever launches next. */
+/* Returns the status of a call and clears it, because the runtime would report it
+   again to the next launch. */
 int
 told(cudaError_t status)
 {

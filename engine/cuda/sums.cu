@@ -38,7 +38,7 @@ from_lane(const struct qdqi_error_sums &s, int lanes)
     return other;
 }
 
-/* Of all threads of the block, known to its first. */
+/* Reduces over all threads of the block; the first thread gets the result. */
 __device__ __forceinline__ struct qdqi_error_sums
 merge_block(struct qdqi_error_sums s)
 {

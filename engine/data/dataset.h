@@ -10,7 +10,7 @@
 #include "data/tar.h"
 #include "qdq/dataset.h"
 
-/* What a reader needs of an array beyond struct qdq_array. */
+/* The properties of an array that a reader needs beyond struct qdq_array. */
 struct qdqi_item {
     enum qdqi_dtype dtype;
     bool big_endian, fortran;

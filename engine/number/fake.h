@@ -12,9 +12,10 @@
 #include <stddef.h>
 
 /*
- * What one place of a model quantizes with. Elements lie as [outer][channels][inner],
- * whatever the rank; one scale each channel. One channel: one scale for all. Where there
- * are blocks, so many channels share scales, which lie as [outer][blocks][inner].
+ * The parameters of quantization at one place of a model. Elements are ordered as
+ * [outer][channels][inner], whatever the rank, with one scale for each channel; with
+ * one channel there is one scale. With blocks, that many channels share scales, which
+ * are ordered as [outer][blocks][inner].
  */
 struct qdqi_fake {
     bool on; /* off: the tensor as it is */

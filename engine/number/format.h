@@ -103,7 +103,7 @@ qdqi_float_code(float q, int bits, int fraction_bits, int min_exponent)
     return (uint8_t)(sign << (bits - 1) | code);
 }
 
-/* What is done to an element: a row, with the bounds less a zero point. */
+/* How an element is rounded: the format's row, with its bounds less a zero point. */
 struct qdqi_rounding {
     float low, high;
     int fraction_bits; /* 0: integers */
@@ -120,7 +120,7 @@ qdqi_fake_number(float x, float scale, struct qdqi_rounding r)
                : qdqi_fake_float(x, scale, r.high, r.fraction_bits, r.min_exponent);
 }
 
-/* What is done to a tensor that is stored as [outer][channels][inner]. */
+/* How a tensor that is stored as [outer][channels][inner] is quantized. */
 struct qdqi_grid {
     enum qdqi_format format;
     size_t outer, channels, inner; /* one channel: per tensor */

@@ -10,7 +10,7 @@
 
 struct qdqi_made;
 
-/* What QuantizeLinear gets beside the tensor. */
+/* The inputs of QuantizeLinear beside the tensor. */
 struct qdqi_params {
     enum qdqi_format format;
     int axis;             /* -1: one scale for all */
@@ -29,7 +29,7 @@ struct qdqi_bias {
     const int32_t *integers; /* NULL: it stays as it is */
 };
 
-/* Of all tensors of a plan, in its order. */
+/* The parameters of all tensors of a plan, in its order. */
 struct qdqi_scales {
     struct qdqi_params *activations, *weights;
     struct qdqi_bias *biases;

@@ -79,7 +79,7 @@ fill_terms(struct search *s, size_t length)
     }
 }
 
-/* Of the candidate with n bins. */
+/* Computes the divergence of the candidate with n bins. */
 static double
 divergence(const struct search *s, size_t n)
 {

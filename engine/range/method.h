@@ -23,7 +23,7 @@ struct qdqi_range {
     double min, max; /* finite, min <= max */
 };
 
-/* What a range is chosen for. */
+/* The purpose of a range. */
 struct qdqi_range_use {
     const struct qdq_calibration_spec *spec;
     enum qdqi_format format;

@@ -96,7 +96,7 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
 
 /* --- reading -------------------------------------------------------------- */
 
-/* What is left of a file; `broken` once something did not fit. */
+/* The unread rest of a file; `broken` is set once something does not fit. */
 struct cursor {
     const unsigned char *at;
     size_t left;
@@ -205,7 +205,7 @@ get_row(struct cursor *c, struct row *ret)
     return !c->broken && row_fits(ret);
 }
 
-/* What stands before the rows. */
+/* Reads everything before the rows. */
 static bool
 get_all(struct cursor *c, const char *identity, struct qdqi_observations *o)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calibrations have observed, in a file: accumulators by tensor, for later ones of
+ * A file of the observations of calibrations: accumulators by tensor, for later jobs with
  * the same model and data.
  *
  * Little-endian, nothing is aligned:
@@ -37,7 +37,7 @@ enum {
     QDQI_SKIPPED_NAMED = 200, /* bytes */
 };
 
-/* What holds for all rows. */
+/* Values that apply to all rows. */
 struct qdqi_observed {
     int64_t samples, skipped;
     char which[QDQI_SKIPPED_NAMED]; /* the first ones that were skipped */

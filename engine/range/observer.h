@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is remembered of an activation while a model runs: a fixed-size accumulator,
+ * The accumulator of an activation while a model runs. Its size is fixed,
  * whatever the number of samples and elements, with no more in it than the range method
  * needs.
  *
@@ -19,13 +19,13 @@
 #include "number/histogram.h"
 #include "number/minmax.h"
 
-/* What a range method needs beyond the extremes. */
+/* Observations that a range method needs beyond the extremes. */
 enum {
     QDQI_NEEDS_HISTOGRAM = 1 << 0,
     QDQI_NEEDS_AVERAGE = 1 << 1, /* of each sample's extremes */
 };
 
-/* What can be merged. */
+/* The part of an observer that can be merged. */
 struct qdqi_accumulator {
     struct qdqi_extremes extremes;
     struct qdqi_histogram *histogram; /* NULL: not needed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What onnxruntime's CPU provider has integer kernels for, or lets integers through:
- * KERNEL("Op", ROLE). With the target onnxruntime these are what is quantized by default,
+ * The operators that onnxruntime's CPU provider runs in integers or passes integers through:
+ * KERNEL("Op", ROLE). The target onnxruntime quantizes these by default,
  * in the place of the states of tbl/layers.h.
  *
  *   COMPUTES  an integer kernel, when all that it reads and makes has a pair

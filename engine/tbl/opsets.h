@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What became of each operator of ONNX's own between opset 7 and 25, by its schemas:
+ * The schema changes of each operator of ONNX's own between opset 7 and 25:
  *
  *   OPSET_SAME(operator, opsets...)  what was valid before each of these opsets is valid
  *       from it on and means the same: types were added, or optional inputs, or

@@ -44,7 +44,7 @@ gather(struct channel *c, size_t from, size_t n)
     }
 }
 
-/* Of at most BLOCK elements. */
+/* Computes the error over at most BLOCK elements. */
 static double
 squared_error(const float *x, size_t n, float scale, struct qdqi_rounding r)
 {

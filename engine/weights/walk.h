@@ -20,7 +20,8 @@ struct qdqi_walk {
     struct qdqi_step *steps; /* at least one, from the outermost to the innermost */
 };
 
-/* Of a weight and its params' axis and block; in the arena. False when out of memory. */
+/* Starts a walk over a weight with its params' axis and block; allocates in the
+   arena. Returns false when out of memory. */
 bool qdqi_walk_init(struct qdqi_walk *walk, struct qdqi_arena *arena,
                     const struct qdqi_constant *weight, const struct qdqi_params *p);
 

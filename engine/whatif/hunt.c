@@ -154,7 +154,7 @@ take_back_one(struct pack *p, bool *ret, struct qdq_error *err)
     struct qdqi_hunt *h = p->h;
     struct qdqi_score score;
     *ret = false;
-    /* What was taken later gained less, nearly always. */
+    /* Layers chosen later nearly always gained less, so they are tried first. */
     for (size_t i = h->n_steps; i-- > 1 && !*ret;) {
         size_t layer = h->steps[i].layer;
         if (!h->is_float[layer])

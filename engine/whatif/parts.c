@@ -9,7 +9,8 @@ enum { MAX_KEPT = 128 << 20 }; /* bytes, of all memos */
 
 /* --- states --------------------------------------------------------------- */
 
-/* Of 64 bits another 64, each of which depends on all (MurmurHash3's last step). */
+/* Mixes 64 bits so that each output bit depends on all (the final step of
+   MurmurHash3). */
 static uint64_t
 mix(uint64_t x)
 {
@@ -36,7 +37,7 @@ qdqi_parts_rescaled(struct qdqi_parts *parts, size_t slot, bool is_on)
         qdqi_parts_switched(parts, slot);
 }
 
-/* Of all parts up to this one; never 0. */
+/* Returns the state of all parts up to this one; never 0. */
 static uint64_t
 add_state(const struct qdqi_parts *parts, uint64_t before, size_t p)
 {
@@ -175,7 +176,8 @@ qdqi_parts_cut(const struct qdq_model *source, const Onnx__ModelProto *proto,
     return code ? code : make_room(ret, err);
 }
 
-/* What cannot be had in parts is had whole. */
+/* Opens a session for each part. Falls back to a single part when the model cannot
+   be split. */
 enum qdq_code
 qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
                 const struct qdqi_session_options *options, struct qdq_error *err)
@@ -350,7 +352,7 @@ first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo,
     return p;
 }
 
-/* What was made once may be made once; what comes again is there to stay. */
+/* Keeps a result only when it occurs for the second time: most results occur once. */
 static enum qdq_code
 keep_or_note(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p, uint64_t state,
              bool settled, struct qdq_error *err)

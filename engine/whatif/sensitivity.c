@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What each layer costs, from two sides: alone quantized, and alone in float. 2 n + 2
- * runs of the samples for n layers, that of the float model included.
- */
+/* Measures the cost of each layer in two ways: quantized alone, and alone in float.
+   That takes 2 n + 2 runs of the samples for n layers, including the float model's. */
 #include "config.h"
 #include "whatif/sensitivity.h"
 

@@ -100,7 +100,8 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     return QDQ_OK;
 }
 
-/* What is handed from part to part would leave a device and come back. */
+/* On a device there is one part: tensors passed between parts would leave the device
+   and come back. */
 static size_t
 count_parts(const struct qdqi_whatif *w)
 {
@@ -111,7 +112,8 @@ count_parts(const struct qdqi_whatif *w)
     return n < MAX_PARTS ? n : MAX_PARTS;
 }
 
-/* What lies on a device: all of it comes and goes with this and qdqi_parts_close(). */
+/* Opens the sessions, which hold everything that lies on a device until
+   qdqi_parts_close(). */
 static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
@@ -251,10 +253,10 @@ qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
 }
 
 /*
- * What was kept of the float model, the switches and the figures so far lie in the host's
- * memory, so nothing is lost with the sessions but the time to open them again. Left on
- * the device they would take memory that the other job counts on: its batch might be
- * halved, and its model would depend on who was there beside it.
+ * Lends the device. The float model's outputs, the switches and the results so far lie
+ * in host memory, so nothing is lost with the sessions but the time to open them again.
+ * Kept on the device they would take memory that the other job counts on: its batch
+ * might be halved, and its model would depend on this job.
  */
 static enum qdq_code
 make_way(struct qdqi_whatif *w, struct qdq_error *err)

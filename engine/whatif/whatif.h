@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What if this layer stayed in float, what if that range were narrower: the model with
- * a FakeQuant at each place that the plan quantizes, whose switches and scales change
- * from run to run; its sessions are opened once. What comes out is held against what
- * comes out when all is switched off.
+ * What-ifs: runs the model with some layers quantized and others in float, or with
+ * other ranges. The model has a FakeQuant at each place that the plan quantizes, whose
+ * switches and scales change from run to run, so its sessions are opened once. The
+ * outputs are compared with those of the model with everything switched off.
  */
 #ifndef QDQI_WHATIF_WHATIF_H
 #define QDQI_WHATIF_WHATIF_H
