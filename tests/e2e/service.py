@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A qdqd of one's own: started on a free loopback port, spoken to, stopped, checked."""
 
+import contextlib
 import json
 import os
 import re
@@ -67,6 +68,17 @@ class PeakMemory:
     def __exit__(self, *exc):
         self._stop.set()
         self._thread.join()
+
+
+def open_files(pid):
+    """Paths of the files that a process holds open, and "socket:[...]" and the like. Empty
+    when the process has ended; a descriptor that is closed meanwhile is left out."""
+    found = []
+    with contextlib.suppress(FileNotFoundError, PermissionError, ProcessLookupError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(fd))
+    return found
 
 
 class Service:
@@ -153,11 +165,7 @@ class Service:
         return [pid for pid in self.workers() if self._has_files_of_ours(pid)]
 
     def _has_files_of_ours(self, pid):
-        try:
-            links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
-        except (FileNotFoundError, PermissionError):
-            return False
-        return any(link.startswith(str(self.state)) for link in links)
+        return any(link.startswith(str(self.state)) for link in open_files(pid))
 
     def temporary_files(self):
         return [str(p) for p in self.state.rglob("*")

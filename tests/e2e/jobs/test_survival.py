@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes die and the service goes on: kill -9 of daemon and worker, SIGTERM."""
 
-import os
 import socket
-from pathlib import Path
 
 import requests
 
 import judge
-from service import CALIBRATION, DATA, eventually, kill_process, problem
+from service import CALIBRATION, DATA, eventually, kill_process, open_files, problem
 
 
 def test_killed_daemon_finishes_the_job_after_restart(held, service):
@@ -137,13 +135,7 @@ def test_idle_daemon_stops_at_once(daemon):
 
 def sockets(daemon):
     """How many the daemon has."""
-    found = 0
-    for fd in Path(f"/proc/{daemon.process.pid}/fd").iterdir():
-        try:
-            found += os.readlink(fd).startswith("socket:")
-        except FileNotFoundError:
-            pass
-    return found
+    return sum(link.startswith("socket:") for link in open_files(daemon.process.pid))
 
 
 def test_who_connected_before_the_stop_is_answered(daemon):

@@ -83,7 +83,7 @@ send_one(void *arg)
 START_TEST(shared)
 {
     pthread_t threads[CLIENTS];
-    char ids[CLIENTS][8];
+    char ids[CLIENTS][16];
     add_file("m");
     for (int i = 0; i < CLIENTS; i++) {
         snprintf(ids[i], sizeof ids[i], "j%d", i);

@@ -314,7 +314,7 @@ START_TEST(functions_that_double_are_refused)
     struct qdq_spec spec;
     struct qdq_model *m = NULL, *ret = NULL;
     struct qdq_error err = {0};
-    char name[8];
+    char name[16];
     qdq_spec_init(&spec);
     builder_init(&b, 13);
     builder_input(&b, "x", QDQI_FLOAT32);
