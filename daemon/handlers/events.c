@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job's life as server-sent events. The connection's thread waits in the answer's
- * reader: for a change of the job, for the next look at its progress, for the client to
- * go away.
+ * Sends the life of a job as server-sent events. The connection's thread waits in the
+ * function that reads the stream: for a change of the job, for the next look at its
+ * progress, or for the client to close the connection.
  *
- * An event's id is the number of the change of state that the job has seen: 1 is its
- * first place in the queue, and until the end an odd one is a place in the queue, an even
- * one a run. So whoever comes back with the id it saw last is told what it
- * has missed, and nothing twice. Progress carries the id of the state it belongs to.
+ * The id of an event is the number of the change of state that it reports. Change 1 is
+ * the job's first entry into the queue; up to the end, each odd number is an entry into
+ * the queue and each even number is a run. A client that comes back with the id that it
+ * received last therefore gets all changes after that one, and none twice. A progress
+ * event carries the id of the state that it belongs to.
  */
 #include "config.h"
 #include "base/clock.h"
@@ -19,26 +20,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_MS 500        /* between two looks at the progress of a job that runs */
-#define MAX_QUIET_MS 15000 /* then a comment shows that the connection lives */
+#define TICK_MS 500 /* time between two looks at the progress of a running job */
+/* time after which a comment shows that the connection is alive */
+#define MAX_QUIET_MS 15000
 
 struct events {
     struct jobs *jobs;
     struct job_watch *watch;
     char id[JOB_ID_SIZE];
-    int64_t told; /* id of the last event; 0: none yet */
-    bool changed; /* since the job was looked at in the store */
+    int64_t told; /* id of the last event that was sent; 0: none */
+    bool changed; /* the job may have changed since it was last read from the store */
     bool running, over;
-    const char *stage; /* the progress that was told last */
+    const char *stage; /* the progress that was sent last */
     uint64_t done, total;
     int64_t quiet_since, max_quiet; /* ms */
-    char *text;                     /* on its way to the client, from `at` to `len` */
+    char *text;                     /* bytes to send, from `at` to `len` */
     size_t at, len;
 };
 
 /* --- events --------------------------------------------------------------- */
 
-/* Takes `data`. */
+/* Appends an event; takes ownership of `data`. */
 static bool
 add_event(struct events *events, const char *name, int64_t id, char *data)
 {
@@ -54,7 +56,7 @@ add_event(struct events *events, const char *name, int64_t id, char *data)
     return grown;
 }
 
-/* The job as it stood at an earlier change. */
+/* Appends the job's state after an earlier change. */
 static bool
 add_past(struct events *events, const struct api_job *now, int64_t change)
 {
@@ -99,7 +101,7 @@ add_progress(struct events *events, const struct job_view *view)
 
 /* --- the stream ----------------------------------------------------------- */
 
-/* Looks at the job in the store. False: there is nothing to be told any more. */
+/* Reads the job from the store and appends its news. Returns false when that fails. */
 static bool
 look_at_job(struct events *events)
 {
@@ -117,7 +119,7 @@ look_at_job(struct events *events)
     return ok;
 }
 
-/* The same for its progress, which the store does not know. */
+/* Appends the job's progress, which is in memory and not in the store. */
 static bool
 look_at_progress(struct events *events)
 {
@@ -127,7 +129,8 @@ look_at_progress(struct events *events)
     return add_progress(events, &view);
 }
 
-/* Waits until there may be something to tell. False: the client is gone. */
+/* Waits until the job may have news, or appends a comment when it was quiet for
+   long. Returns false when the client has closed the connection. */
 static bool
 rest(struct events *events, int socket)
 {
@@ -182,9 +185,9 @@ free_events(void *arg)
     free(events);
 }
 
-/* --- the answer ----------------------------------------------------------- */
+/* --- the reply ------------------------------------------------------------ */
 
-/* The id that the client saw last; 0 when it says none. */
+/* Returns the id that the client received last; 0: the request has none. */
 static int64_t
 last_id(const struct request *request)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models and datasets. */
+/* The handlers of models, datasets and blobs. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The kinds of stored files differ only in these. */
+/* The path under which each kind of stored file is found. */
 static const char *const paths[] = {
     [STORE_MODEL] = "/v1/models",
     [STORE_DATASET] = "/v1/datasets",
@@ -98,7 +98,7 @@ handle_datasets_post(struct request *request)
     free(info);
 }
 
-/* Stores any bytes: the digest in the path is their name, whatever they contain. */
+/* Stores any bytes under the digest in the path. Their content is not checked. */
 void
 handle_blob_put(struct request *request)
 {
@@ -131,15 +131,15 @@ handle_dataset_delete(struct request *request)
     delete_file(request, STORE_DATASET);
 }
 
-/* A client's conditions on bytes that it may have already. */
+/* The client's conditions and range of a conditional request. */
 struct wanted {
     bool known;
     enum api_range_kind ranged;
     struct api_range range;
 };
 
-/* Only GET has ranges, and only GET and HEAD conditions: the answer of another method is
-   not what lies at its path. */
+/* Reads the conditions of GET and HEAD, and the range of GET. With other methods the
+   answer is not the resource at the path, so they have neither. */
 static bool
 read_wanted(const struct request *request, const char *tag, uint64_t size,
             struct wanted *ret, struct api_problem *p)
@@ -179,7 +179,7 @@ pack_model(struct library *library, const struct store_model_files *files,
     struct bundle_file packed[1 + API_MAX_EXTERNAL];
     size_t n = 0;
     bool ok = files->n > 0 && files->n <= sizeof packed / sizeof *packed;
-    if (!ok) /* it was deleted meanwhile */
+    if (!ok) /* the model was deleted meanwhile */
         return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                "there is no such model");
     for (; ok && n < files->n; n += ok) {
@@ -194,7 +194,7 @@ pack_model(struct library *library, const struct store_model_files *files,
     return false;
 }
 
-/* Puts what is there into the answer: one file, or several as a bundle. */
+/* Replies with the stored bytes: one file, or several as a bundle. */
 static bool
 reply_bytes(struct request *request, const struct store_file *file,
             struct api_problem *p)
@@ -217,7 +217,8 @@ reply_bytes(struct request *request, const struct store_file *file,
     return ok;
 }
 
-/* Adds what a client may know of the answer, and leaves of it what it wants. */
+/* Adds the headers that describe the bytes, and reduces the reply to 304 or to a
+   range when the request asks for that. */
 static void
 describe_bytes(struct request *request, const struct store_file *file, const char *ext)
 {
@@ -234,7 +235,7 @@ describe_bytes(struct request *request, const struct store_file *file, const cha
         return;
     }
     if (wanted.known)
-        request->reply.status = 304; /* goes without the body */
+        request->reply.status = 304; /* libmicrohttpd sends no body with it */
     if (wanted.ranged == API_RANGE_PART)
         reply_part(request, &wanted.range);
     reply_header(request, "Accept-Ranges", "bytes");
@@ -245,8 +246,11 @@ describe_bytes(struct request *request, const struct store_file *file, const cha
         reply_digest(request, file->id);
 }
 
-/* An id names bytes, so it is its own entity tag and never goes stale. That holds for an
-   bundle, too: the same files are always packed in the same way. */
+/*
+ * Replies with a stored file. An id stands for the same bytes forever, so it is the
+ * entity tag as well. This is also true of a bundle, because the same files always give
+ * the same bundle.
+ */
 static void
 reply_stored_bytes(struct request *request, enum store_kind kind, const char *id)
 {

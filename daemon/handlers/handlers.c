@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of handlers, and those that need no state. */
+/* The table of handlers, and the handlers that need no state. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "workers/backends.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Answers with what a worker says, which is JSON. */
+/* Replies with the JSON that a worker answers to a question. */
 static void
 reply_asked(struct request *request, enum message_type type)
 {

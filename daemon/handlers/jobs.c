@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs, plans and the one-shot call. */
+/* The handlers of jobs and plans, and of POST /v1/quantize. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
@@ -16,11 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define QUANTIZE_WAIT 55 /* seconds: below the minute at which proxies give up */
+#define QUANTIZE_WAIT 55 /* seconds; proxies give up after a minute */
 
-/* --- what a job is made of ------------------------------------------------ */
+/* --- submitting a job ----------------------------------------------------- */
 
-/* The kind of file behind each place in a body, and the member that names it. */
+/* The kind of the file in each of a body's places, and the pointer to the member
+   that can name a stored file instead. */
 static const struct {
     enum store_kind kind;
     const char *member;
@@ -29,14 +30,14 @@ static const struct {
     [BODY_DATASET] = {STORE_DATASET, "/calibration"},
 };
 
-/* The body's member for an input's id. */
+/* Returns the member of the body that holds an input's id. */
 static char **
 id_of(struct body *body, int i)
 {
     return i == BODY_MODEL ? &body->job.model : &body->job.calibration;
 }
 
-/* A request's spec: decoded, and in its effective form. */
+/* The spec of a request: decoded, and as the text of its effective form. */
 struct asked_spec {
     struct api_spec *decoded;
     char *effective;
@@ -57,7 +58,8 @@ check_spec_size(size_t len, struct api_problem *p)
                            "the spec is over the limit of %u bytes", MESSAGE_MAX_SPEC);
 }
 
-/* Is there a model, and is the spec one, as far as can be told without the model? */
+/* Reads the spec. Checks all of it that can be checked without the model, and that
+   the request has a model. */
 static bool
 read_spec(const struct body *body, struct asked_spec *ret, struct api_problem *p)
 {
@@ -91,10 +93,11 @@ check_stored(struct request *request, int i, const char *id, struct api_problem 
     return false;
 }
 
-/* The inputs of a job in a request, as far as they were checked. */
+/* The checked inputs that came with a request. */
 struct brought {
-    struct model_input model; /* none: it names a stored one */
-    char *dataset;            /* what is said of it; NULL: likewise, or there is none */
+    struct model_input model; /* empty when the request names a stored model */
+    /* the worker's description; NULL when no dataset came with the request */
+    char *dataset;
 };
 
 static void
@@ -112,7 +115,7 @@ check_model(struct request *request, struct model_input *ret, struct api_problem
            model_input_check(service, &request->body, ret, p);
 }
 
-/* Checks all that can be checked before the job runs, and stores nothing. */
+/* Checks everything that can be checked before the job runs, and stores nothing. */
 static bool
 check_inputs(struct request *request, struct brought *ret, struct api_problem *p)
 {
@@ -129,7 +132,7 @@ check_inputs(struct request *request, struct brought *ret, struct api_problem *p
            check_dataset(request, body->files[BODY_DATASET], &ret->dataset, p);
 }
 
-/* Puts an id into the job. */
+/* Sets the id of an input of the job. */
 static bool
 name_input(struct body *body, int i, const char *id, struct api_problem *p)
 {
@@ -138,7 +141,7 @@ name_input(struct body *body, int i, const char *id, struct api_problem *p)
     return *id_of(body, i) || api_problem_no_memory(p);
 }
 
-/* Stores the files that came with the job; their ids take their places. */
+/* Stores the files that came with the job, and puts their ids into the job. */
 static bool
 store_inputs(struct request *request, struct brought *brought, struct api_problem *p)
 {
@@ -168,8 +171,11 @@ digest_text(char *text, char ret[DIGEST_SIZE], struct api_problem *p)
     return ok || api_problem_no_memory(p);
 }
 
-/* Computes the digest of a request for a job, with the ids of files that are not
-   stored yet. A model of several files has its id once it was checked. */
+/*
+ * Computes the digest of a request for a job. Files that are not stored yet count with
+ * the ids that they will have. A model of several files has its id only after the
+ * check.
+ */
 static bool
 digest_asked(const struct body *body, const struct asked_spec *spec,
              const struct model_input *model, char ret[DIGEST_SIZE],
@@ -189,7 +195,7 @@ digest_asked(const struct body *body, const struct asked_spec *spec,
     return digest_text(api_job_asked(&asked, spec->effective), ret, p);
 }
 
-/* Stores what came with the job, and queues it. */
+/* Stores the files that came with the job, and queues the job. */
 static bool
 submit_new(struct request *request, const struct asked_spec *spec,
            struct brought *brought, struct store_asking *asking, char id[JOB_ID_SIZE],
@@ -219,7 +225,8 @@ submit_new(struct request *request, const struct asked_spec *spec,
     return ok;
 }
 
-/* `key` is the request's Idempotency-Key, or NULL. */
+/* Submits the request's job, or finds the earlier one with the same key. `key` is
+   the request's Idempotency-Key, or NULL. */
 static bool
 submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
        struct api_problem *p)
@@ -245,7 +252,8 @@ submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
 
 /* --- showing jobs --------------------------------------------------------- */
 
-/* Those that ended with their worker or its GPU, and the one under way or the last. */
+/* Counts the attempts that ended because the worker or its GPU failed, plus the
+   current or last one. */
 static int64_t
 count_attempts(const struct store_job *row)
 {
@@ -294,7 +302,7 @@ locate(struct request *request, const char *id)
     reply_header(request, "Location", "/v1/jobs/%s", id);
 }
 
-/* Reads the job that the path names, after the wait that the request asks for. */
+/* Reads the job that the path names, after waiting as long as the request asks for. */
 static bool
 wait_for_job(struct request *request, struct job_view *ret, struct api_problem *p)
 {
@@ -353,7 +361,8 @@ handle_jobs_post(struct request *request)
     job_view_fini(&view);
 }
 
-/* Answers with the model of a job that has ended, or with why there is none. */
+/* Replies with the model of a job that has ended, or with the reason why there is
+   none. */
 static void
 reply_outcome(struct request *request, const struct job_view *view)
 {
@@ -435,7 +444,7 @@ handle_job_delete(struct request *request)
         reply_problem(request, &problem);
 }
 
-/* 409 with the reason, for what only a job that succeeded has. */
+/* Refuses with 409 and the reason when the job has not succeeded. */
 static bool
 check_succeeded(const struct job_view *view, struct api_problem *p)
 {
@@ -456,7 +465,8 @@ check_succeeded(const struct job_view *view, struct api_problem *p)
     }
 }
 
-/* The same, for what a job has as well whose model was refused. */
+/* Does the same, but accepts a failed job with a report: one whose model was
+   rejected by its gate. */
 static bool
 check_ran(const struct job_view *view, struct api_problem *p)
 {
@@ -476,14 +486,15 @@ handle_job_model(struct request *request)
     job_view_fini(&view);
 }
 
-/* A JSON text that a job left. */
+/* An open JSON document of a job: its report or its frozen spec. */
 struct left {
     char id[DIGEST_SIZE];
-    int fd; /* the caller's to close */
+    int fd; /* the caller closes it */
     uint64_t size;
 };
 
-/* Opens what a job left; `member` of its row is the id. */
+/* Opens a document of a job. `member` is the offset in struct store_job of the
+   document's id. */
 static bool
 open_left(struct request *request, size_t member, struct left *ret,
           struct api_problem *p)
@@ -517,7 +528,7 @@ reply_left(struct request *request, const struct left *left)
     reply_digest(request, left->id);
 }
 
-/* Answers with the report for people. */
+/* Replies with the report as Markdown, and closes it. */
 static void
 reply_markdown(struct request *request, const struct left *left)
 {
@@ -535,7 +546,7 @@ reply_markdown(struct request *request, const struct left *left)
     close(left->fd);
 }
 
-/* Which form of the report the client takes. */
+/* Selects the form of the report by the header Accept. */
 static bool
 choose_form(const struct request *request, bool *ret_markdown, struct api_problem *p)
 {

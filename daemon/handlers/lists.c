@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists: of jobs, one tenant's or, for an administrator, all; and of tenants. */
+/* The handlers that list jobs (those of one tenant, or for an administrator those of
+   all) and tenants. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "settings/settings.h"
@@ -13,20 +14,21 @@
 #define MAX_PAGE 500
 #define MOST_DIGITS 18
 
-/* A cursor is "MS.SEQ.TENANT" for all tenants, and "SEQ" for one, of the last job
-   shown. */
+/* A cursor stands for the last job on a page: "MS.SEQ.TENANT" in a list of all
+   tenants, "SEQ" in a list of one. */
 #define CURSOR_SIZE (64 + TENANT_SIZE)
 
-/* --- what is asked -------------------------------------------------------- */
+/* --- the query ------------------------------------------------------------ */
 
 struct asked {
     struct store_filter filter;
     char *label_key;          /* owned */
-    char tenant[TENANT_SIZE]; /* of all: whose job was shown last */
-    int64_t seq;              /* of that */
+    char tenant[TENANT_SIZE]; /* in a list of all: the tenant of the last job shown */
+    int64_t seq;              /* in a list of all: the number of that job */
 };
 
-/* A number from 1, without zeros before it; moves *text behind it and its dot. */
+/* Parses a number from 1 without leading zeros, and moves *text behind it and the
+   dot after it. */
 static bool
 read_part(const char **text, int64_t *ret)
 {
@@ -69,7 +71,8 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     if (!request_number(request, "limit", 1, MAX_PAGE, DEFAULT_PAGE, &limit, p) ||
         !read_cursor(request, asked, p))
         return false;
-    filter->limit = (int)limit + 1; /* one more tells whether there is a next page */
+    /* the job beyond the page shows that there is a next page */
+    filter->limit = (int)limit + 1;
     if (state)
         filter->state = api_job_state_parse(state);
     if (state && filter->state == API_N_JOB_STATES)
@@ -90,7 +93,7 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
 
 struct row {
     struct store_job job;
-    const struct service *service; /* whose it is */
+    const struct service *service; /* service of the job's tenant */
 };
 
 struct page {
@@ -108,7 +111,7 @@ drop_rows(struct row *rows, size_t n)
     free(rows);
 }
 
-/* Does `a` stand before `b`, which is another tenant's? */
+/* Returns whether `a` stands before `b`, which belongs to another tenant. */
 static bool
 is_before(const struct row *a, const struct row *b)
 {
@@ -117,8 +120,8 @@ is_before(const struct row *a, const struct row *b)
                : strcmp(a->service->tenant, b->service->tenant) < 0;
 }
 
-/* Puts another tenant's jobs, which are taken, in their places; what the page has no room
-   for goes, so that never more than two pages are held. */
+/* Merges the jobs of another tenant into the page; takes ownership of `jobs`. Drops
+   the rows beyond the page's size, so that never more than two pages are in memory. */
 static bool
 merge(struct page *page, const struct service *service, struct store_job *jobs,
       size_t n_jobs)
@@ -155,7 +158,9 @@ add_tenant(void *arg, const struct service *service)
     struct store_job *jobs = NULL;
     size_t n = 0;
     int order = strcmp(service->tenant, asked->tenant);
-    if (filter.by_time) /* of those that were made at the very time of the last */
+    /* This applies to jobs that were made in the same millisecond as the last job
+       shown. */
+    if (filter.by_time)
         filter.before = order > 0 ? INT64_MAX : order < 0 ? 0 : asked->seq;
     if (!page->problem.set && store_job_list(library_store(service->library), &filter,
                                              &jobs, &n, &page->problem))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /metrics: what is counted all the time, and what is looked up when somebody asks. */
+/* GET /metrics. Counters are kept all the time; gauges of the stores are read when a
+   client asks. */
 #include "config.h"
 #include "base/clock.h"
 #include "handlers/handlers.h"
@@ -26,7 +27,7 @@ METRIC(disk_budget, GAUGE, "qdqd_disk_budget_bytes", &metric_unlabelled, BYTES,
 METRIC(disk_free, GAUGE, "qdqd_disk_free_bytes", &metric_unlabelled, BYTES,
        "Free bytes of the disk of state.dir.");
 
-/* The kinds of struct store_counts. */
+/* The number of kinds in struct store_counts. */
 enum { N_STORED = sizeof((struct store_counts *)0)->bytes / sizeof(int64_t) };
 
 /* Sums over all tenants. */

@@ -17,7 +17,8 @@ model_input_is_brought(const struct body *body)
     return body->files[BODY_MODEL] || body->n_externals || body->is_listed;
 }
 
-/* Bytes that are stored by their digest: a blob, or a model of one file. */
+/* Finds bytes that are stored under their own digest: a blob, or a model of one
+   file. */
 static bool
 find_stored(struct library *library, const char *id, uint64_t *ret_size,
             struct api_problem *p)
@@ -42,7 +43,8 @@ find_stored(struct library *library, const char *id, uint64_t *ret_size,
                            "no blob is stored under %.80s", id);
 }
 
-/* One file of the model, from what came in or what is stored: opens it as the next. */
+/* Adds one file of the model, which came with the request or is stored under `id`,
+   and opens it. */
 static bool
 take_part(struct library *library, struct spool **spool, const char *id,
           struct model_input *to, struct api_problem *p)
@@ -82,7 +84,7 @@ take_parts(struct library *library, struct body *body, struct model_input *to,
     return true;
 }
 
-/* Has a worker look at it; *ret is what it says. */
+/* Has a worker check the model; the caller frees *ret, the worker's answer. */
 static bool
 ask_worker(const struct service *service, const struct model_input *input, char **ret,
            struct api_problem *p)
@@ -92,7 +94,7 @@ ask_worker(const struct service *service, const struct model_input *input, char 
     return pool_ask(service, &question, ret, p);
 }
 
-/* The model's own name: what the client calls it, without folders. */
+/* Sets the model's own name: the client's name for it, without folders. */
 static bool
 name_model(const struct body *body, struct model_input *input, struct api_problem *p)
 {
@@ -101,7 +103,8 @@ name_model(const struct body *body, struct model_input *input, struct api_proble
     return input->parts[0].path || api_problem_no_memory(p);
 }
 
-/* The paths that the model names; they must do beside its own. */
+/* Sets the names of the other files: the paths that the model gives, as the worker
+   lists them. They must differ from the model's own name. */
 static bool
 name_others(struct model_input *input, const char *said, struct api_problem *p)
 {

@@ -13,7 +13,8 @@
 #define LEAST_STATUS 100
 #define N_STATUSES 500
 
-/* A route's index, or API_N_ROUTES for requests to no route. */
+/* Writes the labels of a cell: the index of a route, or API_N_ROUTES for requests
+   that no route matches. */
 static void
 write_route(FILE *out, size_t cell)
 {
@@ -68,7 +69,7 @@ pattern_of(const struct request *request)
     return request->found ? api_routes[request->match.route].pattern : "none";
 }
 
-/* The job that it is about: the one that it made, or that its path names. */
+/* Returns the id of the job that the request made or that its path names, or "". */
 static const char *
 job_of(const struct request *request)
 {

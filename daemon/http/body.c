@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define FORM_BUFFER (64u << 10)
-#define CHECK_EVERY (8u << 20) /* bytes of a file: does the disk still have room? */
+/* bytes of a file after which the free room on the disk is checked again */
+#define CHECK_EVERY (8u << 20)
 
 enum part_kind { MODEL, DATASET, EXTERNAL, TEXT, REFUSED };
 
@@ -24,7 +25,7 @@ static const struct {
 #undef PART
 };
 
-/* --- pieces --------------------------------------------------------------- */
+/* --- appending bytes ------------------------------------------------------ */
 
 static bool
 append_text(struct body_text *text, const char *data, size_t len, struct api_problem *p)
@@ -59,7 +60,7 @@ append_file(struct body *body, struct spool **file, const char *data, size_t len
     return spool_write(*file, data, len, p);
 }
 
-/* --- forms ---------------------------------------------------------------- */
+/* --- multipart forms ------------------------------------------------------ */
 
 static int
 find_part(const char *name)
@@ -80,7 +81,8 @@ refuse(struct api_problem *p, enum api_code code, const char *name, const char *
                            name, what);
 }
 
-/* Adds a file beside the model; `name` is what the client calls it, or NULL. */
+/* Adds an empty entry for a file beside the model; `name` is the client's name for
+   it, or NULL. */
 static bool
 add_external(struct body *body, const char *name, struct api_problem *p)
 {
@@ -98,7 +100,7 @@ add_external(struct body *body, const char *name, struct api_problem *p)
     return grown[n].name || api_problem_no_memory(p);
 }
 
-/* May this part stand in this body? */
+/* Refuses a part that this kind of body cannot have, or that has come already. */
 static bool
 check_part(const struct body *body, int part, const char *name, struct api_problem *p)
 {
@@ -116,7 +118,7 @@ check_part(const struct body *body, int part, const char *name, struct api_probl
     return true;
 }
 
-/* Returns the part of a file name that can be a path, or NULL. */
+/* Returns the file name when it is short enough for a path, otherwise NULL. */
 static const char *
 path_of(const char *filename)
 {
@@ -143,7 +145,7 @@ begin_part(struct body *body, const char *name, const char *filename,
     return true;
 }
 
-/* The file that the part at hand is. */
+/* Returns the file that the current part's bytes belong to. */
 static struct spool **
 file_of_part(struct body *body)
 {
@@ -154,7 +156,8 @@ file_of_part(struct body *body)
                                                                       : BODY_MODEL];
 }
 
-/* A part comes in pieces; a piece without bytes may stand before the first. */
+/* Receives a piece of a part from libmicrohttpd, which may deliver an empty piece
+   before the first bytes. */
 static enum MHD_Result
 take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
            const char *filename, const char *content_type, const char *encoding,
@@ -187,8 +190,8 @@ fail_form(struct api_problem *p)
                            "the multipart form cannot be read");
 }
 
-/* libmicrohttpd's parser cannot read such a boundary; no client is known to send
-   one. */
+/* Refuses a boundary that libmicrohttpd's parser cannot read. No client is known to
+   send one. */
 static bool
 fail_boundary(struct api_problem *p)
 {
@@ -197,7 +200,7 @@ fail_boundary(struct api_problem *p)
                            "no boundary of two characters or more");
 }
 
-/* --- the way of a body ---------------------------------------------------- */
+/* --- receiving a body ----------------------------------------------------- */
 
 static bool
 has_type(const char *content_type, const char *wanted)
@@ -223,8 +226,8 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     body->is_json =
         kind == API_BODY_JOB ||
         (kind == API_BODY_MODEL && has_type(content_type, "application/json"));
-    /* curl sends this type by default; as a form it would be useless here, so it
-       holds the JSON. */
+    /* curl sends application/x-www-form-urlencoded by default. Such a form would
+       have no use here, so the body is read as JSON. */
     if (kind == API_BODY_JOB && content_type &&
         !has_type(content_type, "application/json") &&
         !has_type(content_type, "application/x-www-form-urlencoded"))
@@ -253,9 +256,10 @@ body_take(struct body *body, const char *data, size_t len, struct api_problem *p
     return MHD_post_process(body->post, data, len) == MHD_YES || fail_form(p);
 }
 
-/* --- what it comes to ----------------------------------------------------- */
+/* --- completing a body ---------------------------------------------------- */
 
-/* A small file part may be the text of a stored id. */
+/* Reads a small file part whose text is the id of a stored file, and discards the
+   part. Leaves any other part and *ret as they are. */
 static bool
 read_id(struct spool **file, char **ret, struct api_problem *p)
 {
@@ -272,7 +276,8 @@ read_id(struct spool **file, char **ret, struct api_problem *p)
     return *ret || api_problem_no_memory(p);
 }
 
-/* A file, or, where `ret_id` is not NULL, the id of one. */
+/* Completes a file part. Where `ret_id` is not NULL, the part may hold the id of a
+   stored file instead. */
 static bool
 finish_file(struct spool **file, char **ret_id, struct api_problem *p)
 {
@@ -294,18 +299,19 @@ finish_files(struct body *body, struct api_problem *p)
             return false;
     for (size_t i = 0; i < body->n_externals; i++) {
         struct body_external *external = &body->externals[i];
-        if (!external->file) /* a part without a byte */
+        if (!external->file) /* its part had no bytes */
             return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
                                    "the file is empty");
         if (!finish_file(&external->file, &external->id, p))
             return false;
     }
-    /* The text of an id names bytes here, too. */
+    /* A model part with the text of an id names stored bytes, as a JSON list does. */
     body->is_listed = body->kind == API_BODY_MODEL && body->job.model;
     return true;
 }
 
-/* Takes what a client names by digest for what it might have sent. */
+/* Adopts the files that a JSON body names by their digests, as if the client had
+   sent them. */
 static bool
 take_listed(struct body *body, struct api_problem *p)
 {
@@ -331,7 +337,7 @@ take_listed(struct body *body, struct api_problem *p)
     return ok;
 }
 
-/* The text becomes `ret`'s. */
+/* Moves the text to `ret`, which then owns it. */
 static void
 take_text(struct body_text *text, char **ret)
 {
@@ -361,7 +367,8 @@ read_fresh(const struct body_text *text, bool *ret, struct api_problem *p)
            refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
 }
 
-/* Refuses a text with a NUL, at which later readers would stop. */
+/* Refuses a text with a NUL, because the functions that read it later would stop
+   there. */
 static bool
 check_texts(const struct body *body, struct api_problem *p)
 {

@@ -15,9 +15,12 @@
 #include <time.h>
 
 #define RESERVE 16
-#define LEAVING 32 /* that were cut off and whose threads have not ended yet */
+/* connections beyond the limits whose sockets are shut down and whose threads have
+   not ended yet */
+#define LEAVING 32
 #define LOOK_MS 250
-#define MOMENT_MS 500 /* for the first request, when nobody is waited for longer */
+/* time to wait for the first request of a new connection when the daemon stops */
+#define MOMENT_MS 500
 
 METRIC(connections, GAUGE, "qdqd_http_connections", &metric_unlabelled, ONE,
        "Open connections.");
@@ -25,12 +28,15 @@ METRIC(connections, GAUGE, "qdqd_http_connections", &metric_unlabelled, ONE,
 struct conn {
     struct conns *conns;
     int socket;
-    unsigned char address[16]; /* of IPv6 what one network shares; all zero: none */
-    bool reserve;              /* constant */
-    bool cut;                  /* guarded by the lock of conns */
+    /* for IPv6 the first 64 bits, which one network shares; all zero: no address */
+    unsigned char address[16];
+    bool reserve; /* it occupies a reserved place; constant */
+    bool cut;     /* its socket was shut down; guarded by the lock of conns */
     _Atomic enum conn_phase phase;
-    atomic_int_fast64_t since; /* when the phase began; in a body, the last look */
-    atomic_uint_fast64_t received, looked; /* bytes of the body, now and then */
+    /* when the phase began; in a body, when its rate was last checked */
+    atomic_int_fast64_t since;
+    /* bytes of the body: all, and those before the last check */
+    atomic_uint_fast64_t received, looked;
     struct conn *next, *before;
 };
 
@@ -41,14 +47,15 @@ struct conns {
     pthread_t thread;
     struct lock lock;
     pthread_cond_t closed;
-    /* guarded by lock: */
+    /* The lock guards these members: */
     struct conn *newest, *oldest;
-    size_t n, n_reserve; /* in proper places, and in reserve and not cut off */
-    size_t n_cut;        /* that were cut off and are still counted by the library */
+    /* ordinary places, and reserved places without those that were shut down */
+    size_t n, n_reserve;
+    size_t n_cut; /* shut down, and still counted by libmicrohttpd */
     bool closing;
 };
 
-/* --- one of them ---------------------------------------------------------- */
+/* --- one connection ------------------------------------------------------- */
 
 struct conn *
 conn_of(struct MHD_Connection *connection)
@@ -74,10 +81,11 @@ conn_is_reserve(const struct conn *conn)
 void
 conn_begin(struct conn *conn, enum conn_phase phase)
 {
-    /* The first request has one time for all of its head. */
+    /* The first request has one time limit for the whole of its head. */
     if (phase == CONN_HEAD && conn->phase == CONN_NEW)
         return;
-    /* In this order: who finds `since` unchanged has seen no half of it. */
+    /* `since` is written first. So a reader that finds `since` unchanged has not
+       read members of two phases. */
     conn->since = clock_steady_ms();
     conn->received = conn->looked = 0;
     conn->phase = phase;
@@ -89,7 +97,8 @@ conn_received(struct conn *conn, size_t len)
     conn->received += len;
 }
 
-/* The caller holds the lock. Its thread finds the socket at its end and leaves. */
+/* Shuts the socket down. The connection's thread then reads an end of file and ends.
+   The caller holds the lock. */
 static void
 cut_off(struct conn *conn)
 {
@@ -102,7 +111,7 @@ cut_off(struct conn *conn)
     shutdown(conn->socket, SHUT_RDWR);
 }
 
-/* --- coming and going ----------------------------------------------------- */
+/* --- adding and removing connections -------------------------------------- */
 
 static void
 read_address(const struct sockaddr *from, unsigned char ret[16])
@@ -124,7 +133,8 @@ read_address(const struct sockaddr *from, unsigned char ret[16])
     }
 }
 
-/* Has this address, if it is one, as many as it may have? The caller holds the lock. */
+/* Returns whether an address has as many connections as it may have; false when there
+   is no address. The caller holds the lock. */
 static bool
 has_all(const struct conns *conns, const unsigned char address[16])
 {
@@ -138,7 +148,8 @@ has_all(const struct conns *conns, const unsigned char address[16])
     return n >= conns->settings->http_connections_per_address;
 }
 
-/* Nothing has come that is still to be read, and nothing is being answered. */
+/* Returns whether the connection is silent: every received byte was read, and no
+   request is being answered. */
 static bool
 is_silent(const struct conn *conn)
 {
@@ -147,8 +158,8 @@ is_silent(const struct conn *conn)
            (ioctl(conn->socket, FIONREAD, &pending) != 0 || pending == 0);
 }
 
-/* Finds the connection that leaves for the next one: the oldest of those that are silent if
-   there are such. The caller holds the lock. */
+/* Finds the reserved connection to shut down for a new one: the oldest silent one,
+   or else the oldest. The caller holds the lock. */
 static struct conn *
 next_to_leave(const struct conns *conns)
 {
@@ -165,7 +176,8 @@ next_to_leave(const struct conns *conns)
     return first;
 }
 
-/* The caller holds the lock. */
+/* Adds a connection, in a reserved place when the limits are reached. The caller
+   holds the lock. */
 static void
 add(struct conns *conns, struct conn *conn)
 {
@@ -199,9 +211,10 @@ drop(struct conns *conns, struct conn *conn)
 }
 
 /*
- * Where the library has as many as it may it turns the next one away, whoever that is. So
- * those that come in a crowd are taken more slowly, while the threads of many before them
- * have not ended yet; the others wait in line meanwhile.
+ * Delays the next accept while the threads of many shut-down connections have not
+ * ended. libmicrohttpd counts these threads, and closes each new connection once it has
+ * as many as conns_limit() says. During the delay, new connections wait in the
+ * listener's backlog instead.
  */
 static void
 take_time(size_t n_cut)
@@ -250,9 +263,10 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
     }
 }
 
-/* --- those who are too slow ----------------------------------------------- */
+/* --- slow connections ----------------------------------------------------- */
 
-/* A body is looked at every http.timeout: was it enough since then? */
+/* Returns whether the bytes of a body since the last check are below http.min_rate.
+   A body is checked every http.timeout. */
 static bool
 is_dripping(struct conn *conn, int64_t since, int64_t ms, int64_t min_rate)
 {
@@ -273,7 +287,7 @@ is_too_slow(struct conn *conn, const struct settings *s, int64_t since, int64_t 
     case CONN_NEW:
     case CONN_HEAD:
         return ms > s->http_header_timeout * 1000;
-    case CONN_IDLE: /* the library ends those that say nothing at all */
+    case CONN_IDLE: /* libmicrohttpd itself closes connections that send nothing */
         return ms > (s->http_timeout + 2) * 1000;
     case CONN_BODY:
         return ms > s->http_timeout * 1000 &&
@@ -301,7 +315,7 @@ watch(void *arg)
     return NULL;
 }
 
-/* --- opening and closing -------------------------------------------------- */
+/* --- opening and closing the table ---------------------------------------- */
 
 bool
 conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Is the host one of http.hosts? */
+/* Returns whether a list in the form of http.hosts names the host. */
 static bool
 is_listed(const char *list, const char *host, size_t len)
 {
@@ -28,7 +28,8 @@ is_listed(const char *list, const char *host, size_t len)
     return false;
 }
 
-/* Is the host of "HOST:PORT" or "[HOST]:PORT" one of ours? The port does not matter. */
+/* Returns whether "HOST:PORT" or "[HOST]:PORT" names this daemon's host. The port
+   does not matter. */
 static bool
 is_our_host(const struct http_needs *needs, const char *our_host, const char *host)
 {
@@ -43,9 +44,10 @@ is_our_host(const struct http_needs *needs, const char *our_host, const char *ho
 }
 
 /*
- * A page of a foreign site that a browser shows on this machine names that site in
- * Origin, and in Host when it had its name resolved to this machine. No browser speaks
- * to a unix socket.
+ * Refuses requests that a web page of a foreign site makes from a browser on this
+ * machine. The browser sends the site's name in Origin, and also in Host when the
+ * site's name was made to resolve to this machine (DNS rebinding). A Unix socket is not
+ * checked, because no browser speaks to one.
  */
 static bool
 check_host(const struct http_needs *needs, const char *our_host,
@@ -71,7 +73,8 @@ body_limit(const struct request *request)
     return (uint64_t)request->service->settings->http_max_body;
 }
 
-/* Two lengths are two readings of one message: a proxy may have taken the other. */
+/* Refuses a request that gives its length twice, because a proxy in front may have
+   used the other one, and so may have seen other requests (request smuggling). */
 static bool
 check_length(const struct request *request, uint64_t limit, struct api_problem *p)
 {
@@ -88,7 +91,8 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
     return true;
 }
 
-/* Is there room for another job? One that is asked for again by its key needs none. */
+/* Checks the queue's room for another job. A job that its idempotency key finds
+   again needs none. */
 static bool
 check_room(const struct request *request, struct api_problem *p)
 {
@@ -106,8 +110,8 @@ check_room(const struct request *request, struct api_problem *p)
     return known || jobs_check_room(jobs, p);
 }
 
-/* Is there room for a body that is stored? What does not say its length is looked after
-   while it comes. */
+/* Checks the disk's room for a body that is stored. A body without Content-Length is
+   checked while it arrives. */
 static bool
 check_disk(const struct request *request, struct api_problem *p)
 {
@@ -117,7 +121,8 @@ check_disk(const struct request *request, struct api_problem *p)
                             length ? strtoull(length, NULL, 10) : 0, p);
 }
 
-/* A blob's path says what its bytes hash to, and no header may say anything else. */
+/* Reads the digest that a blob's path gives. The header Repr-Digest must not give
+   another one. */
 static bool
 read_blob_id(struct request *request, struct api_problem *p)
 {
@@ -134,7 +139,7 @@ read_blob_id(struct request *request, struct api_problem *p)
     return true;
 }
 
-/* The digest of a body that is one file, when the client sends it. */
+/* Reads the client's digest, if any, of a body that is one file. */
 static bool
 read_digest(struct request *request, struct api_problem *p)
 {
@@ -150,8 +155,8 @@ read_digest(struct request *request, struct api_problem *p)
     return ok;
 }
 
-/* The scope that a token needs. A path without a route needs one, too: strangers are not
-   to learn what there is. */
+/* Returns the scope that the token needs. A path without a route needs one, too, so
+   that requests without a token cannot find out which paths exist. */
 static enum api_scope
 scope_of(const struct request *request)
 {
@@ -179,7 +184,7 @@ check_scope(const struct token *who, const struct request *request,
                            "the access token has not the scope %s", name);
 }
 
-/* The tenant whose jobs are to be listed, NULL: that is not said. */
+/* Returns the tenant whose jobs are to be listed; NULL: the request names none. */
 static const char *
 listed_tenant(const struct request *request)
 {

@@ -55,7 +55,8 @@ bind_socket(const struct sockaddr *address, socklen_t len)
     return fd;
 }
 
-/* A socket file that nobody listens at is what a killed daemon left behind. */
+/* Returns whether no process listens at a socket file; a killed daemon leaves such a
+   file behind. */
 static bool
 is_stale(const struct sockaddr_un *address)
 {
@@ -81,7 +82,7 @@ listen_unix(const char *text, const char *path, struct listener *l,
     l->fd = bind_socket((const struct sockaddr *)&address, sizeof address);
     if (l->fd < 0)
         return fail(p, text, strerror(errno));
-    /* For its owner and its group, whatever the umask. */
+    /* The socket's owner and group may connect, whatever the umask is. */
     if (chmod(path, 0660)) {
         int saved = errno;
         close(l->fd);
@@ -93,7 +94,7 @@ listen_unix(const char *text, const char *path, struct listener *l,
     return true;
 }
 
-/* getaddrinfo() would take the lower 16 bits of any number. */
+/* Checks the port, because getaddrinfo() would use the lower 16 bits of any number. */
 static bool
 is_port(const char *text)
 {
@@ -102,8 +103,7 @@ is_port(const char *text)
            strtol(text, NULL, 10) <= UINT16_MAX;
 }
 
-/* Cuts "HOST:PORT" or "[HOST]:PORT" in two; the port is what stands behind the last
-   colon. */
+/* Splits "HOST:PORT" or "[HOST]:PORT" at the last colon. */
 static bool
 split(const char *text, char *host, size_t size, const char **ret_port)
 {
@@ -154,7 +154,8 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
     if (!split(text, l->host, sizeof l->host, &port))
         return fail(p, text, "not HOST:PORT, [HOST]:PORT or unix:PATH");
     int rc = getaddrinfo(l->host, port, &hints, &found);
-    /* "localhost" means this machine without any file or server (RFC 6761). */
+    /* "localhost" means this machine even without a hosts file or a name server (RFC
+       6761). */
     if (rc == EAI_NONAME && strcmp(l->host, "localhost") == 0)
         rc = getaddrinfo("127.0.0.1", port, &hints, &found);
     if (rc)
@@ -172,10 +173,10 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
     return true;
 }
 
-/* --- from systemd --------------------------------------------------------- */
+/* --- sockets from systemd ------------------------------------------------- */
 
-/* How many sockets this process was started with; children are not to take them for
-   theirs. */
+/* Returns the number of sockets that systemd passed to this process. Removes the
+   variables, so that child processes do not use them. */
 static int
 count_inherited(void)
 {

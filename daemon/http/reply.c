@@ -43,7 +43,7 @@ reply_problem(struct request *request, const struct api_problem *problem)
 {
     int status = api_problem_status(problem->code);
     char quoted[LOG_QUOTED];
-    /* How a worker died was logged when it did. */
+    /* A worker's death was logged when it happened. */
     if (status == 500 && problem->code != API_WORKER_DIED)
         log_error("request_failed", "request=%s code=%s detail=%s", request->trace.id,
                   api_problem_slug(problem->code), log_quote(quoted, problem->detail));

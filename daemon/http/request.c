@@ -11,7 +11,7 @@
 #define MAX_WAIT 300 /* seconds */
 #define MAX_KEY 255
 
-/* --- fields -------------------------------------------------------------- */
+/* --- header and query fields ---------------------------------------------- */
 
 const char *
 request_header(const struct request *request, const char *name)
@@ -30,7 +30,7 @@ struct list {
     const char *name;
     char *text;
     size_t len;
-    bool full; /* memory is */
+    bool full; /* out of memory */
 };
 
 static enum MHD_Result
@@ -91,7 +91,7 @@ request_count(const struct request *request, const char *name)
     return counter.n;
 }
 
-/* --- their values --------------------------------------------------------- */
+/* --- values of fields ----------------------------------------------------- */
 
 static bool
 parse_number(const char *text, size_t len, int64_t *ret)
@@ -122,7 +122,8 @@ request_number(const struct request *request, const char *name, int64_t min,
     return true;
 }
 
-/* Finds wait=N in a Prefer header; what cannot be read is ignored (RFC 7240). */
+/* Finds wait=N in a Prefer header. A value that cannot be read is ignored (RFC
+   7240). */
 static bool
 preferred_wait(const char *prefer, int64_t *ret)
 {

@@ -15,13 +15,13 @@
 #define STREAM_BLOCK (4u << 10)
 #define BUNDLE_BLOCK (128u << 10)
 
-/* A reply's stream, and where it goes. */
+/* The state of a stream while it is sent. */
 struct sent_stream {
     struct stream stream;
     int socket;
 };
 
-/* The same of a bundle, whose bytes are sent from `offset`. */
+/* The state of a bundle while its bytes from `offset` on are sent. */
 struct sent_bundle {
     struct bundle *bundle;
     uint64_t offset;
@@ -97,8 +97,9 @@ make_stream(struct MHD_Connection *connection, struct stream *stream)
 }
 
 /*
- * To HEAD libmicrohttpd 0.9.75 sends the end of a body in chunks, which the client takes
- * for the next answer; where the connection's end is the body's, it does not.
+ * Marks the end of the body by closing the connection. Otherwise libmicrohttpd 0.9.75
+ * answers HEAD with the last chunk of a chunked body, which the client takes for the
+ * next answer.
  */
 static void
 end_with_connection(const struct request *request, struct MHD_Response *response)
@@ -159,7 +160,7 @@ response_send(struct request *request)
     return result;
 }
 
-/* --- when the body was not read to its end --------------------------------- */
+/* --- replies before the end of the body ----------------------------------- */
 
 void
 response_linger(struct MHD_Connection *connection)

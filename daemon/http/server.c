@@ -19,29 +19,27 @@
 
 #define MAGIC 0x72657131u
 #define STACK_SIZE (512u << 10)
-#define LEAST_POOL (32u << 10) /* gives bodies in pieces of 16 KB */
+#define LEAST_POOL (32u << 10) /* so that bodies arrive in pieces of 16 KB */
 
-/* Time for running answers to finish when the daemon stops. */
+/* Time for which a stopping daemon waits for requests under way. */
 #define STOP_MS 5000
 
 struct http {
     struct http_needs needs;
-    const struct service *service; /* of who has no name */
+    const struct service *service; /* service of requests without a tenant */
     struct conns *conns;
-    struct tls *tls; /* NULL: none */
+    struct tls *tls; /* NULL: TLS is off */
     struct MHD_Daemon *daemon;
-    char host[128];    /* of http.listen; "" for a unix socket */
+    char host[128];    /* the host in http.listen; "" for a Unix socket */
     atomic_int active; /* requests that have begun and not ended */
     uint32_t start;    /* names this daemon in the ids of requests */
     atomic_uint_fast64_t n_requests;
 };
 
-/* --- the way of a request ------------------------------------------------- */
+/* --- one request ---------------------------------------------------------- */
 
-/*
- * Runs the handler. It may block for longer than the connection's timeout, which is
- * about the client's silence, not ours: so it is off meanwhile.
- */
+/* Runs the handler. The connection's timeout limits the client's silence, not the
+   handler's time, so it is off while the handler runs. */
 static enum MHD_Result
 answer(struct request *request)
 {
@@ -67,10 +65,8 @@ has_body(const struct request *request)
            (length && strtoull(length, NULL, 10) > 0);
 }
 
-/*
- * The head has come. What is wrong already is answered before the body is sent (or,
- * from clients that do not wait for "100 Continue", while it is).
- */
+/* Checks the head of a request. An error is answered before the client sends the
+   body, or while it does so when it does not wait for "100 Continue". */
 static enum MHD_Result
 begin(struct http *http, struct MHD_Connection *connection, const char *method,
       const char *url, void **ret)
@@ -97,7 +93,8 @@ begin(struct http *http, struct MHD_Connection *connection, const char *method,
     return response_send(request);
 }
 
-/* After a mistake in it the rest of a body is dropped, but not without end. */
+/* Adds bytes to the body. After an error, reads and drops the rest of the body up to
+   a limit of bytes and time, then breaks the connection off. */
 static enum MHD_Result
 receive_body(struct request *request, const char *data, size_t len)
 {
@@ -135,7 +132,7 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
     return receive_body(request, data, taken);
 }
 
-/* The first line of a request has come. */
+/* Is called when the first line of a request has arrived. */
 static void *
 on_line(void *arg, const char *uri, struct MHD_Connection *connection)
 {
@@ -147,7 +144,8 @@ on_line(void *arg, const char *uri, struct MHD_Connection *connection)
     return NULL;
 }
 
-/* However the request ended: its temporary files end here. */
+/* Is called at the end of a request, also of a broken one, and frees its temporary
+   files. */
 static void
 on_completed(void *arg, struct MHD_Connection *connection, void **state,
              enum MHD_RequestTerminationCode code)
@@ -167,15 +165,15 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
     atomic_fetch_sub(&http->active, 1);
 }
 
-/* --- opening and closing -------------------------------------------------- */
+/* --- opening and closing the server --------------------------------------- */
 
-/* The listener's descriptor becomes the library's, where this succeeds. */
+/* Starts libmicrohttpd, which owns the listener's descriptor on success. */
 static struct MHD_Daemon *
 start_library(struct http *http, int listener)
 {
     char priorities[] = TLS_PRIORITIES;
     const struct settings *settings = http->needs.settings;
-    /* Half of the pool is what bodies come in. */
+    /* libmicrohttpd uses half of a connection's pool as the buffer for bodies. */
     size_t pool = 2 * (size_t)settings->http_max_header;
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, tls_callback()},
@@ -184,7 +182,7 @@ start_library(struct http *http, int listener)
     };
     return MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC | /* for MHD_quiesce_daemon() */
+            MHD_USE_ITC | /* needed by MHD_quiesce_daemon() */
             (http->tls ? MHD_USE_TLS : MHD_NO_FLAG),
         0, NULL, NULL, on_request, http,
         /* clang-format off */

@@ -7,10 +7,10 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 
-#define MOST_CERTS 16 /* in a chain */
+#define MOST_CERTS 16 /* longest chain of certificates */
 
-/* One reading of the files. Handshakes may use it for as long as there are any, so what
-   was replaced goes at the end. */
+/* A certificate chain and its key. Handshakes may still use older pairs, so all
+   pairs are freed at the end. */
 struct pair {
     gnutls_pcert_st certs[MOST_CERTS];
     unsigned n;
@@ -24,7 +24,7 @@ struct tls {
     struct pair *newest; /* guarded by lock */
 };
 
-/* --- reading -------------------------------------------------------------- */
+/* --- reading the files ---------------------------------------------------- */
 
 static bool
 fail(struct api_problem *p, const char *setting, const char *path, int rc)
@@ -66,7 +66,7 @@ read_key(const char *path, struct pair *pair, struct api_problem *p)
     return !rc || fail(p, "http.tls_key", path, rc);
 }
 
-/* Is the key that of the first certificate? */
+/* Checks that the key belongs to the first certificate. */
 static bool
 check_pair(const struct pair *pair, struct api_problem *p)
 {
@@ -145,7 +145,8 @@ tls_close(struct tls **tls)
 
 /* --- connections ---------------------------------------------------------- */
 
-/* The HTTP library has put the connection into its session. */
+/* Selects the newest pair for a handshake. libmicrohttpd has put its connection into
+   the session. */
 static int
 choose(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
        gnutls_pcert_st **ret, unsigned *ret_n, gnutls_ocsp_data_st **ret_ocsp,
@@ -164,7 +165,7 @@ choose(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
     *ret_ocsp = NULL;
     *ret_n_ocsp = 0;
     *ret_key = pair->key;
-    *flags = 0; /* all of it stays ours */
+    *flags = 0; /* GnuTLS must not free any of these */
     return 0;
 }
 

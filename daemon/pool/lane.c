@@ -14,7 +14,7 @@
 METRIC(workers_died, COUNTER, "qdqd_workers_died_total", &metric_unlabelled, ONE,
        "Worker processes that ended during work, or could not be started.");
 
-/* --- its thread ----------------------------------------------------------- */
+/* --- the lane's thread ---------------------------------------------------- */
 
 bool
 lane_start(struct lane *lane, const struct settings *settings, struct metrics *metrics,
@@ -48,13 +48,14 @@ lane_set_service(struct lane *lane, const struct service *service)
     lane->service = service;
 }
 
-/* --- when one process after the other dies -------------------------------- */
+/* --- back-off after failures ---------------------------------------------- */
 
 /*
- * A job that brings down its worker is a matter of the job, so the first few are followed
- * by the next at once. More than that is a matter of the machine (a library that is
- * broken, no memory, no descriptors): the lane waits longer before each further one, so
- * that the machine is not kept busy with it.
+ * Limits of the back-off. A process that dies is mostly the fault of its job, so the
+ * next process is started at once after the first few. More deaths in a row point to a
+ * fault of the machine (a broken library, no memory, no descriptors). The lane then
+ * waits longer and longer before it starts another process, so that these attempts do
+ * not keep the machine busy.
  */
 enum { FEW = 4, FIRST_WAIT_MS = 250, MOST_WAIT_MS = 5000, SLICE_MS = 50 };
 
@@ -99,15 +100,17 @@ lane_back_off(struct lane *lane)
 
 /* --- one request and its answers ------------------------------------------ */
 
-/* How long work may take from its begin, and the setting that says so. */
+/* A time limit, counted from the start of the work, and the setting that it comes
+   from. */
 struct limit {
     const char *setting;
     int64_t seconds; /* 0: no limit */
 };
 
 /*
- * The limit that holds at a stage (-1: before the first). What comes before calibration
- * is short work in a job, too: a model or a script that hangs there is found out early.
+ * Returns the limit that applies in a stage (-1: before the first). A job's stages
+ * before calibration have the limit of short work, so that a model or a script that
+ * hangs there is ended early.
  */
 static struct limit
 limit_at(const struct lane *lane, enum message_type type, int stage)
@@ -127,7 +130,7 @@ limit_at(const struct lane *lane, enum message_type type, int stage)
     return brief;
 }
 
-/* Milliseconds that are left, -1: no limit. */
+/* Returns the milliseconds that are left; -1: there is no limit. */
 static int
 time_left(struct limit limit, int64_t began)
 {
@@ -160,8 +163,8 @@ lane_end_dead(struct lane *lane, char how[64], struct api_problem *p)
 
 enum { LIMIT_LOOK_MS = 1000 };
 
-/* Waits for the next message within the limit of a stage, which may change meanwhile:
-   *ret_limit is the one that held at last. */
+/* Waits for the next message within the limit of a stage. The settings may change
+   meanwhile; *ret_limit is the limit that applied last. */
 static enum message_got
 receive(struct lane *lane, enum message_type type, int stage, int64_t began,
         struct limit *ret_limit, struct message *ret)
@@ -184,7 +187,7 @@ answer_gpu(struct lane *lane, bool wanted)
     return message_send(lane->process.socket, &answer);
 }
 
-/* Lends the GPU; the wait for it is not the work's own time. */
+/* Lends the GPU. The time until it is back does not count as time of the work. */
 static bool
 lend_gpu(struct lane *lane, const struct lane_events *events, int64_t *began)
 {
@@ -194,8 +197,8 @@ lend_gpu(struct lane *lane, const struct lane_events *events, int64_t *began)
     return back && answer_gpu(lane, false);
 }
 
-/* Deals with a message before the last one; false: the process broke the protocol, or is
-   gone, or its work is to be given up. */
+/* Handles a message that does not end the work. Returns false when the process broke
+   the protocol or has ended, or when the work must be given up. */
 static bool
 handle_event(struct lane *lane, const struct message *message,
              const struct lane_events *events, int *stage, int64_t *began)

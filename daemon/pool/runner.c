@@ -24,9 +24,9 @@ METRIC(
     observations, COUNTER, "qdqd_observations_total", &result_labels, ONE,
     "Searches for observations of an earlier calibration of the same model and data.");
 
-/* --- what is told while it runs ------------------------------------------- */
+/* --- callbacks while a job runs ------------------------------------------- */
 
-/* The job is in another stage now; -1: in none. */
+/* Counts the time of the current stage and enters another; -1: none. */
 static void
 enter_stage(struct runner *runner, int stage)
 {
@@ -74,7 +74,8 @@ gpu_is_wanted(void *arg)
 
 enum { GPU_LOOK_MS = 50 };
 
-/* Nothing of the job is on the GPU until it is the job's again. */
+/* Lends the job's GPU, on which the worker has freed everything, and waits until the
+   job has it again. Returns false when the job is no longer wanted. */
 static bool
 lend_gpu(void *arg, int64_t *ret_waited)
 {
@@ -106,7 +107,7 @@ struct work {
     int dataset; /* -1: none */
     struct spool *output, *report, *frozen, *data;
     struct spool *observed;
-    char kept[DIGEST_SIZE]; /* blob of what was observed before; "": none */
+    char kept[DIGEST_SIZE]; /* blob with the observations of earlier jobs; "": none */
 };
 
 static void
@@ -116,8 +117,10 @@ log_not_kept(const struct api_problem *problem)
     log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
 }
 
-/* Without it the job takes longer, no more. A fresh one asks for that, and what it
-   observes takes the place of what is kept. */
+/*
+ * Gives the worker the observations of earlier jobs. Without them the job only takes
+ * longer. A job with `fresh` does not read them, and its own observations replace them.
+ */
 static void
 open_observations(struct runner *runner, const struct store_job *job, struct work *work)
 {
@@ -178,7 +181,7 @@ close_work(struct work *work)
     spool_discard(&work->observed);
 }
 
-/* Whether the file is whole: its head is written last. */
+/* Returns whether the worker finished the file: it writes the head last. */
 static bool
 is_whole(const struct spool *spool)
 {
@@ -188,8 +191,9 @@ is_whole(const struct spool *spool)
 }
 
 /*
- * Before the job ends: who waits for that may count on it. Also of a job that failed
- * later on: what is missing there may be no matter of calibration.
+ * Stores the observations for later jobs. This happens before the job ends, so that a
+ * client that waited for its end can rely on them. The observations of a failed job are
+ * stored, too, because calibration itself may have succeeded.
  */
 static void
 keep_observations(struct runner *runner, const struct store_job *job, struct work *work)
@@ -204,7 +208,7 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         return;
     memcpy(row.key, job->observations, sizeof row.key);
     bool ok = spool_finish_file(work->observed, &problem);
-    /* A damaged file that could not be used may have the same name. */
+    /* An unusable, damaged file may already have this name; it is replaced. */
     spool_set_replace(work->observed);
     if (ok && strcmp(spool_id(work->observed), work->kept) != 0)
         ok = library_observations_keep(runner->lane.service->library, &row,
@@ -213,8 +217,8 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         log_not_kept(&problem);
 }
 
-/* Stores the files that the worker wrote as the job's result; FAILED where that is
-   impossible. */
+/* Stores the files that the worker wrote as the job's result. Returns FAILED with
+   the problem set when that fails. */
 static enum outcome
 keep_result(struct runner *runner, struct work *work, enum outcome outcome,
             const char *summary, struct api_problem *p)
@@ -242,7 +246,8 @@ keep_result(struct runner *runner, struct work *work, enum outcome outcome,
     return outcome;
 }
 
-/* The engine knows only that it could not write. */
+/* Names the full disk as the reason of an I/O error, because the engine only knows
+   that a write failed. */
 static void
 blame_disk(struct runner *runner, struct api_problem *p)
 {
@@ -266,7 +271,8 @@ run_worker(struct runner *runner, const struct message *request, char **ret,
     return lane_ask(&runner->lane, request, &events, ret, p);
 }
 
-/* Its worker ends by itself; another one may find the device in order, once. */
+/* Ends the process that lost its GPU. Returns DIED when the job may run once more,
+   on a new process, which may find the device working again. */
 static enum outcome
 lose_device(struct runner *runner, const struct store_job *job, char how[64])
 {
@@ -277,7 +283,8 @@ lose_device(struct runner *runner, const struct store_job *job, char how[64])
     return OUTCOME_DIED;
 }
 
-/* Another lane's process may have it next, and all of its memory. */
+/* Ends a process that used a GPU, because the next job on this GPU may be another
+   lane's and may need all of its memory. */
 static void
 leave_device(struct runner *runner)
 {
@@ -323,7 +330,7 @@ run_job(struct runner *runner, const struct store_job *job)
     free(summary);
 }
 
-/* --- its thread ----------------------------------------------------------- */
+/* --- the runner's thread -------------------------------------------------- */
 
 static void *
 run_jobs(void *arg)

@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-/* A request that waits or is done; lives on the asker's stack. */
+/* A request that waits or is done. It is on the stack of the thread that waits for
+   it. */
 struct task {
     const struct service *service;
     const struct message *request;
@@ -25,8 +26,8 @@ struct short_work {
     struct tenants *tenants;
     struct lock lock;
     pthread_cond_t asked, answered;
-    /* guarded by lock: */
-    struct task *first, **last; /* the tasks that wait, oldest first */
+    /* The lock guards these members: */
+    struct task *first, **last; /* the waiting tasks, oldest first */
     uint64_t turn;
     bool closing;
 };
@@ -59,8 +60,8 @@ run_task(struct lane *lane, struct task *task)
                            (long long)settings->workers_attempts);
 }
 
-/* Removes from the queue the oldest task of the tenant that was served longest ago; there
-   is one. The caller holds the lock. */
+/* Removes from the queue the oldest task of the tenant that was served longest ago.
+   The queue must not be empty. The caller holds the lock. */
 static struct task *
 remove_next(struct short_work *work)
 {
@@ -77,7 +78,7 @@ remove_next(struct short_work *work)
     return task;
 }
 
-/* Waits for a task; NULL when the lane is to end. */
+/* Waits for a task; returns NULL when the lane must end. */
 static struct task *
 wait_for_task(struct short_work *work)
 {
@@ -89,9 +90,10 @@ wait_for_task(struct short_work *work)
     return task;
 }
 
-/* --- finding out what models can run with --------------------------------- */
+/* --- probing the backends ------------------------------------------------- */
 
-/* See backends_ask_fn; a process that dies here may live to do other work. */
+/* Implements backends_ask_fn. A process that dies here is not counted as a failure,
+   because other work may still succeed. */
 static bool
 ask_backend(void *arg, int gpu, const struct message *request, char **ret,
             struct api_problem *p)
@@ -121,7 +123,7 @@ learn_backends(struct short_work *work)
     backends_learn(service->backends, lane->settings, ask_backend, lane);
 }
 
-/* --- its thread ----------------------------------------------------------- */
+/* --- the lane's thread ---------------------------------------------------- */
 
 static void *
 run_tasks(void *arg)
