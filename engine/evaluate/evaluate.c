@@ -18,16 +18,15 @@ struct evaluation {
     struct qdqi_job *job;
     struct qdq_model *quantized;
     /*
-     * There can be two float models. The model that was given is the reference for the
-     * outputs. The equalized model, if there is one, is the reference for the layers,
-     * whose outputs differ from those of the given model.
+     * The twin, or NULL when f and q run separately and layers are not compared. Its
+     * float half is the equalized model if there is one, because the outputs of the
+     * layers differ from those of the given model.
      */
-    /* NULL when f and q run apart; layers are then not compared */
     struct qdqi_session *twin;
-    struct qdqi_session *f; /* NULL when the twin's float half is the given model */
+    struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
     struct qdqi_session *q;
     struct qdqi_feed *feed;
-    /* names of the compared layers and of their outputs */
+    /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
     struct qdqi_metrics *metrics; /* by output */

@@ -266,7 +266,8 @@ count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error 
     return QDQ_OK;
 }
 
-/* The result has been written, so a failure to count is only a warning. */
+/* Counts the kernels. A failure is only a warning, because the result has already
+   been written. */
 enum qdq_code
 qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
 {

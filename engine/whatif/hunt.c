@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The noise of layers adds up, nearly: what one layer's staying in float takes away
- * hardly depends on the others. So a gain that was measured some steps ago tells where
- * to look, and only the best are measured again.
+ * The greedy search. The noise of layers nearly adds up: the noise that disappears when
+ * one layer stays in float hardly depends on the other layers. So a gain that was
+ * measured some steps ago shows which layers are promising, and only the best are
+ * measured again.
  */
 #include "config.h"
 #include "whatif/hunt.h"
 
 #include <math.h>
 
-enum { TRIES = 8 }; /* layers that are measured again at each step, at least */
+enum { TRIES = 8 }; /* smallest number of layers that each step measures again */
 
-/* A hunt under way. */
+/* The state of a search. */
 struct pack {
     struct qdqi_hunt *h;
-    struct qdqi_score *scores; /* by layer: with that one more, when last measured */
-    double *gains;             /* by layer: of noise, likewise */
-    size_t *order;             /* layers, by gain */
-    double noise;              /* of what there is */
+    /* by layer: last measured score with this layer in float, too */
+    struct qdqi_score *scores;
+    double *gains; /* by layer: reduction of the noise at that measurement */
+    size_t *order; /* layers, sorted by gain */
+    double noise;  /* noise with the present choice of float layers */
 };
 
 static bool
@@ -28,7 +30,7 @@ is_met(const struct qdq_search *goal, struct qdqi_score score)
             score.top1_agreement >= goal->min_top1_agreement);
 }
 
-/* Relative to the signal; finite. */
+/* Returns the noise relative to the signal. It is finite even if the score is not. */
 static double
 noise_of(struct qdqi_score score)
 {
@@ -60,7 +62,8 @@ change(struct qdqi_hunt *h, size_t layer, bool is_float)
 
 /* --- forward -------------------------------------------------------------- */
 
-/* The layers still to be had, by gain, the largest first; equals in their order. */
+/* Sorts the layers that are still quantized by gain, the largest first, and returns
+   their number. Layers with equal gains keep their order. */
 static size_t
 sort_layers(struct pack *p)
 {
@@ -90,8 +93,9 @@ measure(struct pack *p, size_t layer, struct qdq_error *err)
 }
 
 /*
- * The layer to take next: `first` are measured in any case, and further ones as long as
- * they were better once than the best is now.
+ * Finds the layer whose staying in float now gains most. It measures the first `first`
+ * layers in any case, and further layers as long as their last measured gain is larger
+ * than the best present one.
  */
 static enum qdq_code
 find_best(struct pack *p, size_t first, size_t *ret, struct qdq_error *err)
@@ -111,7 +115,8 @@ find_best(struct pack *p, size_t first, size_t *ret, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Steps that it will take if noise adds up: until the largest gains reach the goal. */
+/* Estimates the number of steps that are left: how many of the largest gains it
+   takes to reach the goal if noise adds up. */
 static size_t
 steps_left(struct pack *p)
 {
@@ -146,8 +151,8 @@ go_forward(struct pack *p, struct qdq_error *err)
 
 /* --- backward ------------------------------------------------------------- */
 
-/* Quantizes one more layer again, the one that gained least first, if the goal can do
-   without it. */
+/* Quantizes one layer again without which the goal is still met, preferably the one
+   that gained least. Sets *ret to whether there is one. */
 static enum qdq_code
 take_back_one(struct pack *p, bool *ret, struct qdq_error *err)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEPT = 128 << 20 }; /* bytes, of all memos */
+enum { MAX_KEPT = 128 << 20 }; /* bytes that all memos together may keep */
 
 /* --- states --------------------------------------------------------------- */
 
@@ -19,8 +19,8 @@ mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-/* A part's state is the sum of the keys of what is on: whatever is switched and switched
-   back, it is the same again. */
+/* Switches a FakeQuant. The state of a part is the exclusive or of the keys of the
+   slots that are on, so it is the same again after a slot is switched on and off. */
 void
 qdqi_parts_switched(struct qdqi_parts *parts, size_t slot)
 {
@@ -37,7 +37,7 @@ qdqi_parts_rescaled(struct qdqi_parts *parts, size_t slot, bool is_on)
         qdqi_parts_switched(parts, slot);
 }
 
-/* Returns the state of all parts up to this one; never 0. */
+/* Returns the state of all parts up to and including p; it is never 0. */
 static uint64_t
 add_state(const struct qdqi_parts *parts, uint64_t before, size_t p)
 {
@@ -46,7 +46,8 @@ add_state(const struct qdqi_parts *parts, uint64_t before, size_t p)
 
 /* --- opening -------------------------------------------------------------- */
 
-/* Types that are handed from session to session as they are. */
+/* Returns whether tensors of this type can be passed from one session to the next
+   without conversion. */
 static bool
 can_hand_on(enum qdqi_dtype dtype)
 {
@@ -54,8 +55,11 @@ can_hand_on(enum qdqi_dtype dtype)
            dtype != QDQI_FLOAT16;
 }
 
-/* A size that is not known gets a name of its own: shapes pass through an operator of ours
-   only where all sizes are said. */
+/*
+ * Returns a dimension of a shape. An unknown size gets a unique name, because shape
+ * inference passes through an operator of ours only when every size has a value or a
+ * name.
+ */
 static Onnx__TensorShapeProto__Dimension *
 dimension_of(int64_t size, size_t i, const char *name, struct qdqi_arena *arena)
 {
@@ -88,7 +92,7 @@ type_of(const struct qdqi_output *declared, const char *name, struct qdqi_arena 
     type->tensor_type = tensor;
     tensor->has_elem_type = 1;
     tensor->elem_type = (int)declared->dtype;
-    if (declared->rank == 0) /* or not known */
+    if (declared->rank == 0) /* a scalar, or the rank is unknown */
         return type;
     tensor->shape = shape;
     shape->n_dim = declared->rank;
@@ -99,8 +103,8 @@ type_of(const struct qdqi_output *declared, const char *name, struct qdqi_arena 
     return shape->dim ? type : NULL;
 }
 
-/* Gives the inputs that an earlier part makes the type that its session says they have.
-   *ret: whether all can be handed on. */
+/* Declares the type of each input that an earlier part computes, as that part's
+   session reports it. Sets *ret to whether all of them can be passed on. */
 static enum qdq_code
 declare_inputs(struct qdqi_parts *parts, const struct qdqi_cut_part *part, bool *ret,
                struct qdq_error *err)
@@ -206,7 +210,7 @@ qdqi_parts_close(struct qdqi_parts *parts)
         qdqi_session_close(&parts->sessions[p]);
 }
 
-/* --- what is kept --------------------------------------------------------- */
+/* --- kept outputs -------------------------------------------------------- */
 
 static size_t
 n_values(const struct qdqi_parts *parts, size_t p)
@@ -267,7 +271,8 @@ keep_value(struct qdqi_parts *parts, const struct qdqi_output *value,
     return QDQ_OK;
 }
 
-/* Bytes that a memo takes more when it keeps what the part made now. */
+/* Returns by how many bytes the memo grows if it keeps the outputs of the part's
+   last run. */
 static size_t
 growth(const struct qdqi_parts *parts, const struct qdqi_memo_row *row, size_t p)
 {
@@ -335,7 +340,8 @@ qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos
 
 /* --- running -------------------------------------------------------------- */
 
-/* The first part that has to be run, and the state of those in front of it. */
+/* Returns the first part that has to run, and sets *ret_state to the state of the
+   parts before it. */
 static size_t
 first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo,
               uint64_t *ret_state)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A range method that has a `start` (output_mse): from the ranges with the least squared error of their
- * own tensors to ranges with less noise at the outputs.
+ * Refines ranges for the range methods that have a `start` (output_mse): from ranges
+ * with the least squared error of their own tensors to ranges with less noise at the
+ * outputs.
  *
- * A tensor's range is judged with that tensor alone quantized: beside the noise of all
- * others what one range does could not be told from chance. It is narrowed by steps as
- * long as that helps, else widened. What was found for all of them stays if the outputs
- * are better with all quantized, too, and else nothing does.
+ * A tensor's range is judged with only that tensor quantized: beside the noise of all
+ * others the effect of one range could not be told from chance. The range is narrowed
+ * in steps as long as that helps; if the first step does not help it is widened
+ * instead. The new ranges are kept only if they also improve the outputs with every
+ * layer quantized. Otherwise all ranges stay unchanged.
  *
- * The budget: MAX_SAMPLES samples, of those that calibration read, 1 + MAX_STEPS runs of
- * them for each tensor, and three more.
+ * The budget is MAX_SAMPLES of the samples that calibration read, 1 + MAX_STEPS runs of
+ * these for each tensor, and three more runs.
  */
 #include "config.h"
 #include "whatif/refine.h"
@@ -25,13 +27,13 @@ enum { MAX_SAMPLES = 256, MAX_STEPS = 8, USUAL_RUNS = 4 };
 static const double step = 1.0905077326652577; /* 2^(1/8) */
 
 struct tensor {
-    size_t i;      /* of the plan's activations */
-    double factor; /* of its range: what was found */
+    size_t i;      /* index in the plan's activations */
+    double factor; /* best factor found for its range */
 };
 
 struct refining {
     struct qdqi_job *job;
-    const struct qdqi_method *method; /* the spec's */
+    const struct qdqi_method *method; /* the method that the spec asks for */
     struct qdqi_whatif *w;
     struct qdqi_trials *trials;
     int64_t samples;
@@ -64,7 +66,8 @@ set_range(struct refining *r, const struct tensor *t, double factor)
     qdqi_whatif_scale(r->w, t->i, scale, zero_point);
 }
 
-/* Goes on in steps by `by` while that helps. */
+/* Multiplies the range by `by`, step by step, as long as that helps and steps are
+   left. */
 static enum qdq_code
 go(struct refining *r, struct tensor *t, double by, int *left, double *best,
    struct qdq_error *err)
@@ -82,7 +85,8 @@ go(struct refining *r, struct tensor *t, double by, int *left, double *best,
     return QDQ_OK;
 }
 
-/* A tensor that makes no difference, as one that was always zero, stays as it is. */
+/* Searches the best range for one tensor. A tensor without effect on the outputs,
+   such as one that was always zero, keeps its range. */
 static enum qdq_code
 refine_tensor(struct refining *r, struct tensor *t, struct qdq_error *err)
 {
@@ -101,9 +105,10 @@ refine_tensor(struct refining *r, struct tensor *t, struct qdq_error *err)
     return code;
 }
 
-/* --- all ------------------------------------------------------------------ */
+/* --- all tensors --------------------------------------------------------- */
 
-/* Those whose range was found, not given. */
+/* Finds the tensors whose range was calibrated with this method, not given in the
+   spec. */
 static enum qdq_code
 find_tensors(struct refining *r, struct qdq_error *err)
 {
@@ -132,7 +137,8 @@ refine_tensors(struct refining *r, struct qdq_error *err)
     return code;
 }
 
-/* Makes the ranges what was found for them, or the scales what they were. */
+/* Applies the factors to the ranges if the result is better. Otherwise it restores
+   the scales. */
 static void
 settle(struct refining *r, bool better)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spec.search: what-ifs tell which layers stay in float; then the plan is made again
- * with one more entry that names them, as it will be when the frozen spec is run.
+ * spec.search: what-ifs show which layers have to stay in float. Then the plan is made
+ * again with one more entry that names them, exactly as it will be made when the frozen
+ * spec is run.
  */
 #include "config.h"
 #include "whatif/search.h"
@@ -65,7 +66,8 @@ name_of(const struct search *s, size_t layer, bool *ok)
     return name;
 }
 
-/* The names are the report's own: the plan is made again. */
+/* Fills in the report of the search. It copies the names of the layers because the
+   plan that owns them is replaced. */
 static enum qdq_code
 report(const struct search *s, const struct qdqi_hunt *h,
        struct qdq_search_report **ret, struct qdq_error *err)
@@ -147,7 +149,7 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     if ((code = qdqi_hunt(&hunt, err)) || (code = report(&s, &hunt, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;
-    qdqi_whatif_close(job); /* it is about the plan that is replaced now */
+    qdqi_whatif_close(job); /* the what-ifs refer to the plan that is now replaced */
     code = qdqi_plan_without(job, found->layers, found->n_layers, "search", err);
     return code ? code : qdqi_choose_scales(job, scales, err);
 }

@@ -37,7 +37,7 @@ run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
     enum qdq_code code =
         qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
     qdqi_whatif_switch(r->w, i, true);
-    if (!code) /* infinities of one sign are alike */
+    if (!code) /* two infinities of the same sign count as equal */
         r->rows[i].gain_db = score.sqnr_db == all ? 0 : score.sqnr_db - all;
     return code;
 }
@@ -59,7 +59,8 @@ run_layers(struct ranking *r, struct qdq_error *err)
     return code;
 }
 
-/* A row and where its layer is in the plan, so that equals stay in its order. */
+/* A row with the index of its layer in the plan. Rows with equal scores are sorted
+   by that index. */
 struct ranked {
     struct qdq_sensitivity row;
     size_t layer;
@@ -90,7 +91,8 @@ sort_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* The plan may be made anew before the report is read: names are copied. */
+/* Allocates the rows of the report. It copies the names because the plan may be made
+   again before the report is read. */
 static enum qdq_code
 make_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
 {

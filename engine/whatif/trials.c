@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that are run again and again. What the float model makes of them is kept, and
- * they themselves, too, where they are few: nothing is inflated and cast twice. Those of
- * a larger set are read anew each time.
+ * Samples that are run repeatedly. The outputs of the float model are kept. The inputs
+ * are kept, too, if they are few, so that they are decompressed and converted only
+ * once; the inputs of a larger set are read again each time.
  */
 #include "config.h"
 #include "whatif/trials.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEPT = 256 << 20 }; /* bytes, of inputs and of outputs each */
+enum { MAX_KEPT = 256 << 20 }; /* bytes, for the inputs and again for the outputs */
 
 static void *
 copy_bytes(const void *data, size_t n)
@@ -102,7 +102,7 @@ keep_outputs(struct qdqi_trials *t, struct qdqi_trial *trial,
     return code;
 }
 
-/* Whether one more run like those there are would take too much. */
+/* Returns whether the outputs of one more run of average size would exceed MAX_KEPT. */
 static bool
 is_full(const struct qdqi_trials *t)
 {
@@ -233,7 +233,8 @@ larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* As many as are asked for, of the evaluation's. */
+/* Chooses samples of the evaluation: as many as sensitivity or search asks for,
+   whichever is more. */
 static enum qdq_code
 choose_samples(struct qdqi_job *job, struct qdqi_feed_options *options,
                struct qdq_error *err)
@@ -265,7 +266,7 @@ qdqi_trials_get(struct qdqi_whatif *w, const char *pointer, struct qdqi_trials *
     return code;
 }
 
-/* --- again ---------------------------------------------------------------- */
+/* --- running again ------------------------------------------------------- */
 
 enum qdq_code
 qdqi_trials_rewind(struct qdqi_trials *t, struct qdq_error *err)

@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    MAX_PARTS = 12,    /* sessions */
-    LAYERS_A_PART = 2, /* at least */
+    MAX_PARTS = 12,    /* largest number of sessions */
+    LAYERS_A_PART = 2, /* smallest number of layers in a part */
 };
 
 /* --- opening -------------------------------------------------------------- */
@@ -24,7 +24,8 @@ is_quantized(const struct qdq_layer *layer)
     return layer->n_inputs > 0 || layer->weight_input >= 0;
 }
 
-/* One row a quantized layer: its places lie one behind the other. */
+/* Makes a row for each quantized layer. The places of a layer are neighbours in
+   `places`. */
 static void
 find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
 {
@@ -42,7 +43,8 @@ find_layers(struct qdqi_whatif *w, const struct qdqi_fake_place *places)
     }
 }
 
-/* Whatever the order of its axes, the runtime has the weight in C order. */
+/* Returns the FakeQuant of a weight. The runtime passes the weight in C order,
+   whatever the order of the axes in its view. */
 static struct qdqi_fake
 fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *p)
 {
@@ -100,8 +102,8 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
     return QDQ_OK;
 }
 
-/* On a device there is one part: tensors passed between parts would leave the device
-   and come back. */
+/* Returns the number of parts. On a device it is one: tensors passed between parts
+   would be copied to the host and back. */
 static size_t
 count_parts(const struct qdqi_whatif *w)
 {
@@ -112,7 +114,7 @@ count_parts(const struct qdqi_whatif *w)
     return n < MAX_PARTS ? n : MAX_PARTS;
 }
 
-/* Opens the sessions, which hold everything that lies on a device until
+/* Opens the sessions. They own all device memory that what-ifs use, until
    qdqi_parts_close(). */
 static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
@@ -169,7 +171,7 @@ qdqi_whatif_close(struct qdqi_job *job)
     job->report->view.what_ifs += job->whatif->runs;
     qdqi_trials_close(&job->whatif->trials);
     qdqi_parts_close(&job->whatif->parts);
-    job->whatif = NULL; /* lies in the arena */
+    job->whatif = NULL; /* its memory belongs to the arena */
 }
 
 enum qdq_code
@@ -253,10 +255,10 @@ qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
 }
 
 /*
- * Lends the device. The float model's outputs, the switches and the results so far lie
- * in host memory, so nothing is lost with the sessions but the time to open them again.
- * Kept on the device they would take memory that the other job counts on: its batch
- * might be halved, and its model would depend on this job.
+ * Lends the device to another job that waits for it. The outputs of the float model,
+ * the switches and the results so far are in host memory, so it costs only the time to
+ * open the sessions again. If they stayed open they would hold memory that the other
+ * job counts on: its batch might be halved, and its result would depend on this job.
  */
 static enum qdq_code
 make_way(struct qdqi_whatif *w, struct qdq_error *err)
@@ -286,8 +288,8 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
     return qdqi_parts_run(&w->parts, memo, settled, inputs, ret, ret_n, err);
 }
 
-/* Takes in one run; an output that has not the size of the float one is worth nothing.
- */
+/* Adds one run to the metrics. An output whose type or size differs from that of the
+   float model gets the worst score. */
 static void
 judge(struct qdqi_whatif *w, const struct qdqi_trials *t,
       const struct qdqi_trial *trial, const struct qdqi_output *outputs)

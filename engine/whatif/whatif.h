@@ -15,46 +15,49 @@ struct qdqi_whatif;
 struct qdqi_trials;
 
 /*
- * The job's, opened when it is first asked for, with these scales, which are borrowed.
- * All is off. It lives until qdqi_whatif_close(), which tells the report how many runs of
- * the model it took. RUNTIME_MISSING, RUN_FAILED.
+ * Sets *ret to the job's what-ifs. The first call opens them with these scales, which
+ * are borrowed; every layer is then switched off. They stay open until
+ * qdqi_whatif_close(), which adds the number of their runs to the report.
+ * RUNTIME_MISSING, RUN_FAILED.
  */
 enum qdq_code qdqi_whatif_get(struct qdqi_job *job, const struct qdqi_scales *scales,
                               struct qdqi_whatif **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_whatif_close(struct qdqi_job *job);
 /*
- * After a stage of what-ifs ended with `code`: QDQ_OK when it may be done again from its
- * beginning with half the batch, for which err is cleared and all is closed; else the
- * code.
+ * Decides whether a stage of what-ifs that ended with `code` can be repeated, and
+ * closes the what-ifs. Returns QDQ_OK, with err cleared, when the stage can start again
+ * from its beginning with half the batch; otherwise it returns `code`.
  */
 enum qdq_code qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Layers that the plan quantizes, and the one that is number i of them. */
+/* Return the number of layers that the plan quantizes, and layer i of these. */
 size_t qdqi_whatif_layers(const struct qdqi_whatif *w);
 const struct qdq_layer *qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i);
 
-/* On: quantized. */
+/* Switch one layer, or all, on or off: a layer that is on is quantized. */
 void qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on);
 void qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on);
-/* An activation of the plan at all its places, the weights beside it as they are. */
+/* Switches an activation of the plan at every place where it is quantized. The
+   weights of the layers that read it keep their switches. */
 void qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on);
-/* Scale and zero point of an activation of the plan, at all its places. */
+/* Sets the scale and the zero point of an activation of the plan, at every place
+   where it is quantized. */
 void qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
                        int32_t zero_point);
 
-/* The stage whose progress the runs to come are, and how many samples they will take,
-   as far as that is known. */
+/* Sets the stage whose progress the next runs report, and the number of samples that
+   they are expected to run. */
 void qdqi_whatif_begin(struct qdqi_whatif *w, enum qdq_stage stage, uint64_t samples);
-/* That so many are still to come. */
+/* Corrects the number of samples that are still expected to run. */
 void qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples);
 
 /*
- * Runs the samples with all switched off and keeps what comes out; all stays off.
- * Outputs that would take more than 256 MiB are those of fewer samples, with a warning.
- * INVALID_SPEC at `pointer`, the member of the spec that asks for it, when no output is
- * float32.
+ * Runs the samples with every layer switched off and keeps the outputs; the layers stay
+ * off. If the outputs of all samples would take more than 256 MiB, it keeps those of
+ * fewer samples and adds a warning. INVALID_SPEC at `pointer`, the member of the spec
+ * that asks for the what-ifs, when no output is float32.
  */
 enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
                                const struct qdqi_feed_options *options,
@@ -62,14 +65,17 @@ enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_trials_close(struct qdqi_trials **trials);
 int64_t qdqi_trials_samples(const struct qdqi_trials *trials);
-/* The samples that the evaluation will take, or as many of them as the spec's
-   sensitivity and search ask for; the job's, which closes them. */
+/* Sets *ret to the samples that sensitivity and search share: those of the
+   evaluation, but at most as many as the two ask for. The job owns and closes them. */
 enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,
                               struct qdqi_trials **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Runs the first `samples` of them, a whole batch more where they do not fill one, as
-   the switches and scales are now. `settled`: the next runs differ from this in little. */
+/*
+ * Runs at least the first `samples` samples, rounded up to whole batches, with the
+ * present switches and scales. `settled` says that the next runs will differ little
+ * from this one.
+ */
 enum qdq_code qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *trials,
                               int64_t samples, bool settled, struct qdqi_score *ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
