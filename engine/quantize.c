@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of the data, stage by stage. */
+/* Quantizes a model: walks through the stages of a job, one after the other. */
 #include "config.h"
 #include "job/job.h"
 
@@ -36,7 +36,8 @@ qdq_stage_name(enum qdq_stage stage)
 
 /* --- stages --------------------------------------------------------------- */
 
-/* By default where there is data, which samples that were made up are not. */
+/* Returns whether the job evaluates its result. Unless the spec decides, it does so
+   when the user sent data; random samples do not count. */
 static bool
 wants_evaluation(const struct qdqi_job *job)
 {
@@ -46,7 +47,8 @@ wants_evaluation(const struct qdqi_job *job)
             job->work->dataset >= 0);
 }
 
-/* For those who are told of progress: a batch in the model may make it somewhat less. */
+/* Returns the number of samples of the evaluation, for reports of progress. The
+   evaluation may run somewhat fewer if the model has a fixed batch. */
 static uint64_t
 count_evaluated(const struct qdqi_job *job)
 {
@@ -84,7 +86,7 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
     return qdq_limits_check(&job->engine->limits, job->model, err);
 }
 
-/* A gate needs an evaluation. */
+/* Checks that a spec with gates does not switch off the evaluation, which they need. */
 static enum qdq_code
 check_gates(const struct qdqi_job *job, struct qdq_error *err)
 {
@@ -122,7 +124,8 @@ check_data(const struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Equalization comes first: all that follows sees the model that is quantized. */
+/* Equalizes the model if the spec asks for it. All later stages see the equalized
+   model, which is the one that is quantized. */
 static enum qdq_code
 stage_equalize(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -142,7 +145,8 @@ stage_equalize(struct qdqi_job *job, struct qdq_error *err)
                      "no two layers of the model could be equalized with each other");
 }
 
-/* The samples that the spec makes up, of the inputs as it sizes them. */
+/* Generates the random samples that the spec asks for. The spec also decides the
+   sizes of the model's inputs. */
 static enum qdq_code
 make_samples(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -238,9 +242,9 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
 }
 
 /*
- * Evaluates where that was asked for, which then has to be possible, or where nothing
- * was said and there is data to do it with, not samples that were made up, and a runtime
- * that has the result's formats.
+ * Evaluates the result. If the spec asks for the evaluation, a failure is an error. If
+ * it is done by default, a missing runtime, or one that lacks a format of the result,
+ * is only a warning.
  */
 static enum qdq_code
 stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
@@ -264,7 +268,8 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
                      "float and quantized were not compared: %s", why.text);
 }
 
-/* ONNX Runtime's CPU operators have no bfloat16: what it ran is the model before that. */
+/* Writes the result in bfloat16. This follows the evaluation because ONNX Runtime's
+   CPU operators have no bfloat16: the evaluation runs the model in float32. */
 static enum qdq_code
 stage_lower(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -282,7 +287,7 @@ stage_lower(struct qdqi_job *job, struct qdq_error *err)
     return write_edited(job, &job->to_lower, err);
 }
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- all steps ------------------------------------------------------------- */
 
 static double
 now(void)
@@ -304,7 +309,8 @@ sensitivity(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
 /*
  * Runs a stage of what-ifs. When it does not fit into the device's memory, it starts
  * again from its beginning with half the batch, so that all figures are those of one
- * batch. Of the warnings so far only those about the batch are kept.
+ * batch. The warnings of the failed attempt are discarded, except those about the
+ * batch.
  */
 static enum qdq_code
 fit_what_ifs(struct qdqi_job *job, struct qdqi_scales *scales, what_ifs_fn *stage,

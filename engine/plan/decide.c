@@ -14,8 +14,8 @@ struct wish {
     const char *reason;
 };
 
-/* The target decides about the library's rows. Rows of a spec or an operator say by
-   themselves whether they are on. */
+/* Returns whether the class is on. The target decides about the library's rows; rows
+   of a spec or an operator say it themselves. */
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
@@ -186,8 +186,8 @@ find_bad_index(const struct planner *p, const struct qdqi_node *node,
     return -1;
 }
 
-/* Fails with UNMATCHED, or adds one warning for the node, when the entry asks for an
-   input that is no data. */
+/* Handles an entry whose index names an input that is not a data input: fails with
+   UNMATCHED, or adds one warning for the node. */
 static enum qdq_code
 check_index(struct planner *p, const struct qdqi_node *node, size_t i,
             struct qdq_error *err)
@@ -211,8 +211,8 @@ check_index(struct planner *p, const struct qdqi_node *node, size_t i,
                           there ? "has no data there" : "lacks it");
 }
 
-/* The warning names the entry that selects this layer by its name, because the user
-   looks for the layer there. */
+/* Warns that an entry could not quantize a layer. The warning names the entry that
+   selects this layer by its name, because the user looks for the layer there. */
 static enum qdq_code
 warn_left_alone(struct planner *p, const struct qdq_layer *layer,
                 const struct wish *wish, const char *why, struct qdq_error *err)

@@ -11,7 +11,8 @@
 
 enum { NAMED = 3, LONGEST = 64 };
 
-/* Text such as "1 layer (conv1)", "2 layers (a, b)" or "17 layers (a, b, c, ...)". */
+/* A list of layers for a message: "1 layer (conv1)", "2 layers (a, b)" or "17 layers
+   (a, b, c, ...)". */
 struct layers {
     size_t n;
     const char *first;

@@ -65,7 +65,7 @@ struct deciding {
     const struct qdq_model *model;
     enum qdqi_dtype dtype;
     const struct qdqi_map *beyond;
-    struct qdqi_map *seen; /* constant -> the index of its row in `found` */
+    struct qdqi_map *seen; /* maps a constant to the index of its row in `found` */
     int64_t opset;
     struct qdqi_low *low;
 };
@@ -81,7 +81,7 @@ static const char *const found[] = {
 
 enum { FITS, TOO_LARGE, VANISHES, NOT_READ };
 
-/* The bits of the largest finite magnitude. */
+/* Returns the bits of the largest finite magnitude in the constant. */
 static uint32_t
 largest_bits(const struct qdqi_constant *c)
 {
@@ -112,7 +112,7 @@ judge_constant(const struct deciding *d, const struct qdqi_tensor *t)
     return bits > 0 && low == 0 ? VANISHES : FITS;
 }
 
-/* Returns NULL when out of memory. */
+/* Returns the row of `found` that fits the constant, or NULL when out of memory. */
 static const char *
 constant_reason(const struct deciding *d, const struct qdqi_tensor *t)
 {
@@ -146,7 +146,7 @@ tensor_reason(const struct deciding *d, const struct qdqi_tensor *t)
         return "";
     if (qdqi_map_get(d->beyond, t->name))
         return "a range is beyond the type's";
-    if (!t->constant && t->producer < 0 && !t->is_input) /* a sparse one */
+    if (!t->constant && t->producer < 0 && !t->is_input) /* a sparse constant */
         return found[NOT_READ];
     return t->constant ? constant_reason(d, t) : "";
 }
@@ -170,7 +170,8 @@ operator_reason(const struct deciding *d, const struct qdqi_node *node)
     return since > d->opset ? "the operator takes the type from a later opset on" : "";
 }
 
-/* Returns NULL when out of memory. */
+/* Returns the reason why the node stays float32, "" if there is none, or NULL when
+   out of memory. */
 static const char *
 node_reason(const struct deciding *d, const struct qdqi_node *node)
 {
@@ -200,7 +201,7 @@ has_float32(const struct qdqi_node *node)
     return false;
 }
 
-/* Operators that read any type, or whose value is nothing but a constant. */
+/* Returns whether the node reads any type, or only passes on a constant. */
 static bool
 is_neutral(const struct qdqi_node *node)
 {
@@ -250,7 +251,8 @@ qdqi_low_decide(const struct qdq_model *model, enum qdqi_dtype dtype,
 
 enum { NAMED = 3, LONGEST = 64 };
 
-/* Formats the nodes from `first` on that have the same reason: "2 nodes (a, b)". */
+/* Adds the warning about the nodes from `first` on that have the same reason; it
+   names them as "2 nodes (a, b)". */
 static enum qdq_code
 warn_of(const struct qdqi_low *low, size_t first, struct qdqi_warnings *warnings,
         struct qdqi_arena *arena, struct qdq_error *err)
@@ -274,7 +276,7 @@ warn_of(const struct qdqi_low *low, size_t first, struct qdqi_warnings *warnings
                      n == 1 ? "s" : "", low->kept[first].reason);
 }
 
-enum { MAX_REASONS = 64 }; /* there are fewer */
+enum { MAX_REASONS = 64 }; /* larger than the number of different reasons */
 
 enum qdq_code
 qdqi_low_warn(const struct qdqi_low *low, struct qdqi_warnings *warnings,

@@ -17,7 +17,8 @@
    bfloat16. */
 struct qdqi_low_op {
     const char *op;
-    int64_t half, bfloat; /* first opset that takes float16, bfloat16; 0: none does */
+    /* first opset with float16, and with bfloat16; 0: no opset has it */
+    int64_t half, bfloat;
     /* inputs and outputs that stay float32, as bits */
     uint32_t high_inputs, high_outputs;
     /* the reason why the operator stays float32 nevertheless, or NULL */
@@ -30,8 +31,8 @@ const struct qdqi_low_op *qdqi_low_op(const char *op);
 /* Returns the type that the spec asks for, or QDQI_UNKNOWN when it asks for none. */
 enum qdqi_dtype qdqi_low_dtype(const struct qdq_spec *spec);
 
-/* The first opset whose Q/DQ have such a type, and the first in which all operators
-   do. */
+/* The first opset whose Q/DQ accept float16 and bfloat16, and the first in which all
+   operators accept bfloat16. */
 enum { QDQI_OPSET_LOW = 19, QDQI_OPSET_BFLOAT16 = 22 };
 
 /* Fails with UNSUPPORTED when the model's opset, or a part of the model outside its

@@ -12,7 +12,7 @@ node_of(const struct planner *p, const struct qdq_layer *layer)
     return &p->model->graph.nodes[layer->node];
 }
 
-/* --- what has a pair ------------------------------------------------------ */
+/* --- which tensors have a pair --------------------------------------------- */
 
 static bool
 note_inputs(struct planner *p, const struct qdq_layer *layer)
@@ -84,7 +84,7 @@ qdqi_all_read_raw(const struct planner *p, const struct qdqi_tensor *t)
     return t->uses && !t->is_output;
 }
 
-/* --- what moves ----------------------------------------------------------- */
+/* --- layers that move data ------------------------------------------------- */
 
 static const char *
 text_attribute(const Onnx__NodeProto *node, const char *name, const char *otherwise,
@@ -117,14 +117,17 @@ is_zero(const struct qdq_model *model, const struct qdqi_tensor *t)
     return value == 0;
 }
 
-/* A cubic Resize may leave the range. A Pad adds a value of its own, which surely
-   lies in the range only if it is 0. */
+/*
+ * Returns whether the node's output has no values outside the range of its input. A
+ * cubic Resize may leave the range. A Pad adds a constant, which is surely in the range
+ * only if it is 0.
+ */
 bool
 qdqi_moves_in_range(const struct qdq_model *model, const struct qdqi_node *node)
 {
     if (qdqi_node_is(node->proto, "Resize"))
         return !has_text(node->proto, "mode", "nearest", "cubic");
-    if (qdqi_node_is(node->proto, "Dropout")) /* not while a model is trained */
+    if (qdqi_node_is(node->proto, "Dropout")) /* its training mode scales the values */
         return node->proto->n_input < 3 || !node->inputs[2];
     if (qdqi_node_is(node->proto, "Pad"))
         return !has_text(node->proto, "mode", "constant", "constant") ||

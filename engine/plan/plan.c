@@ -24,7 +24,7 @@
  */
 enum { OPSET_QDQ = 10, OPSET_AXIS = 13 };
 
-/* --- who decides ---------------------------------------------------------- */
+/* --- the entries that decide ---------------------------------------------- */
 
 enum qdq_code
 qdqi_run_case(struct planner *p, const struct qdq_case_use *use, const char *pointer,
@@ -159,8 +159,11 @@ collect_tensors(struct planner *p, struct qdq_layer *layer, const char **names,
     return code;
 }
 
-/* The layer's weight, and its row among the plan's weights: one for each axis of a
-   tensor. `first` has the first row of each tensor. */
+/*
+ * Stores the row of the layer's weight among the plan's weights, and adds the row if
+ * there is none. A tensor has one row for each axis; `first` has the first row of each
+ * tensor.
+ */
 static enum qdq_code
 collect_weight(struct planner *p, struct qdq_layer *layer, struct qdqi_map *first,
                struct qdq_error *err)
@@ -222,7 +225,7 @@ collect(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- what the model as a whole allows ------------------------------------- */
+/* --- limits of the whole model ------------------------------------------- */
 
 /* Operators that show that a model is quantized already, or partly: by pairs, or by
    integer operators in the place of layers. */
@@ -338,8 +341,8 @@ warn_float16(struct planner *p, struct qdq_error *err)
                      (long long)qdqi_model_opset(p->model->proto));
 }
 
-/* The bodies of ONNX's control flow are planned like the main graph; other nested
-   graphs are opaque. */
+/* Warns of nodes in nested graphs that are not planned. The bodies of ONNX's control
+   flow are planned like the main graph; other nested graphs are opaque. */
 static enum qdq_code
 warn_nested(struct planner *p, struct qdq_error *err)
 {
@@ -356,7 +359,7 @@ warn_nested(struct planner *p, struct qdq_error *err)
     return code;
 }
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- all steps ------------------------------------------------------------- */
 
 /* Copies the warnings of the model's preparation, which come first. */
 static enum qdq_code

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct qdq_plan, for the code that carries a plan out. */
+/* The internals of struct qdq_plan, for the code that carries a plan out. */
 #ifndef QDQI_PLAN_PLAN_H
 #define QDQI_PLAN_PLAN_H
 
@@ -13,9 +13,11 @@ struct qdqi_planned_tensor {
     enum qdqi_dtype dtype; /* float32 or float16 */
     enum qdqi_format format;
     bool symmetric;
-    bool everywhere; /* all readers read it from its pair */
-    bool is_unit;    /* it lies in [0, 1], whatever the data */
-    size_t leader;   /* the activation whose numbers it has: itself, or another */
+    bool everywhere; /* whether all readers read it from its pair */
+    bool is_unit;    /* whether its values lie in [0, 1] for any data */
+    /* row of the activation whose range, scale and zero point it shares; its own row
+       if it shares none */
+    size_t leader;
 };
 
 /* A bias that is stored as int32. Its scale is the product of the scales of the
@@ -39,7 +41,7 @@ struct qdqi_planned_weight {
     int64_t block;
     const char *layer; /* name of the first layer that uses the weight */
     enum qdqi_format format;
-    bool is_reduced; /* its integers are from -64 to 64 */
+    bool is_reduced; /* whether its integers are limited to -64 to 64 */
     size_t
         next_axis; /* the next weight of the same tensor, with another axis; QDQI_NONE */
 };

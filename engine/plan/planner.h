@@ -11,7 +11,7 @@
 /* Pairs on the outputs of layers (plan/outputs.h). The maps are NULL for a target
    that places no pairs there. */
 struct qdqi_outputs {
-    /* tensor -> the first of the tensors whose scale and zero point it has */
+    /* maps a tensor to the first of the tensors whose scale and zero point it shares */
     struct qdqi_map *leaders;
     struct qdqi_map *units;  /* tensors that lie in [0, 1] */
     struct qdqi_map *paired; /* tensors that get a pair */
@@ -36,7 +36,8 @@ struct planner {
     bool *feeds_int8;
     struct qdqi_outputs outputs;
     struct qdqi_map
-        *activations; /* name -> its row in the plan, when all are collected */
+        /* maps a name to its row in the plan; filled when all are collected */
+        *activations;
 };
 
 /* The reason that a report gives for a layer that is off by default and that no

@@ -67,7 +67,7 @@ qdqi_rule_id(const struct planner *p, int rule)
     return p->spec->target->rules[rule].id;
 }
 
-/* --- what has a pair ------------------------------------------------------ */
+/* --- which tensors have a pair --------------------------------------------- */
 
 bool
 qdqi_layer_is_quantized(const struct qdq_layer *layer)
@@ -140,7 +140,7 @@ qdqi_rules_apply(struct planner *p, struct qdq_layer *layer)
     apply(p, layer, false);
 }
 
-/* --- what stands behind a layer ------------------------------------------- */
+/* --- the layers behind a layer --------------------------------------------- */
 
 /*
  * Returns whether a node is fused into the layer before it, so that a reader of the
@@ -183,7 +183,7 @@ feeds_int8(const struct planner *p, size_t i)
     return false;
 }
 
-/* --- when all are decided on ---------------------------------------------- */
+/* --- after all decisions --------------------------------------------------- */
 
 /* Goes from the last node to the first, so that the decision about a layer is known
    when the layers that feed it are decided on. */

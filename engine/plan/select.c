@@ -113,8 +113,8 @@ choose_by_name(const struct chooser *c, struct qdq_error *err)
 
 /* --- by glob -------------------------------------------------------------- */
 
-/* A glob selects classes that are on or off by default, and none that only a name or
-   a class selects. */
+/* Returns whether a glob selects layers of the class. It selects classes that are on
+   or off by default, and none that only a name or a class selects. */
 static bool
 glob_takes(const struct qdqi_class *cls)
 {
@@ -187,8 +187,11 @@ choose_by_class(const struct chooser *c, struct qdq_error *err)
                      "%s: the model has no layer of class \"%.64s\"", c->who, name);
 }
 
-/* Among the entries of one class the last one counts. The others are not walked, so
-   that a plan takes no longer for a spec that repeats itself. */
+/*
+ * Returns whether the entry is the last one for its class; only the last one counts.
+ * The others are not applied, so that a spec that repeats itself does not make the plan
+ * slower.
+ */
 static bool
 is_last_of_class(struct qdqi_map *last, const struct qdq_layer_entry *entry)
 {

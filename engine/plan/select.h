@@ -19,7 +19,8 @@ enum qdqi_rank {
     QDQI_BY_NAME
 };
 
-enum { QDQI_MAX_GLOBS = 4096 }; /* of one plan, those of its cases included */
+/* maximum number in one plan, including those of its cases */
+enum { QDQI_MAX_GLOBS = 4096 };
 
 /* The entry that decides a node. */
 struct qdqi_choice {

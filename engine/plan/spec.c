@@ -32,7 +32,8 @@ qdq_spec_init(struct qdq_spec *spec)
     };
 }
 
-/* Formats with a sign are symmetric by default, those without a sign are not. */
+/* Returns whether the format has a sign. Such formats are symmetric by default, the
+   others are not. */
 static bool
 has_negatives(enum qdq_format format)
 {
@@ -47,8 +48,8 @@ is_float(enum qdq_format format)
     return row && row->fraction_bits > 0;
 }
 
-/* When the activations are floats of 8 bits, the weights have the same format by
-   default. */
+/* Fills in the defaults. When the activations are 8-bit floats, the weights have the
+   same format by default. */
 void
 qdq_spec_complete(struct qdq_spec *spec)
 {

@@ -56,7 +56,7 @@ computes(enum qdqi_role role)
     return role == QDQI_COMPUTES || role == QDQI_UNIT;
 }
 
-/* Layers of the library's classes are on if there is an integer kernel for them. */
+/* Returns whether there is an integer kernel for the layers of a class. */
 static bool
 is_on(const struct planner *p, const struct qdqi_class *cls)
 {
@@ -64,7 +64,8 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
            !(qdqi_class_is_operand(cls) && p->spec->weight_only);
 }
 
-/* The integer MatMul accepts a scale for each column only for a matrix on the right. */
+/* Returns whether the weight has a scale for each channel. The integer MatMul
+   accepts a scale for each column only for a matrix on the right. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
@@ -73,8 +74,10 @@ is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight
            p->spec->weight_only;
 }
 
-/* The constant operand of Add and Mul, and a constant on the left of a MatMul, have
-   the format of the other operand. */
+/*
+ * Returns whether the layer's weight has the format of the other operand. That holds
+ * for the constant operand of Add and Mul and for a constant on the left of a MatMul.
+ */
 static bool
 is_operand(const struct planner *p, const struct qdq_layer *layer)
 {
@@ -89,7 +92,8 @@ hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inp
     return wants_inputs ? qdqi_kernel_hindrance(node_of(p, layer)) : NULL;
 }
 
-/* Layers that move data or clip are quantized if their neighbours are. */
+/* Returns whether the layer is quantized only if its neighbours are: it moves data
+   or clips. */
 static bool
 follows(const struct qdq_layer *layer)
 {
@@ -97,7 +101,7 @@ follows(const struct qdq_layer *layer)
     return role == QDQI_MOVES || role == QDQI_CLIPS;
 }
 
-/* --- what layers make ----------------------------------------------------- */
+/* --- outputs of layers ----------------------------------------------------- */
 
 /* Returns the Relu or Clip that alone reads the node's output, if the QuantizeLinear
    behind it does the clipping; else NULL. A symmetric QuantizeLinear does not clip. */
@@ -141,9 +145,10 @@ decide_output(struct planner *p, struct qdq_layer *layer)
     return qdqi_output_add(p, layer, 0);
 }
 
-/* --- what moves ----------------------------------------------------------- */
+/* --- layers that move data ------------------------------------------------- */
 
-/* An entry that selects the layer decides about it alone. */
+/* Decides about a layer that moves data. If an entry selects the layer, only the
+   entry decides. */
 static bool
 decide_moving(struct planner *p, struct qdq_layer *layer)
 {
@@ -239,7 +244,7 @@ plan_biases(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* --- what a decision follows ---------------------------------------------- */
+/* --- the rules that a decision follows ------------------------------------- */
 
 static void
 cite(const struct planner *p, struct qdq_layer *layer)
@@ -274,7 +279,7 @@ complete(struct planner *p, struct qdq_error *err)
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Rule C7 needs int8 weights whose range is their largest value. */
+/* Checks rule C7, which needs int8 weights whose range is their largest value. */
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {

@@ -39,7 +39,7 @@ is_product(const struct planner *p, const struct qdq_layer *layer)
     return has_weight(p, layer) || qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
 }
 
-/* --- what the rules speak of ---------------------------------------------- */
+/* --- conditions of the rules ----------------------------------------------- */
 
 static bool
 pooling_alone(const struct planner *p, const struct qdq_layer *layer)
@@ -163,7 +163,7 @@ needs_weight(const struct planner *p, struct qdq_layer *layer)
 
 /* --- residual connections ------------------------------------------------- */
 
-/* Rule T11 stands for a case, which runs before those of the spec. */
+/* Runs the case that rule T11 stands for, before the cases of the spec. */
 static enum qdq_code
 run_cases(struct planner *p, struct qdq_error *err)
 {
@@ -180,7 +180,7 @@ warn_connections(struct planner *p, struct qdq_error *err)
                : QDQ_OK;
 }
 
-/* --- what a decision follows ---------------------------------------------- */
+/* --- the rules that a decision follows ------------------------------------- */
 
 static uint64_t
 rules_of_weighted(const struct planner *p, const struct qdq_layer *layer)
@@ -254,9 +254,9 @@ cite(const struct planner *p, struct qdq_layer *layer)
 /* --- formats -------------------------------------------------------------- */
 
 /*
- * NVIDIA's documentation of explicit quantization names int8 and float8e4m3fn for
- * activations, and int8, float8e4m3fn, int4 and float4e2m1 for weights. All zero points
- * are 0.
+ * Returns whether TensorRT accepts the format of the activation. NVIDIA's documentation
+ * of explicit quantization names int8 and float8e4m3fn for activations, and int8,
+ * float8e4m3fn, int4 and float4e2m1 for weights. All zero points are 0.
  */
 static bool
 takes_activations(const struct qdqi_planned_tensor *t)

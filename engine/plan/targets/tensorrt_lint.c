@@ -23,7 +23,7 @@ producer_of(const struct planner *p, const struct qdq_layer *layer, int i)
     return qdqi_layer_producer(p->graph, node_of(p, layer), i);
 }
 
-/* --- of single layers ----------------------------------------------------- */
+/* --- single layers ------------------------------------------------------- */
 
 /* Begins the function of a row, which returns whether the warning applies to a
    layer. */
@@ -121,7 +121,7 @@ MEANT(gate_in_float)
            p->feeds_int8[layer->node];
 }
 
-/* --- by the rules of the same meaning ------------------------------------- */
+/* --- rules that the plan does not follow ----------------------------------- */
 
 static bool
 is_meant(const struct planner *p, const struct qdq_layer *layer, int rule)
@@ -167,7 +167,7 @@ MEANT(attention)
     return is_meant(p, layer, T24);
 }
 
-/* --- of what no layer has ------------------------------------------------- */
+/* --- patterns across layers ----------------------------------------------- */
 
 /* Returns whether a node is the swish of a convolution that is quantized. */
 static bool
