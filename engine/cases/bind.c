@@ -22,16 +22,15 @@ spec_of(lua_State *L)
 
 /* --- objects -------------------------------------------------------------- */
 
-/* A member of an object: a method, or what reads a field of the object at index 1. */
+/* A member of an object: either a method, or a function that reads a field of the
+   object at index 1. */
 struct member {
     const char *name;
     lua_CFunction method, field;
 };
 
-/*
- * __index of each object. Upvalues: its methods and fields by name (a field as light
- * userdata), what the object is called.
- */
+/* The __index of each object. Its upvalues are a table of the object's members by
+   name (a field is light userdata) and the name of the object's type for messages. */
 static int
 get_member(lua_State *L)
 {
@@ -55,7 +54,7 @@ no_change(lua_State *L)
                       lua_tostring(L, lua_upvalueindex(1)));
 }
 
-/* Pushes a metatable for objects of these members, up to one without a name. */
+/* Pushes a metatable for objects with these members. The last row has no name. */
 static void
 push_metatable(lua_State *L, const char *what, const struct member *members)
 {
@@ -103,8 +102,8 @@ class_of(lua_State *L, const struct qdqi_node *node)
     return layers->classes[qdqi_layer_index(layers, node)];
 }
 
-/* Whether the layer is of a class, or of an operator of ONNX, of that name. Most are not,
-   which their first letters tell. */
+/* Returns whether the name is that of the layer's class or of its ONNX operator.
+   Comparing the first letters first is faster, because most names differ there. */
 static bool
 goes_by(const struct qdqi_class *cls, const struct qdqi_node *node, const char *name)
 {
@@ -185,7 +184,7 @@ layer_weight_shape(lua_State *L)
     return 1;
 }
 
-/* is(class, …): of one of these. */
+/* is(class, …) returns whether the layer is of one of these classes or operators. */
 static int
 layer_is(lua_State *L)
 {
@@ -229,7 +228,7 @@ layer_producers(lua_State *L)
 }
 
 struct nodes {
-    const struct qdqi_node **rows; /* NULL: count alone */
+    const struct qdqi_node **rows; /* NULL: the nodes are only counted */
     size_t n;
 };
 
@@ -242,7 +241,8 @@ add_node(void *arg, const struct qdqi_node *node)
     nodes->n++;
 }
 
-/* Counted, then listed: nothing is raised while the engine walks. */
+/* consumers() returns a list of layers. It counts them first and then lists them, so
+   that no Lua error is raised while the engine walks the graph. */
 static int
 layer_consumers(lua_State *L)
 {
@@ -278,7 +278,7 @@ static const struct member layer_members[] = {
 void
 qdqi_bind_layers(lua_State *L)
 {
-    lua_pushlightuserdata(L, L); /* one metatable for all light userdata */
+    lua_pushlightuserdata(L, L); /* all light userdata share one metatable */
     push_metatable(L, "layer", layer_members);
     lua_pushcfunction(L, layer_tostring);
     lua_setfield(L, -2, "__tostring");
@@ -288,7 +288,8 @@ qdqi_bind_layers(lua_State *L)
 
 /* --- the model ------------------------------------------------------------ */
 
-/* Methods belong to one object each; `model.layers(…)` for `model:layers(…)` shows. */
+/* Checks that a method is called on its own object. This detects `model.layers(…)`
+   in the place of `model:layers(…)`. */
 static void
 check_self(lua_State *L, const char *what)
 {
@@ -297,7 +298,8 @@ check_self(lua_State *L, const char *what)
                    what);
 }
 
-/* Pushes an array of the nodes that `takes` says; all, when there is no text. */
+/* Pushes an array of the nodes for which `takes` returns true, or of all nodes if
+   `text` is NULL. */
 static int
 push_layers(lua_State *L,
             bool (*takes)(lua_State *L, const struct qdqi_node *node, const char *text),
@@ -329,7 +331,8 @@ model_layers(lua_State *L)
     return push_layers(L, is_of_class, luaL_optstring(L, 2, NULL));
 }
 
-/* Charges for the worst that a glob can take, each of its bytes at each of the name. */
+/* Returns whether the node's name matches. Charges for the worst case of a glob, in
+   which each of its bytes is compared with each byte of the name. */
 static bool
 matches(lua_State *L, const struct qdqi_node *node, const char *glob)
 {
@@ -399,7 +402,8 @@ push_names(lua_State *L, const struct qdq_layer_entry *entry)
     }
 }
 
-/* An entry as the spec writes it, complete. */
+/* Pushes an entry as a table with the members that the spec's JSON has, including
+   those that have their default value. */
 static void
 push_entry(lua_State *L, const struct qdq_layer_entry *entry)
 {
@@ -422,7 +426,8 @@ push_entry(lua_State *L, const struct qdq_layer_entry *entry)
     lua_setfield(L, -2, "quantization_index");
 }
 
-/* Made when first asked for, then the object's uservalue 1. */
+/* Pushes the spec's entries. The table is built at the first call and then stored as
+   the object's uservalue 1. */
 static int
 spec_layers(lua_State *L)
 {

@@ -10,7 +10,7 @@
 #include <lauxlib.h>
 #include <stdio.h>
 
-/* One run, for run_case(). */
+/* Arguments and results of run_case(). */
 struct run {
     const char *name, *lua;
     struct qdqi_script_host host;
@@ -18,14 +18,15 @@ struct run {
     size_t n;
 };
 
-/* More entries than nodes are of use when some of them name the same. */
+/* Returns the maximum number of entries. It exceeds the number of nodes because
+   several entries may select the same node. */
 static size_t
 max_entries(const struct run *run)
 {
     return 1024 + 4 * run->host.layers->model->graph.n_nodes;
 }
 
-/* In the sandbox. */
+/* Runs the case. Called inside the sandbox. */
 static int
 run_case(lua_State *L)
 {

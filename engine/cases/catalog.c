@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cases that are built in, and those of an operator's folder. A folder is read in
- * two steps: all its files, then what each of them returns, because one may ask for
- * another by library().
+ * The built-in cases and those in an operator's folder. A folder is read in two steps:
+ * first all files are read, then all scripts are run, because one script may use
+ * another with library().
  */
 #include "config.h"
 #include "cases/catalog.h"
@@ -21,8 +21,8 @@
 
 enum {
     MAX_FILES = 256,
-    MAX_NAME = 64,      /* of a case, as in a spec */
-    MAX_SUPPORT = 1024, /* rows of one file */
+    MAX_NAME = 64,      /* length of a case's name, as in a spec */
+    MAX_SUPPORT = 1024, /* rows of layer support in one file */
 };
 
 #define SUFFIX ".lua"
@@ -31,7 +31,7 @@ enum {
 
 /* --- the library ---------------------------------------------------------- */
 
-/* Made from *.lua by the makefile, sorted by name. */
+/* The build generates library.inc from *.lua, sorted by name. */
 static const struct qdq_case_info library[] = {
 #define CASE(case_name, text, script) {case_name, text, FROM_LIBRARY, script},
 #include "cases/library.inc"
@@ -42,10 +42,10 @@ enum { N_LIBRARY = sizeof library / sizeof *library };
 
 /* --- the catalog ---------------------------------------------------------- */
 
-/* A file of the operator's. */
+/* A file in the operator's folder. */
 struct file {
     const char *path;
-    const char *fault; /* what keeps it from being tried, or NULL */
+    const char *fault; /* reason why the script cannot be run, or NULL */
     struct qdq_case_info info;
     bool is_case;
     const struct qdq_support *support;
@@ -54,13 +54,15 @@ struct file {
 
 struct qdq_catalog {
     struct qdqi_arena *arena;
-    struct file *files; /* by name */
+    struct file *files; /* sorted by name */
     size_t n_files;
-    const struct qdq_case_info **cases; /* the library's, too; by name */
+    /* including those of the library; sorted by name */
+    const struct qdq_case_info **cases;
     size_t n_cases;
-    struct qdqi_class *rows; /* layer support of all files, as it is tried */
+    /* layer support of all files, in the order of precedence */
+    struct qdqi_class *rows;
     size_t n_rows;
-    struct qdq_error broken; /* the first script that is no good */
+    struct qdq_error broken; /* error of the first broken script */
 };
 
 static int
@@ -94,7 +96,8 @@ is_script(const char *entry)
            strcmp(entry + len - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Names go into specs, reasons and errors. */
+/* Returns whether the name of a file can be the name of a case: it appears in specs,
+   reasons and errors. */
 static bool
 is_name(const char *name)
 {
@@ -103,8 +106,8 @@ is_name(const char *name)
     return strlen(name) <= MAX_NAME && name[strspn(name, letters)] == '\0';
 }
 
-/* The whole of an open file, in `text` of QDQI_MAX_SOURCE + 1 bytes: one more than there
-   may be, which tells that there are too many. */
+/* Reads a whole open file into `text`, which has room for QDQI_MAX_SOURCE + 1 bytes:
+   one more than a script may have, so that a longer file is noticed. */
 static enum qdq_code
 read_all(int fd, struct file *file, char *text, size_t *ret_n, struct qdq_error *err)
 {
@@ -124,7 +127,8 @@ read_all(int fd, struct file *file, char *text, size_t *ret_n, struct qdq_error 
     return QDQ_OK;
 }
 
-/* Reads a regular file into file->info.lua; leaves that alone for anything else. */
+/* Reads a regular file into file->info.lua. For any other kind of file it leaves
+   that NULL. */
 static enum qdq_code
 read_file(struct qdqi_arena *arena, struct file *file, char *text,
           struct qdq_error *err)
@@ -141,14 +145,14 @@ read_file(struct qdqi_arena *arena, struct file *file, char *text,
     close(fd);
     if (code || !is_file)
         return code;
-    /* One that cannot be run says so when a job names it. */
+    /* The text of an unreadable script raises its error when a job names the case. */
     file->info.lua = file->fault
                          ? qdqi_arena_printf(arena, "error('%s', 0)", file->fault)
                          : qdqi_arena_strndup(arena, text, n);
     return file->info.lua ? QDQ_OK : qdqi_no_memory(err);
 }
 
-/* One entry of the folder; what is no script is passed over. */
+/* Adds one entry of the folder if it is a script. */
 static enum qdq_code
 add_entry(struct qdq_catalog *c, const char *folder, const char *entry, char *text,
           struct qdq_error *err)
@@ -208,16 +212,16 @@ read_folder(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
     return code;
 }
 
-/* --- what the files return ------------------------------------------------ */
+/* --- running the scripts ------------------------------------------------- */
 
-/* One script that is tried, for try_script(). */
+/* Arguments and results of try_script(). */
 struct trial {
     struct file *file;
     struct qdqi_script_host host;
-    struct file found; /* written when all of it is good */
+    struct file found; /* complete only if the script raises no error */
 };
 
-/* In the sandbox. */
+/* Runs a script and reads its table. Called inside the sandbox. */
 static int
 try_script(lua_State *L)
 {
@@ -240,14 +244,15 @@ try_script(lua_State *L)
     return 0;
 }
 
-/* How errors call a file: by its path, if that leaves room for more. */
+/* Returns the name of a file in errors: its path, or only its last part if the path
+   would leave too little room for the message. */
 static const char *
 label_of(const struct file *file)
 {
     return strlen(file->path) <= 160 ? file->path : strrchr(file->path, '/') + 1;
 }
 
-/* CASE_FAILED for a script that is no good. */
+/* Runs the script of a file. CASE_FAILED for a broken script. */
 static enum qdq_code
 try_file(struct qdq_catalog *c, struct file *file, struct qdq_error *err)
 {
@@ -291,7 +296,7 @@ find(const struct qdq_case_info *const *rows, size_t n, const char *name)
     return found ? *found : NULL;
 }
 
-/* The operator's cases, and the library's that they do not replace. */
+/* Lists the operator's cases, and those of the library that they do not replace. */
 static enum qdq_code
 list_cases(struct qdq_catalog *c, struct qdq_error *err)
 {
@@ -302,7 +307,8 @@ list_cases(struct qdq_catalog *c, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->n_files; i++)
         if (c->files[i].is_case)
-            c->cases[n++] = &c->files[i].info; /* sorted, as the files are */
+            /* c->files is sorted, so these are sorted, too */
+            c->cases[n++] = &c->files[i].info;
     size_t n_own = n;
     for (size_t i = 0; i < N_LIBRARY; i++)
         if (!find(c->cases, n_own, library[i].name))
@@ -312,7 +318,7 @@ list_cases(struct qdq_catalog *c, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* Adds a file's rows, or counts them when there is no room for any yet. */
+/* Adds the rows of a file. While c->rows is NULL it only counts them. */
 static enum qdq_code
 add_rows(struct qdq_catalog *c, const struct file *file, struct qdq_error *err)
 {
@@ -326,7 +332,8 @@ add_rows(struct qdq_catalog *c, const struct file *file, struct qdq_error *err)
     return QDQ_OK;
 }
 
-/* The last of equal rows counts, so they are tried from the end. */
+/* Lists the layer support of all files in the order of precedence. The last one of
+   equal rows has precedence, so the list begins with the last file. */
 static enum qdq_code
 list_support(struct qdq_catalog *c, struct qdq_error *err)
 {
@@ -344,7 +351,7 @@ list_support(struct qdq_catalog *c, struct qdq_error *err)
     return code;
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- opening and freeing ------------------------------------------------- */
 
 static enum qdq_code
 fill(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
@@ -352,7 +359,8 @@ fill(struct qdq_catalog *c, const char *folder, struct qdq_error *err)
     enum qdq_code code;
     if ((code = read_folder(c, folder, err)))
         return code;
-    /* Until it is tried, each is a case that others may ask for. */
+    /* While the scripts are tried, each of them counts as a case, so that the others
+       can use it with library(). */
     for (size_t i = 0; i < c->n_files; i++)
         c->files[i].is_case = is_name(c->files[i].info.name);
     if ((code = list_cases(c, err)) || (code = try_files(c, err)) ||
@@ -385,12 +393,13 @@ qdq_catalog_free(struct qdq_catalog **catalog)
 {
     if (!catalog || !*catalog)
         return;
-    struct qdqi_arena *arena = (*catalog)->arena; /* the catalog itself lies in it */
+    /* the catalog itself is in this arena */
+    struct qdqi_arena *arena = (*catalog)->arena;
     qdqi_arena_free(&arena);
     *catalog = NULL;
 }
 
-/* --- asking --------------------------------------------------------------- */
+/* --- queries ------------------------------------------------------------- */
 
 enum qdq_code
 qdq_catalog_check(const struct qdq_catalog *catalog, struct qdq_error *err)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of struct qdq_catalog, for the plan. */
+/* The internals of struct qdq_catalog, for the planner. */
 #ifndef QDQI_CASES_CATALOG_H
 #define QDQI_CASES_CATALOG_H
 
 #include "layers/classes.h"
 
-/* Stores the rows of the operator's folder in *ret, in the order in which they are
-   tried, and returns their number. */
+/* Sets *ret to the rows of the operator's folder, in the order of precedence, and
+   returns their number. */
 size_t qdqi_catalog_rows(const struct qdq_catalog *catalog,
                          const struct qdqi_class **ret);
 /* Returns the case of that name, where one of the operator has priority over one of

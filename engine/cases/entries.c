@@ -9,29 +9,29 @@
 #include <string.h>
 
 enum {
-    MAX_BYTES = 64 << 20, /* that one list takes in the arena */
+    MAX_BYTES = 64 << 20, /* memory in the arena that one list may take */
     MAX_INDEX = 1024,     /* elements of a quantization_index */
-    MAX_AXIS = 64,        /* ranks beyond that are not to be found */
+    MAX_AXIS = 64,        /* no tensor has a higher rank */
     NO_MEMBER = INT_MIN,
 };
 
-/* The value that is being read, for messages. */
+/* The state of reading a list, and the place for messages. */
 struct reader {
     struct qdqi_arena *arena;
-    size_t left;       /* of MAX_BYTES */
-    const char *what;  /* "entry", "layer_support row" */
-    lua_Integer row;   /* from 1, as Lua counts */
-    const char *given; /* the selector that was seen, or NULL */
+    size_t left;       /* bytes of MAX_BYTES that are left */
+    const char *what;  /* kind of row: "entry" or "layer_support row" */
+    lua_Integer row;   /* number of the row, counted from 1 as in Lua */
+    const char *given; /* the row's selector, or NULL when it has not been seen yet */
 };
 
-/* A member of a row: reads the value on top of the stack into what `field` points at. */
+/* A member of a row. `read` reads the value on top of the stack into *field. */
 struct member {
     const char *name;
     void (*read)(lua_State *L, struct reader *r, const struct member *m, void *field);
     size_t offset;
 };
 
-/* --- pieces --------------------------------------------------------------- */
+/* --- values -------------------------------------------------------------- */
 
 static void
 fault(lua_State *L, const struct reader *r, const char *member, const char *what)
@@ -52,7 +52,8 @@ take(lua_State *L, struct reader *r, size_t n, size_t size)
     return p;
 }
 
-/* Number of elements of the table on top, which has to be a list and nothing else. */
+/* Returns the number of elements of the table on top. Raises an error if it has
+   other keys than those of a list. */
 static size_t
 list_len(lua_State *L, const struct reader *r, const char *member)
 {
@@ -75,7 +76,7 @@ list_len(lua_State *L, const struct reader *r, const char *member)
     return n;
 }
 
-/* The string on top, copied. */
+/* Returns a copy of the string on top. */
 static const char *
 copy_text(lua_State *L, struct reader *r, const char *member)
 {
@@ -202,7 +203,8 @@ read_weight_input(lua_State *L, struct reader *r, const struct member *m, void *
     *(int *)field = read_int(L, r, m->name, 0, INT_MAX);
 }
 
-/* An axis, from the end when negative; false: per tensor. */
+/* Reads an axis: an integer, which counts from the end when it is negative, or false
+   for one scale per tensor. */
 static void
 read_axis(lua_State *L, struct reader *r, const struct member *m, void *field)
 {
@@ -258,8 +260,8 @@ unknown_member(lua_State *L, const struct reader *r, const struct member *member
                nearest ? "'?" : "");
 }
 
-/* Which members the table on top has, a bit each. Refuses others: of several always the
-   same one. */
+/* Returns a bit set of the members that the table on top has. Raises an error about
+   unknown members; if there are several, always about the same one. */
 static unsigned
 present_members(lua_State *L, const struct reader *r, const struct member *members)
 {
@@ -282,7 +284,7 @@ present_members(lua_State *L, const struct reader *r, const struct member *membe
     return present;
 }
 
-/* Reads the members of the table on top that are there, in the order of `members`. */
+/* Reads the members that the table on top has, in the order of `members`. */
 static void
 read_row(lua_State *L, struct reader *r, const struct member *members, void *row)
 {
@@ -339,7 +341,7 @@ qdqi_read_entries(lua_State *L, size_t max, size_t *ret_n)
     return entries;
 }
 
-/* Checks the members together, and sets those that were left out. */
+/* Checks the members that depend on each other, and sets the defaults. */
 static void
 complete_support(lua_State *L, const struct reader *r, struct qdq_support *row)
 {

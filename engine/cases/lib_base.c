@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Globals: what Lua's own library has and is harmless, and tame forms of the rest. */
+/* The globals of scripts: harmless functions of Lua's own library, and replacements
+   for the others. */
 #include "config.h"
 #include "cases/libs.h"
 
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NUMERAL = 200 }; /* as in Lua's own conversion */
+enum { MAX_NUMERAL = 200 }; /* limit of Lua's own conversion */
 
 /* --- text ----------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ qdqi_push_text(lua_State *L, int index, size_t *ret_len)
         lua_pushvalue(L, index);
     else if (type == LUA_TBOOLEAN)
         lua_pushstring(L, lua_toboolean(L, index) ? "true" : "false");
-    /* Scripts have no metatables: these are ours. */
+    /* Scripts cannot set metatables, so these are ours. */
     else if (!luaL_callmeta(L, index, "__tostring") &&
              luaL_getmetafield(L, index, "__name") == LUA_TNIL)
         lua_pushstring(L, lua_typename(L, type));
@@ -46,7 +47,8 @@ qdqi_call_original(lua_State *L)
     return lua_gettop(L);
 }
 
-/* tonumber(v [, base]): Lua's own, which takes a time that follows the text's length. */
+/* tonumber(v [, base]) calls Lua's own function, but returns nil for long texts,
+   because the conversion takes time in proportion to the length. */
 static int
 base_tonumber(lua_State *L)
 {
@@ -59,7 +61,7 @@ base_tonumber(lua_State *L)
 
 /* --- pcall ---------------------------------------------------------------- */
 
-/* Passes on what is no error of the script but its end. */
+/* pcall(f, …) catches the script's errors, but not the error that ends the script. */
 static int
 base_pcall(lua_State *L)
 {
@@ -76,21 +78,22 @@ base_pcall(lua_State *L)
     return 2;
 }
 
-/* --- pairs: in an order of its own ---------------------------------------- */
+/* --- pairs(), in a defined order ----------------------------------------- */
 
 enum rank { NUMBERS, STRINGS, BOOLEANS, LAYERS, OTHERS };
 
 struct key {
     enum rank rank;
-    int place;           /* in the table of keys */
-    double number;       /* NUMBERS, BOOLEANS */
-    lua_Integer integer; /* NUMBERS that a double does not tell apart */
-    const char *text;    /* STRINGS */
+    int place;           /* index in the table of keys */
+    double number;       /* value if the rank is NUMBERS or BOOLEANS */
+    lua_Integer integer; /* exact value if an integer, as a double may not hold it */
+    const char *text;    /* value if the rank is STRINGS */
     size_t len;
-    uintptr_t layer; /* LAYERS */
+    uintptr_t layer; /* value if the rank is LAYERS */
 };
 
-/* The key on top of the stack, which a table keeps alive. */
+/* Reads the key on top of the stack. The text stays valid while the table of keys
+   exists. */
 static struct key
 read_key(lua_State *L, int place)
 {
@@ -109,7 +112,7 @@ read_key(lua_State *L, int place)
         key.rank = BOOLEANS;
         key.number = lua_toboolean(L, -1);
         break;
-    case LUA_TLIGHTUSERDATA: /* layers lie in file order */
+    case LUA_TLIGHTUSERDATA: /* nodes are in an array, in the order of the file */
         key.rank = LAYERS;
         key.layer = (uintptr_t)lua_touserdata(L, -1);
         break;
@@ -170,7 +173,8 @@ push_sorted_keys(lua_State *L)
     }
 }
 
-/* Upvalues: the table, its keys (their number, when they are 1, 2, 3…), the place. */
+/* The iterator of pairs(). Its upvalues are the table, its sorted keys (or only
+   their number, if the keys are 1, 2, 3, …) and the present index. */
 static int
 next_pair(lua_State *L)
 {
@@ -190,14 +194,14 @@ next_pair(lua_State *L)
         lua_pushvalue(L, 1);
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL)
             break;
-        qdqi_sandbox_charge(L, 4); /* removed meanwhile */
+        qdqi_sandbox_charge(L, 4); /* the key was removed since pairs() was called */
     }
     lua_pushinteger(L, i);
     lua_replace(L, lua_upvalueindex(3));
     return 2;
 }
 
-/* Whether the table at index 1 has the keys 1 to n alone. */
+/* Returns whether the table at index 1 has exactly the keys 1 to n. */
 static bool
 is_list(lua_State *L)
 {
@@ -231,7 +235,7 @@ base_pairs(lua_State *L)
     return 1;
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- installing the libraries -------------------------------------------- */
 
 void
 qdqi_push_tamed(lua_State *L, const char *library, lua_CFunction open,
@@ -251,7 +255,7 @@ qdqi_push_tamed(lua_State *L, const char *library, lua_CFunction open,
         }
         lua_setfield(L, -3, functions->name);
     }
-    /* Lua's messages look here for a function's name; scripts cannot. */
+    /* Lua's messages find the names of functions here. Scripts have no access to it. */
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_insert(L, -2);
     lua_setfield(L, -2, library);
@@ -286,6 +290,7 @@ qdqi_libs_open(lua_State *L)
     lua_setfield(L, -2, LUA_STRLIBNAME);
     qdqi_push_table_lib(L);
     lua_setfield(L, -2, LUA_TABLIBNAME);
-    /* Nothing leads to the globals that luaopen_base() filled any more. */
+    /* Replaces the globals that luaopen_base() filled; nothing refers to them any
+       more. */
     lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lua's own string library without patterns. A string of a script is short
- * (QDQI_MAX_STRING), so what walks over one needs no other bound.
- */
+/* Lua's own string library without patterns. A string of a script has at most
+   QDQI_MAX_STRING bytes, so functions that walk over one string need no other bound. */
 #include "config.h"
 #include "cases/libs.h"
 
@@ -20,7 +18,8 @@ check_length(lua_State *L, size_t len)
     qdqi_sandbox_charge(L, 1 + len / 16);
 }
 
-/* rep(s, n [, sep]): Lua's own loops n times also where nothing is repeated. */
+/* rep(s, n [, sep]) returns at once if the result is empty: Lua's own function would
+   still loop n times. */
 static int
 string_rep(lua_State *L)
 {
@@ -38,10 +37,8 @@ string_rep(lua_State *L)
     return qdqi_call_original(L);
 }
 
-/*
- * format(text, …): without %p, and %s shows of tables and functions only what they are:
- * addresses differ from run to run.
- */
+/* format(text, …) has no %p, and its %s prints only the type of a table or function:
+   addresses would differ from run to run. */
 static int
 string_format(lua_State *L)
 {
@@ -66,9 +63,9 @@ string_format(lua_State *L)
 }
 
 /*
- * find(s, text, init, true): the text itself. Lua's own takes a pattern where the fourth
- * argument is not true; one that has none of a pattern's characters is what it stands
- * for, any other is refused rather than misunderstood.
+ * find(s, text, init, true) finds a literal text. Lua's own function searches for a
+ * pattern unless the fourth argument is true. A pattern without special characters is a
+ * literal text, so it is allowed; any other pattern raises an error.
  */
 static int
 string_find(lua_State *L)
@@ -80,7 +77,7 @@ string_find(lua_State *L)
     if (!plain && text[strcspn(text, "^$*+?.([%-")] != '\0')
         luaL_error(L, "there are no patterns here: find(s, text, 1, true) finds the "
                       "text as it stands");
-    /* Each byte of one may be held against each of the other. */
+    /* In the worst case each byte of one string is compared with each of the other. */
     qdqi_sandbox_charge(L, 1 + len * text_len / 16);
     lua_settop(L, 3);
     lua_pushboolean(L, true);
@@ -97,6 +94,6 @@ qdqi_push_string_lib(lua_State *L)
         {"match", NULL},       {"pack", NULL},
         {"packsize", NULL},    {"unpack", NULL},
         {NULL, NULL}};
-    /* ("x"):rep(3) finds its functions in the same table. */
+    /* Method calls like ("x"):rep(3) find their functions in the same table. */
     qdqi_push_tamed(L, LUA_STRLIBNAME, luaopen_string, functions);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lua's own functions on lists, which charge for their steps: a script has no
- * metatables, so a list's elements bound them. Sorting is ours.
+ * Lua's own functions on lists, which charge for their steps. Scripts cannot set
+ * metatables, so the number of elements bounds the work. The sort function is our own.
  */
 #include "config.h"
 #include "cases/libs.h"
@@ -12,7 +12,8 @@
 #include <limits.h>
 #include <lualib.h>
 
-/* The length of the list at index 1; small enough to be reckoned with. */
+/* Returns the length of the list at index 1. It is less than INT_MAX, so that
+   calculations with it cannot overflow. */
 static lua_Integer
 list_len(lua_State *L)
 {
@@ -22,7 +23,8 @@ list_len(lua_State *L)
     return (lua_Integer)len;
 }
 
-/* At a place that is given the elements behind it move. */
+/* insert(list, [pos,] value) moves the elements behind the position, if there is
+   one. */
 static int
 table_insert(lua_State *L)
 {
@@ -41,7 +43,8 @@ table_remove(lua_State *L)
     return qdqi_call_original(L);
 }
 
-/* An element that is not there ends it, so the list bounds it whatever the arguments. */
+/* concat(list [, sep [, i [, j]]]) stops at the first missing element, so the length
+   of the list bounds its work for all arguments. */
 static int
 table_concat(lua_State *L)
 {
@@ -49,7 +52,8 @@ table_concat(lua_State *L)
     return qdqi_call_original(L);
 }
 
-/* How many there are from first to last; more than any budget when that overflows. */
+/* Returns the number of steps from first to last. If that overflows it returns
+   SIZE_MAX, which exceeds every budget. */
 static size_t
 count(lua_Integer first, lua_Integer last)
 {
@@ -59,7 +63,8 @@ count(lua_Integer first, lua_Integer last)
     return steps == SIZE_MAX ? steps : steps + 1;
 }
 
-/* move(a1, f, e, t [, a2]): goes through what is not there, too. */
+/* move(a1, f, e, t [, a2]) also walks over missing elements, so it charges for f to
+   e. */
 static int
 table_move(lua_State *L)
 {
@@ -67,7 +72,8 @@ table_move(lua_State *L)
     return qdqi_call_original(L);
 }
 
-/* unpack(list [, i [, j]]): likewise. */
+/* unpack(list [, i [, j]]) also walks over missing elements, so it charges for i to
+   j. */
 static int
 table_unpack(lua_State *L)
 {
@@ -84,7 +90,7 @@ table_unpack(lua_State *L)
 
 enum { LIST = 1, LESS = 2, FROM = 3, TO = 4 }; /* stack indices */
 
-/* Whether FROM[a] stands before FROM[b]. */
+/* Returns whether FROM[a] has to stand before FROM[b]. */
 static bool
 stands_before(lua_State *L, lua_Integer a, lua_Integer b)
 {
@@ -107,7 +113,7 @@ stands_before(lua_State *L, lua_Integer a, lua_Integer b)
     return is_less;
 }
 
-/* The sorted runs [low, middle) and [middle, high) of FROM into TO. */
+/* Merges the sorted runs [low, middle) and [middle, high) of FROM into TO. */
 static void
 merge(lua_State *L, lua_Integer low, lua_Integer middle, lua_Integer high)
 {
@@ -115,7 +121,8 @@ merge(lua_State *L, lua_Integer low, lua_Integer middle, lua_Integer high)
     for (lua_Integer k = low; k < high; k++) {
         qdqi_sandbox_charge(L, 8);
         bool second =
-            a == middle || (b < high && stands_before(L, b, a)); /* else stable */
+            /* equals keep their order */
+            a == middle || (b < high && stands_before(L, b, a));
         lua_rawgeti(L, FROM, second ? b++ : a++);
         lua_rawseti(L, TO, k);
     }
@@ -137,8 +144,8 @@ least(lua_Integer a, lua_Integer b)
     return a < b ? a : b;
 }
 
-/* sort(list [, less]): by merging, bottom up. Stable, and n log n comparisons, whatever
-   the order function says and does. */
+/* sort(list [, less]) is a bottom-up merge sort. It is stable and needs at most n
+   log n comparisons, whatever the order function returns. */
 static int
 table_sort(lua_State *L)
 {
@@ -152,7 +159,7 @@ table_sort(lua_State *L)
     for (lua_Integer width = 1; width < n; width *= 2) {
         for (lua_Integer low = 1; low <= n; low += 2 * width)
             merge(L, low, least(low + width, n + 1), least(low + 2 * width, n + 1));
-        lua_insert(L, FROM); /* what was filled is read next */
+        lua_insert(L, FROM); /* swaps FROM and TO */
     }
     copy_list(L, n, FROM, LIST);
     return 0;

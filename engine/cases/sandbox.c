@@ -12,28 +12,29 @@
 #include <time.h>
 
 enum {
-    HOOK_EVERY = 100,       /* instructions; each takes at most some milliseconds */
-    MAX_SHOWN = 40,         /* bytes of a script's name in Lua's own messages */
-    MAX_REFUSED = 16,       /* emergency collections before memory counts as spent */
-    PIECE = 4096,           /* bytes of source between looks at the clock */
-    CLOCK_EVERY = 1 << 20,  /* bytes allocated between looks at the clock */
-    COLLECT_FROM = 8 << 20, /* bytes held before garbage is collected */
+    /* instructions between two calls of the hook; they take at most some ms */
+    HOOK_EVERY = 100,
+    MAX_SHOWN = 40,   /* bytes of a script's name that appear in Lua's own messages */
+    MAX_REFUSED = 16, /* emergency collections until memory counts as used up */
+    PIECE = 4096, /* bytes of source that are parsed between two checks of the time */
+    CLOCK_EVERY = 1 << 20, /* bytes that are allocated between two checks of the time */
+    COLLECT_FROM = 8 << 20, /* bytes in use from which on garbage is collected */
 };
 
-/* Budgets: a base, and something for each node of the model. */
+/* Each budget is a base and an amount for each node of the model. */
 static const uint64_t base_instructions = 10 * 1000 * 1000, node_instructions = 1000;
 static const size_t base_memory = 64 << 20, node_memory = 256;
 static const size_t base_volume = 512 << 20, node_volume = 4096;
 
-/* Why a script is over. */
+/* The reason why a script has ended. */
 enum end { RUNNING, END_INSTRUCTIONS, END_MEMORY, END_STRING, END_TIME, END_NO_MEMORY };
 
-/* A line of one of the scripts; line 0 is not known. */
+/* A line of one of the scripts. Line 0 means unknown. */
 struct place {
     int script, line;
 };
 
-/* A script by name, and as Lua's messages call it. */
+/* A script: its name, and its name in Lua's messages. */
 struct script {
     char shown[MAX_SHOWN + 1];
     const char *name;
@@ -46,19 +47,20 @@ struct qdqi_sandbox {
     struct script scripts[QDQI_MAX_SCRIPTS];
     int n_scripts;
     uint64_t instructions, max_instructions;
-    size_t memory, max_memory; /* held now */
-    bool collects;             /* most scripts end before collecting pays */
-    size_t volume, max_volume; /* allocated in all */
-    struct timespec seen;      /* when the clock was last looked at */
-    int64_t started;           /* processor time, nanoseconds */
+    size_t memory, max_memory; /* bytes in use */
+    /* whether garbage is collected; most scripts end before that pays off */
+    bool collects;
+    size_t volume, max_volume; /* bytes allocated in total */
+    struct timespec seen;      /* time of the last check */
+    int64_t started;           /* processor time at the start, in nanoseconds */
     int n_refused;
-    enum end refusal;       /* why the allocator last refused */
-    struct place refused;   /* and where */
-    bool exhausted;         /* the system refused: NO_MEMORY, whatever comes later */
-    enum end end;           /* once set, nothing of the script runs any more */
-    struct place ended;     /* where */
-    struct place innermost; /* of an error that is being thrown */
-    struct place blamed;    /* for one that is thrown outside of all scripts */
+    enum end refusal;     /* why the allocator last refused memory */
+    struct place refused; /* place of that refusal */
+    bool exhausted;       /* whether malloc() failed; the run then ends in NO_MEMORY */
+    enum end end;         /* once set, the script does not run any further */
+    struct place ended;   /* place where the script ended */
+    struct place innermost; /* place of the error that is being raised */
+    struct place blamed; /* place for errors that are raised outside of all scripts */
 };
 
 static struct qdqi_sandbox *
@@ -75,7 +77,7 @@ qdqi_sandbox_host(lua_State *L)
 
 /* --- where the script is -------------------------------------------------- */
 
-/* The script that Lua's messages call so, or -1. */
+/* Returns the index of the script with this name in Lua's messages, or -1. */
 static int
 find_script(const struct qdqi_sandbox *s, const char *shown, size_t len)
 {
@@ -86,7 +88,8 @@ find_script(const struct qdqi_sandbox *s, const char *shown, size_t len)
     return -1;
 }
 
-/* The line that runs now. Reads the call stack alone, so the allocator may ask, too. */
+/* Returns the line that is running. It only reads the call stack, so the allocator
+   can call it. */
 static struct place
 place_now(const struct qdqi_sandbox *s)
 {
@@ -122,7 +125,8 @@ cpu_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Asks for processor time, which is dear, once a tick of a clock that is cheap. */
+/* Returns whether the time is up. Reading the processor time is slow, so this reads
+   it only once per tick of a fast clock. */
 static bool
 is_late(struct qdqi_sandbox *s)
 {
@@ -134,7 +138,8 @@ is_late(struct qdqi_sandbox *s)
     return cpu_now() - s->started > (int64_t)QDQI_MAX_SECONDS * 1000000000;
 }
 
-/* Ends the script. The error has no text: there may be no memory for one. */
+/* Ends the script by raising an error. The error has no text because there may be no
+   memory for one. */
 static int
 end_script(struct qdqi_sandbox *s, enum end end)
 {
@@ -204,11 +209,11 @@ refuse(struct qdqi_sandbox *s, enum end why)
     return false;
 }
 
-/* Whether `size` bytes may be had in place of `old`. */
+/* Returns whether a block may grow from `old` to `size` bytes within the limits. */
 static bool
 may_grow(struct qdqi_sandbox *s, size_t old, size_t size, bool is_string)
 {
-    const size_t header = 64; /* more than Lua's own, of a string */
+    const size_t header = 64; /* larger than Lua's header of a string */
     if (s->exhausted)
         return false;
     if (s->end || s->n_refused > MAX_REFUSED)
@@ -223,7 +228,7 @@ may_grow(struct qdqi_sandbox *s, size_t old, size_t size, bool is_string)
     return true;
 }
 
-/* lua_Alloc: when `p` is NULL, `old` is the type of object that is being made. */
+/* A lua_Alloc function. If `p` is NULL, `old` is the type of the new object. */
 static void *
 allocate(void *ud, void *p, size_t old, size_t size)
 {
@@ -241,7 +246,7 @@ allocate(void *ud, void *p, size_t old, size_t size)
     void *q = realloc(p, size);
     if (!q) {
         s->exhausted = true;
-        return size <= old ? p : NULL; /* Lua counts on shrinking */
+        return size <= old ? p : NULL; /* Lua requires that shrinking never fails */
     }
     s->memory += size - old;
     return q;
@@ -255,7 +260,8 @@ struct source {
     size_t left;
 };
 
-/* lua_Reader: in pieces, for a parser has no instruction hook. */
+/* A lua_Reader function. It returns the source in pieces, because the instruction
+   hook does not run during parsing. */
 static const char *
 read_piece(lua_State *L, void *data, size_t *ret_size)
 {
@@ -270,7 +276,8 @@ read_piece(lua_State *L, void *data, size_t *ret_size)
     return piece;
 }
 
-/* Lua puts "NAME:LINE:" before its messages; it is parsed again in find_place(). */
+/* Makes the name that Lua puts before its messages, as in "NAME:LINE:". find_place()
+   parses it again. */
 static void
 show_name(const char *name, char shown[MAX_SHOWN + 1])
 {
@@ -302,9 +309,10 @@ qdqi_sandbox_load(lua_State *L, const char *name, const char *text)
         lua_error(L);
 }
 
-/* --- what went wrong ------------------------------------------------------ */
+/* --- errors -------------------------------------------------------------- */
 
-/* Message handler: remembers the line. Allocates nothing and keeps the message. */
+/* The message handler: remembers the line. It allocates nothing and does not change
+   the message. */
 static int
 on_error(lua_State *L)
 {
@@ -313,7 +321,8 @@ on_error(lua_State *L)
     return 1;
 }
 
-/* Cuts "NAME:LINE: " off a message, if it is there. */
+/* Removes "NAME:LINE: " from a message, if it begins with that, and sets *ret to the
+   place. */
 static const char *
 find_place(const struct qdqi_sandbox *s, const char *message, struct place *ret)
 {
@@ -363,7 +372,7 @@ report(struct qdqi_sandbox *s, struct qdq_error *err)
                  luaL_typename(s->L, -1));
     if (at.line <= 0)
         at = s->blamed;
-    /* The first script is the one that the label names. */
+    /* The label already names the first script. */
     if (at.line > 0 && at.script > 0)
         snprintf(where, sizeof where, ", line %d of '%s'", at.line,
                  s->scripts[at.script].shown);
@@ -373,7 +382,7 @@ report(struct qdqi_sandbox *s, struct qdq_error *err)
                          "%s%s: %.300s", s->label, where, text);
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- opening and freeing ------------------------------------------------- */
 
 enum qdq_code
 qdqi_sandbox_run(struct qdqi_sandbox *s, lua_CFunction function, void *arg,
@@ -436,7 +445,7 @@ qdqi_sandbox_free(struct qdqi_sandbox **sandbox)
     if (!sandbox || !*sandbox)
         return;
     lua_State *L = (*sandbox)->L;
-    (*sandbox)->L = NULL; /* no more looks at its call stack */
+    (*sandbox)->L = NULL; /* place_now() must not read its call stack any more */
     if (L)
         lua_close(L);
     free(*sandbox);

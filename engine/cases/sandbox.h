@@ -28,7 +28,7 @@ enum {
     QDQI_MAX_SOURCE = 256 * 1024, /* bytes of a script */
     QDQI_MAX_STRING = 64 * 1024,  /* bytes of a string that a script makes */
     QDQI_MAX_SCRIPTS = 32,        /* scripts that take part in one run, by library() */
-    QDQI_MAX_SECONDS = 2,         /* of processor time */
+    QDQI_MAX_SECONDS = 2,         /* seconds of processor time */
 };
 
 struct qdqi_sandbox;
@@ -48,7 +48,7 @@ void qdqi_sandbox_free(struct qdqi_sandbox **sandbox);
 enum qdq_code qdqi_sandbox_run(struct qdqi_sandbox *sandbox, lua_CFunction function,
                                void *arg, struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* --- for what runs inside ------------------------------------------------- */
+/* --- functions that are called inside the sandbox ------------------------ */
 
 void *qdqi_sandbox_host(lua_State *L);
 /* Subtracts `work`, in about instructions, from the budget. Raises an error when the

@@ -28,7 +28,8 @@ qdqi_script_push_case(lua_State *L)
 
 /* --- info ----------------------------------------------------------------- */
 
-/* A text as one paragraph: white space, also a line's end, as one space. */
+/* Returns the text as one paragraph: every run of white space, including line
+   breaks, becomes one space. */
 static char *
 paragraph(struct qdqi_arena *arena, const char *text)
 {
@@ -67,8 +68,8 @@ qdqi_script_info(lua_State *L)
 
 /* --- library() ------------------------------------------------------------ */
 
-/* library(name): the table of a case of the catalog, made once. Upvalue 1: those that
-   there are, by name; false while one is being made. */
+/* library(name) returns the table of a case of the catalog. Each script runs once.
+   Upvalue 1 has the tables by name, and false for a script that is still running. */
 static int
 library(lua_State *L)
 {
