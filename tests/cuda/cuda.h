@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the programs share that hold the kernels against the CPU's definitions: a device,
- * memory on both sides, data of all kinds, and a main() that says why nothing was tested
- * where there is no device.
+ * Shared by the programs that compare the kernels with the CPU's arithmetic: a device,
+ * memory on both sides, data of all kinds, and a main() that says why nothing was
+ * tested when there is no device.
  *
- * The module is that of the build, or $QDQ_CUDA_MODULE. Without it or without a device a
- * program counts as skipped: TAP says so, by hand it exits with 77. With
- * QDQ_CUDA_REQUIRED in the environment it fails instead. QDQ_CUDA_BRIEF leaves out the
- * largest sizes and what is wrong on purpose: for compute-sanitizer, and the emulator.
+ * The module is the one in the build, or $QDQ_CUDA_MODULE. Without a module or a
+ * device, the tests count as skipped: TAP says so, and a program that is run by hand
+ * exits with 77. With QDQ_CUDA_REQUIRED in the environment it fails instead.
+ * QDQ_CUDA_BRIEF leaves out the largest sizes and the deliberate errors;
+ * compute-sanitizer and the emulator need that.
  */
 #ifndef TESTS_CUDA_CUDA_H
 #define TESTS_CUDA_CUDA_H
@@ -70,7 +71,7 @@ next_random(uint64_t *state)
     return (uint32_t)(*state >> 32);
 }
 
-/* Roughly normal. */
+/* Returns a number from a distribution that is roughly normal. */
 static inline float
 next_normal(uint64_t *state)
 {
@@ -82,11 +83,13 @@ next_normal(uint64_t *state)
 
 enum kind {
     NORMAL,
-    RELU,   /* half of them zeros, of both signs */
-    SIZES,  /* every exponent, subnormals too; finite */
-    TIES,   /* halves and quarters */
-    ONE,    /* all the same */
-    FINITE, /* the kinds up to here are finite in float32 and, TIES less, float16 */
+    RELU,  /* half of them zeros, of both signs */
+    SIZES, /* all exponents, also of subnormal numbers; finite */
+    TIES,  /* multiples of a half and of a quarter */
+    ONE,   /* equal elements */
+    /* number of kinds up to here; all are finite in float32 and, without TIES, in
+       float16 */
+    FINITE,
     BITS = FINITE, /* any bits: NaN, infinities */
     N_KINDS
 };
@@ -128,7 +131,8 @@ size_of(int type)
     return type == QDQI_FLOAT16 ? 2 : 4;
 }
 
-/* n elements of a type, and the same as float32. */
+/* Fills `data` with n elements of a type, and `wide` with the same numbers as
+   float32. */
 static inline void
 make(int type, enum kind kind, uint64_t seed, size_t n, void *data, float *wide)
 {
@@ -142,8 +146,8 @@ make(int type, enum kind kind, uint64_t seed, size_t n, void *data, float *wide)
             ((float *)data)[i] = wide[i] = value_of(kind, &state);
 }
 
-/* Around everything that a kernel may stumble over: vectors, what a thread has in flight,
-   warps, blocks, a grid that is full. */
+/* Sizes next to every boundary in a kernel: of a vector, of the elements that a
+   thread loads ahead, of a warp, of a block and of a full grid. */
 static const size_t sizes[] = {
     0,    1,    2,    3,     4,     5,     7,     8,      9,       15,
     16,   17,   31,   32,    33,    63,    64,    65,     255,     256,
@@ -165,7 +169,7 @@ n_sizes(void)
 
 static const int types[] = {QDQI_FLOAT32, QDQI_FLOAT16};
 
-/* By how many elements a tensor begins behind a 16-byte boundary. */
+/* Numbers of elements by which a tensor begins behind a 16-byte boundary. */
 static const size_t offsets[] = {0, 1, 3, 5};
 enum { N_OFFSETS = sizeof offsets / sizeof *offsets };
 
@@ -191,7 +195,7 @@ no_device(const char *why)
     return EXIT_FAILURE;
 }
 
-/* `memory`: bytes that the device must have. */
+/* Runs the suite. `memory` is the number of bytes that the device must have. */
 static inline int
 cuda_main(Suite *(*suite)(void), uint64_t memory)
 {
@@ -218,7 +222,8 @@ cuda_main(Suite *(*suite)(void), uint64_t memory)
     return result;
 }
 
-/* Not in a process of its own each: a device does not survive a fork. */
+/* Tests do not run in processes of their own, because a device does not survive a
+   fork. */
 #define CUDA_MAIN(suite)            \
     int main(void)                  \
     {                               \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong on a real device has its code. The last test loses the device. */
+/* Each failure of a real device has its own error code. The last test makes the
+   device unusable. */
 #include "config.h"
 
 #include "cuda.h"
@@ -28,7 +29,7 @@ START_TEST(a_device_that_is_not_there_is_refused)
 }
 END_TEST
 
-/* And the next call is fine. */
+/* The call fails, and the next call succeeds. */
 START_TEST(too_much_memory_is_its_own_error)
 {
     struct qdq_error err = {0};
@@ -63,7 +64,7 @@ START_TEST(other_types_are_refused)
 }
 END_TEST
 
-/* Pinned memory, a second stream, and one that waits for the other. */
+/* Uses pinned memory, a second stream, and a stream that waits for another. */
 START_TEST(streams_wait_for_each_other)
 {
     enum { N = 1 << 20 };
@@ -90,7 +91,7 @@ START_TEST(streams_wait_for_each_other)
 }
 END_TEST
 
-/* A kernel that reads where nothing is: what CUDA makes of a device that fails. */
+/* A kernel reads an invalid address. CUDA then treats the device as lost. */
 START_TEST(a_lost_device_is_its_own_error)
 {
     struct qdq_error err = {0};
@@ -116,7 +117,7 @@ suite(void)
     tcase_add_test(t, too_much_memory_is_its_own_error);
     tcase_add_test(t, other_types_are_refused);
     tcase_add_test(t, streams_wait_for_each_other);
-    /* compute-sanitizer would find fault with it; an emulator dies of it. */
+    /* compute-sanitizer would report it, and the emulator would crash. */
     if (!is_brief())
         tcase_add_test(t, a_lost_device_is_its_own_error);
     suite_add_tcase(s, t);

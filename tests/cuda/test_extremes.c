@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extremes on the device are those of number/minmax.c, NaN and infinities among them. */
+/* The extremes that the device finds equal those of number/minmax.c, also with NaN
+   and infinities. */
 #include "config.h"
 
 #include "cuda.h"
@@ -64,7 +65,8 @@ START_TEST(extremes_are_those_of_the_cpu)
 }
 END_TEST
 
-/* The one that matters at each place in turn: none is left out. */
+/* Puts the extreme element at each place in turn, so that a kernel that skips an
+   element fails. */
 START_TEST(no_element_is_left_out)
 {
     enum { N = 2100 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fake quantization on the device gives the bits of number/format.c; any NaN for a NaN. */
+/* Fake quantization on the device gives the same bits as number/format.c; a NaN may
+   be any NaN. */
 #include "config.h"
 
 #include "cuda.h"
@@ -10,7 +11,7 @@ static float wide[MAX_SIZE];
 static _Alignas(16) uint8_t data[MAX_SIZE * sizeof(float)];
 static _Alignas(16) uint8_t want[sizeof data];
 static _Alignas(16) uint8_t got[sizeof data + 2 * GUARD];
-static uint8_t *in, *out; /* out has a guard on both sides */
+static uint8_t *in, *out; /* `out` has guard bytes on both sides */
 static float *scales, host_scales[MAX_CHANNELS];
 static int32_t *points, host_points[MAX_CHANNELS];
 
@@ -36,7 +37,7 @@ teardown(void)
 
 struct layout {
     size_t outer, channels, inner;
-    size_t from, to; /* elements behind a boundary of 16 bytes */
+    size_t from, to; /* elements behind a 16-byte boundary */
     bool in_place;
 };
 
@@ -68,7 +69,7 @@ compare(int type, const struct qdqi_grid *g, const struct layout *l)
                          l->in_place ? "in place" : "apart", i, (double)wide[i]);
 }
 
-/* Nothing before it and behind it was written. */
+/* Checks that no byte before or behind the output was written. */
 static void
 check_guards(size_t bytes)
 {
@@ -97,7 +98,8 @@ run(int type, enum qdqi_format format, const struct layout *l, bool with_points)
     check_guards(n * size);
 }
 
-/* Scales of all sizes that a type knows; each zero point of a format in turn. */
+/* Makes scales of all magnitudes that a type has, and uses each zero point of a
+   format in turn. */
 static void
 make_scales(enum qdqi_format format, size_t channels, uint64_t seed)
 {
@@ -152,7 +154,7 @@ START_TEST(kinds_of_data_get_the_bits_of_the_cpu)
 }
 END_TEST
 
-/* Every float16 with scales for which results are subnormal, and overflow. */
+/* Tests every float16 with scales whose results are subnormal or overflow. */
 START_TEST(every_half_gets_the_bits_of_the_cpu)
 {
     static const float some[] = {1, 0x1p-24f, 0x1.8p-22f, 3e-7f, 0.7f, 513.7f, 70000};
@@ -195,7 +197,7 @@ START_TEST(channels_get_the_bits_of_the_cpu)
 }
 END_TEST
 
-/* Tensors that lie differently cannot be read and written by vectors. */
+/* Tensors with different alignments cannot be read and written by vectors. */
 START_TEST(any_two_places_will_do)
 {
     for (size_t t = 0; t < 2; t++)

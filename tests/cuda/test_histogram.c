@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histograms on the device have the counts of number/histogram.c, to the last one. */
+/* Histograms on the device have exactly the counts of number/histogram.c. */
 #include "config.h"
 
 #include "cuda.h"
@@ -23,7 +23,7 @@ teardown(void)
     fine(gpu->release(histogram));
 }
 
-/* The CPU's, with the extremes that belong to it. */
+/* The CPU's histogram with its extremes. */
 struct want {
     struct qdqi_histogram histogram;
     struct qdqi_extremes extremes;
@@ -37,7 +37,7 @@ begin(struct want *w)
     fine(gpu->histogram_init(histogram, 2, stream));
 }
 
-/* The same data for both. */
+/* Adds the same data to the histogram of the CPU and to that of the device. */
 static void
 take(struct want *w, int type, enum kind kind, float factor, size_t n, size_t offset)
 {
@@ -87,7 +87,7 @@ START_TEST(counts_are_those_of_the_cpu)
 }
 END_TEST
 
-/* From one tensor to the next the range grows by each number of doublings, or shrinks. */
+/* From one tensor to the next the range doubles any number of times, or shrinks. */
 START_TEST(bins_are_joined_as_on_the_cpu)
 {
     begin(&want);

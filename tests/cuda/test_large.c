@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensors of more than 2^31 elements, where indices and counts of 32 bits end. Of
- * float16, so that a device of 12 GB will do; others skip this. The data is a pattern
- * that repeats.
+ * Tensors of more than 2^31 elements, beyond the range of 32-bit indices and counts.
+ * They are float16, so that a device of 12 GB is enough; on smaller devices the test is
+ * skipped. The data is a repeating pattern.
  */
 #include "config.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job whose operators work by the CUDA module ends as one on the CPU does: the same
- * ranges, what-ifs and bytes. For the module of the emulator, whose memory is the host's:
- * models run on the CPU there. What it takes to run them on a device is not shown here.
+ * A job whose operators use the CUDA module gives the same ranges, what-ifs and bytes
+ * as one on the CPU. This program uses the emulator's module. Its memory is the host's,
+ * so ONNX Runtime itself still runs on the CPU; running models on a real device is not
+ * tested here.
  */
 #include "config.h"
 
@@ -33,9 +34,9 @@ static const char *module;
 struct job {
     struct qdq_spec spec;
     const char *model;
-    bool keeps;  /* what is observed */
-    int damaged; /* data of which this sample is not finite; 0: all are */
-    struct neighbour *neighbour; /* who wants the GPU, too; NULL: nobody */
+    bool keeps;  /* observations are kept */
+    int damaged; /* index of the sample that is not finite; 0: all are finite */
+    struct neighbour *neighbour; /* another job that wants the GPU; NULL: none */
 };
 
 struct end {
@@ -68,7 +69,7 @@ open_data(const char *name)
     return fd;
 }
 
-/* Samples of the model's input, of which one holds a NaN. */
+/* Makes a dataset for the model's input, of which one sample holds a NaN. */
 static int
 make_damaged(int sample)
 {
@@ -92,7 +93,7 @@ make_damaged(int sample)
     return fd;
 }
 
-/* Bytes of the device that somebody holds. */
+/* Returns the bytes of device memory in use. */
 static size_t
 in_use(void)
 {
@@ -102,7 +103,7 @@ in_use(void)
     return count();
 }
 
-/* Another job, that gets the device each time that it wants it. */
+/* Another job, which gets the device each time that it wants it. */
 struct neighbour {
     int every, asked, had;
     bool cancels;
@@ -115,7 +116,7 @@ want(void *arg)
     return ++n->asked % n->every == 0;
 }
 
-/* Nothing of the job's is on the device. */
+/* Checks that the job has freed all of its device memory. */
 static bool
 regain(void *arg)
 {
@@ -231,7 +232,8 @@ START_TEST(a_calibration_ends_alike)
 }
 END_TEST
 
-/* Behind the identity, which tells the one from the other, lie all accumulators. */
+/* The identity in the file's head differs between the two; all accumulators behind
+   it are equal. */
 START_TEST(what_is_kept_is_alike)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
@@ -253,12 +255,13 @@ START_TEST(what_is_kept_is_alike)
 }
 END_TEST
 
-/* Both ways: the sample is named, or left out of what the device has accumulated. */
+/* The job fails and names the sample, or it leaves the sample out of what the device
+   has accumulated. */
 START_TEST(what_is_not_finite_is_seen)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
     char says[40];
-    job.damaged = _i ? 5 : 2; /* of the first batch, and of the second and last */
+    job.damaged = _i ? 5 : 2; /* in the first batch, or in the second and last */
     snprintf(says, sizeof says, "an infinity in sample %d", job.damaged);
     struct end end = run(&job, true);
     ck_assert_int_eq(end.code, QDQ_NONFINITE);
@@ -273,7 +276,7 @@ START_TEST(what_is_not_finite_is_seen)
 }
 END_TEST
 
-/* All what-ifs there are, in few samples. */
+/* Returns a job with all kinds of what-ifs, on few samples. */
 static struct job
 what_ifs(const char *model)
 {
@@ -286,8 +289,11 @@ what_ifs(const char *model)
     return job;
 }
 
-/* dB: on the host the model of what-ifs is run in parts, which rounds otherwise, and now
-   and then an element comes to lie on the other side of a step. */
+/*
+ * Tolerance in dB. On the host the model of what-ifs runs in parts, which rounds
+ * differently, so that an element sometimes falls on the other side of a quantization
+ * step.
+ */
 #define PARTS 0.02
 
 static void
@@ -355,7 +361,7 @@ evaluation(enum qdq_float kind)
     return job;
 }
 
-/* The sums are those of another order. */
+/* The sums may differ in the last bits, because they are added in another order. */
 static void
 assert_same_evaluation(const struct qdq_report *a, const struct qdq_report *b)
 {
@@ -370,7 +376,7 @@ assert_same_evaluation(const struct qdq_report *a, const struct qdq_report *b)
     }
 }
 
-/* Also of a model whose other half is float16. */
+/* Also tests a model whose float twin is float16. */
 START_TEST(an_evaluation_ends_alike)
 {
     struct job job = evaluation(_i ? QDQ_FLOAT_FLOAT16 : QDQ_FLOAT_KEEP);
@@ -400,7 +406,7 @@ START_TEST(an_evaluation_that_is_too_large_is_halved)
 }
 END_TEST
 
-/* --- ahead ---------------------------------------------------------------- */
+/* --- inputs sent ahead --------------------------------------------------- */
 
 static struct qdqi_cuda *cuda;
 static struct qdqi_place place;
@@ -423,7 +429,8 @@ close_staging(void)
     qdqi_cuda_close(&cuda);
 }
 
-/* Two inputs, n floats that count from `first` on and one integer; both change at once. */
+/* Uploads two inputs: n floats that count up from `first`, and one integer.
+   Overwrites both buffers afterwards, because the upload must have copied them. */
 static enum qdq_code
 put(size_t n, float first, struct qdq_error *err)
 {
@@ -464,7 +471,8 @@ START_TEST(inputs_are_sent_ahead)
     for (int i = 0; i < 5; i++) {
         take(64, (float)i * 100);
         ck_assert_int_eq(put(i < 4 ? 64 : 3, (float)(i + 2) * 100, &err), QDQ_OK);
-        ck_assert_uint_eq(in_use(), bytes); /* nothing is taken any more */
+        /* no memory is allocated after the first two */
+        ck_assert_uint_eq(in_use(), bytes);
     }
     take(64, 500);
     take(3, 600);
@@ -508,7 +516,7 @@ START_TEST(there_is_no_room_to_send_it_to)
 }
 END_TEST
 
-/* --- beside others -------------------------------------------------------- */
+/* --- turns with another job ---------------------------------------------- */
 
 START_TEST(a_device_that_was_lent_is_gone_on_with)
 {
@@ -549,7 +557,7 @@ START_TEST(who_runs_on_the_cpu_is_not_asked_for_a_device)
 }
 END_TEST
 
-/* --- what goes wrong ------------------------------------------------------ */
+/* --- failures ------------------------------------------------------------ */
 
 START_TEST(a_lost_device_is_its_own_error)
 {
@@ -563,7 +571,7 @@ START_TEST(a_lost_device_is_its_own_error)
 }
 END_TEST
 
-/* The largest tensor has as many elements as this leaves room for in 2 samples or 1. */
+/* The limits leave room for the largest tensor of 2 samples, or of 1. */
 START_TEST(a_batch_that_is_too_large_is_halved)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
@@ -583,7 +591,8 @@ START_TEST(a_batch_that_is_too_large_is_halved)
 }
 END_TEST
 
-/* Before the first run: two of them are on their way by then. */
+/* The failure comes before the first run, when the inputs of two runs are already
+   being sent. */
 START_TEST(inputs_that_are_too_large_are_halved)
 {
     struct job job = job_of("minmax", "glyph_mobilenet.onnx");
@@ -600,8 +609,9 @@ START_TEST(inputs_that_are_too_large_are_halved)
 END_TEST
 
 /*
- * The first runs of what-ifs quantize nothing, and fit. What they end with is what the
- * smaller batch ends with, to the last bit: nothing of the larger one is left.
+ * The first runs of the what-ifs quantize nothing, and fit. The results after the batch
+ * was halved equal those of a smaller batch from the start, to the last bit: no result
+ * of the larger batch is kept.
  */
 START_TEST(what_ifs_of_a_batch_that_is_too_large_are_done_again)
 {

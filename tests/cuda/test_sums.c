@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error sums on the device against sums in long double: each to 1e-12 of the sum of its
- * terms' magnitudes, the largest error exactly. And the same bits, wherever the tensors
- * lie and however often they are added.
+ * Compares error sums of the device with sums in long double. Each sum must agree to
+ * 1e-12 of the sum of its terms' magnitudes, and the largest error exactly. The bits
+ * must not depend on the tensors' alignment or on repetition.
  */
 #include "config.h"
 
@@ -39,7 +39,8 @@ result(void)
     return got;
 }
 
-/* Uploads n elements of each, so many behind a boundary, and adds them up. */
+/* Uploads n elements of each tensor, at the given numbers of elements behind a
+   boundary, and returns the sums. */
 static struct qdqi_error_sums
 add_up(int type, size_t n, size_t first, size_t second)
 {
@@ -140,7 +141,7 @@ START_TEST(tensors_add_up)
 }
 END_TEST
 
-/* Wherever it is met. */
+/* A NaN at any place shows in the sums. */
 START_TEST(a_nan_is_not_lost)
 {
     enum { N = 100000 };

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Out of memory, everywhere: the Nth allocation of a whole quantization fails, for each
- * N until it succeeds.
- */
+/* Fails the Nth allocation of a whole quantization, for each N until it succeeds. */
 #include "config.h"
 
 #include "failing.h"
@@ -14,7 +11,7 @@ two_convs(struct builder *b)
     builder_two_convs(b, 13);
 }
 
-/* All that allocates for a weight that nodes make. */
+/* A model that uses all code that allocates for a weight computed by nodes. */
 static void
 computed_weight(struct builder *b)
 {
@@ -25,7 +22,7 @@ computed_weight(struct builder *b)
     builder_node(b, "ConstantOfShape", "fill", "c", "f");
 }
 
-/* The plan asks the library's case about its Add, in Lua. */
+/* A model whose Add makes the plan run the library's case `residual`, in Lua. */
 static void
 residual_block(struct builder *b)
 {
@@ -37,7 +34,8 @@ residual_block(struct builder *b)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
-/* The last: as float16, with a Constant and with nodes that stay float32. */
+/* A model for conversion to float16, with a Constant and with nodes that stay
+   float32. It is the last one. */
 static void
 lowered(struct builder *b)
 {
@@ -61,8 +59,8 @@ static void (*const models[])(struct builder *b) = {two_convs, computed_weight,
 
 enum { N_MODELS = sizeof models / sizeof *models };
 
-/* With weights as they are by default, then as integers of a narrowed range, then all
-   with zero points. */
+/* Stores the weights in the default way, then as integers of a clipped range, then
+   with zero points everywhere. */
 START_TEST(every_allocation_may_fail)
 {
     struct builder b;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Out of memory in what-ifs: the Nth allocation of a quantization that ranks layers,
- * searches and refines fails, for each N until it succeeds. The model is run, so without
- * ONNX Runtime the program says so and is skipped. Where $QDQ_CUDA_EMULATED_FAULTS names the
- * module of tests/cuda/emulator, all of it once more on that device.
+ * Fails the Nth allocation of a quantization that ranks layers, searches and refines,
+ * for each N until it succeeds. The model has to run, so without ONNX Runtime the
+ * program says so and is skipped. Where $QDQ_CUDA_EMULATED_FAULTS names the emulator's
+ * module, everything runs once more on that device.
  */
 #include "config.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 static struct qdq_engine *engine;
-static const char *module; /* NULL: not there */
+static const char *module; /* NULL: there is no module */
 
 static enum qdq_code
 quantize(int model, const struct qdq_spec *spec, struct qdq_report **ret,
@@ -32,7 +32,8 @@ quantize(int model, const struct qdq_spec *spec, struct qdq_report **ret,
     return code;
 }
 
-/* An evaluation goes on without its layers, and says so. */
+/* An evaluation that runs out of memory for its layers continues without them, and
+   the report says so. */
 static bool
 goes_on(const struct qdq_report *report)
 {
@@ -52,7 +53,8 @@ START_TEST(every_allocation_may_fail)
     spec.device = _i ? QDQ_DEVICE_CUDA : QDQ_DEVICE_CPU;
     spec.evaluate = _i ? QDQ_YES : QDQ_NO;
     spec.sensitivity_samples = 2;
-    spec.search.min_sqnr_db = 200; /* all layers in float */
+    /* more than the model can reach, so that all layers become float */
+    spec.search.min_sqnr_db = 200;
     spec.search.samples = 2;
     builder_init(&b, 13);
     builder_input(&b, "x", QDQI_FLOAT32);
@@ -63,7 +65,7 @@ START_TEST(every_allocation_may_fail)
     builder_node(&b, "Conv", "conv1", "x,w", "a");
     builder_node(&b, "Relu", "relu", "a", "r");
     builder_node(&b, "Conv", "conv2", "r,w2", "c");
-    builder_node(&b, "Conv", "conv3", "c,w3", "d"); /* in a second part */
+    builder_node(&b, "Conv", "conv3", "c,w3", "d"); /* this layer is in a second part */
     builder_node(&b, "Conv", "conv4", "d,w3", "y");
     builder_output(&b, "y", QDQI_FLOAT32);
     int fd = builder_file(&b);
@@ -77,8 +79,10 @@ START_TEST(every_allocation_may_fail)
         enum qdq_code code = quantize(fd, &spec, &report, &err);
         bool reached = fail_at == 0;
         fail_at = 0;
-        /* What fails inside of an operator comes back as a run that failed; where that
-           is while a part is opened, which is rare, the whole is opened instead. */
+        /*
+         * A failure inside an operator comes back as a failed run. A failure while a
+         * part is opened, which is rare, makes the engine open the whole model instead.
+         */
         bool expected = reached
                             ? code == QDQ_NO_MEMORY || code == QDQ_RUN_FAILED || report
                             : code == QDQ_OK;

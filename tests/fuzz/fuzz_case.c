@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any text as an insertion case: it returns entries that a plan can take, or fails with
- * a reason on one line. The same text gives the same answer twice.
+ * Runs any text as an insertion case: it returns entries that a plan accepts, or fails
+ * with a reason on one line. The same text gives the same answer twice.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_case.c engine/… -llua5.4
  */
@@ -10,7 +10,8 @@
 #include <assert.h>
 
 #include "unit.h"
-/* What the builder asserts; libcheck's own cannot report outside of its tests. */
+/* Replaces the assertions that the builder uses, because those of libcheck work only
+   inside its tests. */
 #undef ck_assert_int_eq
 #undef ck_assert_int_ge
 #undef ck_assert_uint_lt
@@ -114,7 +115,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(code == QDQ_OK);
     code = run(layers, &spec, lua, &err);
     enum qdq_code code_again = run(layers, &spec, lua, &again);
-    /* What ends by time ends elsewhere. */
+    /* A script that runs out of time may stop at another line. */
     if (!strstr(err.text, "used up") && !strstr(again.text, "used up"))
         assert(code == code_again && strcmp(err.text, again.text) == 0);
     qdq_model_free(&model);

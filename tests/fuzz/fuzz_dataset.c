@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as calibration data: opened, every array read to its end and fed to a model
- * that wants just these arrays. What fails has to say why.
+ * Opens any bytes as calibration data, reads every array to its end, and feeds a model
+ * whose inputs are just these arrays. Every failure must give a reason.
  *
- * Bytes that begin with SETS are tensors, one set each, and are put into an archive whose
- * checksums are right; else no mutation of a tensor would get past them. Bytes that begin
- * with TARS are a tar archive, whose headers get the checksums that they should have.
+ * Bytes that begin with SETS are tensors, one for each set. They are put into an
+ * archive with correct checksums, because no mutation of a tensor would pass the check
+ * otherwise. Bytes that begin with TARS are a tar archive, whose headers get correct
+ * checksums likewise.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_dataset.c engine/…
  */
@@ -21,7 +22,7 @@
 #include "data/feed.h"
 #include "data/reader.h"
 
-enum { MOST = 1 << 20 }; /* bytes read of one array, or fed of all */
+enum { MOST = 1 << 20 }; /* bytes that are read of one array, or fed in all */
 
 static void
 expect_error(enum qdq_code code, const struct qdq_error *err)
@@ -30,7 +31,7 @@ expect_error(enum qdq_code code, const struct qdq_error *err)
     assert(err->code == code && *err->text);
 }
 
-/* Elements of an array, at most `most`. */
+/* Returns the number of an array's elements, but at most `most`. */
 static size_t
 count(const struct qdq_dataset *dataset, size_t i, size_t most)
 {
@@ -72,7 +73,7 @@ read_array(struct qdq_dataset *dataset, size_t i)
     qdqi_reader_close(&reader);
 }
 
-/* A model whose inputs are the arrays; `fixed`: with the batch that the file has. */
+/* Feeds a model whose inputs are the arrays. With `fixed`, its batch is the file's. */
 static void
 feed_model(struct qdq_dataset *dataset, bool fixed)
 {
@@ -111,7 +112,8 @@ feed_model(struct qdq_dataset *dataset, bool fixed)
     free(dims);
 }
 
-/* Samples of more than this are left to the limits of the process. */
+/* Returns whether all samples are small. Larger ones are a matter of the process's
+   limits. */
 static bool
 is_small(const struct qdq_dataset *dataset)
 {
@@ -145,7 +147,8 @@ put(uint8_t *to, uint64_t value, int size)
     return to;
 }
 
-/* A header of member i, in the directory or before the member itself. */
+/* Writes the header of member i, for the directory or for the place before the
+   member. */
 static uint8_t *
 put_header(uint8_t *to, bool directory, int i, const uint8_t *data, size_t size,
            size_t offset)
@@ -155,7 +158,7 @@ put_header(uint8_t *to, bool directory, int i, const uint8_t *data, size_t size,
     to = put(to, directory ? 0x02014b50 : 0x04034b50, 4);
     to = put(to, 20, directory ? 2 : 0);
     to = put(to, 20, 2);
-    to = put(to, 0, 8); /* stored; no date */
+    to = put(to, 0, 8); /* method "stored", and no date */
     to = put(to, crc32_of(data, size), 4);
     to = put(to, size, 4);
     to = put(to, size, 4);
@@ -168,7 +171,7 @@ put_header(uint8_t *to, bool directory, int i, const uint8_t *data, size_t size,
 
 enum { MOST_SETS = 16, HEADERS = 256 };
 
-/* Returns the size of the archive in `to`. */
+/* Writes an archive to `to` and returns its size. */
 static size_t
 archive_of(const uint8_t *data, size_t size, uint8_t *to)
 {
@@ -202,7 +205,7 @@ static const uint8_t tar_mark[] = {'T', 'A', 'R', 'S'};
 
 enum { BLOCK = 512, SIZE_AT = 124, SIZE_LEN = 12, SUM_AT = 148, SUM_LEN = 8 };
 
-/* The size that a header tells, in octal digits; 0 where it tells none. */
+/* Returns the size in a header, written in octal digits; 0 when there is none. */
 static size_t
 told_size(const uint8_t *head)
 {
@@ -223,7 +226,7 @@ mend_sums(uint8_t *tar, size_t size)
         char digits[SUM_LEN];
         for (int i = 0; i < BLOCK; i++)
             sum += i >= SUM_AT && i < SUM_AT + SUM_LEN ? ' ' : head[i];
-        if (sum == SUM_LEN * ' ') /* the mark of the end */
+        if (sum == SUM_LEN * ' ') /* a block of zeros, which ends the archive */
             return;
         snprintf(digits, sizeof digits, "%06o", sum);
         memcpy(head + SUM_AT, digits, sizeof digits);

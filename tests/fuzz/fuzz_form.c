@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Fuzz target: multipart forms, in pieces. The first byte says which route and how large
- * the pieces are; then comes a line with the boundary; the rest is the body.
- */
+/* Fuzz target: multipart forms, sent in pieces. The first byte chooses the route and
+   the size of the pieces; a line with the boundary follows; the rest is the body. */
 #include "config.h"
 #include "server.h"
 
@@ -13,7 +11,7 @@ static const char *const routes[] = {"/v1/jobs",   "/v1/quantize", "/v1/plan",
 
 #define N_ROUTES (sizeof routes / sizeof *routes)
 
-/* What would end the header is left out. */
+/* Copies the boundary without characters that would end the header. */
 static size_t
 copy_boundary(char *to, const uint8_t *data, size_t size)
 {
@@ -43,7 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     server_reset();
     int fd = server_connect();
     send_bytes(fd, (const uint8_t *)head, (size_t)n, sizeof head);
-    /* A few large pieces, or many small ones. */
+    /* The pieces are few and large, or many and small. */
     size_t piece = (size_t)1 << (data[0] / N_ROUTES % 17);
     send_bytes(fd, data + begin, size - begin, piece > size / 64 ? piece : size / 64);
     read_answers(fd, answer, sizeof answer);

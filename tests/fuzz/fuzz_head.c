@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as what the head of a request says: its path and its header fields; and as
- * the JSON of a report that is to be Markdown. What is found there has to be consistent.
+ * Reads any bytes as the head of a request, with its path and header fields, and as the
+ * JSON of a report to be shown as Markdown. The results have to be consistent.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_head.c api/… engine/…
  */
@@ -46,7 +46,7 @@ try_range(const char *text)
     }
 }
 
-/* A digest that was understood is written in one form only. */
+/* A digest that is accepted has only one written form. */
 static void
 try_digest(const char *text)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target: bytes on a connection: requests with their queries, headers and bodies. */
+/* Fuzz target: the bytes on a connection, with requests, queries, headers and
+   bodies. */
 #include "config.h"
 #include "server.h"
 

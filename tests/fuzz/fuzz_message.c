@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Fuzz target: what daemon and worker say to each other. The first byte says how many
- * descriptors come with the first message; the rest are the bytes on the socket.
- */
+/* Fuzz target: the messages between daemon and worker. The first byte is the number
+   of descriptors with the first message; the rest are the bytes on the socket. */
 #include "config.h"
 #include "workers/message.h"
 
@@ -14,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_FDS 9 /* more than any message has */
+#define MAX_FDS 9 /* one more than any message has */
 #define MAX_SIZE (1u << 16)
 
-/* Sends it as somebody would who does not keep to messages.h. */
+/* Sends bytes as a process would that does not follow messages.h. */
 static void
 send_raw(int socket, const uint8_t *data, size_t size, size_t n_fds)
 {
@@ -42,7 +40,7 @@ send_raw(int socket, const uint8_t *data, size_t size, size_t n_fds)
     assert(sent == (ssize_t)size);
 }
 
-/* What was understood is sent on and understood again. */
+/* A message that was received can be sent on and received again. */
 static void
 try_again(const struct message *message)
 {
@@ -61,7 +59,7 @@ try_again(const struct message *message)
     close(sockets[1]);
 }
 
-/* The lowest free descriptor: it stays the same where nothing leaks. */
+/* Returns the lowest free descriptor, which stays the same unless descriptors leak. */
 static int
 lowest_free(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a model, on the whole way that needs no ONNX Runtime: open, plan, insert
- * with a given range for every activation, write, open again, join the two. What is
- * accepted has to give a model that opens, has as many pairs as the report says and fits
- * beside the one that it was made of.
+ * Takes any bytes as a model through everything that needs no ONNX Runtime: open, plan,
+ * insert pairs with a given range for every activation, write, open again, join both
+ * models. An accepted model must give a model that opens, has as many pairs as the
+ * report says, and can be joined with the original.
  *
- * Two files of external data come with it: "w", which are the very bytes, and "d/v",
- * which begins like them. A model that names one of them is written with a data file.
+ * Two files of external data come with it: "w", which holds the same bytes, and "d/v",
+ * which begins with them. A model that names one of them is written with a data file.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_model.c engine/…
  */
@@ -22,7 +22,7 @@
 #include "rewrite/twin.h"
 #include "run/lift.h"
 
-/* Files that a model may name. */
+/* Files that a model may name as external data. */
 enum { N_FILES = 2 };
 
 struct files {

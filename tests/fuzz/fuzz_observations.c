@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of observations: what is taken from it is such that every range
- * method finds a range in it, and written again it reads the same.
+ * Reads any bytes as a file of observations. Every range method must find a range in
+ * the rows that are accepted, and these rows must read the same after being written
+ * again.
  *
- * Bytes that begin with ROWS stand behind a head that is right; else no mutation would
- * get past its sum.
+ * Bytes that begin with ROWS are put behind a correct head, because no mutation would
+ * pass its checksum otherwise.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_observations.c engine/…
  */
@@ -72,7 +73,7 @@ expect_ranges(const struct qdqi_observer *o)
         }
 }
 
-/* *ret: which tensors are there; they are in `to`. */
+/* Reads all rows into `to`; ret[i] says whether tensor i has one. */
 static void
 take_all(const struct qdqi_observations *o, struct qdqi_observers *to, bool *ret)
 {
@@ -94,7 +95,7 @@ expect_same(const struct qdqi_observer *a, const struct qdqi_observer *b)
     assert(a->average.begun == b->average.begun && a->runs == b->runs);
 }
 
-/* The rows that were taken, alone in a new file. */
+/* Writes the accepted rows into a new file of their own. */
 static void
 write_again(const struct qdqi_observed *all, const struct qdqi_observers *rows,
             const bool *which, struct qdqi_arena *arena)

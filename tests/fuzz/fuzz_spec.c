@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a spec and as a job's body. What is accepted has to survive its own
- * encoding; what is refused has to name a reason that makes a document.
+ * Reads any bytes as a spec and as the body of a job. An accepted text must stay the
+ * same through encoding and decoding; a refused one must give a reason that makes a
+ * problem document.
  *
  *   clang -DFUZZING -fsanitize=fuzzer,address,undefined -I… fuzz_spec.c api/… engine/…
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fuzz target defines LLVMFuzzerTestOneInput() and includes this last. Built with
- * -DFUZZING -fsanitize=fuzzer it hunts; else it replays its corpus, which make check
- * does, and prints TAP. Arguments are files; without any, it takes the folder CORPUS
- * below the source tree.
+ * A fuzz target defines LLVMFuzzerTestOneInput() and includes this file last. Built
+ * with -DFUZZING -fsanitize=fuzzer it searches for new inputs. Otherwise it replays its
+ * corpus, as make check does, and prints TAP. The arguments are files; without any, it
+ * replays the folder CORPUS below the source tree.
  */
 #ifndef TESTS_FUZZ_REPLAY_H
 #define TESTS_FUZZ_REPLAY_H
@@ -17,7 +17,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #ifndef FUZZING
-/* The input lies in memory of just its size, so that sanitizers see its end. */
+/* The input is in a block of exactly its size, so that sanitizers notice reads
+   beyond it. */
 static int
 replay_file(const char *path)
 {

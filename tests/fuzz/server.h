@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's HTTP server for a fuzz target, in its own process: real sockets, bodies,
- * handlers, store and files. What would run a worker, wait or be random is put in the way
- * by the linker (--wrap, see SERVED in daemon.mk): nobody checks an upload, no job runs, and
- * ids of jobs count from 1. Before each request there are one model and one job that is
- * queued.
+ * Runs the daemon's HTTP server in the process of a fuzz target, with real sockets,
+ * bodies, handlers, store and files. The linker replaces the functions that would run a
+ * worker, wait or be random (--wrap, see SERVED in daemon.mk): no upload is checked, no
+ * job runs, and the ids of jobs count from 1. Before each request there are one model
+ * and one queued job.
  */
 #ifndef TESTS_FUZZ_SERVER_H
 #define TESTS_FUZZ_SERVER_H
@@ -31,7 +31,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000 /* for an answer; a server that hangs is a find */
+/* time to wait for an answer; a server that hangs is a finding */
+#define PATIENCE_MS 5000
 
 struct server {
     char folder[64];
@@ -43,7 +44,7 @@ struct server {
     struct http *http;
 };
 
-/* --- what is put in the way ----------------------------------------------- */
+/* --- replaced functions -------------------------------------------------- */
 
 bool __wrap_pool_ask(const struct service *service, const struct message *request,
                      char **ret, struct api_problem *p);
@@ -114,7 +115,7 @@ __wrap_log_error(const char *event, const char *fmt, ...)
     (void)fmt;
 }
 
-/* --- its life ------------------------------------------------------------- */
+/* --- the server's life --------------------------------------------------- */
 
 static struct server server;
 
@@ -147,7 +148,7 @@ must(bool ok, const struct api_problem *problem)
     abort();
 }
 
-/* Memory, where there is such a disk: syncs cost nothing there. */
+/* Makes a state folder in memory where possible, because syncs cost nothing there. */
 static void
 make_folder(void)
 {
@@ -274,13 +275,14 @@ send_bytes(int fd, const uint8_t *data, size_t size, size_t piece)
     while (size) {
         ssize_t n = send(fd, data, size < piece ? size : piece, MSG_NOSIGNAL);
         if (n <= 0)
-            return; /* it has said no */
+            return; /* the server has refused the rest */
         data += n;
         size -= (size_t)n;
     }
 }
 
-/* Sends no more and reads to the end; the begin of what came stands in `ret`. */
+/* Ends the sending side and reads to the end of file. `ret` receives the first
+   bytes. */
 static void
 read_answers(int fd, char *ret, size_t size)
 {
@@ -301,7 +303,7 @@ read_answers(int fd, char *ret, size_t size)
     close(fd);
 }
 
-/* An answer of the server's own fault is a find. */
+/* A 5xx answer, which blames the server itself, is a finding. */
 static void
 check_answer(const char *answer)
 {
@@ -310,7 +312,7 @@ check_answer(const char *answer)
     assert(!strncmp(answer, "HTTP/1.1 ", 9) || !strncmp(answer, "HTTP/1.0 ", 9));
     int status = (int)strtol(answer + 9, NULL, 10);
     assert(status >= 100 && status < 600);
-    /* 501: a transfer encoding that libmicrohttpd does not know. */
+    /* libmicrohttpd answers 501 to a transfer encoding that it does not know. */
     if (status >= 500 && status != 501 && status != 503 && status != 504 &&
         status != 505 && status != 507) {
         fprintf(stderr, "%s\n", answer);

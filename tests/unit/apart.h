@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs what may end its process, by a check that fails, in a process of its own. */
+/* Runs a function that may end its process, by a failed check, in a process of its
+   own. */
 #ifndef TESTS_UNIT_APART_H
 #define TESTS_UNIT_APART_H
 
@@ -10,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Returns the status of the process, and what it wrote to standard error. */
+/* Returns the exit status of the process, and writes its standard error to `ret`. */
 static inline int
 apart_run(void (*run)(void), char *ret, size_t size)
 {
@@ -35,8 +36,8 @@ apart_run(void (*run)(void), char *ret, size_t size)
     return status;
 }
 
-/* Expects that a check ends the process, with one line that names it, its file and line;
-   NULL: that the process ends by itself and says nothing. */
+/* Expects that a check ends the process and that one line names the check with its
+   file and line; NULL: that the process ends normally and prints nothing. */
 static inline void
 apart_expect(void (*run)(void), const char *check)
 {
@@ -52,7 +53,7 @@ apart_expect(void (*run)(void), const char *check)
     ck_assert_ptr_nonnull(strstr(said, "error event=check_failed check="));
     ck_assert_ptr_nonnull(strstr(said, " file="));
     ck_assert_ptr_nonnull(strstr(said, " line="));
-    /* One line; a sanitizer may report besides. */
+    /* Exactly one line names a check; a sanitizer may print more lines. */
     const char *line = strstr(said, "event=check_failed");
     ck_assert(line && !strstr(line + 1, "event=check_failed"));
 }

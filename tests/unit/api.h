@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unit programs of api share. */
+/* Helpers of the unit programs for api/. */
 #ifndef TESTS_UNIT_API_H
 #define TESTS_UNIT_API_H
 
@@ -11,7 +11,8 @@
 
 #define N_ROWS(table) ((int)(sizeof(table) / sizeof *(table)))
 
-/* The text is JSON and, members in any order, equals `wanted`. Frees it. */
+/* Expects that the text is JSON and equals `wanted`, with members in any order.
+   Frees it. */
 static inline void
 expect_json(char *text, const char *wanted)
 {
@@ -26,7 +27,7 @@ expect_json(char *text, const char *wanted)
     free(text);
 }
 
-/* Allocations until one fails; then all do. */
+/* number of allocations that succeed; all later ones fail */
 static int unit_allocations_left;
 static bool unit_allocations_fail;
 
@@ -40,9 +41,9 @@ typedef char *(*unit_encode_fn)(void);
 
 /*
  * Runs an encoder with the first, the second, … of jansson's allocations failing, until
- * it needs no more (a program may put its own allocations under the same rule, see
- * api/test_lists.c). Each time the answer is NULL or the whole text; what it leaks or
- * touches afterwards is for the sanitizers to see.
+ * all succeed. A program may subject its own allocations to this, too: see
+ * api/test_lists.c. Each answer must be NULL or the whole text; sanitizers find leaks
+ * and invalid accesses.
  */
 static inline void
 expect_survives_no_memory(unit_encode_fn encode)
@@ -61,7 +62,8 @@ expect_survives_no_memory(unit_encode_fn encode)
         unit_allocations_fail = false;
         if (text)
             ck_assert_str_eq(text, wanted);
-        if (text && unit_allocations_left < 0) { /* an answer in spite of a failure */
+        /* the encoder answered although an allocation failed */
+        if (text && unit_allocations_left < 0) {
             free(text);
             ck_abort_msg("allocation %d failed and nobody noticed", n);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unit programs of the spec's JSON share. */
+/* Helpers of the unit programs for the spec's JSON. */
 #ifndef TESTS_UNIT_API_SPEC_H
 #define TESTS_UNIT_API_SPEC_H
 
@@ -58,7 +58,7 @@ expect_equal_lists(const struct qdq_spec *a, const struct qdq_spec *b)
     }
 }
 
-/* NaN, where nothing is asked, is like NaN. */
+/* Compares gates; NaN, which stands for no bound, equals NaN. */
 static inline void
 expect_equal_gates(const struct qdq_gate *a, const struct qdq_gate *b)
 {
@@ -70,7 +70,7 @@ expect_equal_gates(const struct qdq_gate *a, const struct qdq_gate *b)
         ck_assert(left[i] == right[i] || (left[i] != left[i] && right[i] != right[i]));
 }
 
-/* The gates of single outputs may have another order. */
+/* Compares the gates of single outputs in any order. */
 static inline void
 expect_equal_accepts(const struct qdq_accept *a, const struct qdq_accept *b)
 {
@@ -141,7 +141,8 @@ decode(const char *text)
     return spec;
 }
 
-/* Accepted; the effective spec decodes to the same one, and to the same text. */
+/* Expects that the text is accepted and that its effective spec decodes to the same
+   spec and the same text. */
 static inline void
 expect_round_trip(const char *json)
 {
@@ -159,14 +160,14 @@ expect_round_trip(const char *json)
     ck_assert_ptr_null(again);
 }
 
-/* For expect_survives_no_memory(). */
+/* A unit_encode_fn for expect_survives_no_memory(). */
 static inline char *
 decode_and_encode(const char *text)
 {
     struct api_spec *spec = NULL;
     struct api_problem problem = {0};
     if (!api_spec_decode(text, strlen(text), &spec, &problem)) {
-        /* jansson takes some failed allocations for a mistake in the text */
+        /* jansson reports some failed allocations as errors in the text. */
         ck_assert(problem.code == API_NO_MEMORY || problem.code == API_INVALID_JSON);
         return NULL;
     }
@@ -183,12 +184,12 @@ struct refused_spec {
     const char *pointer, *text; /* part of the detail */
 };
 
-/* What this version does not know, or knows to be wrong. */
+/* A text that this version does not know, or knows to be wrong. */
 #define INVALID(json, pointer, text)          \
     {                                         \
         json, API_INVALID_SPEC, pointer, text \
     }
-/* What this version knows and cannot do. */
+/* A text that this version understands and does not support. */
 #define LATER(json, pointer)                        \
     {                                               \
         json, API_UNSUPPORTED, pointer, "cannot do" \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small ONNX models for unit tests, built in memory. One builder, one model; all sizes
- * are fixed, a test that needs more fails loudly. Strings are borrowed.
+ * Builds small ONNX models in memory for unit tests. A builder builds one model. All
+ * sizes are fixed; a test that needs more fails with a message. Strings are borrowed.
  */
 #ifndef TESTS_UNIT_BUILDER_H
 #define TESTS_UNIT_BUILDER_H
@@ -80,7 +80,7 @@ builder_input(struct builder *b, const char *name, enum qdqi_dtype dtype)
     b->inputs[b->graph.n_input++] = builder_value(b, name, dtype);
 }
 
-/* Gives the last input a shape. */
+/* Gives a shape to the input that was added last. */
 static inline void
 builder_shape(struct builder *b, size_t n, const int64_t *dims)
 {
@@ -106,7 +106,7 @@ builder_output(struct builder *b, const char *name, enum qdqi_dtype dtype)
     b->outputs[b->graph.n_output++] = builder_value(b, name, dtype);
 }
 
-/* A float32 initializer whose element i is i + 1; its shape is n sizes. */
+/* Adds a float32 initializer of the given shape (n sizes); element i is i + 1. */
 static inline Onnx__TensorProto *
 builder_weight(struct builder *b, const char *name, size_t n, const int64_t *dims)
 {
@@ -133,7 +133,8 @@ builder_weight(struct builder *b, const char *name, size_t n, const int64_t *dim
     return t;
 }
 
-/* Makes a tensor's data external; offset and length are left out where they are NULL. */
+/* Makes a tensor's data external; offset and length are left out where they are
+   NULL. */
 static inline void
 builder_external(struct builder *b, Onnx__TensorProto *t, const char *location,
                  const char *offset, const char *length)
@@ -156,7 +157,8 @@ builder_external(struct builder *b, Onnx__TensorProto *t, const char *location,
     t->n_float_data = t->n_int64_data = 0;
 }
 
-/* A tensor of n int64, of rank 1; as an initializer or for an attribute. */
+/* Makes a tensor of rank 1 with n int64 elements, for an initializer or an
+   attribute. */
 static inline Onnx__TensorProto *
 builder_ints_tensor(struct builder *b, size_t n, const int64_t *data)
 {
@@ -177,7 +179,7 @@ builder_ints_weight(struct builder *b, const char *name, size_t n, const int64_t
     b->weights[b->graph.n_initializer++] = t;
 }
 
-/* Splits "a,b,,c" at its commas: the third name is empty. */
+/* Splits a list at its commas; in "a,b,,c" the third name is empty. */
 static inline char **
 builder_names(struct builder *b, const char *list, size_t *ret_n)
 {
@@ -220,7 +222,7 @@ builder_attribute(struct builder *b, Onnx__NodeProto *node, const char *name)
     return a;
 }
 
-/* As a runtime wants it, which the engine does without. */
+/* Sets the attribute's type, which ONNX Runtime requires and the engine does not. */
 static inline Onnx__AttributeProto *
 builder_typed(struct builder *b, Onnx__NodeProto *node, const char *name,
               Onnx__AttributeProto__AttributeType type)
@@ -267,7 +269,7 @@ builder_graph(struct builder *b, Onnx__NodeProto *node, const char *name,
     BUILDER_TYPED(GRAPH)->g = value;
 }
 
-/* A file in memory with these bytes; the caller closes it. */
+/* Returns a file in memory with these bytes; the caller closes it. */
 static inline int
 memory_file(const void *data, size_t size)
 {
@@ -297,7 +299,7 @@ builder_open(const struct builder *b, struct qdq_model **ret, struct qdq_error *
     return code;
 }
 
-/* x -> Conv(w, bias) -> Relu -> Conv(w2) -> y, the usual small network. */
+/* Builds x -> Conv(w, bias) -> Relu -> Conv(w2) -> y, the usual small network. */
 static inline void
 builder_two_convs(struct builder *b, int64_t opset)
 {
@@ -312,7 +314,7 @@ builder_two_convs(struct builder *b, int64_t opset)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
-/* x -> Conv(v) -> y with v = Transpose(Identity(w)), which a Relu uses, too. */
+/* Builds x -> Conv(v) -> y with v = Transpose(Identity(w)), which a Relu also uses. */
 static inline void
 builder_computed_weight(struct builder *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model, and running an insertion case on it: for the tests of engine/cases. */
+/* A model on which insertion cases run, for the tests of engine/cases. */
 #ifndef TESTS_UNIT_CASES_H
 #define TESTS_UNIT_CASES_H
 
@@ -15,12 +15,12 @@ struct world {
     struct qdq_spec spec;
     struct qdqi_arena *arena;
     struct qdqi_layers *layers;
-    struct qdq_layer_entry *entries; /* of the last run */
+    struct qdq_layer_entry *entries; /* entries of the last run */
     size_t n;
     struct qdq_error err;
 };
 
-/* Opens the model that was built in w->b, and looks at it. */
+/* Opens the model that was built in w->b, and finds its layers. */
 static inline void
 world_open(struct world *w)
 {
@@ -43,7 +43,7 @@ world_close(struct world *w)
     builder_fini(&w->b);
 }
 
-/* A script, or a case of the catalog when `lua` is NULL. */
+/* Runs the script `lua`, or the case `name` of the catalog when `lua` is NULL. */
 static inline enum qdq_code
 run(struct world *w, const char *name, const char *lua)
 {
@@ -57,8 +57,8 @@ run(struct world *w, const char *name, const char *lua)
 
 #define SCRIPT(body) "return { case = function(model, spec) " body " end }"
 
-/* x -> conv1 -> relu -> conv2 -> bn -> add(relu, bn) -> pool -> fc -> y, by the ONNX
-   names of NVIDIA's toolkit's models; `fc` is a MatMul with a bias Add behind it. */
+/* Builds x -> conv1 -> relu -> conv2 -> bn -> add(relu, bn) -> pool -> fc -> y, with
+   the ONNX names of NVIDIA's toolkit's models. `fc` is a MatMul and a bias Add. */
 static inline void
 world_residual(struct world *w)
 {
@@ -86,7 +86,8 @@ world_residual(struct world *w)
     world_open(w);
 }
 
-/* "name[index] name[index]", "*" for all inputs, "-w" and "-i" for flags that are off. */
+/* Returns the entries as "name[index] name[index]"; "*" stands for all inputs, "-w"
+   and "-i" for flags that are off. */
 static inline const char *
 text_of(const struct world *w)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon's unit programs share: a folder that lives as long as one test. */
+/* Helpers of the daemon's unit programs: a scratch folder that exists during one
+   test. */
 #ifndef TESTS_UNIT_DAEMON_H
 #define TESTS_UNIT_DAEMON_H
 
@@ -36,7 +37,7 @@ scratch_remove(void)
     nftw(scratch, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A path in the folder; a static buffer, one at a time. */
+/* Returns the path of a file in the folder, in a static buffer. */
 static inline const char *
 scratch_path(const char *name)
 {
@@ -54,7 +55,7 @@ scratch_write(const char *name, const char *text)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* Files directly in a folder below the scratch folder. */
+/* Counts the files directly in a folder below the scratch folder. */
 static inline int
 scratch_count(const char *name)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Builds .npy and .npz files byte by byte, so that tests of the dataset reader do not
- * depend on a writer, and can get any byte wrong.
- */
+/* Builds .npy and .npz files byte by byte, so that tests of the reader do not depend
+   on a writer, and can make any byte wrong. */
 #ifndef TESTS_UNIT_DATA_FILES_H
 #define TESTS_UNIT_DATA_FILES_H
 
@@ -32,7 +30,7 @@ put(struct bytes *b, const void *from, size_t n)
     b->n += n;
 }
 
-/* `size` bytes of a number, little-endian. */
+/* Appends a number in `size` bytes, little-endian. */
 static inline void
 put_number(struct bytes *b, uint64_t value, int size)
 {
@@ -42,7 +40,7 @@ put_number(struct bytes *b, uint64_t value, int size)
     }
 }
 
-/* A descriptor of a file in memory with these bytes, which are freed. */
+/* Returns a descriptor of a file in memory with these bytes, and frees them. */
 static inline int
 file_of(struct bytes *b)
 {
@@ -56,7 +54,7 @@ file_of(struct bytes *b)
 
 /* --- .npy ----------------------------------------------------------------- */
 
-/* An .npy file of `version` with this dict literal and these element bytes. */
+/* Makes a .npy file of `version` with this dict literal and these bytes of elements. */
 static inline struct bytes
 npy(int version, const char *dict, const void *data, size_t size)
 {
@@ -70,7 +68,7 @@ npy(int version, const char *dict, const void *data, size_t size)
     return b;
 }
 
-/* The usual header: descr, C order and the text of the shape. */
+/* Makes a .npy file with the usual header: descr, C order and the text of the shape. */
 static inline struct bytes
 npy_c(const char *descr, const char *shape, const void *data, size_t size)
 {
@@ -99,13 +97,13 @@ struct zip {
     unsigned members;
 };
 
-/* What one member gets; zero is a good, stored one. */
+/* The properties of one member; all zero is a valid, stored one. */
 struct zip_how {
-    bool deflate;       /* with deflate's own stored blocks (RFC 1951 3.2.4) */
+    bool deflate;       /* uses stored blocks of deflate (RFC 1951 3.2.4) */
     unsigned flags;     /* general purpose bits: 1 is "encrypted" */
     unsigned method;    /* another method, when not 0 */
-    bool bad_crc;       /* the checksum is wrong */
-    int64_t size_error; /* added to the uncompressed size of the directory */
+    bool bad_crc;       /* the checksum is made wrong */
+    int64_t size_error; /* added to the uncompressed size in the directory */
 };
 
 static inline struct bytes
@@ -124,7 +122,7 @@ deflate_stored(const struct bytes *data)
     return b;
 }
 
-/* Adds a member; the data is freed. */
+/* Adds a member and frees its data. */
 static inline void
 zip_add_how(struct zip *z, const char *name, struct bytes data, struct zip_how how)
 {
@@ -165,7 +163,7 @@ zip_add(struct zip *z, const char *name, struct bytes data)
     zip_add_how(z, name, data, (struct zip_how){0});
 }
 
-/* The end record: claims `members` members. */
+/* Appends the end record, which claims `members` members, and returns the file. */
 static inline struct bytes
 zip_end(struct zip *z, unsigned members)
 {

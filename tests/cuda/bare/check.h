@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As much of libcheck as the programs of tests/cuda use, for machines that have a device
- * and a compiler and no more (tools/check-gpu). All tests run in the one process; the
- * first fault ends a test.
+ * The part of libcheck that the programs of tests/cuda use, for machines that have only
+ * a device and a compiler (tools/check-gpu). All tests run in one process; the first
+ * failure ends a test.
  */
 #ifndef TESTS_CUDA_BARE_CHECK_H
 #define TESTS_CUDA_BARE_CHECK_H

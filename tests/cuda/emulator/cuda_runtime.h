@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA's language and as much of its runtime as the kernels use, on the host: each thread
- * of a block is a fiber, blocks run one after the other. For tests; C++.
+ * Runs CUDA's language and the part of its runtime that the kernels use on the host.
+ * Each thread of a block is a fiber, and blocks run one after the other. For tests;
+ * C++.
  */
 #ifndef TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H
 #define TESTS_CUDA_EMULATOR_CUDA_RUNTIME_H
@@ -16,7 +17,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __shared__ static /* one block is at work at a time */
+#define __shared__ static /* only one block runs at a time */
 
 struct emulated_index {
     unsigned x;
@@ -131,7 +132,7 @@ cudaGetDevice(int *ret)
     return cudaSuccess;
 }
 
-/* A small device: few elements fill its grid. */
+/* Describes a small device, whose grid is full with few elements. */
 static inline int
 cudaDeviceGetAttribute(int *ret, int attribute, int)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The estimate of the time left, on a clock that the test turns. */
+/* The estimate of the time left, with a clock that the test sets. */
 #include "config.h"
 #include "api.h"
 
@@ -16,8 +16,11 @@ left_at(int64_t now, enum qdq_stage stage, uint64_t done, uint64_t total,
     return api_eta_left(&eta, now);
 }
 
-/* Nothing is said before samples have told a pace; then they do, and evaluation is taken
-   for two runs a sample until its own samples say better. */
+/*
+ * There is no estimate before the first samples have given a speed. Until the
+ * evaluation has counted samples of its own, it is estimated at two runs for each
+ * sample.
+ */
 START_TEST(first_run)
 {
     api_eta_start(&eta, NULL);
@@ -28,7 +31,8 @@ START_TEST(first_run)
     ck_assert_int_eq(left_at(9000, QDQ_STAGE_CALIBRATE, 0, 100, 50), -1);
     ck_assert_int_eq(left_at(9400, QDQ_STAGE_CALIBRATE, 4, 100, 50), -1);
     ck_assert_int_eq(left_at(10000, QDQ_STAGE_CALIBRATE, 10, 100, 50), 9 + 10);
-    ck_assert_int_eq(api_eta_left(&eta, 14000), 15); /* goes on without being told */
+    /* the estimate decreases between two counts */
+    ck_assert_int_eq(api_eta_left(&eta, 14000), 15);
     ck_assert_int_eq(api_eta_left(&eta, 99000), 0);
     ck_assert_int_eq(left_at(20000, QDQ_STAGE_CALIBRATE, 10, 100, 50), 99 + 110);
     ck_assert_int_eq(left_at(20000, QDQ_STAGE_CALIBRATE, 100, 100, 0), -1);
@@ -41,7 +45,8 @@ START_TEST(first_run)
 }
 END_TEST
 
-/* An earlier run speaks from the first count on, until this one knows better. */
+/* The speed of an earlier run gives an estimate at the first count, until this run
+   has its own. */
 START_TEST(later_run)
 {
     const struct api_pace earlier = {0.5, 0.25};
@@ -53,7 +58,8 @@ START_TEST(later_run)
 }
 END_TEST
 
-/* Given ranges: nothing is calibrated, so nothing is known before evaluation's samples. */
+/* With given ranges nothing is calibrated, so there is no estimate before the
+   evaluation counts samples. */
 START_TEST(no_calibration)
 {
     api_eta_start(&eta, NULL);
@@ -64,7 +70,7 @@ START_TEST(no_calibration)
 }
 END_TEST
 
-/* Counts that no run tells, and yet nothing breaks. */
+/* Counts that no real run reports break nothing. */
 START_TEST(odd_counts)
 {
     api_eta_start(&eta, &(struct api_pace){1e300, 1e300});

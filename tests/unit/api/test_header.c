@@ -136,7 +136,7 @@ static const struct {
     {"text/markdown;x=\"open, application/json", MARKDOWN},
     {";q=1", NOTHING},
     {",,;,", NOTHING},
-    {"text/markdown;q=nan", JSON}, /* nothing in it can be read */
+    {"text/markdown;q=nan", JSON}, /* no entry of it can be read */
 };
 
 START_TEST(test_accept)
@@ -184,7 +184,8 @@ static const struct {
     {"sha-256=:" EMPTY64, NULL},
     {"sha-256=:" EMPTY64 ":x", NULL},
     {"sha-256=:" EMPTY ":", NULL},
-    {"sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=:", NULL}, /* loose bits */
+    /* the unused last bits are not zero */
+    {"sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=:", NULL},
     {"sha-256=:47DEQpj8HBSa+_TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:", NULL},
     {"md5=:AA==:, sha-256=?1", NULL},
 };

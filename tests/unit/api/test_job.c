@@ -51,7 +51,7 @@ encode_queued(void)
     return api_job_encode(&queued);
 }
 
-/* A job that has joined another has no place of its own in the queue. */
+/* A job that joined another has no position of its own in the queue. */
 START_TEST(test_joined)
 {
     struct api_job job = queued;
@@ -116,7 +116,7 @@ START_TEST(test_job)
 }
 END_TEST
 
-/* What is the same, however it is written, and what is not. */
+/* Requests that mean the same, however they are written, and requests that differ. */
 static const char *const sames[] = {
     "{\"model\":\"m\",\"spec\":{},\"labels\":{\"a\":\"1\",\"b\":\"2\"}}",
     "{\"labels\":{\"b\":\"2\",\"a\":\"1\"},\"spec\":null,\"priority\":0,"
@@ -140,7 +140,8 @@ static const struct {
      false},
 };
 
-/* The two texts of a request; the caller frees them. */
+/* Returns the two texts from which a request's digests are made; the caller frees
+   them. */
 static void
 ask(const char *json, char **ret_identity, char **ret_asked)
 {
@@ -189,7 +190,8 @@ START_TEST(test_asked_other)
 }
 END_TEST
 
-/* An operator's other scripts make other results, and so does another ONNX Runtime. */
+/* Other scripts of the operator, or another ONNX Runtime, may give other results, so
+   the identity differs. */
 START_TEST(test_scripts)
 {
     struct api_job_request request = {0};
@@ -216,7 +218,8 @@ START_TEST(test_no_eta)
 }
 END_TEST
 
-/* Only a job that succeeded has a result; one that was refused names it in its error. */
+/* Only a job that succeeded has a result; a job whose model was rejected names the
+   model in its error. */
 START_TEST(test_result)
 {
     struct api_problem refused = {0};

@@ -18,8 +18,8 @@ static const struct {
     {"\xe2\x82\xac \xf0\x9f\x98\x80", "\xe2\x82\xac \xf0\x9f\x98\x80"},
     {"\xff", FFFD},
     {"a\xffz", "a" FFFD "z"},
-    {"a\xc3", "a" FFFD},                            /* cut */
-    {"\xe2\x82", FFFD FFFD},                        /* cut */
+    {"a\xc3", "a" FFFD},                            /* truncated */
+    {"\xe2\x82", FFFD FFFD},                        /* truncated */
     {"\xc0\xaf", FFFD FFFD},                        /* overlong */
     {"\xe0\x80\xaf", FFFD FFFD FFFD},               /* overlong */
     {"\xf0\x80\x80\x80", FFFD FFFD FFFD FFFD},      /* overlong */
@@ -111,7 +111,7 @@ START_TEST(test_not_finite)
 }
 END_TEST
 
-/* glibc keeps the list that it makes of LOCPATH. */
+/* glibc never frees the list that it makes of LOCPATH. */
 QDQ_API const char *__lsan_default_suppressions(void);
 
 const char *
@@ -120,7 +120,7 @@ __lsan_default_suppressions(void)
     return "leak:argz_add_sep";
 }
 
-/* A comma as the decimal point changes nothing. */
+/* A locale with a decimal comma changes no number. */
 START_TEST(test_locale)
 {
     const char *locales = getenv("TEST_LOCALES");
@@ -197,7 +197,7 @@ START_TEST(test_pointer)
     api_json_pointer_add(text, sizeof text, "much longer than that");
     ck_assert_uint_eq(strlen(text), sizeof text - 1);
     ck_assert_str_eq(text + sizeof text - 4, "...");
-    api_json_pointer_add(text, sizeof text, "x"); /* full already */
+    api_json_pointer_add(text, sizeof text, "x"); /* the buffer is already full */
     ck_assert_uint_eq(strlen(text), sizeof text - 1);
 }
 END_TEST

@@ -123,7 +123,7 @@ START_TEST(test_support)
 }
 END_TEST
 
-/* The effective spec says every default, and what null means. */
+/* The effective spec contains every default, and the meaning of null. */
 START_TEST(test_effective)
 {
     struct api_spec *spec =
@@ -285,7 +285,8 @@ END_TEST
 
 /* --- limits --------------------------------------------------------------- */
 
-/* The text of `n` items between `open` and `close`, with commas if `comma`. */
+/* Returns `open`, then `item` n times, with commas between them if `comma`, then
+   `close`. */
 static char *
 repeat(const char *open, const char *item, size_t n, bool comma, const char *close)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report for people; a parser that is not ours reads one in tests/e2e/. */
+/* The report as Markdown. A third-party Markdown parser reads one in tests/e2e/. */
 #include "config.h"
 #include "api.h"
 
 #include "api/report.h"
 
-/* Allocations of markdown.c under the same rule as jansson's. */
+/* The allocations of markdown.c fail by the same rule as jansson's. */
 void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -150,7 +150,7 @@ START_TEST(test_no_memory)
 }
 END_TEST
 
-/* Names come from strangers. */
+/* Names that users chose are escaped. */
 static const struct {
     const char *json, *text;
 } names[] = {
@@ -181,7 +181,8 @@ START_TEST(test_name)
 }
 END_TEST
 
-/* Reports of other versions: what is absent, or of another type, is left out. */
+/* Reports of other versions: members that are absent or of another type are left
+   out. */
 static const char *const others[] = {
     "{}",
     "{\"model\":7,\"summary\":[],\"evaluation\":null,\"tensors\":{},\"timings\":[]}",

@@ -4,7 +4,7 @@
 
 #include "api/openapi.h"
 
-/* What is built in is the file, byte for byte. */
+/* The text in the library equals the file, byte for byte. */
 START_TEST(test_document)
 {
     FILE *file = fopen(unit_path("api/openapi.yaml"), "rb");

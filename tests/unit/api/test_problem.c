@@ -10,7 +10,7 @@ member(const json_t *json, const char *name)
     return json_string_value(json_object_get(json, name));
 }
 
-/* Each row of the table makes a document that says what the row says. */
+/* The document of each code has the title, status and slug in its row. */
 START_TEST(test_code)
 {
     enum api_code code = (enum api_code)_i;
@@ -39,7 +39,7 @@ START_TEST(test_code)
 }
 END_TEST
 
-/* The engine's codes keep slug and place. */
+/* The engine's error codes keep their slug and place. */
 START_TEST(test_engine_code)
 {
     struct qdq_error err = {0};
@@ -107,7 +107,8 @@ START_TEST(test_cut_and_one_line)
 }
 END_TEST
 
-/* A number that is no row, from a damaged message say, is our own fault. */
+/* A code that is no row, for example from a damaged message, becomes an internal
+   error. */
 START_TEST(test_unknown_code)
 {
     ck_assert_int_eq(api_problem_code("no_such_code"), API_N_CODES);

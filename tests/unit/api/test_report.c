@@ -7,7 +7,7 @@
 #include "api/report.h"
 #include "api/spec.h"
 
-/* --- a small model and what was done to it -------------------------------- */
+/* --- a small quantized model --------------------------------------------- */
 
 static const struct qdq_dim dims[] = {{-1, "batch"}, {1, NULL}, {-1, NULL}};
 static const struct qdq_value inputs[] = {{"input", "float32", true, 3, dims}};
@@ -194,7 +194,7 @@ encode_report(void)
     return api_report_encode(&report);
 }
 
-/* Everything but `spec` and `engine`, which have tests of their own. */
+/* Covers all members except `spec` and `engine`, which have their own tests. */
 START_TEST(test_report)
 {
     char *text = encode_report();
@@ -393,11 +393,11 @@ START_TEST(test_accepted)
     ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
     ck_assert_str_eq(problem.where, rejections[_i].where);
     ck_assert_str_eq(problem.detail, rejections[_i].detail);
-    ck_assert_str_eq(problem.model, ""); /* only the daemon knows its id */
+    ck_assert_str_eq(problem.model, ""); /* only the daemon knows the model's id */
 }
 END_TEST
 
-/* What the report says of a range is a range that a spec may give. */
+/* A range copied from the report is valid in a spec. */
 START_TEST(test_tensors_are_ranges)
 {
     char *text = encode_report();

@@ -85,7 +85,7 @@ START_TEST(test_refused)
 }
 END_TEST
 
-/* Each row is found by its own pattern, so none hides another. */
+/* Each row is found by its own pattern, so no row hides another. */
 START_TEST(test_every_row)
 {
     struct api_match match = {0};

@@ -157,7 +157,7 @@ START_TEST(test_values)
 }
 END_TEST
 
-/* What is not said follows from what is. */
+/* Members that are absent follow from those that are present. */
 static const struct {
     const char *text, *complete;
 } completed[] = {
@@ -192,8 +192,8 @@ START_TEST(test_completed)
 }
 END_TEST
 
-/* A model may name a tensor by bytes that JSON has no text for: such a range is left out,
-   and all others are there. */
+/* A model may name a tensor by bytes that cannot be written in JSON. Such a range is
+   left out, and all others are present. */
 START_TEST(test_unsayable_range)
 {
     const struct qdq_given_range ranges[] = {{"a\xff", 0, 1}, {"b", -1, 2}};
@@ -207,7 +207,7 @@ START_TEST(test_unsayable_range)
 }
 END_TEST
 
-/* A scale of 2^-7 and what TensorRT makes of it. */
+/* Reads the scales of a calibration cache of TensorRT: 2^-7 and 1. */
 START_TEST(test_cache)
 {
     struct api_spec *spec = decode("{\"calibration\":{\"ranges\":\"TRT-8601-MinMax\\n"
@@ -429,7 +429,7 @@ START_TEST(test_refused)
 }
 END_TEST
 
-/* Names from strangers may be long; nothing runs over. */
+/* Names from users may be long; no buffer overflows. */
 START_TEST(test_long_names)
 {
     enum { LONG = 5000 };

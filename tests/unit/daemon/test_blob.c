@@ -64,7 +64,7 @@ START_TEST(commits)
 }
 END_TEST
 
-/* The same bytes twice are one blob; removing it twice is fine. */
+/* The same bytes stored twice are one blob; removing it twice is no error. */
 START_TEST(same_bytes)
 {
     int fd;
@@ -79,7 +79,7 @@ START_TEST(same_bytes)
 }
 END_TEST
 
-/* What a worker writes through the descriptor is hashed from the file. */
+/* Bytes that a worker writes through the descriptor are hashed from the file. */
 START_TEST(file_of_a_worker)
 {
     struct spool *spool;
@@ -98,7 +98,7 @@ START_TEST(file_of_a_worker)
 }
 END_TEST
 
-/* A daemon that was killed leaves temporary files; the next one does not. */
+/* The next daemon removes the temporary files of one that was killed. */
 START_TEST(sweep)
 {
     struct spool *spool = spool_of("left behind");
@@ -146,7 +146,7 @@ static const struct {
     {"sha256:../../../../../../../../../../../../../../../../../../etc/passwd", false},
 };
 
-/* Only an id is ever made part of a path. */
+/* Only a well-formed id becomes part of a path. */
 START_TEST(id_form)
 {
     int fd;
@@ -156,7 +156,8 @@ START_TEST(id_form)
 }
 END_TEST
 
-/* What a worker makes of a blob's copy: only the end of it is hashed. */
+/* A worker changes a spool that was filled with a blob's content: the id is that of
+   the final content. */
 START_TEST(filled)
 {
     int fd;
@@ -199,7 +200,8 @@ commit(const char *text)
     ck_assert_msg(spool_commit(&spool, &problem), "%s", problem.detail);
 }
 
-/* Counted as they come, go and are found by the next daemon; the same bytes once. */
+/* The bytes in use follow blobs as they are added, removed and found at the next
+   start; equal bytes count once. */
 START_TEST(counted)
 {
     struct blobs *next;
@@ -219,7 +221,8 @@ END_TEST
 
 static int evictions;
 
-/* The first call finds nothing worth its name, the second removes ABC, then it ends. */
+/* Finds nothing to remove at its first call, removes ABC at the second and gives up
+   at the third. */
 static bool
 evict_abc(void *arg)
 {
@@ -239,7 +242,7 @@ limit(uint64_t max_bytes, bool (*evict)(void *))
                                                    .arg = blobs});
 }
 
-/* Three bytes are stored, at most ten may be. */
+/* Three bytes are stored, and the limit is ten. */
 static const struct {
     uint64_t size;
     bool evicts, fits;
@@ -259,7 +262,7 @@ START_TEST(budget)
 }
 END_TEST
 
-/* What is on its way counts, and stops where it becomes too much. */
+/* Spools count towards the limit, and writing fails at the limit. */
 START_TEST(budget_of_spools)
 {
     struct spool *first = spool_of("0123456"), *second;
@@ -277,7 +280,7 @@ START_TEST(budget_of_spools)
 }
 END_TEST
 
-/* What a worker has written counts once it is known. */
+/* Bytes that a worker wrote count after the spool was finished. */
 START_TEST(budget_of_workers)
 {
     struct spool *spool;
@@ -302,7 +305,7 @@ START_TEST(free_disk)
     commit("abc");
     ck_assert(!blobs_check_room(blobs, 0, &problem));
     ck_assert_int_eq(problem.code, API_DISK_FULL);
-    ck_assert_int_eq(evictions, 0); /* it would not help */
+    ck_assert_int_eq(evictions, 0); /* removing blobs would not help */
 }
 END_TEST
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bundle says of its files; what tar makes of it is asked by the end-to-end tests. */
+/* The headers in a bundle. End-to-end tests unpack bundles with tar itself. */
 #include "config.h"
 #include "library/bundle.h"
 #include "daemon.h"
 
-#define BIG (INT64_C(9) << 30) /* more than ustar can say */
+#define BIG (INT64_C(9) << 30) /* more than a ustar header can say */
 
 static struct api_problem problem;
 
@@ -18,7 +18,7 @@ file_of(const char *name, const char *text, off_t size)
     return fd;
 }
 
-/* All of it, in reads of `step` bytes. */
+/* Reads the whole bundle in reads of `step` bytes. */
 static char *
 read_all(struct bundle *bundle, size_t step)
 {
@@ -56,7 +56,7 @@ START_TEST(small_files)
 }
 END_TEST
 
-/* Beyond 8 GB a header of its own says the size. */
+/* The size of a file beyond 8 GB is in a pax header of its own. */
 START_TEST(large_file)
 {
     struct bundle *bundle;
@@ -68,7 +68,8 @@ START_TEST(large_file)
     for (size_t at = 0; at < 1536;)
         at += (size_t)bundle_read(bundle, at, bytes + at, 1536 - at);
     ck_assert_int_eq(bytes[156], 'x');
-    ck_assert_str_eq(bytes + 124, "00000000023"); /* 19 bytes of records */
+    /* size of the pax records: 19 bytes */
+    ck_assert_str_eq(bytes + 124, "00000000023");
     ck_assert_mem_eq(bytes + 512, "19 size=9663676416\n", 19);
     ck_assert_str_eq(bytes + 1024, "big");
     ck_assert_int_eq(bundle_read(bundle, 3 * 512 + BIG - 3, last, 3), 3);
@@ -79,10 +80,11 @@ END_TEST
 
 static const char *const long_names[] = {
     "0123456789012345678901234567890123456789012345678901234567890123456789"
-    "0123456789012345678901234567890", /* 101 */
+    "0123456789012345678901234567890", /* 101 characters */
     "0123456789012345678901234567890123456789012345678901234567890123456789"
-    "012345678901234567890123456789", /* 100: the last that has room, were it not for
-                                         readers that want a NUL */
+    /* 100 characters: they fit into the field, but some readers want a NUL behind
+       them */
+    "012345678901234567890123456789",
     "w\xc3\xb6rter",
 };
 
@@ -104,7 +106,7 @@ START_TEST(names_in_a_header_of_their_own)
 }
 END_TEST
 
-/* A file that has become shorter breaks the answer off; it is never filled up. */
+/* A file that has become shorter ends the answer early; it is never filled up. */
 START_TEST(cut_file)
 {
     struct bundle *bundle;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each wall is run against by a process that has locked itself in, and each thing that
- * a worker needs is done there. The process tells how it went by its exit status, for it
- * can do little else.
+ * A process that has entered the cage tries each forbidden action, and each action that
+ * a worker needs. It reports the result by its exit status, because it can do little
+ * else.
  */
 #include "config.h"
 #include "workers/cage.h"
@@ -26,11 +26,11 @@
 
 enum { NOT_CAGED = 100, NO_LANDLOCK = 101 };
 
-/* In the cage: what the process was handed. */
-static int file;     /* a regular file, writable */
-static int folder;   /* where that lies */
+/* The process gets these before it enters the cage: */
+static int file;     /* a writable regular file */
+static int folder;   /* the folder of that file */
 static int pair[2];  /* connected sockets */
-static pid_t parent; /* outside */
+static pid_t parent; /* a process outside the cage */
 
 static int
 result_of(long rc)
@@ -38,8 +38,8 @@ result_of(long rc)
     return rc < 0 ? errno : 0;
 }
 
-/* The status with which `deed` ends in a caged process; without one, whether the kernel
-   has all that a cage is made of. */
+/* Returns the status with which `deed` ends in a caged process; NULL: whether the
+   kernel has everything that a cage needs. */
 static int
 caged(enum cage_profile profile, int (*deed)(void))
 {
@@ -58,7 +58,7 @@ caged(enum cage_profile profile, int (*deed)(void))
     return WEXITSTATUS(status);
 }
 
-/* --- what is forbidden: each returns its errno ----------------------------- */
+/* --- forbidden actions: each returns its errno --------------------------- */
 
 static int
 open_to_read(void)
@@ -84,7 +84,7 @@ open_to_write(void)
     return result_of(openat(folder, "new", O_WRONLY | O_CREAT, 0600));
 }
 
-/* In the folder of its own nothing can be named. */
+/* Even in the scratch folder no file with a name can be made. */
 static int
 name_in_scratch(void)
 {
@@ -245,8 +245,8 @@ make_code(void)
 static const struct {
     const char *name;
     int (*deed)(void);
-    int wanted;      /* errno; 0: either of the two */
-    bool gpu_may_do; /* the other profile lets it pass */
+    int wanted;      /* expected errno */
+    bool gpu_may_do; /* the profile for GPUs allows it */
 } walls[] = {
     {"open", open_to_read, EACCES, true},
     {"open by a folder", open_by_folder, EACCES, false},
@@ -278,8 +278,8 @@ static const struct {
     {"memory that becomes code", make_code, EPERM, true},
 };
 
-/* Outside, the deed succeeds or fails for another reason: it is the wall that stops it.
-   What would change the machine is not tried there. */
+/* Outside the cage the action succeeds, or fails for another reason. So it is the
+   cage that stops it. Actions that would change the machine are not tried outside. */
 START_TEST(holds)
 {
     int got = caged(CAGE_CPU, walls[_i].deed);
@@ -311,7 +311,7 @@ START_TEST(outside)
 }
 END_TEST
 
-/* --- what is needed: each returns 0 --------------------------------------- */
+/* --- needed actions: each returns 0 -------------------------------------- */
 
 static void *
 add_one(void *n)
@@ -358,7 +358,7 @@ use_file(void)
     return map == MAP_FAILED || memcmp(map, "abcabc", 6) != 0;
 }
 
-/* Also by its name in /proc, by which a library writes to it. */
+/* Also opens the file by its name in /proc, as libraries do. */
 static int
 use_memory_file(void)
 {
@@ -411,7 +411,7 @@ START_TEST(works)
 {
     if ((needs[_i].deed == use_memory_file || needs[_i].deed == use_scratch) &&
         caged(CAGE_CPU, NULL) == NO_LANDLOCK)
-        return; /* no path at all then */
+        return; /* no path is allowed then */
     ck_assert_int_eq(caged(CAGE_CPU, needs[_i].deed), 0);
     ck_assert_int_eq(caged(CAGE_GPU, needs[_i].deed), 0);
 }
@@ -432,7 +432,7 @@ START_TEST(gpu_reads_system)
 }
 END_TEST
 
-/* --- ---------------------------------------------------------------------- */
+/* --- tests --------------------------------------------------------------- */
 
 static void
 set_up(void)
@@ -457,7 +457,7 @@ tear_down(void)
     scratch_remove();
 }
 
-/* There is no cage in a build with sanitizers. */
+/* Builds with sanitizers have no cage. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { SANITIZED = 1 };
 #else

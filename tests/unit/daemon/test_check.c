@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A check that fails ends its process with one line that names it. The locks are compiled
- * into this program with all their checks, whatever the build.
- */
+/* A failed check ends its process with one line that names it. This program compiles
+   the locks with all of their checks, whatever the build. */
 #include "config.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -19,7 +17,7 @@ set_up(void)
     lock_init(&store, LOCK_STORE);
 }
 
-/* --- what fails, and what does not ---------------------------------------- */
+/* --- checks that fail, and some that hold -------------------------------- */
 
 static void
 fails(void)
@@ -81,7 +79,7 @@ calls_with_lock(void)
     lock_acquire(&jobs);
     lock_acquire(&store);
     needs_lock();
-    lock_release(&jobs); /* in any order */
+    lock_release(&jobs); /* locks may be released in any order */
     lock_assert_held(&store);
     lock_release(&store);
     lock_acquire(&jobs);
@@ -159,11 +157,11 @@ waits_with_lock(void)
     lock_release(&jobs);
 }
 
-/* --- ends ----------------------------------------------------------------- */
+/* --- rows of the tests --------------------------------------------------- */
 
 static const struct {
     void (*run)(void);
-    const char *check; /* as the log names it; NULL: nothing fails */
+    const char *check; /* the check's name in the log; NULL: none fails */
 } rows[] = {
     {fails, "\"two + two == 5\""},
     {holds, NULL},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What follows from a job's spec, derived at submit, and in C for jobs of older schemas. */
+/* Facts that follow from a job's spec. They are derived at submit, and by the
+   migration for jobs of older schemas. */
 #include "config.h"
 #include "store/derive.h"
 #include "api/spec.h"
@@ -7,7 +8,7 @@
 
 #include <sqlite3.h>
 
-/* The schema before these facts were stored. */
+/* The last schema without these facts. */
 enum { SCHEMA_BEFORE = 6 };
 
 static const char *const steps[] = {
@@ -29,7 +30,8 @@ set_up(void)
 static const struct {
     const char *spec;
     bool has_data, wants_gpu, observes;
-    const char *effective; /* a part of it; NULL: it cannot be decoded */
+    /* a part of the effective spec; NULL: the spec cannot be decoded */
+    const char *effective;
 } rows[] = {
     {NULL, true, true, true, "\"device\":\"auto\""},
     {NULL, false, false, false, "\"device\":\"auto\""},
@@ -44,7 +46,7 @@ static const struct {
      "\"random_samples\":3"},
     {"{\"device\":\"cpu\",\"calibration\":{\"random_samples\":3}}", false, false, true,
      "\"random_samples\":3"},
-    /* from here on they cannot be decoded */
+    /* The specs from here on cannot be decoded. */
     {"{", true, false, false, NULL},
     {"no json", true, false, false, NULL},
     {"[\"cuda\"]", true, false, false, NULL},
@@ -74,7 +76,7 @@ execute(sqlite3 *db, const char *sql)
     ck_assert_msg(!sqlite3_exec(db, sql, NULL, NULL, &error), "%s: %s", sql, error);
 }
 
-/* Inserts a job of a row as a daemon of the older schema left it. */
+/* Inserts a job with a row's spec, as a daemon of the older schema left it. */
 static void
 insert(sqlite3 *db, const char *id, const char *state, int i)
 {
@@ -101,7 +103,8 @@ open_store(void)
     return store;
 }
 
-/* A store whose database had the older schema, with a job of the row in three states. */
+/* Opens a store whose database had the older schema, with a row's job in three
+   states. */
 static struct store *
 open_migrated(int i)
 {
@@ -134,7 +137,7 @@ START_TEST(migrated)
 }
 END_TEST
 
-/* Without a GPU every job is claimed that wants none, whatever stands in a spec. */
+/* Without a GPU every job that wants none is claimed, whatever other specs contain. */
 START_TEST(claimed_without_a_gpu)
 {
     struct store_job job;
@@ -151,7 +154,7 @@ START_TEST(claimed_without_a_gpu)
 }
 END_TEST
 
-/* A job that is submitted has the same facts, and its effective spec while it lasts. */
+/* A submitted job has the same facts. Its effective spec is kept until the job ends. */
 START_TEST(submitted)
 {
     struct store *store = open_store();

@@ -27,7 +27,7 @@ START_TEST(nobody_wants_it)
 }
 END_TEST
 
-/* Who waits in the queue has the first call; the job that lent it has the next. */
+/* A lent GPU goes to one queued job, and then back to the job that lent it. */
 START_TEST(it_is_lent_for_one_job)
 {
     gpus_want(&gpus);
@@ -37,7 +37,7 @@ START_TEST(it_is_lent_for_one_job)
     ck_assert_int_eq(gpus_take(&gpus), 3);
     gpus_keep(&gpus, 3);
     ck_assert(!gpus_regain(&gpus, &a));
-    ck_assert(gpus_is_wanted(&gpus, 3)); /* by the one who lent it */
+    ck_assert(gpus_is_wanted(&gpus, 3)); /* the job that lent it wants it */
     gpus_give_back(&gpus, 3);
     ck_assert_int_eq(gpus_take(&gpus), GPUS_NONE);
     ck_assert(gpus_regain(&gpus, &a));
@@ -46,8 +46,8 @@ START_TEST(it_is_lent_for_one_job)
 }
 END_TEST
 
-/* A lane that looks, finds no job for it and gives it back, has not used up the call:
-   another one looks at another tenant's queue. */
+/* A lane that claims the GPU, finds no job for it and gives it back has not ended
+   the offer: another lane may look at another tenant's queue. */
 START_TEST(who_only_looks_takes_nothing)
 {
     gpus_want(&gpus);
@@ -71,7 +71,7 @@ START_TEST(nobody_comes_for_it)
 }
 END_TEST
 
-/* Both are long: each has it for a while, and nobody else in between who is not there. */
+/* Two long jobs use the GPU in turns, and no other claim succeeds in between. */
 START_TEST(they_take_turns)
 {
     gpus_want(&gpus);
@@ -104,7 +104,7 @@ START_TEST(who_ends_meanwhile_is_not_waited_for)
 }
 END_TEST
 
-/* What is lent of one device is no matter of the other. */
+/* Lending one device does not affect the other. */
 START_TEST(each_device_has_its_turns)
 {
     struct gpus two;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of jobs, with the lanes and their workers played by the test. */
+/* The life of jobs; the test plays the lanes and their workers. */
 #include "config.h"
 #include "jobs/job.h"
 #include "workers/process.h"
@@ -106,7 +106,8 @@ spool_of(const char *text)
     return spool;
 }
 
-/* Ends the slot's job with a result; one that is refused, if there is a problem. */
+/* Ends the slot's job with a result; with a problem, as a job whose model was
+   rejected. */
 static void
 end_with(const struct api_problem *refused)
 {
@@ -171,7 +172,8 @@ START_TEST(succeeds)
 }
 END_TEST
 
-/* A run tells the time that is left, and the next one with its model from its begin. */
+/* A run gives an estimate of the time left once it has a speed; the next run with
+   the same model has one from its start. */
 START_TEST(time_left)
 {
     struct job_view view;
@@ -200,7 +202,8 @@ START_TEST(time_left)
 }
 END_TEST
 
-/* Failed, and yet model and report are kept, also by the next daemon. */
+/* A rejected job has failed, and its model and report are kept, also by the next
+   daemon. */
 START_TEST(rejected)
 {
     struct job_view view;
@@ -225,7 +228,8 @@ START_TEST(rejected)
 }
 END_TEST
 
-/* The first death is forgiven, the second is the job's error. */
+/* After the first death of its worker a job is queued again; the second one fails
+   it. */
 START_TEST(worker_dies)
 {
     struct job_view view;
@@ -246,7 +250,7 @@ START_TEST(worker_dies)
 }
 END_TEST
 
-/* Whatever the lane says of a job that was cancelled meanwhile, it stays cancelled. */
+/* A job that was cancelled while it ran stays cancelled, whatever the lane reports. */
 START_TEST(cancelled_while_running)
 {
     const struct api_problem failed = {.code = API_INTERNAL, .set = true};
@@ -267,7 +271,7 @@ START_TEST(cancelled_while_running)
     ck_assert(!has_result("model"));
     ck_assert_int_eq(scratch_count("state/tmp"), 0);
     ck_assert(!jobs_is_unwanted(jobs, &slot));
-    ck_assert(jobs_cancel(jobs, id, &problem)); /* idempotent */
+    ck_assert(jobs_cancel(jobs, id, &problem)); /* cancelling is idempotent */
     store_job_fini(&job);
 }
 END_TEST
@@ -311,7 +315,7 @@ START_TEST(waits)
     pthread_t thread;
     struct job_view view;
     ck_assert(submit());
-    ck_assert(jobs_wait(jobs, id, 1, &view, &problem)); /* nobody takes it */
+    ck_assert(jobs_wait(jobs, id, 1, &view, &problem)); /* no lane claims the job */
     ck_assert_int_eq(view.row.state, API_JOB_QUEUED);
     ck_assert_int_eq(view.position, 1);
     job_view_fini(&view);
@@ -323,7 +327,8 @@ START_TEST(waits)
 }
 END_TEST
 
-/* The same key is the same job, also when there is no room, or not the same. */
+/* The same key finds the same job, also when the queue is full or the daemon is
+   draining. With another request it is an error. */
 START_TEST(keyed)
 {
     const struct store_asking one = {.key = "k", .asked = "sha256:a"};
@@ -345,7 +350,7 @@ START_TEST(keyed)
 }
 END_TEST
 
-/* Who waits for a job that joined another is woken by the other's end. */
+/* A thread that waits for a job that joined another is woken at the other's end. */
 START_TEST(waits_for_twin)
 {
     const struct store_asking same = {.identity = "sha256:i"};
@@ -364,7 +369,7 @@ START_TEST(waits_for_twin)
 }
 END_TEST
 
-/* When the other is cancelled, it is the joined one's turn. */
+/* When the other job is cancelled, the joined one runs. */
 START_TEST(runs_instead_of_twin)
 {
     const struct store_asking same = {.identity = "sha256:i"};
@@ -384,7 +389,7 @@ START_TEST(runs_instead_of_twin)
 }
 END_TEST
 
-/* Was the watch told of a change since it was asked last? */
+/* Returns whether the watch was notified since the last call. */
 static bool
 was_told(struct job_watch *watch, bool *ret_useful)
 {
@@ -394,7 +399,7 @@ was_told(struct job_watch *watch, bool *ret_useful)
     return is_told;
 }
 
-/* One who watches is told of each change of its job's state, and of no other's. */
+/* A watch is notified of each change of its own job's state, and of no other's. */
 START_TEST(watched)
 {
     struct job_watch *watch, *other;
@@ -414,7 +419,8 @@ START_TEST(watched)
     ck_assert(was_told(watch, &useful) && useful);
     ck_assert(!was_told(other, &useful) && useful);
     jobs_drain(jobs);
-    ck_assert(was_told(watch, &useful) && useful); /* it runs, so it will end */
+    /* the job runs, so another change will come */
+    ck_assert(was_told(watch, &useful) && useful);
     ck_assert(was_told(other, &useful) && !useful);
     jobs_unwatch(jobs, &other);
     succeed();
@@ -434,8 +440,8 @@ drain(void *arg)
     return NULL;
 }
 
-/* The daemon stops: no new jobs, nobody waits for what will not run, the running one
-   goes back to the queue without being charged for it. */
+/* A draining daemon accepts no new jobs, wakes the threads that wait for jobs that
+   will not run, and queues the running job again without counting an attempt. */
 START_TEST(drains)
 {
     pthread_t thread;
@@ -461,7 +467,7 @@ START_TEST(drains)
     memcpy(id, job.id, sizeof id);
     ck_assert_int_eq(state(), API_JOB_QUEUED);
     store_job_fini(&job);
-    /* and the next daemon has it */
+    /* The next daemon still has the job. */
     jobs_close(&jobs);
     library_close(&library);
     open_jobs();
@@ -472,7 +478,8 @@ START_TEST(drains)
 }
 END_TEST
 
-/* Blobs that no row needs are gone after a start; a second daemon is kept out. */
+/* Blobs that no row refers to are removed at the start; a second daemon cannot open
+   the folder. */
 START_TEST(state_folder)
 {
     struct library *second = NULL;
@@ -535,7 +542,7 @@ waits_for_gpu(void)
     return view.waits_for_gpu;
 }
 
-/* The one that waits for a GPU lets the next one by, which needs none. */
+/* A job that waits for a GPU does not hold up the next one, which needs none. */
 START_TEST(gpu)
 {
     struct job_slot other = {.process = &process}, third = {.process = &process};
@@ -572,7 +579,8 @@ START_TEST(gpu)
 }
 END_TEST
 
-/* A job that has lent its GPU runs, and waits for it, until the other one has ended. */
+/* A job that has lent its GPU keeps running, and waits for the GPU until the other
+   job has ended. */
 START_TEST(gpu_lent)
 {
     struct job_slot other = {.process = &process};
@@ -610,7 +618,8 @@ START_TEST(gpu_lent)
 }
 END_TEST
 
-/* Its end gives back nothing that is another one's. */
+/* The end of a job that has lent its GPU does not release the GPU, which is another
+   job's now. */
 START_TEST(gpu_lent_to_the_end)
 {
     struct job_slot other = {.process = &process};

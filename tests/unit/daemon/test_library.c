@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows and blobs that agree, while syncs take their time. */
+/* Rows and blobs agree at all times, also while syncs are slow. */
 #include "config.h"
 #include "library/library.h"
 #include "base/sync.h"
@@ -23,7 +23,7 @@ int __wrap_fsync(int fd);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 
-/* A sync lasts until so many are on their way as are waited for, or for 5 s. */
+/* A sync lasts until the awaited number of syncs is under way, or for 5 s. */
 static bool
 begin_sync(void)
 {
@@ -107,7 +107,7 @@ keep(const char *key, const char *text, int64_t bytes)
     return ok;
 }
 
-/* What is kept under the key, "": nothing. */
+/* Returns the observations that are stored under the key; "": none. */
 static const char *
 get(const char *key)
 {
@@ -177,7 +177,7 @@ START_TEST(bounded)
 }
 END_TEST
 
-/* With the model, or with the dataset; afterwards nothing is kept. */
+/* When the model or the dataset is deleted, its observations are deleted, too. */
 START_TEST(deleted)
 {
     ck_assert(keep("a", "first", 100));
@@ -192,7 +192,7 @@ START_TEST(deleted)
 }
 END_TEST
 
-/* A blob that is gone is nobody's fault; the next one takes its place. */
+/* A lost blob is no error; the next one replaces it. */
 START_TEST(lost)
 {
     char id[DIGEST_SIZE];
@@ -208,7 +208,7 @@ START_TEST(lost)
 }
 END_TEST
 
-/* --- what waits for the disk ---------------------------------------------- */
+/* --- waiting for the disk ------------------------------------------------ */
 
 static struct spool *
 spool_of(const char *text)
@@ -246,7 +246,7 @@ end_job(struct store_ended *ret)
     return ok;
 }
 
-/* The three files' bytes go to the disk together, and then their names. */
+/* The bytes of the three files are synced at the same time, and then their names. */
 START_TEST(job_end_waits_together)
 {
     struct store_ended ended;
@@ -259,7 +259,7 @@ START_TEST(job_end_waits_together)
 }
 END_TEST
 
-/* Whichever sync fails: nothing stays, and the job has not ended. */
+/* Whichever sync fails, no blob is left and the job has not ended. */
 START_TEST(job_end_fails)
 {
     struct store_ended ended;
@@ -274,7 +274,8 @@ START_TEST(job_end_fails)
 }
 END_TEST
 
-/* Who is told that a model is stored was told when it was: bytes, name and record. */
+/* When the call succeeds, the model's bytes, name and record are on the disk. Each
+   of these syncs can make it fail. */
 START_TEST(model_is_durable)
 {
     struct store_file file = {0};
@@ -303,7 +304,8 @@ forget_all(void)
     ck_assert(library_observations_trim(library, 0, &p));
 }
 
-/* Nobody waits for another's sync, and none removes what is on its way to have a row. */
+/* No thread waits for another's sync, and none removes a blob whose row is about to
+   be added. */
 START_TEST(others_go_on)
 {
     struct store_file file = {0};
@@ -320,7 +322,7 @@ START_TEST(others_go_on)
 }
 END_TEST
 
-/* More than are synced at once. */
+/* A job has more files than are synced at the same time. */
 START_TEST(many_files)
 {
     enum { N = 2 * SYNC_MOST + 3 };
@@ -338,7 +340,8 @@ START_TEST(many_files)
 }
 END_TEST
 
-/* What a killed daemon's child holds for a moment is waited for, another daemon is not. */
+/* The daemon waits for a lock that a killed daemon's child still holds for a moment,
+   and not for one that another daemon holds. */
 START_TEST(a_lock_that_is_left)
 {
     const struct timespec a_while = {0, 300 * 1000000};

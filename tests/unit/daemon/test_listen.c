@@ -6,7 +6,7 @@
 static struct api_problem problem;
 
 static const struct {
-    const char *text, *host, *address; /* address without its port */
+    const char *text, *host, *address; /* the address without its port */
 } good[] = {
     {"127.0.0.1:0", "127.0.0.1", "127.0.0.1:"},
     {"127.9.9.9:0", "127.9.9.9", "127.9.9.9:"},
@@ -43,7 +43,7 @@ START_TEST(refuses)
 }
 END_TEST
 
-/* Whoever opens the daemon to others is told what is missing. */
+/* The refusal of an address that other machines can reach says what is missing. */
 START_TEST(says_why)
 {
     struct listener l;
@@ -61,7 +61,8 @@ START_TEST(unix_socket)
     snprintf(text, sizeof text, "unix:%s", scratch_path("socket"));
     ck_assert_msg(listen_open(text, false, &first, &problem), "%s", problem.detail);
     ck_assert_str_eq(first.host, "");
-    /* One that is alive is not taken over, one that was left behind is. */
+    /* A socket file at which a process listens is not replaced; one that was left
+       behind is. */
     ck_assert(!listen_open(text, false, &second, &problem));
     close(first.fd);
     ck_assert(listen_open(text, false, &second, &problem));

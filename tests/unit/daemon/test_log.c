@@ -26,7 +26,8 @@ START_TEST(quotes)
 }
 END_TEST
 
-/* Whatever is quoted, and however long it is, stays in the buffer and is closed. */
+/* A quoted text of any kind and length stays in the buffer and has its closing
+   quote. */
 START_TEST(caps)
 {
     char text[1000], buf[LOG_QUOTED];
@@ -42,7 +43,7 @@ START_TEST(caps)
 }
 END_TEST
 
-/* A cut falls between two characters. */
+/* A text is cut between two characters. */
 START_TEST(cuts)
 {
     static const char *const shift[] = {"", "a", "aa", "aaa"};

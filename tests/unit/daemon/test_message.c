@@ -22,7 +22,7 @@ tear_down(void)
     close(ends[1]);
 }
 
-/* --- what is sent arrives ------------------------------------------------- */
+/* --- messages arrive as they were sent ----------------------------------- */
 
 START_TEST(request_with_files)
 {
@@ -58,7 +58,7 @@ START_TEST(request_with_files)
 }
 END_TEST
 
-/* As many files as a model may have, each with its path. */
+/* Sends as many files as a model may have, each with its path. */
 START_TEST(model_of_several_files)
 {
     char names[MESSAGE_MAX_FILES * 5], text[] = "spec";
@@ -109,7 +109,7 @@ send_in_thread(void *arg)
     return message_send(ends[0], arg) ? arg : NULL;
 }
 
-/* Longer than any socket's buffer. */
+/* Sends an answer longer than any socket's buffer. */
 START_TEST(long_answer)
 {
     void *ok;
@@ -131,7 +131,7 @@ START_TEST(long_answer)
 }
 END_TEST
 
-/* Several in a row keep their borders. */
+/* Several messages in a row keep their boundaries. */
 START_TEST(row_of_answers)
 {
     struct message sent = {.type = MESSAGE_PROGRESS}, got;
@@ -152,7 +152,7 @@ START_TEST(row_of_answers)
 }
 END_TEST
 
-/* A model that was refused: why, and the summary of what was made. */
+/* A rejection carries the reason and the summary of the model. */
 START_TEST(rejected)
 {
     static char text[] = "{\"layers\":3}";
@@ -177,17 +177,17 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* --- what is not by the table is refused ---------------------------------- */
+/* --- messages that do not follow the table are refused ------------------- */
 
 START_TEST(not_sent)
 {
     static char text[] = "text";
     const struct message wrong[] = {
         {.type = MESSAGE_N_TYPES},
-        {.type = MESSAGE_CHECK_MODEL},                                /* no file */
-        {.type = MESSAGE_PROGRESS, .text = text, .text_len = 4},      /* text */
+        {.type = MESSAGE_CHECK_MODEL},                           /* without its file */
+        {.type = MESSAGE_PROGRESS, .text = text, .text_len = 4}, /* with a text */
         {.type = MESSAGE_RESULT, .text = text, .text_len = SIZE_MAX}, /* too long */
-        {.type = MESSAGE_RESULT, .n_fds = 1},                         /* a file */
+        {.type = MESSAGE_RESULT, .n_fds = 1},                         /* with a file */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_msg(!message_send(ends[0], &wrong[i]), "row %zu", i);
@@ -196,13 +196,13 @@ END_TEST
 
 #define MAGIC 0x51445121u
 
-/* A header as message.c lays it out, and what follows of a body. */
+/* The header as message.c writes it, and the number of bytes that follow. */
 static const struct {
     const char *what;
-    /* magic, type, length of the text, number of descriptors, of the model's other files,
-       length of their names */
+    /* magic, type, length of the text, number of descriptors, number of the model's
+       other files, length of their names */
     uint32_t header[6];
-    size_t body; /* zero bytes behind it; then the end of file */
+    size_t body; /* number of zero bytes behind the header, before the end of file */
     enum message_got wanted;
 } raw[] = {
     {"wrong magic", {MAGIC + 1, MESSAGE_RUNTIME, 0, 0, 0, 0}, 0, MESSAGE_BROKEN},
@@ -250,7 +250,7 @@ END_TEST
 
 enum { N_BAD_BODIES = 6 };
 
-/* Values in a body that would lead out of a table or a string. */
+/* Refuses values in a body that would index beyond a table or a string. */
 START_TEST(bad_body)
 {
     struct message sent[N_BAD_BODIES] = {

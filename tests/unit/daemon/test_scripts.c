@@ -33,7 +33,7 @@ START_TEST(nothing)
 }
 END_TEST
 
-/* Each folder of these has another digest than the one before it. */
+/* Each of these folders has another digest than the one before it. */
 START_TEST(differ)
 {
     char before[DIGEST_SIZE], id[DIGEST_SIZE];

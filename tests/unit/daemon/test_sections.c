@@ -7,7 +7,7 @@
 #define LONGEST "a23456789-123456789_123456789-12"
 #define KIB 1024
 
-/* A kind of section that only this test has. */
+/* A kind of section that exists only in this test. */
 struct shelf {
     struct section section;
     char *place, *order;
@@ -43,7 +43,7 @@ tear_down(void)
     scratch_remove();
 }
 
-/* Notes the keys of plain sections. */
+/* Records the keys of plain sections. */
 static bool
 note(void *arg, const char *section, const char *key, const char *value,
      const char *where, char problem[SETTINGS_ERROR])
@@ -71,11 +71,11 @@ find_shelf(const char *name)
     return (const struct shelf *)section;
 }
 
-/* --- what is wrong is named with its line --------------------------------- */
+/* --- errors name their line ---------------------------------------------- */
 
 static const struct {
     const char *text;
-    const char *wanted[3]; /* all of these stand in the error */
+    const char *wanted[3]; /* texts that the error contains */
 } bad[] = {
     {"[shelf]\n", {"test.conf:1: [shelf]", "name"}},
     {"\n[shelf ]\n", {"test.conf:2: [shelf ]", "name"}},
@@ -120,7 +120,7 @@ START_TEST(a_second_file_cannot_repeat_a_name)
 }
 END_TEST
 
-/* --- good ones ------------------------------------------------------------ */
+/* --- valid files --------------------------------------------------------- */
 
 START_TEST(each_name_has_its_values)
 {
@@ -140,7 +140,7 @@ START_TEST(each_name_has_its_values)
 }
 END_TEST
 
-/* The ways to begin a section. */
+/* Valid forms of a section's head. */
 static const char *const begins[] = {"[shelf a]\n", "[shelf a] ; and more\n",
                                      "\xEF\xBB\xBF[shelf a]\r\n", "\n  [shelf a]\n",
                                      "[queue]\nmax = 5\n[shelf a]\n"};
@@ -162,7 +162,8 @@ START_TEST(the_longest_name)
 }
 END_TEST
 
-/* Between named sections there are plain ones; another first word is no kind. */
+/* Plain sections may stand between named ones; a section whose first word is not a
+   kind is a plain one. */
 START_TEST(plain_sections_stay)
 {
     ck_assert_msg(read_text("test.conf", "[queue]\nmax = 5\n[shelf a]\nbooks = 3\n"

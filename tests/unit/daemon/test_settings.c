@@ -9,7 +9,7 @@
 
 static const struct {
     const char *file, *environment, *flag, *value;
-    const char *wanted[3]; /* all of these stand in the error */
+    const char *wanted[3]; /* texts that the error contains */
 } bad[] = {
     {"[http]\nlistn = x\n", NULL, NULL, NULL, {"test.conf:2", "http.listn", "unknown"}},
     {"\n\n[htp]\nlisten = x\n", NULL, NULL, NULL, {"test.conf:4", "htp.listen"}},
@@ -62,7 +62,7 @@ START_TEST(missing_file)
 }
 END_TEST
 
-/* --- good ones ------------------------------------------------------------ */
+/* --- valid values -------------------------------------------------------- */
 
 START_TEST(defaults)
 {
@@ -76,7 +76,7 @@ START_TEST(defaults)
 }
 END_TEST
 
-/* Each source in turn, from the weakest to the strongest. */
+/* The sources in turn, from the weakest to the strongest. */
 static const struct {
     const char *file, *environment, *flag;
     int64_t wanted;
@@ -132,7 +132,7 @@ START_TEST(suffixes)
 }
 END_TEST
 
-/* What `print` writes. */
+/* Returns the text that `print` writes. */
 static char *
 printed(void (*print)(FILE *out))
 {
@@ -145,8 +145,8 @@ printed(void (*print)(FILE *out))
     return text;
 }
 
-/* The installed file shows every setting, with its default: uncommented, it changes
-   nothing. */
+/* The installed file shows every setting with its default, so that uncommenting all
+   of them changes nothing. */
 START_TEST(sample_file)
 {
     static const char *const keys[] = {
@@ -187,7 +187,7 @@ START_TEST(sample_file)
 }
 END_TEST
 
-/* The manual page and --help have every setting, the page also its variable. */
+/* The manual page and --help name every setting; the page also names its variable. */
 START_TEST(told_to_people)
 {
     static const char *const names[][3] = {
@@ -247,7 +247,7 @@ START_TEST(applies)
 }
 END_TEST
 
-/* What holds and why, each in a line. */
+/* Each setting's value and source is printed on a line. */
 START_TEST(shows_origins)
 {
     char error[SETTINGS_ERROR], *text = NULL, wanted[256];
@@ -283,8 +283,8 @@ find_variable(char **environment, const char *name)
     return NULL;
 }
 
-/* It has the settings that concern a worker as they hold, wherever they come from, no
-   other setting, and all variables that are none. */
+/* The environment contains the settings that concern a worker, with their current
+   values from any source, no other setting, and all variables that are not settings. */
 START_TEST(environment_of_a_worker)
 {
     static const struct {

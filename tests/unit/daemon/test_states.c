@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The changes of a job's state that jobs/job.h draws are made; any other ends the process
-   before the row changes. */
+/* The changes of a job's state that are drawn in jobs/job.h succeed; any other ends
+   the process before the row changes. */
 #include "config.h"
 #include "store/store.h"
 #include "apart.h"
@@ -10,7 +10,8 @@ static struct store *store;
 static struct api_problem problem;
 static enum api_job_state from, to;
 
-/* Those that are drawn, and the ends of jobs that were answered or joined another. */
+/* The drawn changes, and the ends of jobs that were answered at once or joined
+   another. */
 static const enum api_job_state drawn[][2] = {
     {API_JOB_QUEUED, API_JOB_RUNNING}, {API_JOB_QUEUED, API_JOB_SUCCEEDED},
     {API_JOB_QUEUED, API_JOB_FAILED},  {API_JOB_QUEUED, API_JOB_CANCELLED},
@@ -27,7 +28,7 @@ is_drawn(void)
     return false;
 }
 
-/* Stores a job, which is queued. */
+/* Stores a queued job. */
 static void
 set_up(void)
 {

@@ -28,7 +28,8 @@ START_TEST(files)
 }
 END_TEST
 
-/* A blob is there by itself; whoever needs its bytes is asked for them, too. */
+/* A blob is stored on its own. A blob's bytes also count as needed when a model or a
+   result needs them. */
 START_TEST(blobs)
 {
     struct store_file file = {.id = "sha256:b", .size = 7, .created_at = 5}, got;
@@ -66,7 +67,7 @@ files_of(const char *id)
     return n;
 }
 
-/* The files are there as long as somebody names the model: as stored, or as a result. */
+/* The files of a model are needed as long as a stored model or a result names it. */
 START_TEST(models_of_several_files)
 {
     struct store_file file = {.id = "sha256:both", .size = 7, .created_at = 5}, got;
@@ -116,7 +117,7 @@ START_TEST(in_use)
 }
 END_TEST
 
-/* An input that is deleted between its lookup and the job's insertion. */
+/* A job whose input is deleted between its lookup and the insertion is refused. */
 START_TEST(gone)
 {
     struct store_job job = {.id = "a", .model = model, .calibration = data};
@@ -180,7 +181,7 @@ START_TEST(requeue)
 }
 END_TEST
 
-/* After a crash what ran is queued again, and nothing else has changed. */
+/* After a crash the jobs that ran are queued again; nothing else changes. */
 START_TEST(recover)
 {
     int64_t n;
@@ -201,7 +202,7 @@ START_TEST(recover)
 }
 END_TEST
 
-/* A job ends once, from the state that was expected. */
+/* A job ends once, and only from the expected state. */
 static const struct {
     bool claimed;
     enum api_job_state from;
@@ -263,7 +264,7 @@ START_TEST(result_and_error)
     ck_assert_str_eq(job.error.where, "3");
     ck_assert_str_eq(job.error.detail, "sample 3 has a NaN");
     store_job_fini(&job);
-    /* A result is a model that can be asked for, as long as its job is there. */
+    /* A result can be looked up as a model as long as its job exists. */
     ck_assert(store_file_get(store, STORE_MODEL, "sha256:r", &file, &problem));
     ck_assert_uint_eq(file.size, 42);
     ck_assert(store_needs_blob(store, "sha256:p"));
@@ -277,7 +278,7 @@ START_TEST(result_and_error)
 }
 END_TEST
 
-/* A job that failed for what it made keeps that, and its error names the model. */
+/* A rejected job keeps its model and report, and its error names the model. */
 START_TEST(rejected)
 {
     struct store_job job;
@@ -327,7 +328,7 @@ static const struct {
     {{API_N_JOB_STATES, "team", "re", INT64_MAX, 10, false, 0}, ""},
     {{API_N_JOB_STATES, "a.b\"$", "1", INT64_MAX, 10, false, 0}, "d"},
     {{API_JOB_QUEUED, "team", "red", INT64_MAX, 10, false, 0}, "c"},
-    /* All were made at 1000. */
+    /* All jobs were made at time 1000. */
     {{API_N_JOB_STATES, NULL, NULL, 0, 2, true, INT64_MAX}, "ed"},
     {{API_N_JOB_STATES, NULL, NULL, 0, 10, true, 1001}, "edcba"},
     {{API_N_JOB_STATES, NULL, NULL, INT64_MAX, 10, true, 1000}, "edcba"},
@@ -371,7 +372,7 @@ put(const char *key, const char *blob, uint64_t size, int64_t now)
     return stored;
 }
 
-/* The blob that is kept under the key, "": none. */
+/* Returns the blob that is stored under the key; "": none. */
 static const char *
 kept(const char *key, int64_t now)
 {
@@ -405,7 +406,7 @@ START_TEST(observations)
 }
 END_TEST
 
-/* The least recently used goes first, and no more than has to. */
+/* The least recently used observations go first, and no more than necessary. */
 START_TEST(observations_evicted)
 {
     add_inputs();
@@ -424,7 +425,8 @@ START_TEST(observations_evicted)
 }
 END_TEST
 
-/* Of a model or a dataset that is deleted, before or after. */
+/* Observations go when their model or dataset is deleted, before or after they were
+   stored. */
 START_TEST(observations_forgotten)
 {
     const enum store_kind kinds[] = {STORE_MODEL, STORE_DATASET};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs that are answered by an earlier one, or join one that is on its way. */
+/* Jobs that are answered with an earlier job's result, or join one that has not
+   ended. */
 #include "config.h"
 
 #include "stored_jobs.h"
 
-/* --- what was asked before ------------------------------------------------ */
+/* --- repeated requests --------------------------------------------------- */
 
 static const struct store_asking same = {.identity = "sha256:i"};
 
@@ -63,7 +64,7 @@ START_TEST(answered)
     ck_assert_int_eq(add_asked("d", 0, NULL, &fresh), STORE_QUEUED);
     add("e", 0, NULL);
     reopen();
-    /* What one job has the other keeps. */
+    /* The result stays for the second job when the first is deleted. */
     ck_assert(store_job_remove(store, "a", &job, &problem));
     store_job_fini(&job);
     ck_assert(store_needs_blob(store, "sha256:r") &&
@@ -89,10 +90,11 @@ START_TEST(joined)
     ck_assert_int_eq(n, 2);
     ck_assert(store_job_position(store, "b", &n, &problem));
     ck_assert_int_eq(n, 0);
-    claim("a"); /* more urgent than x, since b waits for it */
+    claim("a"); /* more urgent than x, because b waits for it */
     claim("x");
     claim(NULL);
-    ck_assert(end("c", API_JOB_QUEUED, API_JOB_CANCELLED)); /* leaves the others */
+    /* the other jobs are not affected */
+    ck_assert(end("c", API_JOB_QUEUED, API_JOB_CANCELLED));
     reopen();
     ck_assert_int_eq(end_joined("a", &made), 1);
     expect_made("b", "a", 2);
@@ -103,7 +105,8 @@ START_TEST(joined)
 }
 END_TEST
 
-/* What others find wrong with the same is wrong; what passes is tried again. */
+/* Joined jobs fail with the first when its error follows from the request. After an
+   error that may pass, and after a cancellation, the next of them runs. */
 static const struct {
     enum api_job_state state;
     enum api_code code;
@@ -145,7 +148,7 @@ START_TEST(twin_ends)
     }
     store_job_fini(&b);
     store_job_fini(&c);
-    /* Nobody is answered with a failure. */
+    /* A later request is not answered with a failure, but runs. */
     if (ends_of_twins[_i].shared)
         ck_assert_int_eq(add_asked("d", 0, NULL, &same), STORE_QUEUED);
 }
@@ -171,7 +174,7 @@ START_TEST(keys)
 }
 END_TEST
 
-/* Each change of the state counts, whoever makes it. */
+/* Every change of the state is counted, whichever function makes it. */
 START_TEST(changes)
 {
     bool was;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes by its age, and what stays. Times are told, so no test waits. */
+/* Files and jobs that expire by age, and those that stay. The test sets the times,
+   so nothing waits. */
 #include "config.h"
 #include "library/sweep.h"
 #include "base/clock.h"
@@ -13,7 +14,7 @@ static struct store *store;
 static struct settings settings;
 static struct api_problem problem;
 static char model[DIGEST_SIZE], data[DIGEST_SIZE];
-static int64_t start; /* the record's clock begins at the wall's */
+static int64_t start; /* the record's clock starts at the wall clock's time */
 
 static void
 reopen(void)
@@ -43,7 +44,7 @@ tear_down(void)
     scratch_remove();
 }
 
-/* --- things with a time --------------------------------------------------- */
+/* --- files and jobs with a time ------------------------------------------ */
 
 static struct spool *
 spool_of(const char *text)
@@ -55,7 +56,7 @@ spool_of(const char *text)
     return spool;
 }
 
-/* A blob and its row; the id goes to `ret`. */
+/* Adds a blob and its row; writes the id to `ret`. */
 static void
 add_file(enum store_kind kind, const char *text, int64_t now, char ret[DIGEST_SIZE])
 {
@@ -95,7 +96,7 @@ end_job(const char *id, enum api_job_state state, char *result, int64_t now)
               ended.was);
 }
 
-/* A job that ends as it was added, with a model of its own. */
+/* Adds a job that ends at once, with a model of its own. */
 static void
 add_ended(const char *id, const char *text, int64_t now, char ret[DIGEST_SIZE])
 {
@@ -197,8 +198,8 @@ START_TEST(files_go)
 }
 END_TEST
 
-/* A blob goes like a model, but its bytes stay for the model that was made of them; and
-   that it was made is a use of the blob. */
+/* A blob expires like a model, but its bytes stay while a model is made of them.
+   Making a model of a blob counts as a use of it. */
 START_TEST(blobs_go)
 {
     char one[DIGEST_SIZE], two[DIGEST_SIZE], alone[DIGEST_SIZE],
@@ -233,7 +234,8 @@ START_TEST(blobs_go)
 }
 END_TEST
 
-/* By being stored again, and by a job's begin and its end. */
+/* Storing a file again renews its age, and so do the start and the end of a job that
+   uses it. */
 START_TEST(use_renews)
 {
     char result[DIGEST_SIZE];
@@ -255,7 +257,8 @@ START_TEST(use_renews)
 }
 END_TEST
 
-/* A model that a job made is the input of another: both stay until that has ended. */
+/* A model that one job made is the input of another: both stay until the second has
+   ended. */
 START_TEST(result_in_use)
 {
     char result[DIGEST_SIZE];
@@ -289,7 +292,7 @@ START_TEST(for_ever)
 }
 END_TEST
 
-/* Only one of them: the other is swept on. */
+/* Stored files never expire here, and jobs still do. */
 START_TEST(one_for_ever)
 {
     char result[DIGEST_SIZE];
@@ -302,7 +305,7 @@ START_TEST(one_for_ever)
 }
 END_TEST
 
-/* What was observed goes with the model; a job's row with many others. */
+/* Observations go with their model, and a job's row with many others. */
 START_TEST(many)
 {
     char id[JOB_ID_SIZE], result[DIGEST_SIZE];
@@ -336,8 +339,9 @@ END_TEST
 /* --- the clock ------------------------------------------------------------ */
 
 /*
- * The wall clock is set back by years, things happen, and it is set right again: what
- * happened meanwhile is as old as it is, not years. The daemon may have been restarted.
+ * The wall clock is set back by years and later set right again. Things stored
+ * meanwhile have their true age and are not years old, also when the daemon was
+ * restarted.
  */
 START_TEST(set_back)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Group commit: what is on the disk when a call returns, and how many share a sync. */
+/* Group commit: which changes are on the disk when a call returns, and how many
+   calls share a sync. */
 #include "config.h"
 #include "store/store.h"
 #include "daemon.h"
@@ -18,7 +19,7 @@ static atomic_int syncs, failing;
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 
-/* A disk that takes 20 ms. */
+/* Stands for a disk whose sync takes 20 ms. */
 int
 __wrap_fdatasync(int fd)
 {
@@ -91,7 +92,7 @@ START_TEST(shared)
     }
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(threads[i], NULL);
-    /* The first goes alone, perhaps a few on a busy machine. */
+    /* The first call syncs alone; on a busy machine perhaps a few do. */
     ck_assert_int_ge(syncs, 1);
     ck_assert_int_le(syncs, CLIENTS / 2);
 }
@@ -108,11 +109,11 @@ START_TEST(no_more_than_needed)
     ck_assert_int_eq(syncs, 0);
     ck_assert(store_sync(store, &problem) && store_sync(store, &problem));
     ck_assert_int_eq(syncs, 1);
-    /* Nobody is told of this one. */
+    /* A claim is not synced, because no client is told of it. */
     ck_assert(store_job_claim(store, 1, true, &job, &any, &problem) && any);
     store_job_fini(&job);
     ck_assert_int_eq(syncs, 1);
-    /* These have done it when they return. */
+    /* These calls have synced when they return. */
     ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
     ck_assert_int_eq(syncs, 2);
     add_file("other");
@@ -130,7 +131,7 @@ START_TEST(disk_fails)
     ck_assert(!store_sync(store, &problem));
     ck_assert_int_eq(problem.code, API_IO);
     ck_assert_int_eq(syncs, 0);
-    /* It is still to be done. */
+    /* The failed sync is not lost: the next one makes up for it. */
     problem = (struct api_problem){0};
     ck_assert(store_sync(store, &problem));
     ck_assert_int_eq(syncs, 1);
@@ -147,7 +148,7 @@ try_one(void *arg)
     return NULL;
 }
 
-/* All that shared the sync are told, and nobody waits for ever. */
+/* All calls that shared the failed sync get the error, and none waits forever. */
 START_TEST(disk_fails_for_many)
 {
     pthread_t threads[CLIENTS];
@@ -166,7 +167,8 @@ START_TEST(disk_fails_for_many)
 }
 END_TEST
 
-/* The log is moved to the database from time to time, as without this. */
+/* Checkpoints move the log into the database now and then, as they do without group
+   commit. */
 START_TEST(log_stays_short)
 {
     struct stat st;

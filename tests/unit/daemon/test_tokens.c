@@ -21,7 +21,7 @@ set_up(void)
 
 static const struct {
     const char *text;
-    int n; /* tokens; -1: refused */
+    int n; /* number of tokens; -1: the file is refused */
 } files[] = {
     {"", 0},
     {"# a comment\n\n", 0},
@@ -43,7 +43,7 @@ static const struct {
     {"a " HASH " read - 2026-01-01T00:00:00.123456789Z\n", -1},
     {"a " HASH " read t " MADE " queue=2\n", 1},
     {"a " HASH " read t " MADE " job_timeout=1,queue=2,max_bytes=3", 1},
-    {"a " HASH " read - " MADE " queue=2\n", -1}, /* no tenant to be limited */
+    {"a " HASH " read - " MADE " queue=2\n", -1}, /* limits need a tenant */
     {"a " HASH " read t " MADE " queue=2 \n", -1},
     {"a " HASH " read t " MADE " queue=0\n", -1},
     {"a " HASH " read t " MADE " \n", -1},
@@ -67,7 +67,7 @@ START_TEST(reads)
 }
 END_TEST
 
-/* A line longer than any token is no token, wherever it is cut. */
+/* A line that is longer than any token is refused, wherever the buffer cuts it. */
 START_TEST(long_line)
 {
     char text[2000];
@@ -145,7 +145,7 @@ START_TEST(parses_limits)
 }
 END_TEST
 
-/* --- its life ------------------------------------------------------------- */
+/* --- the file's life ----------------------------------------------------- */
 
 static void
 add(const char *name, unsigned bits, char ret[TOKEN_SIZE])
@@ -165,7 +165,8 @@ check(struct tokens *tokens, const char *token, struct token *ret)
     return tokens_check(tokens, *token ? header : NULL, ret, &problem);
 }
 
-/* The file changes twice within one tick of the clock, and to the same size. */
+/* A change is noticed even when the file changes twice within one tick of the clock
+   and keeps its size. */
 START_TEST(sees_every_change)
 {
     struct tokens *tokens;

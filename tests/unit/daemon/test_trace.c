@@ -58,7 +58,7 @@ START_TEST(json)
 }
 END_TEST
 
-/* Whatever there is room for, it is a whole object. */
+/* In a buffer of any size the text is a complete JSON object. */
 START_TEST(json_is_whole)
 {
     for (size_t size = sizeof HEAD + 4; size < 100; size++) {

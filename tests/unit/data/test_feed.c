@@ -9,7 +9,8 @@
 
 enum { MAX_RANK = 4 };
 
-/* One array of the data and the input that it feeds. -1 ends a shape, 0 is symbolic. */
+/* One array of the data and the input that it feeds. In a shape, -1 is the end and 0
+   a symbolic size. */
 struct port {
     const char *array, *descr;
     int shape[MAX_RANK + 1];
@@ -22,7 +23,7 @@ struct feeding {
     struct port ports[2];
     struct qdqi_feed_options options;
     enum qdq_code code;
-    const char *text; /* part of the error, or the code of the only warning */
+    const char *text; /* a part of the error, or the code of the only warning */
     int64_t samples, runs, available;
     int64_t shape0; /* axis 0 of the first run's first input */
 };
@@ -249,7 +250,7 @@ static const struct feeding feedings[] = {
      1},
 };
 
-/* An array whose elements count up from 0 in the file's type. */
+/* Makes an array whose elements count up from 0, in the file's type. */
 static struct bytes
 counting(const char *descr, const int *shape)
 {
@@ -276,7 +277,7 @@ counting(const char *descr, const int *shape)
     return file;
 }
 
-/* A model of the inputs that the ports have. */
+/* A model with the inputs of the ports. */
 struct model {
     struct qdq_dim dims[2][MAX_RANK];
     struct qdq_value inputs[2];
@@ -316,7 +317,7 @@ make_dataset(const struct port *ports)
     return dataset;
 }
 
-/* Element i of an input, as a number. */
+/* Returns element i of an input as a number. */
 static double
 element(const struct qdqi_input *input, size_t i)
 {
@@ -333,7 +334,8 @@ element(const struct qdqi_input *input, size_t i)
     }
 }
 
-/* Runs the feed to its end: elements count on without a gap from `first`. */
+/* Runs the feed to its end and checks that the elements count up from `first`
+   without a gap. */
 static void
 drain(struct qdqi_feed *feed, const struct feeding *f)
 {
@@ -394,7 +396,7 @@ START_TEST(feeding)
 }
 END_TEST
 
-/* The file of one array feeds a model of one input, whatever that is called. */
+/* A file of one array feeds a model of one input, whatever the input's name. */
 START_TEST(bare_array)
 {
     static const struct port ports[2] = {
@@ -420,7 +422,7 @@ START_TEST(bare_array)
                      QDQ_CALIBRATION_MISMATCH);
     err = (struct qdq_error){0};
     m.info.n_inputs = 1;
-    m.inputs[0].has_shape = false; /* the file need not say it: axis 0 is the batch */
+    m.inputs[0].has_shape = false; /* without a shape, axis 0 is the batch */
     m.inputs[0].dims = NULL;
     ck_assert_int_eq(qdqi_feed_open(&m.info, dataset, &options, &feed, &err), QDQ_OK);
     drain(feed,
@@ -431,7 +433,7 @@ START_TEST(bare_array)
 }
 END_TEST
 
-/* Damage that lies behind the header is met by the run that reaches it. */
+/* Damage behind the header is an error of the run that reaches it. */
 START_TEST(damaged)
 {
     static const struct port ports[2] = {{NULL, NULL, {-1}, "x", "float32", {0, -1}}};
@@ -479,7 +481,8 @@ static const struct {
     {QDQI_FLOAT16, QDQI_FLOAT32, 0x7bff, 0x477fe000},
     {QDQI_FLOAT16, QDQI_FLOAT32, 0xfc00, 0xff800000},
     {QDQI_FLOAT16, QDQI_FLOAT64, 0x8000, 0x8000000000000000},
-    {QDQI_FLOAT64, QDQI_FLOAT32, 0x3ff0000010000000, 0x3f800000}, /* half to even */
+    /* halfway: rounded to even */
+    {QDQI_FLOAT64, QDQI_FLOAT32, 0x3ff0000010000000, 0x3f800000},
     {QDQI_FLOAT32, QDQI_FLOAT32, 0x7fc01234, 0x7fc01234},
 };
 
@@ -507,7 +510,7 @@ is_signed(enum qdqi_dtype t)
     return t == QDQI_INT8 || t == QDQI_INT16 || t == QDQI_INT32 || t == QDQI_INT64;
 }
 
-/* Bits of whole numbers that a type holds exactly, without the sign. */
+/* Returns the bits of the whole numbers that a type holds exactly, without the sign. */
 static int
 digits(enum qdqi_dtype t)
 {
@@ -523,7 +526,8 @@ static const char *const kinds[] = {"b1", "u1", "i1", "u2", "i2", "u4",
                                     "i4", "u8", "i8", "f2", "f4", "f8"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-/* The table has a cast exactly where every number of one type is one of the other. */
+/* The table has a cast exactly where the target type has every number of the source
+   type. */
 START_TEST(cast_table)
 {
     enum qdqi_dtype from = qdqi_dtype_of_npy(kinds[_i / N_KINDS]);
@@ -539,16 +543,16 @@ START_TEST(cast_table)
 }
 END_TEST
 
-/* --- room ----------------------------------------------------------------- */
+/* --- buffers ------------------------------------------------------------- */
 
-/* In memory, in a file, and in memory because there is no place for a file. */
+/* The buffer is in memory, in a file, or in memory because no file can be made. */
 START_TEST(buffer)
 {
     enum { N = 100000 };
     static const unsigned char byte = 7;
     struct qdqi_buffer b = {0};
     struct qdq_error err = {0};
-    qdqi_buffer_free(&b); /* which was never made */
+    qdqi_buffer_free(&b); /* the buffer was never made */
     if (_i == 2)
         setenv("TMPDIR", "/nowhere", 1);
     ck_assert_int_eq(qdqi_buffer_new(N, _i ? N : N + 1, &b, &err), QDQ_OK);
@@ -558,7 +562,7 @@ START_TEST(buffer)
         ck_assert_int_eq(qdqi_buffer_write(&b, i, &byte, 1, &err), QDQ_OK);
     for (size_t i = 0; i < N; i += 3)
         ck_assert_int_eq(b.data[i], 7);
-    b.data[N - 1] = 8; /* a run might */
+    b.data[N - 1] = 8; /* a run may write here */
     qdqi_buffer_free(&b);
     ck_assert_ptr_null(b.data);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npy files: headers that are read, headers that are refused, orders of bytes. */
+/* .npy files: accepted headers, refused headers, and byte orders. */
 #include "config.h"
 
 #include "data/reader.h"
 #include "data_files.h"
 
-/* Headers of one array of six uint8 elements; NULL error: it opens. */
+/* Headers of one array of six uint8 elements; it opens when the error is NULL. */
 static const struct {
     int version;
     const char *dict;
-    const char *error; /* part of the text */
+    const char *error; /* part of the error's text */
 } headers[] = {
     {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }  \n", NULL},
     {2, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }\n", NULL},
@@ -117,7 +117,7 @@ START_TEST(long_header)
 }
 END_TEST
 
-/* Files that stand for the same six numbers, 0x0102 to 0x0c0b in C order. */
+/* Files that hold the same six numbers, 0x0102 to 0x0c0b in C order. */
 static const uint16_t numbers[6] = {0x0102, 0x0304, 0x0506, 0x0708, 0x090a, 0x0c0b};
 static const struct {
     const char *descr, *order, *shape;
@@ -143,7 +143,7 @@ START_TEST(element_order)
     struct qdqi_reader *reader, *other;
     struct qdq_error err = {0};
     ck_assert_int_eq(qdq_dataset_open(fd, &dataset, &err), QDQ_OK);
-    close(fd); /* the dataset keeps its own */
+    close(fd); /* the dataset has a descriptor of its own */
     ck_assert_int_eq(qdqi_dataset_dtype(dataset, 0), QDQI_UINT16);
     ck_assert_int_eq(qdqi_reader_open(dataset, 0, &reader, &err), QDQ_OK);
     ck_assert_int_eq(qdqi_reader_open(dataset, 0, &other, &err), QDQ_OK);

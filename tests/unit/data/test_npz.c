@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* .npz files: names as keys, damage and hostility refused, readers side by side. */
+/* .npz files: member names as keys, refusal of damaged and hostile files, and
+   readers side by side. */
 #include "config.h"
 
 #include "data/dataset.h"
@@ -31,7 +32,8 @@ START_TEST(names_are_keys)
     struct zip z = {0};
     struct qdq_dataset *dataset;
     struct qdq_error err = {0};
-    zip_add(&z, "images/", (struct bytes){0}); /* a folder, as zip -r makes */
+    /* an entry for a folder, as zip -r makes */
+    zip_add(&z, "images/", (struct bytes){0});
     zip_add(&z, "images/left.npy", floats("(2, 3)", 6));
     zip_add(&z, "../../etc/passwd.npy", floats("(2,)", 2));
     zip_add(&z, "/abs:0", floats("(2, 1)", 2));
@@ -51,7 +53,7 @@ START_TEST(names_are_keys)
 }
 END_TEST
 
-/* Two members, the second one made in this way. */
+/* Archives of two members, the second of which has these properties. */
 static const struct {
     const char *what, *name, *shape;
     size_t n;
@@ -134,7 +136,7 @@ START_TEST(long_name)
 }
 END_TEST
 
-/* A wrong checksum is met with the last element, and only there. */
+/* A wrong checksum is an error of the read that reaches the last element. */
 START_TEST(checksum)
 {
     struct zip z = {0};
@@ -154,7 +156,8 @@ START_TEST(checksum)
 }
 END_TEST
 
-/* Readers of stored and deflated members take turns and do not disturb each other. */
+/* Readers of stored and deflated members that read in turns do not disturb each
+   other. */
 START_TEST(side_by_side)
 {
     struct zip z = {0};
@@ -165,7 +168,7 @@ START_TEST(side_by_side)
                 (struct zip_how){.deflate = true});
     zip_add(&z, "b.npy", floats("(1000,)", 1000));
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_OK);
-    for (size_t k = 0; k < 3; k++) /* the first array twice */
+    for (size_t k = 0; k < 3; k++) /* two readers of the first array */
         ck_assert_int_eq(qdqi_reader_open(dataset, k % 2, &reader[k], &err), QDQ_OK);
     for (size_t i = 0; i < 1000; i++)
         for (size_t k = 0; k < 3; k++) {
@@ -179,7 +182,7 @@ START_TEST(side_by_side)
 }
 END_TEST
 
-/* One byte flipped, at every place: an error or an array, never a crash. */
+/* A flipped byte at any place gives an error or an array, never a crash. */
 START_TEST(every_byte)
 {
     struct zip z = {0};
@@ -209,13 +212,15 @@ START_TEST(every_byte)
         qdq_dataset_free(&dataset);
         close(fd);
     }
-    ck_assert_int_gt(good, 0); /* times, versions, the other member's elements */
+    /* flips in times, versions and the other member's elements do no harm */
+    ck_assert_int_gt(good, 0);
     ck_assert_int_lt(good, (int)whole.n / 2);
     free(whole.p);
 }
 END_TEST
 
-/* Pieces of every size, read and skipped: what is read ahead does not show. */
+/* Reading and skipping in pieces of every size gives the same elements: read-ahead
+   does not show. */
 START_TEST(pieces)
 {
     enum { N = 70000 };
@@ -289,7 +294,8 @@ START_TEST(too_many_arrays)
 }
 END_TEST
 
-/* The directory is read by budget: few members may not drag in much. */
+/* The directory has a limit of bytes, so that a few members cannot make the reader
+   load much. */
 START_TEST(large_directory)
 {
     struct zip z = {0};
@@ -298,13 +304,13 @@ START_TEST(large_directory)
     char name[60001];
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    for (int i = 0; i < 200; i++) /* 12 MB */
+    for (int i = 0; i < 200; i++) /* 12 MB in all */
         zip_add(&z, name, (struct bytes){0});
     ck_assert_int_eq(open_zip(&z, &dataset, &err), QDQ_LIMIT_EXCEEDED);
 }
 END_TEST
 
-/* A member beyond 4 GB, in a sparse file with zip64 records. */
+/* Reads a member beyond 4 GB, in a sparse file with zip64 records. */
 START_TEST(zip64)
 {
     const uint64_t far = 5ull << 30;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random samples: the documented generator, its types, and what the feed makes of it. */
+/* Random samples: the documented generator, its types, and the samples that the feed
+   makes with it. */
 #include "config.h"
 
 #include "data/feed.h"
@@ -37,7 +38,7 @@ START_TEST(generator)
 }
 END_TEST
 
-/* A constant in binary16: rounded to the nearest, ties to even. */
+/* Constants are rounded to the nearest binary16, ties to even. */
 static const struct {
     double value;
     unsigned bits;
@@ -74,9 +75,10 @@ END_TEST
 enum { MAX_RANK = 3 };
 
 struct shapes {
-    int dims[2][MAX_RANK + 1]; /* of two inputs; -1 ends a shape, 0 is symbolic */
+    /* shapes of two inputs; -1 is the end, 0 a symbolic size */
+    int dims[2][MAX_RANK + 1];
     int64_t n;
-    int made[2][MAX_RANK + 2]; /* shapes of the arrays */
+    int made[2][MAX_RANK + 2]; /* shapes of the arrays that are made */
 };
 
 static const struct shapes shapes[] = {
@@ -108,7 +110,8 @@ make_model(struct model *m, const int dims[2][MAX_RANK + 1])
     }
 }
 
-/* All elements of x, in runs of `batch`: those of the generator, in its order. */
+/* Reads all elements of x in runs of `batch`, and checks that they are the
+   generator's, in its order. */
 static int64_t
 drain(const struct model *m, struct qdq_dataset *dataset, int64_t batch)
 {
@@ -170,7 +173,8 @@ START_TEST(too_large)
 }
 END_TEST
 
-/* An input that the model says nothing of, or of a type that none can be made of. */
+/* Inputs that the model does not describe, or whose type has no random numbers, are
+   refused. */
 START_TEST(not_drawable)
 {
     struct qdqi_draw draw;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX's test data: every form of a tensor's elements, samples of their own shapes. */
+/* ONNX's test data: every form of a tensor's elements, and samples with their own
+   shapes. */
 #include "config.h"
 
 #include "data/feed.h"
@@ -16,7 +17,7 @@
         __VA_ARGS__                                               \
     }
 
-/* dims: [2]. Every form that holds the elements 1 and 2 (or -2). */
+/* Tensors of dims [2], in every form that holds the elements 1 and 2 (or -2). */
 static const struct form {
     const char *what;
     const unsigned char *proto;
@@ -107,7 +108,8 @@ START_TEST(form)
     ck_assert_uint_eq(array->rank, 2);
     size_t size = qdqi_dtype_size(qdqi_dataset_dtype(dataset, 0));
     ck_assert_int_eq(qdqi_reader_open(dataset, 0, &reader, &err), QDQ_OK);
-    for (int i = 0; i < 2; i++) { /* one by one: the pieces do not show */
+    /* reads one element at a time, so that pieces would show */
+    for (int i = 0; i < 2; i++) {
         uint64_t bits = 0;
         ck_assert_msg(qdqi_reader_read(reader, &bits, size, &err) == QDQ_OK, "%s: %s",
                       f->what, err.text);
@@ -119,7 +121,7 @@ START_TEST(form)
 }
 END_TEST
 
-/* Every part of a tensor but the whole of it is refused, with a reason. */
+/* A tensor that is cut at any byte is refused with a reason. */
 START_TEST(cut_short)
 {
     const struct form *f = &forms[_i];
@@ -130,7 +132,7 @@ START_TEST(cut_short)
         zip_add(&z, "test_data_set_0/input_0.pb", copy_of(f->proto, n));
         int fd = zip_file_of(&z);
         enum qdq_code code = qdq_dataset_open(fd, &dataset, &err);
-        if (code == QDQ_OK) /* what was cut off were dims: then it is a scalar */
+        if (code == QDQ_OK) /* the cut removed the dims, so that it is a scalar */
             ck_assert_uint_eq(qdq_dataset_info(dataset)->arrays[0].rank, 1);
         else
             ck_assert_msg(code == QDQ_INVALID_DATASET && *err.text, "%s", f->what);
@@ -142,7 +144,7 @@ END_TEST
 
 /* --- samples -------------------------------------------------------------- */
 
-/* uint8 [1, n] called "x", whose elements count on from `first`. */
+/* Makes a uint8 tensor [1, n] named "x", whose elements count up from `first`. */
 static struct bytes
 row(unsigned char n, unsigned char first)
 {
@@ -213,7 +215,7 @@ START_TEST(ragged)
 }
 END_TEST
 
-/* Samples of a batch one by one, from what the last run had. */
+/* Reads the samples of a batch one by one. */
 START_TEST(one_of_a_batch)
 {
     const float data[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -249,7 +251,8 @@ END_TEST
 
 /* --- out of memory -------------------------------------------------------- */
 
-/* Opens a dataset, of the file or (-1) made up, and takes all of it. */
+/* Opens a dataset of the file, or of random samples when it is -1, and reads all of
+   it. */
 static enum qdq_code
 take_all(int fd, struct qdq_error *err)
 {

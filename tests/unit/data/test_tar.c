@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ONNX's test data in a tar archive, plain and packed: read in place, in the order of
- * the sets; what is cut, damaged or no plain file is refused.
+ * ONNX's test data in a tar archive, plain and compressed: it is read in place, in the
+ * order of the sets. Truncated and damaged archives, and members that are not plain
+ * files, are refused.
  */
 #include "config.h"
 
@@ -17,7 +18,7 @@
 
 struct member {
     const char *name;
-    char type; /* 0: a file */
+    char type; /* 0: a plain file */
     const char *link;
     const char *data;
     int64_t size_error; /* added to the size in the header */
@@ -53,7 +54,7 @@ put_end(struct bytes *b)
     put_number(b, 0, 1024);
 }
 
-/* The bytes as a gzip file; they are freed. */
+/* Compresses the bytes to a gzip file, and frees them. */
 static struct bytes
 packed(struct bytes data)
 {
@@ -69,7 +70,8 @@ packed(struct bytes data)
 
 /* --- reading -------------------------------------------------------------- */
 
-/* float32 [1, 2], unnamed, in float_data; no byte is 0, so that they are strings. */
+/* A float32 tensor [1, 2] without a name, in float_data. No byte is 0, so the
+   tensors can be written as strings. */
 #define HEAD "\10\1\10\2\20\1\42\10"
 static const char first[] = HEAD "\1\1\200\77\1\1\1\100";
 static const char second[] = HEAD "\1\1\100\100\1\1\200\100";
@@ -92,7 +94,7 @@ two_sets(void)
     return b;
 }
 
-/* Opens the bytes and reads all elements: the four floats of both sets in order. */
+/* Opens the bytes and reads all elements, the four floats of both sets in order. */
 static enum qdq_code
 read_all(int fd, unsigned char ret[16], struct qdq_error *err)
 {
@@ -137,7 +139,7 @@ START_TEST(in_order_of_sets)
 }
 END_TEST
 
-/* A gzip file may be several in a row, as pigz and cat make them. */
+/* A gzip file may consist of several in a row, as pigz and cat make them. */
 START_TEST(gzip_members)
 {
     struct bytes whole = two_sets(), all = {0};
@@ -157,7 +159,7 @@ START_TEST(gzip_members)
 }
 END_TEST
 
-/* A plain archive is read where it lies: nothing is copied. */
+/* A plain archive is read in place, and nothing is copied. */
 START_TEST(in_place)
 {
     const struct qdqi_tar_options options = {false, 0, qdqi_sets_is_input};
@@ -184,9 +186,9 @@ START_TEST(in_place)
 }
 END_TEST
 
-/* --- what is broken ------------------------------------------------------- */
+/* --- damaged archives ---------------------------------------------------- */
 
-/* Every part of the archive but the whole of it; what follows its end may be missing. */
+/* An archive that is cut at any byte is refused, except behind its last member. */
 START_TEST(cut_short)
 {
     struct bytes b = _i ? packed(two_sets()) : two_sets();
@@ -203,7 +205,8 @@ START_TEST(cut_short)
 }
 END_TEST
 
-/* One bit that is wrong anywhere in a packed archive is found, but in gzip's header. */
+/* A wrong bit anywhere in a compressed archive is found, except in gzip's own
+   header. */
 START_TEST(damaged)
 {
     struct bytes b = packed(two_sets());
@@ -312,7 +315,7 @@ START_TEST(unpacks_to_too_much)
 }
 END_TEST
 
-/* What its header claims is enough: nothing is unpacked first. */
+/* The size in the header is enough for a refusal: nothing is unpacked first. */
 START_TEST(claims_too_much)
 {
     const struct member member = {.name = SET, .data = first, .size_error = 8000000000};
@@ -363,7 +366,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* A folder that is not there is said, not worked around. */
+/* A missing folder is an error that says so; no other folder is tried. */
 START_TEST(no_place_to_unpack)
 {
     struct bytes b = packed(two_sets());

@@ -27,7 +27,7 @@ number(const char *name, const char *otherwise)
     return strtol(setting(name, otherwise), NULL, 10);
 }
 
-/* Statuses are the faults themselves. */
+/* Returns the fault of a status, which is its number. */
 static enum qdqi_cuda_fault
 fault(int status)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Insertion cases: what scripts see, and what the library's cases return. */
+/* Insertion cases: the graph that scripts see, and the entries that the library's
+   cases return. */
 #include "config.h"
 
 #include "cases.h"
 #include "qdq/targets.h"
 
-/* --- what scripts see ----------------------------------------------------- */
+/* --- the graph that scripts see ------------------------------------------ */
 
-/* Each returns one entry whose name is `text`; `e(…)` joins texts with a blank. */
+/* Makes a script that returns one entry whose name is `text`; `e(…)` joins texts
+   with a blank. */
 #define SEE(body)                                                                  \
     "local function e(...) local t = {...} for i = 1, select('#', ...) do t[i] = " \
     "tostring(t[i]) end return { {name = table.concat(t, ' ')} } end "             \
@@ -83,7 +85,7 @@ static const struct {
     {SEE("return e(spec:names(model:layer('add')), spec:names(model:layer('conv1')))"),
      "true false"},
 
-    /* what there is of Lua */
+    /* the part of Lua that scripts have */
     {SEE("return e(#('abc'), ('abc'):upper(), ('ABC'):lower(), ('abc'):reverse())"),
      "3 ABC abc cba"},
     {SEE("return e(('abcdef'):sub(2, 3), ('abcdef'):sub(-2), ('abc'):sub(5), "
@@ -254,12 +256,13 @@ END_TEST
 
 /* --- the library's cases -------------------------------------------------- */
 
-/* What each returns for a model that is built by the words of `graph`:
-   "op name inputs output; …", x being the input, y an output. */
+/* The entries that each case returns for a model built from the words of `graph`:
+   "op name inputs output; …", where x is the input and y an output. */
 static const struct {
     const char *graph, *cases, *entries;
 } library[] = {
-    /* residual: the first input that ends a convolution used once stays free */
+    /* residual: the first input that ends a convolution and is used once gets no
+       pair */
     {"Conv a x,w p; Conv b p,w q; Add add p,q y", "residual", "add[0]"},
     {"Conv a x,w p; Conv b x,w q; Add add p,q y", "residual", "add[1]"},
     {"Relu a x p; Conv b x,w q; Add add p,q y", "residual", "add[0]"},
@@ -299,7 +302,7 @@ static const struct {
     {"Conv a x,w p; Identity i p q; BatchNormalization n q,s,s,s,s y", "batchnorm", ""},
     {"ConvTranspose a x,w p; BatchNormalization n p,s,s,s,s y", "batchnorm", ""},
     {"Gemm a x,w p; BatchNormalization n p,s,s,s,s y", "batchnorm", "n[*]"},
-    /* those that are made of others */
+    /* cases that run other cases */
     {"BatchNormalization n x,s,s,s,s p; Relu r p q; Conv a q,w t; MaxPool m x u; "
      "Add add t,u y",
      "resnet_v2", "add[1] n[*] m[*]"},
@@ -307,7 +310,7 @@ static const struct {
      "Mul se q,u v; Conv c v,w o; Add add o,x y",
      "efficientnet", "add[1] se[0,1]"},
     {"Mul scale x,s y", "efficientnet", ""},
-    /* what the user's spec names is the user's */
+    /* layers that the user's spec names get no entry of a case */
     {"Conv a x,w p; Add user p,x q; MaxPool user_pool q t; Mul user_mul t,q u; "
      "BatchNormalization user_bn u,s,s,s,s y",
      "resnet_v2", ""},
@@ -352,7 +355,7 @@ START_TEST(library_case)
 }
 END_TEST
 
-/* The rows that the makefile made say what the scripts say, sorted by name. */
+/* The rows that make generates agree with the scripts, and are sorted by name. */
 START_TEST(library_is_listed)
 {
     struct qdq_catalog *catalog = NULL;

@@ -19,7 +19,7 @@ folder_setup(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
-/* Puts a file into the folder; an empty text removes it. */
+/* Writes a file into the folder; an empty text removes it. */
 static void
 put(const char *name, const char *text)
 {
@@ -79,7 +79,7 @@ START_TEST(folder_of_cases)
     ck_assert_uint_eq(n, 10);
     ck_assert_int_eq(run(&w, "house", NULL), QDQ_OK);
     ck_assert_str_eq(text_of(&w), "conv1[*]");
-    /* What replaces a case does so for the others, too. */
+    /* A case that replaces another one does so for the cases that run it, too. */
     ck_assert_int_eq(run(&w, "inception", NULL), QDQ_OK);
     ck_assert_str_eq(text_of(&w), "pool-i[*]");
     put("house.lua", "");
@@ -90,7 +90,8 @@ START_TEST(folder_of_cases)
 }
 END_TEST
 
-/* What the makefile took for a library case's info is what its script says. */
+/* The descriptions that make found in the library's cases are those of their
+   scripts. */
 START_TEST(folder_of_the_library)
 {
     struct qdq_catalog *catalog = NULL;
@@ -145,7 +146,7 @@ START_TEST(folder_of_layer_support)
     ck_assert_int_eq(rows[4].support.weight_input, -1);
     ck_assert_int_eq(rows[4].given_axis, QDQ_NO_AXIS);
     ck_assert(rows[4].support.quantize_input);
-    /* The last counts, so it stands first; Dense is Gemm and MatMul. */
+    /* The last entry wins, so it is listed first; Dense is Gemm and MatMul. */
     static const char *const listed[][3] = {
         {"Quux", "Quux", "layer support of b.lua"},
         {"Einsum", "Einsum", NULL},
@@ -168,7 +169,8 @@ START_TEST(folder_of_layer_support)
 }
 END_TEST
 
-/* Each keeps the catalog open, the check names it, and a job that uses it fails. */
+/* With each of these files the catalog still opens, the check names the file, and a
+   job that uses it fails. */
 static const struct {
     const char *file, *text, *check, *run;
 } broken[] = {
@@ -262,7 +264,8 @@ START_TEST(folder_with_odd_files)
     expect_in(w.err.text, "case 'long'");
     expect_in(w.err.text, "longer than 256 KiB");
     unlink(path);
-    /* A dangling link cannot be read; nor can what is no folder. */
+    /* A dangling link cannot be read, and neither can a file in the place of the
+       folder. */
     qdq_catalog_free(&w.catalog);
     ck_assert_int_eq(symlink("/no/such/file", path), 0);
     w.err = (struct qdq_error){0};
@@ -300,7 +303,8 @@ START_TEST(folder_with_too_many_files)
 }
 END_TEST
 
-/* Cases that ask for one another in a ring, and in a row that is too long. */
+/* Cases that run one another in a circle, or in a chain that is too long, are
+   refused. */
 START_TEST(library_rings_and_rows)
 {
     struct world w = {0};

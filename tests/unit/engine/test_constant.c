@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors made of constants alone: which they are, and how they are read. */
+/* Tensors that follow from constants alone: which they are, and how their elements
+   are read. */
 #include "config.h"
 
 #include "builder.h"
 
 #define MAX_RANK 6
 
-/* Opens the built model; what it says about a tensor. */
+/* Opens the built model and returns one of its tensors. */
 static const struct qdqi_tensor *
 open_tensor(struct builder *b, struct qdq_model **m, const char *name)
 {
@@ -27,7 +28,7 @@ close_model(struct builder *b, struct qdq_model **m)
 
 /* --- one operator --------------------------------------------------------- */
 
-/* Where the operator's integers stand. */
+/* How the operator gets its integers. */
 enum form { NONE, INT, INTS, INPUT };
 
 #define C_ORDER \
@@ -38,10 +39,8 @@ enum form { NONE, INT, INTS, INPUT };
 
 #define BIG ((int64_t)1 << 40)
 
-/*
- * From w of shape [2,3,4], or u of [1,3,1,2], whose elements are 1, 2, 3…, to v; the
- * shape and the strides that its elements have.
- */
+/* Operators from w of shape [2,3,4], or u of [1,3,1,2], whose elements are 1, 2, 3…,
+   to v, with the shape and the strides of v's elements. */
 static const struct {
     const char *op, *from;
     enum form form;
@@ -171,7 +170,7 @@ node_ints(struct builder *b, const char *op, const char *from, const char *to,
     builder_ints(b, builder_node(b, op, to, from, to), attribute, n, ints);
 }
 
-/* Each makes v out of w, [2,3,4]. */
+/* Each of these builds v from w, [2,3,4]. */
 static void
 transposed_back(struct builder *b)
 {
@@ -231,8 +230,8 @@ static void
 shaped_by_part(struct builder *b)
 {
     Onnx__NodeProto *shape = builder_node(b, "Shape", "shape", "w", "s");
-    builder_int(b, shape, "start", -2); /* 3, 4 */
-    builder_int(b, shape, "end", 2);    /* 3 */
+    builder_int(b, shape, "start", -2); /* gives 3, 4 */
+    builder_int(b, shape, "end", 2);    /* gives 3 */
     builder_weight(b, "three", 1, (const int64_t[]){3});
     builder_node(b, "Reshape", "v", "three,s", "v");
 }
@@ -257,7 +256,7 @@ of_filled_shape(struct builder *b)
     Onnx__NodeProto *shape = builder_node(b, "ConstantOfShape", "shape", "three", "s");
     Onnx__TensorProto *one = builder_ints_tensor(b, 1, (const int64_t[]){0});
     builder_tensor(b, shape, "value", one);
-    builder_node(b, "Reshape", "v", "w,s", "v"); /* [0,0,0]: as it was */
+    builder_node(b, "Reshape", "v", "w,s", "v"); /* [0,0,0] keeps the shape */
 }
 static void
 of_bytes_that_are_no_shape(struct builder *b)
@@ -357,10 +356,11 @@ START_TEST(allowzero_means_zero)
                     allow);
         const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
         const struct qdqi_tensor *o = qdqi_map_get(m->graph.tensors, "o");
-        ck_assert_ptr_nonnull(v->view.stored); /* [5,0], by copy or by itself */
+        /* [5,0]: 0 copies the size 0 of w, or means 0 itself */
+        ck_assert_ptr_nonnull(v->view.stored);
         ck_assert_int_eq(v->view.dims[0], 5);
         ck_assert_int_eq(v->view.dims[1], 0);
-        ck_assert_int_eq(o->view.stored != NULL, allow == 0); /* 0 / 0 is no size */
+        ck_assert_int_eq(o->view.stored != NULL, allow == 0); /* 0 / 0 gives no size */
         close_model(&b, &m);
     }
 }
@@ -379,7 +379,8 @@ float_tensor(struct builder *b, size_t n, float value)
     return t;
 }
 
-/* A shape, how many floats the value has (-1: no value), whether it can be read. */
+/* A shape, the number of floats in the value (-1: no value), and whether the tensor
+   can be read. */
 static const struct {
     size_t rank;
     int64_t dims[MAX_RANK];
@@ -458,7 +459,7 @@ START_TEST(element_type_is_that_of_the_value)
     builder_ints_weight(&b, "s", 1, (const int64_t[]){4});
     Onnx__NodeProto *node = builder_node(&b, "ConstantOfShape", "n", "s", "v");
     builder_tensor(&b, node, "value", builder_ints_tensor(&b, 1, (const int64_t[]){7}));
-    infos[0] = builder_value(&b, "v", QDQI_FLOAT32); /* a lie */
+    infos[0] = builder_value(&b, "v", QDQI_FLOAT32); /* a wrong declaration */
     b.graph.value_info = infos;
     b.graph.n_value_info = 1;
     const struct qdqi_tensor *v = open_tensor(&b, &m, "v");
@@ -546,7 +547,8 @@ START_TEST(constants_of_no_shape_cannot_be_read)
 }
 END_TEST
 
-/* The shape is right, the data are too few: seen by whoever reads. */
+/* The shape is valid and the data too short, which the reader of the elements
+   notices. */
 START_TEST(too_little_data_is_an_error)
 {
     struct builder b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding devices, with a module that claims to have them (cuda_module.c). */
+/* Finds devices with a module that claims to have them (cuda_module.c). */
 #include "config.h"
 
 #include "cuda/device.h"
@@ -19,7 +19,7 @@ open_with(const char *name, const char *value, struct qdq_error *err)
     return qdqi_cuda_open(FAKE, &cuda, err);
 }
 
-/* Why there is no device: the environment, and what the error says. */
+/* Reasons why there is no device: the environment, and the error's text. */
 static const struct {
     const char *name, *value, *says;
     enum qdq_code code;
@@ -56,7 +56,7 @@ START_TEST(a_module_that_is_not_there_is_named)
 }
 END_TEST
 
-/* Any library that has no table. */
+/* A library without the table is refused. */
 START_TEST(another_library_is_no_module)
 {
     struct qdq_error err = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Equalization: the function stays, bit for bit, the channels become alike, and what
- * does not fit is left alone. The function is that of a small float64 interpreter:
- * activations are [1, channels, length] or [1, channels], kernels have one axis.
+ * Equalization keeps the model's function, bit for bit, makes channels alike, and
+ * leaves layers alone that do not fit. A small float64 interpreter computes the
+ * function: activations are [1, channels, length] or [1, channels], and kernels have
+ * one axis.
  */
 #include "config.h"
 
@@ -49,7 +50,7 @@ conv_clip_conv(struct builder *b)
     second_conv(b, "r");
 }
 
-/* Everything that may stand between two convolutions, one after the other. */
+/* Has all operators that may stand between two convolutions, one after the other. */
 static void
 conv_long_way_conv(struct builder *b)
 {
@@ -66,7 +67,8 @@ conv_long_way_conv(struct builder *b)
     second_conv(b, "p");
 }
 
-/* Depthwise: every channel for itself; then pointwise. Both are chains. */
+/* A depthwise convolution, where each channel is its own group, then a pointwise
+   one. Both are ends of chains. */
 static void
 conv_depthwise_conv(struct builder *b)
 {
@@ -78,7 +80,7 @@ conv_depthwise_conv(struct builder *b)
     second_conv(b, "e");
 }
 
-/* Two groups on both sides, of other sizes. */
+/* Both convolutions have two groups, of different sizes. */
 static void
 grouped_grouped(struct builder *b)
 {
@@ -100,7 +102,7 @@ conv_pool_flatten_gemm(struct builder *b)
     builder_int(b, builder_node(b, "Gemm", "second", "f,w2,b2", "y"), "transB", 1);
 }
 
-/* Channels become blocks of eight. */
+/* The Reshape makes blocks of eight inputs from the channels. */
 static void
 conv_reshape_matmul(struct builder *b)
 {
@@ -137,7 +139,7 @@ matmul_matmul(struct builder *b)
     builder_node(b, "MatMul", "second", "r,w2", "y");
 }
 
-/* Weights beyond the size that stays in the skeleton, and one in a Constant. */
+/* One weight is too large to stay in the skeleton, and one is in a Constant. */
 static void
 large(struct builder *b)
 {
@@ -156,7 +158,7 @@ large(struct builder *b)
     builder_node(b, "Conv", "third", "k,w3", "y");
 }
 
-/* Three layers, of which the middle one is in two chains. */
+/* Three layers, of which the middle one belongs to two chains. */
 static void
 three(struct builder *b)
 {
@@ -173,7 +175,7 @@ three(struct builder *b)
 /* --- the interpreter ------------------------------------------------------ */
 
 struct value {
-    size_t channels, length; /* length 1: also of [1, channels] */
+    size_t channels, length; /* length 1 also stands for [1, channels] */
     double data[512];
 };
 
@@ -309,7 +311,7 @@ run_node(const struct qdq_model *m, const struct qdqi_node *node, struct value *
     *v = y;
 }
 
-/* A chain of nodes in file order; Constants stand anywhere. */
+/* Runs a chain of nodes in file order; Constants may stand anywhere. */
 static void
 run_model(const struct qdq_model *m, struct value *v)
 {
@@ -329,7 +331,8 @@ run_model(const struct qdq_model *m, struct value *v)
 
 /* --- the function stays --------------------------------------------------- */
 
-/* How far the two sides of a channel are apart at most: 1 is equal. */
+/* Returns the largest ratio between the two sides of a channel; 1 when they are
+   equal. */
 static double
 imbalance(const struct qdq_model *m)
 {
@@ -359,7 +362,7 @@ imbalance(const struct qdq_model *m)
 static const struct {
     const char *what;
     void (*build)(struct builder *b);
-    size_t pairs, channels; /* of the first pair */
+    size_t pairs, channels; /* number of pairs, and of channels in the first pair */
 } pairs[] = {
     {"conv conv", conv_conv, 1, 5},
     {"conv relu conv", conv_relu_conv, 1, 5},
@@ -402,7 +405,8 @@ START_TEST(the_function_stays)
 }
 END_TEST
 
-/* One pair ends within a factor of two; where layers are shared, not far from it. */
+/* A single pair ends within a factor of two; pairs that share layers, not far from
+   it. */
 START_TEST(channels_become_alike)
 {
     struct builder b;
@@ -416,7 +420,7 @@ START_TEST(channels_become_alike)
 }
 END_TEST
 
-/* What is equal needs no other model; nothing is scaled twice. */
+/* An equalized model needs no new model, so nothing is scaled twice. */
 START_TEST(a_second_time_changes_nothing)
 {
     struct builder b;
@@ -439,7 +443,8 @@ START_TEST(all_but_numbers_stays)
     struct builder b;
     large(&b);
     builder_int(&b, b.nodes[0], "group", 1);
-    b.nodes[4 - 1]->name = b.nodes[0]->name; /* a duplicate, reported with a suffix */
+    /* a duplicate name, which is reported with a suffix */
+    b.nodes[4 - 1]->name = b.nodes[0]->name;
     struct result r = equalize(&b);
     ck_assert_uint_eq(r.source->graph.n_nodes, r.equalized->graph.n_nodes);
     ck_assert_uint_eq(r.source->files[0].size + strlen("_1"),
@@ -493,7 +498,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* --- channels that are no good -------------------------------------------- */
+/* --- channels that cannot be scaled -------------------------------------- */
 
 static float
 weight_of(const struct qdq_model *m, const char *name, size_t i)
@@ -510,11 +515,12 @@ START_TEST(dead_channels_stay)
     conv_relu_conv(&b);
     float *w1 = weight_data(&b, "w1"), *w2 = weight_data(&b, "w2");
     for (size_t i = 0; i < 6; i++) {
-        w1[0 * 6 + i] = 0;        /* makes nothing of its input */
-        w1[3 * 6 + i] = -FLT_MIN; /* as good as nothing */
+        w1[0 * 6 + i] = 0;        /* the output is zero for every input */
+        w1[3 * 6 + i] = -FLT_MIN; /* almost zero */
     }
     for (size_t o = 0; o < 4; o++)
-        w2[(o * 5 + 1) * 2] = w2[(o * 5 + 1) * 2 + 1] = 0; /* nobody looks at it */
+        /* no output uses this channel */
+        w2[(o * 5 + 1) * 2] = w2[(o * 5 + 1) * 2 + 1] = 0;
     weight_data(&b, "b1")[0] = 1e6F;
     weight_data(&b, "b1")[3] = 0;
     struct result r = equalize(&b);
@@ -527,7 +533,8 @@ START_TEST(dead_channels_stay)
 }
 END_TEST
 
-/* A channel that is all bias is not blown up for the sake of its weights. */
+/* A channel whose bias outweighs its weights is not scaled up for the sake of the
+   weights. */
 START_TEST(a_bias_counts_where_it_outweighs)
 {
     struct builder b;

@@ -86,7 +86,7 @@ scalar_bias(struct builder *b)
     builder_node(b, "MatMul", "second", "h,w2", "y");
 }
 
-/* A bias along the last axis, which is not that of the channels. */
+/* A bias along the last axis, which is not the channels' axis. */
 static void
 bias_of_other_axis(struct builder *b)
 {
@@ -237,7 +237,7 @@ empty_weight(struct builder *b)
     builder_node(b, "Relu", "last", "h", "y");
 }
 
-/* The channels of a convolution are not the last axis. */
+/* A MatMul uses the last axis, which is not the channels' axis of a convolution. */
 static void
 conv_matmul(struct builder *b)
 {
@@ -319,7 +319,7 @@ nested(struct builder *b)
 static const struct {
     const char *what;
     void (*build)(struct builder *b);
-    const char *reason; /* of the first row */
+    const char *reason; /* reason of the first row */
 } alone[] = {
     {"clip to 6", clip_6, "followed by Clip"},
     {"clip by attribute", clip_by_attribute, "followed by Clip"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* External data on its way in: which file, which bytes, and what is refused. */
+/* Reading external data: which file and which bytes a tensor gets, and what is
+   refused. */
 #include "config.h"
 
 #include "builder.h"
@@ -8,7 +9,7 @@
 
 enum { WEIGHT = 4 * 3 * 3 * 3, BYTES = WEIGHT * 4, FILE_BYTES = 8192 };
 
-/* A file whose float i is i + first. */
+/* Returns a file whose float number i is i + first. */
 static int
 floats_file(float first)
 {
@@ -18,8 +19,8 @@ floats_file(float first)
     return memory_file(data, sizeof data);
 }
 
-/* Opens the model with files of those paths (NULL: no more), the i-th of which begins
-   with 1000 * (i + 1). */
+/* Opens the model with files of those paths (NULL: no more). File i begins with the
+   number 1000 * (i + 1). */
 static enum qdq_code
 open_with(const struct builder *b, const char *const *paths, struct qdq_model **ret,
           struct qdq_error *err)
@@ -52,8 +53,8 @@ check_first(const struct qdq_model *m, const char *name, float first)
 
 /* --- names ---------------------------------------------------------------- */
 
-/* Two weights with these locations, files of these paths: the files that they get (from
-   1), or an error. */
+/* Two weights with these locations, and files of these paths: the number (from 1) of
+   the file that each weight gets, or an error. */
 static const struct {
     const char *w, *w2;
     const char *paths[4];
@@ -179,7 +180,7 @@ END_TEST
 
 /* --- bounds --------------------------------------------------------------- */
 
-/* The weight has BYTES by its shape, the file FILE_BYTES. */
+/* The weight's shape needs BYTES; the file has FILE_BYTES. */
 static const struct {
     const char *offset, *length;
     float first; /* 0: an error */
@@ -229,7 +230,7 @@ START_TEST(data_is_within_its_file)
 }
 END_TEST
 
-/* Types, elements, and the bytes that these take in a file. */
+/* Types, numbers of elements, and the bytes that these need in a file. */
 static const struct {
     int32_t dtype;
     int64_t dims[2];
@@ -249,7 +250,8 @@ static const struct {
     {QDQI_FLOAT32, {INT64_MAX, 1}, NULL, false},
     {QDQI_COMPLEX128, {1LL << 31, 1LL << 30}, NULL, false},
     {QDQI_STRING, {2, 2}, NULL, false},
-    {999, {2, 2}, "100", true}, /* of a later version: what the file says */
+    /* of a later ONNX version: the length in the file counts */
+    {999, {2, 2}, "100", true},
     {999, {2, 2}, "8193", false},
 };
 
@@ -323,7 +325,8 @@ START_TEST(the_same_bytes_are_one_bulk)
     }
     static const char *const paths[] = {"a.bin", NULL};
     ck_assert_int_eq(open_with(&b, paths, &m, &err), QDQ_OK);
-    /* w of the model itself, then two of the file; bias and w2 are small. */
+    /* The payloads are w of the model itself and two of the file; bias and w2 are
+       too small. */
     ck_assert_uint_eq(m->bulks.n, 3);
     check_first(m, "k", 1100);
     check_first(m, "l", 1100);
@@ -352,7 +355,7 @@ END_TEST
 
 /* --- places --------------------------------------------------------------- */
 
-/* x -> If(cond) with a body that has an initializer and a Constant -> y. */
+/* Builds x -> If(cond) -> y with a body that has an initializer and a Constant. */
 START_TEST(every_place_is_resolved)
 {
     struct builder b;
@@ -393,7 +396,7 @@ START_TEST(every_place_is_resolved)
 }
 END_TEST
 
-/* A branch that reads its own weight of 1 MiB; so does a Constant. */
+/* A branch, and a Constant, each have a weight of 1 MiB. */
 START_TEST(large_weights_are_never_inline_when_run)
 {
     struct builder b;

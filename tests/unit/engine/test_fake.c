@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fake quantization: where it is put, and that it is what ONNX Runtime's own
- * QuantizeLinear and DequantizeLinear make of a tensor, bit for bit. Without ONNX
- * Runtime the program says so and is skipped.
+ * FakeQuant: where it is inserted, and that it computes the same bits as ONNX Runtime's
+ * own QuantizeLinear and DequantizeLinear. Without ONNX Runtime the program says so and
+ * is skipped.
  */
 #include "config.h"
 
@@ -31,7 +31,7 @@ struct faked {
     const Onnx__ModelProto *proto;
 };
 
-/* Of a built model, which is then borrowed. */
+/* Inserts into a built model, which is borrowed from then on. */
 static void
 insert(struct faked *f, const char *add_class)
 {
@@ -74,7 +74,8 @@ node_of(const struct faked *f, const char *name)
     return NULL;
 }
 
-/* The node that makes input i of a layer: FakeQuant of `tensor`, with that slot. */
+/* Expects that the node before input i of a layer is a FakeQuant of `tensor` with
+   that slot. */
 static void
 assert_fake(const struct faked *f, const char *layer, size_t i, const char *tensor,
             int64_t slot)
@@ -116,8 +117,8 @@ START_TEST(every_edge_and_weight_has_its_own)
 }
 END_TEST
 
-/* x -> two convolutions with one weight -> their sum: what they share is switched for
-   each of them alone. */
+/* x -> two convolutions with the same weight -> their sum: each layer can be
+   switched alone, also for tensors that both use. */
 START_TEST(what_layers_share_has_one_for_each)
 {
     struct faked f = {0};
@@ -152,7 +153,8 @@ END_TEST
 enum { MOST = 300000 };
 static float data[MOST], expected[MOST];
 
-/* Of all magnitudes, with ties, zeros of both signs, and what is no number. */
+/* Makes numbers of all magnitudes, with ties, zeros of both signs, NaN and
+   infinities. */
 static void
 make_data(size_t n, float scale)
 {
@@ -293,7 +295,7 @@ run_pair(struct opened *o, const char *input, const float *x, size_t rank,
     return out;
 }
 
-/* Shapes with the axis that has a scale each; -1: one for all. */
+/* Shapes, and the axis with a scale for each index; -1: one scale. */
 static const struct {
     size_t rank;
     int64_t shape[5];
@@ -301,7 +303,7 @@ static const struct {
 } shapes[] = {
     {1, {1}, -1},
     {1, {1000}, -1},
-    {2, {500, 600}, -1}, /* shared over threads */
+    {2, {500, 600}, -1}, /* large enough to be split among threads */
     {1, {64}, 0},
     {2, {7, 33}, 0},
     {2, {7, 33}, 1},
@@ -312,7 +314,7 @@ static const struct {
     {4, {64, 1, 3, 3}, 0},
     {4, {5, 6, 7, 8}, 2},
     {4, {5, 6, 7, 8}, 3},
-    {5, {2, 70, 5, 40, 9}, 1}, /* rows end in the middle of a part */
+    {5, {2, 70, 5, 40, 9}, 1}, /* rows that end in the middle of a thread's part */
     {5, {2, 3, 4, 5, 2000}, 4},
 };
 
@@ -345,7 +347,7 @@ make_scales(size_t n)
 
 static int32_t zero_points[MOST];
 
-/* Zero points of all over the format, or none. */
+/* Makes zero points across the whole format, or zeros. */
 static int32_t *
 make_zero_points(enum qdqi_format format, bool are_zero, size_t n)
 {
@@ -356,8 +358,11 @@ make_zero_points(enum qdqi_format format, bool are_zero, size_t n)
     return are_zero || row->fraction_bits > 0 ? NULL : zero_points;
 }
 
-/* ONNX Runtime's loops for other formats than those of 8 bits, and for blocks, make
-   anything of what is no number, or too large for an int32 in steps. */
+/*
+ * Makes finite numbers below 1e6. For formats other than the 8-bit ones, and for
+ * blocks, ONNX Runtime's loops are undefined for NaN and for numbers of more steps than
+ * an int32 holds.
+ */
 static void
 make_near_ones(size_t n, size_t n_scales)
 {
@@ -368,14 +373,15 @@ make_near_ones(size_t n, size_t n_scales)
         data[i] = fabsf(data[i]) < 1e6f ? data[i] : 0;
 }
 
-/* The last opset whose formats ONNX Runtime has kernels for. */
+/* The newest opset whose formats ONNX Runtime has kernels for. */
 enum { RUNTIMES_OPSET = 21 };
 
 START_TEST(every_format_is_what_the_runtime_makes_of_it)
 {
     static const int rows[] = {2, 9, 11, 13};
     enum qdqi_format format =
-        (enum qdqi_format)(_i / 2); /* twice: with zero points, too */
+        /* each format twice: without and with zero points */
+        (enum qdqi_format)(_i / 2);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int64_t block = 0; block <= 3; block += 3) {
             int row = rows[i], axis = shapes[row].axis;
@@ -433,7 +439,8 @@ START_TEST(it_is_what_the_runtime_makes_of_a_pair)
 }
 END_TEST
 
-/* The same elements in place, apart and at an odd address, in parts of any size. */
+/* The result does not depend on whether it is computed in place, elsewhere or at an
+   odd address, nor on the size of the parts. */
 START_TEST(cuts_and_places_make_no_difference)
 {
     static unsigned char odd[MOST * sizeof(float) + 1];
@@ -457,7 +464,7 @@ START_TEST(cuts_and_places_make_no_difference)
 }
 END_TEST
 
-/* By hand, from the operator's own words. */
+/* Computes the result by hand, from the operator's specification. */
 START_TEST(the_arithmetic_is_the_operators)
 {
     make_data(1000, 0.25f);
@@ -466,7 +473,7 @@ START_TEST(the_arithmetic_is_the_operators)
     float out[1000];
     qdqi_fake_quantize(&fake, data, out, 0, 1000);
     for (size_t i = 0; i < 1000; i++) {
-        double q = nearbyint((double)data[i] / 0.25); /* half to even */
+        double q = nearbyint((double)data[i] / 0.25); /* ties round to even */
         q = isnan(data[i]) ? -128 : fmin(fmax(q, -128), 127);
         ck_assert_double_eq((double)out[i], q * 0.25);
         ck_assert(!(out[i] == 0 && signbit(out[i])));
@@ -474,7 +481,8 @@ START_TEST(the_arithmetic_is_the_operators)
 }
 END_TEST
 
-/* A constant behind the operator is not folded: switch and scale work after opening. */
+/* ONNX Runtime does not fold the operator's result for a constant, so that switch
+   and scale still work after opening. */
 START_TEST(a_constant_is_quantized_anew_in_every_run)
 {
     static const int64_t shape[] = {8, 50};

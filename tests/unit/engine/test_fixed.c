@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors made of constants alone: which they are, and how they are read. */
+/* Which tensors follow from constants alone. */
 #include "config.h"
 
 #include "builder.h"
 
 #define MAX_RANK 6
 
-/* Opens the built model; what it says about a tensor. */
+/* Opens the built model and returns one of its tensors. */
 static const struct qdqi_tensor *
 open_tensor(struct builder *b, struct qdq_model **m, const char *name)
 {
@@ -25,7 +25,7 @@ close_model(struct builder *b, struct qdq_model **m)
     builder_fini(b);
 }
 
-/* --- what is fixed -------------------------------------------------------- */
+/* --- constant tensors ---------------------------------------------------- */
 
 static void
 none(struct builder *b)
@@ -62,8 +62,8 @@ opset_6_test(struct builder *b)
     builder_int(b, b->nodes[0], "is_test", 1);
 }
 
-/* An operator on w (constant), x (an input), no and yes (booleans), none; is v fixed?
- */
+/* An operator, its inputs (w is constant, x an input, `no` and `yes` are booleans,
+   or none), and whether its output v is constant. */
 static const struct {
     const char *op, *inputs;
     void (*change)(struct builder *b);
@@ -127,7 +127,7 @@ START_TEST(deterministic_operators_keep_tensors_fixed)
 }
 END_TEST
 
-/* The last node of the file makes what the first one uses. */
+/* The last node of the file computes the input of the first one. */
 START_TEST(file_order_does_not_matter)
 {
     struct builder b;
@@ -162,7 +162,8 @@ START_TEST(circles_are_refused)
 }
 END_TEST
 
-/* From IR version 4 on a caller may override it; it is a constant all the same. */
+/* From IR version 4 on a caller may override an initializer that is also an input;
+   it counts as a constant all the same. */
 START_TEST(overridable_initializers_are_constants)
 {
     struct builder b;

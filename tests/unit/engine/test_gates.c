@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What spec.accept asks for: of which outputs, and what misses it. */
+/* The gates of spec.accept: which outputs they concern, and which results miss them. */
 #include "config.h"
 
 #include "accept/gates.h"
@@ -45,13 +45,13 @@ name(const char *output)
     spec.accept.n_outputs = 1;
 }
 
-/* --- what is asked -------------------------------------------------------- */
+/* --- whether a spec has gates -------------------------------------------- */
 
 START_TEST(asks)
 {
     ck_assert(!qdqi_gates_ask(&spec.accept));
     name("y");
-    ck_assert(!qdqi_gates_ask(&spec.accept)); /* an empty gate asks nothing */
+    ck_assert(!qdqi_gates_ask(&spec.accept)); /* an empty gate sets no bound */
     named.gate.max_abs_error = 0;
     ck_assert(qdqi_gates_ask(&spec.accept));
     spec.accept.n_outputs = 0;
@@ -110,11 +110,12 @@ START_TEST(cut_pointer)
 }
 END_TEST
 
-/* A bound for all needs an output that it can be about, and only such. */
+/* A gate for all outputs needs an output that can be measured, and concerns only
+   such outputs. */
 START_TEST(bound_for_all)
 {
     const struct qdq_model_info integer = {.n_outputs = 1, .outputs = values + 2};
-    ck_assert_int_eq(check(&integer), QDQ_OK); /* nothing is asked */
+    ck_assert_int_eq(check(&integer), QDQ_OK); /* the spec has no gate */
     spec.accept.all.min_sqnr_db = 20;
     ck_assert_int_eq(check(&integer), QDQ_INVALID_SPEC);
     ck_assert_str_eq(err.where, "/accept");
@@ -122,7 +123,7 @@ START_TEST(bound_for_all)
     ck_assert_int_eq(check(&model), QDQ_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(err.text, "'double'"));
     err = (struct qdq_error){0};
-    name("double"); /* leaves it out */
+    name("double"); /* an empty gate of its own exempts an output */
     ck_assert_int_eq(check(&model), QDQ_OK);
 }
 END_TEST
@@ -132,7 +133,7 @@ END_TEST
 static const struct {
     struct qdq_gate gate;
     struct qdq_output_report figures;
-    const char *missed; /* the gates, in their order */
+    const char *missed; /* the missed gates, in their order */
 } judged[] = {
     {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1}, ""},
     {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1}, "min_sqnr_db "},
@@ -180,7 +181,7 @@ START_TEST(judges)
 }
 END_TEST
 
-/* The output's own gate stands in the place of the one for all. */
+/* An output's own gate replaces the gate for all. */
 START_TEST(own_gate)
 {
     const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
@@ -195,7 +196,7 @@ START_TEST(own_gate)
     ck_assert_str_eq(report.missed[0].output, "one/of~two");
     ck_assert(report.missed[0].own);
     ck_assert(report.missed[0].bound == 25 && report.missed[0].value == 20);
-    named.gate.min_sqnr_db = NAN; /* and an empty one leaves it out */
+    named.gate.min_sqnr_db = NAN; /* an empty gate exempts the output */
     spec.accept.all.min_sqnr_db = 20.5;
     report = judge(&two, measured, 2, (bool[2]){false});
     ck_assert_uint_eq(report.n_missed, 1);
@@ -203,7 +204,7 @@ START_TEST(own_gate)
 }
 END_TEST
 
-/* What was not measured has not passed; integers are not asked. */
+/* An output that was not measured misses its gate; integer outputs have none. */
 START_TEST(not_measured)
 {
     const struct qdq_model_info three = {.n_outputs = 3, .outputs = values};
