@@ -16,18 +16,18 @@
 extern "C" {
 #endif
 
-/* Goes up with every change of the table or of what it points to. */
+/* Increases with every change of the table or of the types that it refers to. */
 enum { QDQI_CUDA_VERSION = 2 };
 
-/* The caller's options after a status. */
+/* The kinds of failures, by what the caller can do about them. */
 enum qdqi_cuda_fault {
     QDQI_CUDA_FINE = 0,
-    QDQI_CUDA_NO_DRIVER,  /* install one */
-    QDQI_CUDA_OLD_DRIVER, /* install a newer one */
-    QDQI_CUDA_NO_DEVICE,  /* none there, none that may be used, or too old for us */
-    QDQI_CUDA_LOST,       /* end the process and try again in a new one */
-    QDQI_CUDA_MEMORY,     /* ask for less */
-    QDQI_CUDA_OTHER,      /* a bug */
+    QDQI_CUDA_NO_DRIVER,  /* install a driver */
+    QDQI_CUDA_OLD_DRIVER, /* install a newer driver */
+    QDQI_CUDA_NO_DEVICE,  /* there is none, none may be used, or all are too old */
+    QDQI_CUDA_LOST,       /* the process must end; a new one may succeed */
+    QDQI_CUDA_MEMORY,     /* ask for less memory */
+    QDQI_CUDA_OTHER,      /* an error in the program */
 };
 
 struct qdqi_cuda_device {
@@ -41,24 +41,25 @@ enum { QDQI_CUDA_MIN_MAJOR = 7, QDQI_CUDA_MIN_MINOR = 5 };
 
 struct qdqi_cuda_api {
     uint32_t version;
-    /*
-     * The device's memory is the host's, and models run on the CPU beside it: for tests,
-     * of all that a device takes but the device.
-     */
+    /* True in tests that run without a device: the device's memory is the host's,
+       and models run on the CPU. */
     bool is_host;
 
     enum qdqi_cuda_fault (*fault)(int status);
     const char *(*text)(int status);
 
-    /* Versions of CUDA, 1000 * major + 10 * minor: the newest that the driver knows (0:
-       no driver), and the one the module was built with. */
+    /*
+     * Sets two versions of CUDA, as 1000 * major + 10 * minor: the newest that the
+     * driver supports (0: there is no driver), and the one that the module was built
+     * with.
+     */
     int (*versions)(int *driver, int *built);
     int (*count)(int *n);
     int (*describe)(int device, struct qdqi_cuda_device *ret);
-    /* Makes a device the calling thread's, and ready. */
+    /* Initializes a device and makes it the calling thread's current one. */
     int (*use)(int device);
 
-    /* Memory of the device; of the host, pinned. */
+    /* Allocate and free memory of the device, and pinned memory of the host. */
     int (*alloc)(size_t bytes, void **ret);
     int (*release)(void *memory);
     int (*alloc_host)(size_t bytes, void **ret);
@@ -66,23 +67,25 @@ struct qdqi_cuda_api {
 
     int (*stream_open)(void **ret);
     int (*stream_close)(void *stream);
-    /* Waits; returns what went wrong in the work that was queued, too. */
+    /* Waits for the stream. Also returns errors of the queued work. */
     int (*stream_wait)(void *stream);
 
-    /* Queue; host memory must stay until the stream was waited for. */
+    /* These queue their work. Host memory must stay valid until the stream was
+       waited for. */
     int (*upload)(void *device, const void *host, size_t bytes, void *stream);
     int (*download)(void *host, const void *device, size_t bytes, void *stream);
     int (*copy)(void *to, const void *from, size_t bytes, void *stream);
 
-    /* Marks a place in a stream: other streams wait for it, and time is measured. */
+    /* An event marks a place in a stream. Other streams can wait for it, and the
+       time between two events can be measured. */
     int (*event_open)(void **ret);
     int (*event_close)(void *event);
     int (*event_record)(void *event, void *stream);
     int (*event_await)(void *event, void *stream);
-    int (*event_wait)(void *event); /* the calling thread does */
+    int (*event_wait)(void *event); /* blocks the calling thread */
     int (*event_seconds)(void *from, void *to, double *ret);
 
-    /* kernels.h */
+    /* The kernels of kernels.h. */
     int (*extremes_init)(struct qdqi_extremes *e, size_t n, void *stream);
     int (*extremes_update)(int type, const void *data, size_t n,
                            struct qdqi_extremes *e, void *stream);

@@ -15,7 +15,7 @@ struct qdqi_cuda {
 
 /* --- errors --------------------------------------------------------------- */
 
-/* Which error each fault is. */
+/* The error for each kind of failure. */
 static const enum qdq_code codes[] = {
     [QDQI_CUDA_FINE] = QDQ_OK,
     [QDQI_CUDA_NO_DRIVER] = QDQ_NO_DRIVER,
@@ -37,7 +37,7 @@ qdqi_cuda_check(const struct qdqi_cuda *cuda, int status, const char *what,
                                cuda->api->text(status));
 }
 
-/* Why there are no devices: what stands between the module and them. */
+/* Sets the error when there are no devices: which of driver and device is missing. */
 static enum qdq_code
 no_devices(const struct qdqi_cuda_api *api, int status, struct qdq_error *err)
 {

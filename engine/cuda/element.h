@@ -13,7 +13,8 @@
 
 /* --- numbers ---------------------------------------------------------------- */
 
-/* The device has instructions for both; it makes one NaN of all. */
+/* The two conversions use instructions of the device, which turn every NaN into the
+   same one. */
 QDQI_BOTH float
 qdqi_cuda_widened(uint16_t half)
 {
@@ -48,7 +49,7 @@ qdqi_cuda_key_of_bits(uint32_t bits)
     return key ^ (int32_t)((uint32_t)(key >> 31) >> 1);
 }
 
-/* The same of the 16 bits of a half, which need not be widened for it. */
+/* Does the same for the bits of a float16, which need not be widened for it. */
 QDQI_BOTH int32_t
 qdqi_cuda_key_of_half(uint16_t half)
 {
@@ -56,7 +57,8 @@ qdqi_cuda_key_of_half(uint16_t half)
     return key ^ (int32_t)((uint32_t)(key >> 31) >> 17);
 }
 
-/* The key that the widened half has; by integers, so that a NaN keeps its place. */
+/* Converts the key of a float16 to the key of the widened number. It uses integers,
+   so that a NaN stays at its end of the order. */
 QDQI_BOTH int32_t
 qdqi_cuda_key_widened(int32_t key)
 {
@@ -71,7 +73,7 @@ qdqi_cuda_keys_finite(int32_t min, int32_t max)
            max < qdqi_cuda_key_of_bits(0x7f800000);
 }
 
-/* The bits of the largest |x|, of finite ones that are not empty. */
+/* Returns the bits of the largest |x|. The keys must be finite and not empty. */
 QDQI_BOTH uint32_t
 qdqi_cuda_amax_bits(int32_t min, int32_t max)
 {
@@ -87,7 +89,8 @@ enum {
     QDQI_CUDA_MIN_EXPONENT = -126,
 };
 
-/* The smallest exponent of a bin's width with which a magnitude lies in a bin. */
+/* Returns the smallest exponent of a bin's width for which the magnitude lies in a
+   bin. */
 QDQI_BOTH int
 qdqi_cuda_exponent_for(uint32_t amax_bits)
 {
@@ -95,7 +98,7 @@ qdqi_cuda_exponent_for(uint32_t amax_bits)
     return exponent > QDQI_CUDA_MIN_EXPONENT ? exponent : QDQI_CUDA_MIN_EXPONENT;
 }
 
-/* 2^-exponent, which is a normal float32. */
+/* Returns 2^-exponent, which is a normal float32. */
 QDQI_BOTH float
 qdqi_cuda_per_width(int exponent)
 {
@@ -112,13 +115,13 @@ qdqi_cuda_bin_of(float x, float per_width)
 /* --- error sums ------------------------------------------------------------- */
 
 struct qdqi_error_sums {
-    double signal, other; /* of squares: of the first tensor, of the second */
-    double dot, noise;    /* of products; of the squared difference */
-    double max_abs_error; /* NaN where a difference was one */
+    double signal, other; /* sums of squares of the first and of the second tensor */
+    double dot, noise;    /* sums of products and of squared differences */
+    double max_abs_error; /* NaN if a difference is a NaN */
     double reserved;
 };
 
-/* The larger of two magnitudes; NaN wins. */
+/* Returns the larger of two magnitudes, or NaN if b is a NaN. */
 QDQI_BOTH double
 qdqi_cuda_larger(double a, double b)
 {
@@ -152,12 +155,13 @@ qdqi_error_sums_merge(struct qdqi_error_sums *s, const struct qdqi_error_sums *o
 
 /* --- indices ---------------------------------------------------------------- */
 
-/* n elements cut where 16-byte vectors begin and end. */
+/* n elements, divided at the boundaries of 16-byte vectors. */
 struct qdqi_cuda_span {
-    size_t head, vectors, tail; /* elements, vectors, elements */
+    size_t head, vectors, tail; /* numbers of elements, vectors and elements */
 };
 
-/* `address`: of the first element, a multiple of its size, which is a power of 2. */
+/* `address` is that of the first element: a multiple of its size, which is a power
+   of 2. */
 QDQI_BOTH struct qdqi_cuda_span
 qdqi_cuda_span_of(uintptr_t address, size_t n, size_t size)
 {

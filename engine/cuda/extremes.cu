@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Extremes: integer minima and maxima of keys, which are the same in any order, so that
- * blocks merge theirs by atomics.
- */
+/* Extremes as integer minima and maxima of keys. They do not depend on the order, so
+   blocks merge their results with atomic operations. */
 #include "cuda/launch.h"
 
 namespace
 {
 
-enum { THREADS = 256, BLOCKS = 8 /* a multiprocessor */ };
+enum { THREADS = 256, BLOCKS = 8 /* blocks per multiprocessor */ };
 
 __global__ void
 init(struct qdqi_extremes *e, size_t n)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fake quantization: the arithmetic is number/format.h; here is the walk. */
+/* Fake quantization. The arithmetic is in number/format.h; this file has the loops. */
 #include "cuda/launch.h"
 
 namespace
 {
 
-enum { THREADS = 256, BLOCKS = 4 /* a multiprocessor */ };
+enum { THREADS = 256, BLOCKS = 4 /* blocks per multiprocessor */ };
 
 /* --- scales ----------------------------------------------------------------- */
 
-/* Where elements find their scales. */
+/* The scales of the elements. */
 struct layout {
     const float *scales;
     const int32_t *zero_points;
     size_t channels, inner;
-    struct qdqi_cuda_divider by_channels, by_inner; /* where indices are below 2^31 */
+    /* valid when all indices are below 2^31 */
+    struct qdqi_cuda_divider by_channels, by_inner;
 };
 
-/* The scale of the element that a thread is at. */
+/* The scale and zero point of a thread's current element. */
 struct scale {
     float value;
     int32_t zero_point;
@@ -51,9 +52,9 @@ struct floats {
     }
 };
 
-/* --- which scale ------------------------------------------------------------ */
+/* --- finding the scale --------------------------------------------------- */
 
-/* One for all. */
+/* All elements have the same scale. */
 struct per_tensor {
     struct scale scale;
 
@@ -71,10 +72,11 @@ struct per_tensor {
     }
 };
 
-/* One for each index of the middle axis: sought for a vector, then followed. */
+/* Each index of the middle axis has its own scale. It is looked up for the first
+   element of a vector and updated from one element to the next. */
 template <typename Index> struct per_channel {
     struct scale scale;
-    Index channel, left; /* elements before the next channel begins */
+    Index channel, left; /* left: elements until the next channel begins */
 
     __device__ __forceinline__ per_channel(const struct layout &)
     {
@@ -96,7 +98,7 @@ template <typename Index> struct per_channel {
     }
 };
 
-/* Where all indices are below 2^31. */
+/* For tensors whose indices are all below 2^31. */
 struct per_channel_narrow : per_channel<uint32_t> {
     using per_channel::per_channel;
 
@@ -108,7 +110,7 @@ struct per_channel_narrow : per_channel<uint32_t> {
     }
 };
 
-/* And no vector reaches from one channel into the next. */
+/* For tensors in which, in addition, no vector crosses the boundary of a channel. */
 struct per_channel_vectors : per_channel_narrow {
     using per_channel_narrow::per_channel_narrow;
 
@@ -127,10 +129,10 @@ struct per_channel_wide : per_channel<size_t> {
     }
 };
 
-/* --- the walk --------------------------------------------------------------- */
+/* --- the loops ----------------------------------------------------------- */
 
 template <typename T, typename Format> struct work {
-    const T *in; /* may be out: each element is read before it is written */
+    const T *in; /* may be equal to out: each element is read before it is written */
     T *out;
     size_t n;
     struct qdqi_cuda_span span;
@@ -146,7 +148,7 @@ one(const struct work<T, Format> &w, Scales &scales, size_t i)
     qdqi_store(w.format(qdqi_load(w.in[i]), scales.scale), &w.out[i]);
 }
 
-/* The vector whose first element has index i. */
+/* Quantizes the vector whose first element has index i. */
 template <typename T, typename Format, typename Scales>
 __device__ __forceinline__ void
 several(const struct work<T, Format> &w, Scales &scales, size_t i,
@@ -225,7 +227,8 @@ layout_of(const struct qdqi_grid *g)
     return l;
 }
 
-/* Vectors are for tensors that lie alike; others go one element at a time. */
+/* Vectors are used if input and output have the same alignment. Otherwise the kernel
+   processes single elements. */
 template <typename T, typename Format>
 int
 begin(const struct qdqi_grid *g, const T *in, T *out, const Format &format,

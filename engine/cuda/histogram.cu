@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms in two passes over the data: its extremes, which decide the bins' width,
- * then the counts. What grows does so on the device, so the host waits for nothing.
- * Counting is integer addition: the same in any order.
+ * Histograms in two passes over the data: the first finds the extremes, which decide
+ * the width of the bins, and the second one counts. The width grows on the device, so
+ * the host need not wait. Counting is integer addition, which gives the same in any
+ * order.
  */
 #include "cuda/launch.h"
 
@@ -11,11 +12,12 @@ namespace
 
 enum {
     THREADS = 512,
-    BLOCKS = 4,            /* a multiprocessor */
-    PAIRS = QDQI_BINS / 2, /* one thread each where bins are joined */
+    BLOCKS = 4,            /* blocks per multiprocessor */
+    PAIRS = QDQI_BINS / 2, /* number of threads that join bins, one for each pair */
 };
 
-/* Elements of one launch: no block's count of 32 bits runs over. */
+/* Maximum number of elements in one launch, so that a block's 32-bit counts cannot
+   overflow. */
 const size_t MOST = (size_t)1 << 31;
 
 __device__ __forceinline__ void
@@ -42,7 +44,7 @@ init(struct qdqi_cuda_histogram *all)
 
 /* --- growing ---------------------------------------------------------------- */
 
-/* Joins pairs of bins `shift` times; after 11 of them all lie in the first. */
+/* Joins pairs of bins `shift` times. After 11 times all counts are in the first bin. */
 __device__ __forceinline__ void
 join(uint64_t *counts, int shift)
 {
@@ -58,12 +60,13 @@ join(uint64_t *counts, int shift)
             pair = bins[2 * t] + bins[2 * t + 1];
         __syncthreads();
     }
-    __syncthreads(); /* all have read what is written now */
+    __syncthreads(); /* all threads have read the counts that are now written */
     counts[t] = t < left ? pair : 0;
     counts[t + PAIRS] = 0;
 }
 
-/* One block: what the first pass has found becomes the width, and the extremes. */
+/* Updates the width of the bins and the extremes after the first pass. Runs as one
+   block. */
 __global__ void
 __launch_bounds__(PAIRS) grow(struct qdqi_cuda_histogram *h)
 {
@@ -75,7 +78,7 @@ __launch_bounds__(PAIRS) grow(struct qdqi_cuda_histogram *h)
         exponent = qdqi_cuda_exponent_for(qdqi_cuda_amax_bits(piece.min, piece.max));
     if (exponent > old)
         join(h->histogram.counts, exponent - old);
-    __syncthreads(); /* all know the piece and the exponent */
+    __syncthreads(); /* all threads have read the piece and the exponent */
     if (threadIdx.x > 0)
         return;
     if (exponent > old)
@@ -88,8 +91,8 @@ __launch_bounds__(PAIRS) grow(struct qdqi_cuda_histogram *h)
 
 /* --- counting --------------------------------------------------------------- */
 
-/* Each block counts in its own memory. Zeros, of which there may be very many, are
-   counted by each thread. */
+/* Counts the elements. Each block counts in its own shared memory. Each thread
+   counts zeros by itself, because there may be very many. */
 template <typename T>
 __global__ void
 __launch_bounds__(THREADS) count(const T *data, size_t n, struct qdqi_cuda_histogram *h)

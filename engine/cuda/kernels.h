@@ -21,16 +21,16 @@ extern "C" {
 
 /* --- extremes.cu: number/minmax.h ------------------------------------------- */
 
-/* Makes n of them empty. */
+/* Makes n extremes empty. */
 int qdqi_cuda_extremes_init(struct qdqi_extremes *e, size_t n, void *stream);
-/* Takes in n elements. Of float16 the keys are those of the widened elements. */
+/* Adds n elements. The keys of float16 elements are those of the widened numbers. */
 int qdqi_cuda_extremes_update(int type, const void *data, size_t n,
                               struct qdqi_extremes *e, void *stream);
 
 /* --- histogram.cu: number/histogram.h --------------------------------------- */
 
-/* The first member is as the CPU knows it; the second has seen all, also what is not
-   finite. The rest is about the data under way. */
+/* `histogram` has the counts of finite data. `extremes` has those of all data,
+   finite or not. The other members belong to the data being added. */
 struct qdqi_cuda_histogram {
     struct qdqi_histogram histogram;
     struct qdqi_extremes extremes;
@@ -40,27 +40,28 @@ struct qdqi_cuda_histogram {
 };
 
 int qdqi_cuda_histogram_init(struct qdqi_cuda_histogram *h, size_t n, void *stream);
-/* Takes in n elements. When one of them is not finite none is counted; the extremes
-   tell. */
+/* Adds n elements. When one of them is not finite, none is counted; the extremes
+   show that. */
 int qdqi_cuda_histogram_update(int type, const void *data, size_t n,
                                struct qdqi_cuda_histogram *h, void *stream);
 
 /* --- fake.cu: number/format.h ----------------------------------------------- */
 
-/* qdqi_grid_apply(). `grid` lies with the caller, its scales and zero points on the
-   device; `in` and `out` may be the same. */
+/* Does the same as qdqi_grid_apply(). `grid` itself is in host memory, its scales
+   and zero points are on the device. `in` and `out` may be equal. */
 int qdqi_cuda_fake(int type, const struct qdqi_grid *grid, const void *in, void *out,
                    void *stream);
 
 /* --- sums.cu: element.h ------------------------------------------------------ */
 
-/* Bytes of device memory that qdqi_cuda_sums_update() needs, whatever n is. */
+/* Returns the number of bytes of device memory that qdqi_cuda_sums_update() needs,
+   for any n. */
 size_t qdqi_cuda_sums_workspace(void);
 int qdqi_cuda_sums_init(struct qdqi_error_sums *s, size_t n, void *stream);
 /*
- * Adds the sums over n pairs of elements to *s. Which elements are added in which order
- * follows from n alone: the same data gives the same bits, on every device, at any
- * address, in every run.
+ * Adds the sums over n pairs of elements to *s. The order of additions depends only on
+ * n, so the same data gives the same bits on every device, at any address and in every
+ * run.
  */
 int qdqi_cuda_sums_update(int type, const void *f, const void *q, size_t n,
                           struct qdqi_error_sums *s, void *workspace, void *stream);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that the kernels share, for nvcc alone: vectors, loops over data, grids. */
+/* Code that the kernels share: vectors, loops over data, grids. Only for nvcc. */
 #ifndef QDQI_CUDA_LAUNCH_H
 #define QDQI_CUDA_LAUNCH_H
 
@@ -9,7 +9,7 @@
 
 /* --- elements --------------------------------------------------------------- */
 
-/* 16 bytes, read and written at once. */
+/* 16 bytes that are read and written at once. */
 template <typename T> struct alignas(16) qdqi_vector {
     T at[16 / sizeof(T)];
 };
@@ -38,7 +38,7 @@ qdqi_store(float x, uint16_t *ret)
     *ret = qdqi_cuda_narrowed(x);
 }
 
-/* --- walks ------------------------------------------------------------------ */
+/* --- loops ------------------------------------------------------------------ */
 
 __device__ __forceinline__ size_t
 qdqi_thread(void)
@@ -52,10 +52,11 @@ qdqi_threads(void)
     return (size_t)gridDim.x * blockDim.x;
 }
 
-/* Vectors that a thread has asked for before it uses the first. */
+/* Number of vectors whose reads a thread starts before it uses the first one. */
 enum { QDQI_IN_FLIGHT = 4 };
 
-/* take(element) for each of n elements, by all threads of the grid (8 or more). */
+/* Calls take(element) for each of n elements. All threads of the grid take part;
+   there are 8 or more. */
 template <typename T, typename Take>
 __device__ __forceinline__ void
 qdqi_each(const T *data, size_t n, Take take)
@@ -93,9 +94,10 @@ qdqi_each(const T *data, size_t n, Take take)
 enum { QDQI_WARP = 32 };
 
 /*
- * Blocks for n elements, of which a thread wants `each`. Not more than can be at work at
- * once, at most `per_multiprocessor` on each: threads walk, and none waits for another
- * to end. 0: the device cannot be asked.
+ * Returns the number of blocks for n elements when each thread should get `each` of
+ * them. It is at most the number of blocks that can run at the same time, with at most
+ * `per_multiprocessor` on each multiprocessor: threads loop, so no block has to wait
+ * for another one to end. Returns 0 when the device cannot be queried.
  */
 static inline unsigned
 qdqi_blocks(size_t n, size_t each, int threads, int per_multiprocessor)
@@ -114,7 +116,7 @@ qdqi_blocks(size_t n, size_t each, int threads, int per_multiprocessor)
     return (unsigned)(wanted < most ? wanted : most);
 }
 
-/* Queues a kernel; cudaGetLastError() tells whether it could. */
+/* Queues a kernel. cudaGetLastError() returns whether that failed. */
 template <typename... Parameters, typename... Arguments>
 static inline void
 qdqi_launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
@@ -122,7 +124,7 @@ qdqi_launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
 {
 #ifdef __CUDACC__
     kernel<<<blocks, threads, 0, (cudaStream_t)stream>>>(arguments...);
-#else /* tests/cuda/emulator */
+#else /* compiled by the emulator of tests/cuda */
     (void)stream;
     emulated_launch(blocks, threads, [&] { kernel(arguments...); });
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module's table: devices, memory and streams by CUDA's runtime, and the kernels. */
+/* The module's table: devices, memory and streams, with CUDA's runtime, and the
+   kernels. */
 #include "cuda/api.h"
 
 #include <cuda_runtime.h>
@@ -41,7 +42,7 @@ fault(int status)
         return QDQI_CUDA_NO_DEVICE;
     case cudaErrorMemoryAllocation:
         return QDQI_CUDA_MEMORY;
-    /* After these no call of this process succeeds any more. */
+    /* After one of these errors every later call of the process fails. */
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error sums in float64. Sums of floats depend on their order, so that is fixed: the
- * number of blocks follows from n, not from the device; threads go over vectors in the
- * same steps whether these can be read at once or not; partial sums are merged along a
- * fixed tree, those of blocks by a second kernel in their order.
+ * Error sums in float64. Sums of floats depend on the order of additions, so that order
+ * is fixed: the number of blocks depends on n and not on the device; threads loop over
+ * vectors in the same steps for aligned and unaligned data; partial sums are merged in
+ * a fixed tree, and a second kernel merges those of the blocks in order.
  */
 #include "cuda/launch.h"
 
@@ -14,7 +14,7 @@ enum {
     THREADS = 256,
     WARPS = THREADS / QDQI_WARP,
     MAX_BLOCKS = 1024,
-    SHARE = THREADS * 4, /* vectors for which another block is worth its while */
+    SHARE = THREADS * 4, /* number of vectors for which one more block is worthwhile */
 };
 
 __global__ void
@@ -95,7 +95,7 @@ __launch_bounds__(THREADS)
         blocks[blockIdx.x] = s;
 }
 
-/* One block. */
+/* Adds the sums of all blocks to *ret. Runs as one block. */
 __global__ void
 __launch_bounds__(THREADS) finish(const struct qdqi_error_sums *blocks, unsigned n,
                                   struct qdqi_error_sums *ret)

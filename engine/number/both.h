@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that are compiled for the host and, by nvcc, for the device: one arithmetic
- * in one place. C and C++. Here: bits of numbers, and IEEE 754 binary16, exact to
- * float32 and half to even back; NaN stays NaN.
+ * Inline functions that are compiled for the host and, by nvcc, for the device, so that
+ * both compute the same. C and C++. This file has the bits of numbers and the
+ * conversion between float32 and float16 (IEEE 754 binary16). Widening is exact,
+ * narrowing rounds half to even, and a NaN stays a NaN.
  */
 #ifndef QDQI_NUMBER_BOTH_H
 #define QDQI_NUMBER_BOTH_H
@@ -33,9 +34,11 @@ qdqi_float_of_bits(uint32_t bits)
 }
 
 /*
- * Without branches, for loops over many. The exponent moves up by 112 (127 - 15), one
- * that stands for infinity and NaN once more. A subnormal half gets an exponent as if it
- * were normal, and what that adds is taken off again: of it alone, a NaN keeps its bits.
+ * Converts a float16 to float32 without branches, so that loops vectorize. The exponent
+ * grows by 112 (127 - 15); that of infinity and NaN, which is the largest, grows by 112
+ * once more. A subnormal number gets an exponent as if it were normal, and the excess
+ * is subtracted. That calculation is done only for subnormal numbers, so that a NaN
+ * keeps its bits.
  */
 QDQI_BOTH float
 qdqi_half_widened(uint16_t half)
@@ -56,9 +59,9 @@ qdqi_half_narrowed(float x)
     uint32_t sign = bits >> 16 & 0x8000;
     if (rest > 0x7f800000)
         return (uint16_t)(sign | 0x7e00);
-    if (rest >= 0x477ff000) /* from 65520 on */
+    if (rest >= 0x477ff000) /* 65520 and above round to infinity */
         return (uint16_t)(sign | 0x7c00);
-    if (rest < 0x38800000) { /* beside 1/2 is place for multiples of 2^-24 alone */
+    if (rest < 0x38800000) { /* adding 1/2 leaves only bits for multiples of 2^-24 */
         uint32_t rounded = qdqi_float_bits(qdqi_float_of_bits(rest) + 0.5f);
         return (uint16_t)(sign | (rounded - 0x3f000000));
     }

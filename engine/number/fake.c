@@ -60,7 +60,7 @@ one_float_scale(const unsigned char *from, unsigned char *to, size_t n, float sc
                               r.min_exponent));
 }
 
-/* Scale i of all, for n elements that lie one behind the other. */
+/* Quantizes n consecutive elements with scale i. */
 static void
 one_scale(const struct qdqi_fake *f, size_t i, const unsigned char *from,
           unsigned char *to, size_t n)
@@ -81,7 +81,7 @@ one_scale(const struct qdqi_fake *f, size_t i, const unsigned char *from,
         apart_loop(from, to, n, scale, r.low, r.high);
 }
 
-/* --- a scale for each element of a run ------------------------------------ */
+/* --- a scale for each element -------------------------------------------- */
 
 QDQI_LOOP void
 each_loop(const unsigned char *restrict from, unsigned char *restrict to, size_t n,
@@ -98,7 +98,7 @@ each_avx2(const unsigned char *from, unsigned char *to, size_t n, const float *s
     each_loop(from, to, n, scales, low, high);
 }
 
-/* Scales first … first + n - 1 of all, one an element. */
+/* Quantizes n elements with scales first … first + n - 1, one for each element. */
 static void
 each_scale(const struct qdqi_fake *f, size_t first, const unsigned char *from,
            unsigned char *to, size_t n)
@@ -125,7 +125,8 @@ min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The innermost axis is the channels': runs of all channels, the first perhaps cut. */
+/* The channels are the innermost axis. Quantizes one run of all channels after the
+   other; the first run may begin in the middle. */
 static void
 channels_inside(const struct qdqi_fake *f, const unsigned char *from, unsigned char *to,
                 size_t first, size_t n)
@@ -149,7 +150,8 @@ channels_outside(const struct qdqi_fake *f, const unsigned char *from,
     }
 }
 
-/* Runs of elements with one scale, or of scales with one element. */
+/* Quantizes a tensor with blocks: either runs of elements that share a scale, or
+   runs in which each element has its own. */
 static void
 blocks(const struct qdqi_fake *f, const unsigned char *from, unsigned char *to,
        size_t first, size_t n)

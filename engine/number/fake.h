@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Fake quantization: a tensor as it comes out of QuantizeLinear and DequantizeLinear, in
- * floating point, bit for bit (format.h states the arithmetic).
- */
+/* Fake quantization of a tensor: QuantizeLinear followed by DequantizeLinear, in
+   floating point and with the same bits (format.h states the arithmetic). */
 #ifndef QDQI_NUMBER_FAKE_H
 #define QDQI_NUMBER_FAKE_H
 
@@ -18,24 +16,22 @@
  * are ordered as [outer][blocks][inner].
  */
 struct qdqi_fake {
-    bool on; /* off: the tensor as it is */
+    bool on; /* false: the tensor stays unchanged */
     enum qdqi_format format;
     const float *scales;
-    const int32_t *zero_points; /* as many; NULL: all 0 */
-    size_t channels, inner;     /* >= 1 */
-    size_t block;               /* 0: there are none */
+    const int32_t *zero_points; /* one for each scale; NULL: all are 0 */
+    size_t channels, inner;     /* both are >= 1 */
+    size_t block;               /* channels in a block; 0: there are no blocks */
 };
 
-/* Those of a session, by slot. They may change from one run to the next. */
+/* The FakeQuants of a session, by slot. They may change from one run to the next. */
 struct qdqi_fakes {
     struct qdqi_fake *rows;
     size_t n;
 };
 
-/*
- * Elements first … first + n - 1 of a tensor of float32 at any alignment; `to` is the
- * whole tensor's place, as `from` is, and may be the same.
- */
+/* Quantizes elements first … first + n - 1 of a float32 tensor, which need not be
+   aligned. `from` and `to` point to the whole tensors and may be equal. */
 void qdqi_fake_quantize(const struct qdqi_fake *fake, const void *from, void *to,
                         size_t first, size_t n);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fake quantization: what QuantizeLinear and DequantizeLinear make of a number, for each
- * row of qdq/formats.h, as ONNX's operators state it (floats: saturate = 1).
+ * Fake quantization of a number: the results of QuantizeLinear and DequantizeLinear for
+ * each row of qdq/formats.h, as the ONNX operators define them (for floats with
+ * saturate = 1).
  *
  *   integers  q = saturate(round_half_to_even(x / scale) + zero_point)
  *             x' = (q - zero_point) * scale
@@ -9,9 +10,9 @@
  *             (infinity, too); -0 stays -0
  *             x' = q * scale
  *
- * All in float32. float16 is widened before (exact), and x' rounded to it half to even. A
- * NaN is the lowest of integers, as ONNX Runtime has it, and stays a NaN in floats; which
- * one is not defined.
+ * All calculations are in float32. A float16 is first widened, which is exact, and x'
+ * is rounded to float16, half to even. A NaN becomes the lowest integer, as in ONNX
+ * Runtime; in float formats it stays a NaN with unspecified bits.
  *
  * The inline functions are the definition. The kernels of engine/cuda compile them for
  * the device, so that both give the same bits.
@@ -31,30 +32,32 @@ enum qdqi_format {
 
 struct qdqi_format_row {
     const char *name;
-    enum qdqi_dtype dtype; /* of that name */
+    enum qdqi_dtype dtype; /* element type of that name */
     int bits;
     float lowest, highest;
-    int fraction_bits; /* 0: integers */
+    int fraction_bits; /* 0 for integer formats */
     int min_exponent;
-    int opset; /* the first whose QuantizeLinear has it */
+    int opset; /* first opset whose QuantizeLinear has the format */
 };
 
-/* NULL: there is no such format. */
+/* Returns the row of a format, or NULL when there is no such format. */
 const struct qdqi_format_row *qdqi_format_row(int format);
 
 /*
- * The integer of x less the zero point, as a float, for a scale that is positive and
- * finite; `low` and `high` are the bounds less the zero point, so that rounding is exact.
- * It is never -0, which an integer cannot be.
+ * Returns the quantized integer of x minus the zero point, as a float. The scale is
+ * positive and finite. `low` and `high` are the format's bounds minus the zero point,
+ * so that rounding is exact. The result is never -0, because an integer cannot be.
  */
 QDQI_BOTH float
 qdqi_quantized(float x, float scale, float low, float high)
 {
-    const float round = 12582912; /* 1.5 * 2^23: beside it is no place for a fraction */
+    /* 1.5 * 2^23: a float of this size has no fraction bits */
+    const float round = 12582912;
     float q = x / scale;
-    q = q > low ? q : low; /* also when it is NaN */
+    q = q > low ? q : low; /* a NaN becomes low */
     q = q < high ? q : high;
-    return q + round - round; /* saturated before it is rounded: the same, and exact */
+    /* saturating before rounding gives the same and is exact */
+    return q + round - round;
 }
 
 QDQI_BOTH float
@@ -64,8 +67,9 @@ qdqi_fake_integer(float x, float scale, float low, float high)
 }
 
 /*
- * Adding 2^23 times the distance of neighbours leaves no place for what lies between
- * them; below the smallest normal exponent that distance is constant.
+ * Returns x / scale rounded to a float format. Adding 2^23 times the distance between
+ * neighbouring numbers of the format removes all bits between them. Below the smallest
+ * normal exponent that distance is constant.
  */
 QDQI_BOTH float
 qdqi_rounded(float x, float scale, float highest, int fraction_bits, int min_exponent)
@@ -89,7 +93,7 @@ qdqi_fake_float(float x, float scale, float highest, int fraction_bits,
     return qdqi_rounded(x, scale, highest, fraction_bits, min_exponent) * scale;
 }
 
-/* The bits of a number of a floating format; it is finite. */
+/* Returns the bits of a finite number in a float format. */
 QDQI_BOTH uint8_t
 qdqi_float_code(float q, int bits, int fraction_bits, int min_exponent)
 {
@@ -103,10 +107,11 @@ qdqi_float_code(float q, int bits, int fraction_bits, int min_exponent)
     return (uint8_t)(sign << (bits - 1) | code);
 }
 
-/* How an element is rounded: the format's row, with its bounds less a zero point. */
+/* The rounding of an element: members of the format's row, with the bounds minus the
+   zero point. */
 struct qdqi_rounding {
     float low, high;
-    int fraction_bits; /* 0: integers */
+    int fraction_bits; /* 0 for integer formats */
     int min_exponent;
 };
 
@@ -120,16 +125,18 @@ qdqi_fake_number(float x, float scale, struct qdqi_rounding r)
                : qdqi_fake_float(x, scale, r.high, r.fraction_bits, r.min_exponent);
 }
 
-/* How a tensor that is stored as [outer][channels][inner] is quantized. */
+/* The quantization of a tensor that is stored as [outer][channels][inner]. */
 struct qdqi_grid {
     enum qdqi_format format;
-    size_t outer, channels, inner; /* one channel: per tensor */
-    const float *scales;           /* one a channel, positive and finite */
-    const int32_t *zero_points; /* one a channel, of the format; NULL: all 0, as those
-                                   of floats must be */
+    size_t outer, channels, inner; /* channels is 1 for one scale per tensor */
+    const float *scales;           /* one for each channel, positive and finite */
+    /* one for each channel, in the format; NULL: all are 0, as they must be in float
+       formats */
+    const int32_t *zero_points;
 };
 
-/* `in` and `out` hold FLOAT32 or FLOAT16, aligned to that; they may be the same. */
+/* Fake-quantizes a tensor. `in` and `out` have float32 or float16 elements, aligned
+   to their size; they may be equal. */
 void qdqi_grid_apply(const struct qdqi_grid *grid, enum qdqi_dtype type, const void *in,
                      void *out);
 

@@ -50,7 +50,7 @@ qdqi_normal_half(double x)
         return (float)least;
     if (x >= largest)
         return (float)largest;
-    double unit = ldexp(1, ilogb(x) - 10); /* of the last place */
+    double unit = ldexp(1, ilogb(x) - 10); /* value of the last bit */
     return (float)(nearbyint(x / unit) * unit);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* float16 (IEEE 754 binary16): any of its values is a float32, exactly. */
+/* float16 (IEEE 754 binary16). Each of its values is exactly a float32. */
 #ifndef QDQI_NUMBER_HALF_H
 #define QDQI_NUMBER_HALF_H
 
@@ -8,17 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* n little-endian halves at any alignment; NaN and the infinities stay what they are. */
+/* Converts n little-endian float16 values at any alignment to float32. NaN and the
+   infinities are kept. */
 void qdqi_floats_of_halves(float *to, const void *from, size_t n);
 
-/* n elements of float32 or float16 data as float32. */
+/* Copies n elements of float32 or float16 data as float32. */
 void qdqi_load_floats(float *to, enum qdqi_dtype dtype, const void *from, size_t n);
 
-/* The nearest value of a half that is normal, ties to even; x > 0. What is smaller than
-   the least of them becomes that, what is larger than the largest likewise. */
+/*
+ * Returns the normal float16 value that is nearest to x > 0, ties to even. Smaller
+ * numbers than the smallest normal value become that value, larger ones than the
+ * largest become the largest.
+ */
 float qdqi_normal_half(double x);
 
-/* The bits of such a value. */
+/* Returns the bits of a normal float16 value. */
 uint16_t qdqi_half_bits(float normal_half);
 
 #endif

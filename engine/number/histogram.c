@@ -9,10 +9,10 @@
 
 enum {
     BINS_LOG2 = 11,
-    MIN_EXPONENT = -126, /* so that 2^-exponent is a float32 */
+    MIN_EXPONENT = -126, /* 2^-exponent is then still a float32 */
     LANES = 4,           /* histograms that are filled in turn */
-    BLOCK = 1024,        /* values whose bins are computed at once */
-    PIECE = 1 << 16,     /* values for which filling the lanes pays */
+    BLOCK = 1024,        /* values whose bins are computed together */
+    PIECE = 1 << 16,     /* values of one pass over the lanes */
 };
 
 _Static_assert(QDQI_BINS == 1 << BINS_LOG2, "the bins' indices have so many bits");
@@ -24,7 +24,7 @@ qdqi_histogram_init(struct qdqi_histogram *h)
     h->exponent = MIN_EXPONENT;
 }
 
-/* The smallest exponent with which `amax` lies in a bin. */
+/* Returns the smallest exponent for which `amax` lies in a bin. */
 static int
 exponent_for(float amax)
 {
@@ -75,7 +75,7 @@ bins_of(const unsigned char *data, size_t n, float per_width, uint16_t *bins)
         bins_loop(data, n, per_width, bins);
 }
 
-/* Few values: straight into the counts. */
+/* Counts few values, without lanes. */
 static void
 fill_few(struct qdqi_histogram *h, const unsigned char *data, size_t n, float per_width)
 {
@@ -91,8 +91,9 @@ fill_few(struct qdqi_histogram *h, const unsigned char *data, size_t n, float pe
 }
 
 /*
- * Many: neighbours are often alike (zeros behind a Relu), and a count that was just
- * written is slow to be read again; so neighbours go into different lanes.
+ * Counts many values. Neighbours are often equal (zeros behind a Relu), and it is slow
+ * to read a count that was just written, so neighbouring values go into different
+ * lanes.
  */
 static void
 fill_many(struct qdqi_histogram *h, const unsigned char *data, size_t n,

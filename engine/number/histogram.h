@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of |x| that grows by doubling, of fixed size.
+ * A histogram of |x| with a fixed number of bins whose width grows by doubling.
  *
- * Bin j counts the values with j * 2^e <= |x| < (j + 1) * 2^e. Before values come in
- * whose largest |x| lies beyond the last bin, the width doubles until it does not: pairs
- * of bins become one, and no count is ever divided. The width is a power of two and
- * multiplying a float32 by one is exact, so each value is counted in the very bin that
- * it belongs to. The final e follows from the largest |x| alone, the smallest for which
- * it fits. So the histogram depends on the multiset of the values and on nothing else:
- * not on their order, nor on how they are cut into batches, parts or threads.
+ * Bin j counts the values with j * 2^e <= |x| < (j + 1) * 2^e. Before values are added
+ * whose largest |x| is beyond the last bin, the width is doubled until it is not: pairs
+ * of bins are joined, and no count is ever divided. The width is a power of two, by
+ * which a float32 can be multiplied exactly, so each value is counted in exactly the
+ * right bin. The final e depends only on the largest |x|: it is the smallest that fits.
+ * So the histogram depends only on the multiset of the values, not on their order or on
+ * their division into batches, parts or threads.
  *
- * Of QDQI_BINS bins more than half lie below the largest |x|; only where that is smaller
- * than 2^-116 there are fewer. Magnitudes are what symmetric ranges need; one for
- * asymmetric ranges would be a second row of bins for the negative values, on the same
- * grid.
+ * More than half of the QDQI_BINS bins are below the largest |x|, unless that is
+ * smaller than 2^-116. Symmetric ranges need only magnitudes. For asymmetric ranges
+ * there could be a second row of bins, for the negative values, with the same widths.
  */
 #ifndef QDQI_NUMBER_HISTOGRAM_H
 #define QDQI_NUMBER_HISTOGRAM_H
@@ -24,21 +23,22 @@
 enum { QDQI_BINS = 2048 };
 
 struct qdqi_histogram {
-    int exponent; /* of the bins' width, 2^exponent */
+    int exponent; /* the width of a bin is 2^exponent */
     uint64_t counts[QDQI_BINS];
 };
 
 void qdqi_histogram_init(struct qdqi_histogram *h);
 
-/* Takes in n little-endian float32 at any alignment, finite and of at most `amax`. */
+/* Adds n little-endian float32 values at any alignment. They are finite and at most
+   `amax`. */
 void qdqi_histogram_update(struct qdqi_histogram *h, float amax, const void *data,
                            size_t n);
 
-/* Takes in what another one counted. */
+/* Adds the counts of another histogram. */
 void qdqi_histogram_merge(struct qdqi_histogram *h, const struct qdqi_histogram *other);
 
 double qdqi_histogram_width(const struct qdqi_histogram *h);
-/* Bins up to the last one that is not empty. */
+/* Returns the number of bins up to the last one that is not empty. */
 size_t qdqi_histogram_used(const struct qdqi_histogram *h);
 uint64_t qdqi_histogram_total(const struct qdqi_histogram *h);
 

@@ -10,13 +10,15 @@
 
 /* --- numbers -------------------------------------------------------------- */
 
-/* The upper half of a float32, rounded to nearest even; a carry makes an infinity. */
+/* Returns the upper half of a float32, rounded half to even. A carry out of the
+   largest exponent gives infinity. */
 static uint16_t
 bfloat_narrowed(float x)
 {
     uint32_t bits = qdqi_float_bits(x);
     if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40); /* quiet, and no infinity */
+        /* a quiet NaN; without the bit it could become infinity */
+        return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

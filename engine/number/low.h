@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floating types of 16 bits that a model can be written in: float16 and bfloat16. */
+/* Conversion between float32 and the 16-bit types float16 and bfloat16. */
 #ifndef QDQI_NUMBER_LOW_H
 #define QDQI_NUMBER_LOW_H
 
@@ -9,23 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The largest finite number of such a type. */
+/* Returns the largest finite number of the type. */
 float qdqi_low_largest(enum qdqi_dtype low);
 
-/* n floats, at any alignment, as such numbers: the nearest, ties to even. What is too
-   large becomes an infinity; NaN stays one. */
+/* Converts n float32 values at any alignment to the nearest numbers of the type,
+   ties to even. Numbers beyond its range become infinite, and a NaN stays a NaN. */
 void qdqi_low_of_floats(uint16_t *to, enum qdqi_dtype low, const void *from, size_t n);
 
-/* The number of those bits, exactly. */
+/* Returns the exact value of the bits. */
 float qdqi_low_widened(enum qdqi_dtype low, uint16_t bits);
 
-/* Whether the type has that number, or it is NaN. */
+/* Returns whether the type has the number x, or x is a NaN. */
 bool qdqi_low_has(enum qdqi_dtype low, float x);
 
 /*
- * The scale of that type for one of float32, positive and finite: the nearest that is
- * normal, or the one above it where the nearest would move a number of `steps` steps by
- * more than half of one.
+ * Returns the scale in the type for a positive and finite float32 scale: the nearest
+ * normal number. If that would move a number `steps` steps away from zero by more than
+ * half a step, it returns the next larger number.
  */
 float qdqi_low_scale(enum qdqi_dtype low, float scale, double steps);
 

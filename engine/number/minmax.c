@@ -70,7 +70,8 @@ qdqi_extremes_finite(const struct qdqi_extremes *e)
            e->max < qdqi_key_of(INFINITY_BITS);
 }
 
-/* Without the sign, bits compare as the magnitudes do. */
+/* This compares magnitudes as integers: without the sign, the bits are in the order
+   of the magnitudes. */
 float
 qdqi_amax(const void *data, size_t n)
 {

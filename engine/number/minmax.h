@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Extremes of float32 data, exact, in one pass over integers.
+ * Exact extremes of float32 data, in one pass of integer comparisons.
  *
- * The bits of a float32, with the lower 31 flipped where the sign is set, compare as
- * signed integers in the order of the numbers. NaN and the infinities then lie at the
- * ends, so the same pass finds them; and integer minima vectorize, which those of
- * floating point (with NaN and signed zero to heed) do not.
+ * When the lower 31 bits of the negative numbers are flipped, the bits of float32
+ * numbers compare as signed integers in the order of the numbers. NaN and the
+ * infinities are then at the ends, so the same pass detects them. Integer minima
+ * vectorize, unlike those of floating point, which must respect NaN and signed zeros.
  */
 #ifndef QDQI_NUMBER_MINMAX_H
 #define QDQI_NUMBER_MINMAX_H
@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An empty range has min > max. */
+/* The smallest and largest key of some data. Without data, min > max. */
 struct qdqi_extremes {
-    int32_t min, max; /* keys of the order above */
+    int32_t min, max; /* keys in the order described above */
 };
 
 #define QDQI_NO_EXTREMES ((struct qdqi_extremes){INT32_MAX, INT32_MIN})
@@ -38,22 +38,23 @@ qdqi_float_of_key(int32_t key)
     return value;
 }
 
-/* Takes in n little-endian float32 at any alignment. */
+/* Adds n little-endian float32 values at any alignment. */
 void qdqi_extremes_update(struct qdqi_extremes *e, const void *data, size_t n);
 
-/* Takes in what another one has seen. */
+/* Adds the data that another one has seen. */
 void qdqi_extremes_merge(struct qdqi_extremes *e, const struct qdqi_extremes *other);
 
 bool qdqi_extremes_empty(const struct qdqi_extremes *e);
-/* False when a NaN or an infinity was among the data. */
+/* Returns false when a NaN or an infinity was among the data. */
 bool qdqi_extremes_finite(const struct qdqi_extremes *e);
-/* The largest |x|, of finite ones that are not empty. */
+/* Returns the largest |x|. The extremes must be finite and not empty. */
 float qdqi_extremes_amax(const struct qdqi_extremes *e);
 
-/* The largest |x| of n float32; not finite when one of them is not. */
+/* Returns the largest |x| of n float32 values. It is not finite when one of them is
+   not. */
 float qdqi_amax(const void *data, size_t n);
-/* amax[c] = the largest |data[r][c]| of `rows` rows of n columns; takes in, does not
-   reset. */
+/* Sets amax[c] to the largest of amax[c] and |data[r][c]| for all r, of `rows` rows
+   and n columns. */
 void qdqi_amax_columns(const void *data, size_t rows, size_t n, float *amax);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far two arrays of float32 are apart: the sums that an SQNR is made of. */
+/* The difference of two float32 arrays, as the sums of which an SQNR consists. */
 #ifndef QDQI_NUMBER_NOISE_H
 #define QDQI_NUMBER_NOISE_H
 
@@ -10,12 +10,12 @@ struct qdqi_noise {
 };
 
 /*
- * Adds n elements, which need not be aligned. The sums are those of a fixed order,
- * whatever the processor. What is not finite stays in them.
+ * Adds n elements, which need not be aligned. The order of additions is fixed, so that
+ * every processor gives the same sums. Elements that are not finite make the sums so.
  */
 void qdqi_noise_add(struct qdqi_noise *sums, const void *f, const void *q, size_t n);
 
-/* 10 log10(signal / noise); +inf where there is no noise. */
+/* Returns 10 log10(signal / noise), or +inf if there is no noise. */
 double qdqi_noise_db(const struct qdqi_noise *sums);
 
 #endif

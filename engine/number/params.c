@@ -22,7 +22,7 @@ clamp(double x, double low, double high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* x > 0 as a normal number of the type, not rounded yet. */
+/* Limits x > 0 to the normal numbers of the type, without rounding. */
 static double
 normal(enum qdqi_dtype dtype, double x)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How tensors are quantized: formats, scales and zero points, and how ranges become
-   them. */
+/* The parameters of quantization: formats, scales and zero points, and their
+   calculation from ranges. */
 #ifndef QDQI_NUMBER_PARAMS_H
 #define QDQI_NUMBER_PARAMS_H
 
@@ -10,56 +10,62 @@
 
 struct qdqi_made;
 
-/* The inputs of QuantizeLinear beside the tensor. */
+/* The inputs of QuantizeLinear other than the tensor. */
 struct qdqi_params {
     enum qdqi_format format;
-    int axis;             /* -1: one scale for all */
-    int64_t block;        /* elements along the axis that share a scale; 0: none do */
-    size_t n;             /* scales */
-    float *scales;        /* positive and finite; in C order where there are blocks */
-    int32_t *zero_points; /* as many, of the format; NULL: all 0 */
-    const struct qdqi_made *integers; /* of a weight that is stored as such, or NULL */
+    int axis; /* -1: there is one scale */
+    /* elements along the axis that share a scale; 0: there are no blocks */
+    int64_t block;
+    size_t n;             /* number of scales */
+    float *scales;        /* positive and finite; in C order if there are blocks */
+    int32_t *zero_points; /* one for each scale, in the format; NULL: all are 0 */
+    /* generator of a weight's integers if they are stored in the model, or NULL */
+    const struct qdqi_made *integers;
 };
 
-/* A bias as int32, zero point 0. */
+/* A bias as int32 with zero point 0. */
 struct qdqi_bias {
     size_t n, n_scales;
-    bool per_channel;        /* a scale for each */
-    const float *scales;     /* the activation's times the weight's */
-    const int32_t *integers; /* NULL: it stays as it is */
+    bool per_channel;        /* whether each element has its own scale */
+    const float *scales;     /* scales of the activation times those of the weight */
+    const int32_t *integers; /* NULL: the bias stays floating point */
 };
 
-/* The parameters of all tensors of a plan, in its order. */
+/* The parameters of all tensors of a plan, in the plan's order. */
 struct qdqi_scales {
     struct qdqi_params *activations, *weights;
     struct qdqi_bias *biases;
 };
 
-/* The zero point of scale i. */
+/* Returns the zero point of scale i. */
 static inline int32_t
 qdqi_zero_point(const struct qdqi_params *p, size_t i)
 {
     return p->zero_points ? p->zero_points[i] : 0;
 }
 
-/* The zero point of a format that is used symmetrically: 0, or the middle, rounded to
-   even, of one that has no negative numbers. */
+/*
+ * Returns the zero point of a format when it is used symmetrically. That is 0, or for a
+ * format without negative numbers the middle of its range, rounded half to even.
+ */
 int32_t qdqi_middle(enum qdqi_format format);
 
 /*
- * Scale and zero point with which a tensor of that type (float32 or float16) covers a
- * range, min <= max, both finite.
+ * Computes the scale and the zero point with which a tensor of the type (float32 or
+ * float16) covers a range: min <= max, both finite.
  *
- * Symmetric: [-amax, amax], amax the larger of |min| and |max|. The scale is amax over
- * the highest number of the format (127, 448 …), or 2 amax over all steps of one without
- * negative numbers, whose zero point is the middle. int8's -128 stays free, then.
+ * Symmetric: the range is [-amax, amax], where amax is the larger of |min| and |max|.
+ * The scale is amax divided by the highest number of the format (127, 448, …), so
+ * int8's -128 is not used. In a format without negative numbers it is 2 amax divided by
+ * the number of steps, and the zero point is the middle.
  *
- * Asymmetric, integers alone: the range with 0 in it over all steps, and the zero point
- * lowest - min / scale, rounded half to even and saturated, as onnxruntime's
- * quantization tools do (compute_scale_zp of quant_utils.py).
+ * Asymmetric, for integer formats: the range, extended to contain 0, is divided by the
+ * number of steps. The zero point is lowest - min / scale, rounded half to even and
+ * saturated, as in onnxruntime's quantization tools (compute_scale_zp in
+ * quant_utils.py).
  *
- * The scale is the nearest of the type; never below the smallest normal number of it.
- * [0, 0] has scale 1 and zero point 0: zero stays zero with any.
+ * The scale is rounded to the type and never smaller than the type's smallest normal
+ * number. [0, 0] gets scale 1 and zero point 0, because 0 stays 0 with every scale.
  */
 void qdqi_range_params(enum qdqi_format format, bool symmetric, enum qdqi_dtype dtype,
                        double min, double max, float *ret_scale,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops that the compiler vectorizes, with AVX2 where the machine has it: a loop is an
- * inline function, called from a plain function and from one for AVX2, and the caller
- * asks the processor. (Not by target_clones: its resolvers run before the sanitizers'
- * runtimes are up.)
+ * Support for loops that the compiler vectorizes, with AVX2 if the processor has it.
+ * Such a loop is an inline function that is called from a plain function and from one
+ * compiled for AVX2; the caller asks the processor which one to call. (target_clones is
+ * not used because its resolvers run before the runtimes of the sanitizers are
+ * initialized.)
  */
 #ifndef QDQI_NUMBER_SIMD_H
 #define QDQI_NUMBER_SIMD_H
