@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job whose operators use the CUDA module gives the same ranges, what-ifs and bytes
- * as one on the CPU. This program uses the emulator's module. Its memory is the host's,
- * so ONNX Runtime itself still runs on the CPU; running models on a real device is not
- * tested here.
+ * as one on the CPU. The module is the emulator's, so ONNX Runtime itself still runs on
+ * the CPU; running models on a real device is not tested here.
  */
 #include "config.h"
 
@@ -289,11 +288,8 @@ what_ifs(const char *model)
     return job;
 }
 
-/*
- * Tolerance in dB. On the host the model of what-ifs runs in parts, which rounds
- * differently, so that an element sometimes falls on the other side of a quantization
- * step.
- */
+/* Tolerance in dB. On the host the what-ifs' model runs in parts, which rounds
+   differently: an element may fall on the other side of a quantization step. */
 #define PARTS 0.02
 
 static void
@@ -406,7 +402,7 @@ START_TEST(an_evaluation_that_is_too_large_is_halved)
 }
 END_TEST
 
-/* --- inputs sent ahead --------------------------------------------------- */
+/* --- inputs sent ahead ---------------------------------------------------- */
 
 static struct qdqi_cuda *cuda;
 static struct qdqi_place place;
@@ -429,8 +425,8 @@ close_staging(void)
     qdqi_cuda_close(&cuda);
 }
 
-/* Uploads two inputs: n floats that count up from `first`, and one integer.
-   Overwrites both buffers afterwards, because the upload must have copied them. */
+/* Uploads n floats that count up from `first`, and one integer. Then overwrites both
+   buffers, because the upload must have copied them. */
 static enum qdq_code
 put(size_t n, float first, struct qdq_error *err)
 {
@@ -471,7 +467,7 @@ START_TEST(inputs_are_sent_ahead)
     for (int i = 0; i < 5; i++) {
         take(64, (float)i * 100);
         ck_assert_int_eq(put(i < 4 ? 64 : 3, (float)(i + 2) * 100, &err), QDQ_OK);
-        /* no memory is allocated after the first two */
+        /* nothing is allocated again */
         ck_assert_uint_eq(in_use(), bytes);
     }
     take(64, 500);
@@ -516,7 +512,7 @@ START_TEST(there_is_no_room_to_send_it_to)
 }
 END_TEST
 
-/* --- turns with another job ---------------------------------------------- */
+/* --- turns with another job ----------------------------------------------- */
 
 START_TEST(a_device_that_was_lent_is_gone_on_with)
 {
@@ -557,7 +553,7 @@ START_TEST(who_runs_on_the_cpu_is_not_asked_for_a_device)
 }
 END_TEST
 
-/* --- failures ------------------------------------------------------------ */
+/* --- failures ------------------------------------------------------------- */
 
 START_TEST(a_lost_device_is_its_own_error)
 {

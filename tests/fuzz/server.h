@@ -44,7 +44,7 @@ struct server {
     struct http *http;
 };
 
-/* --- replaced functions -------------------------------------------------- */
+/* --- replaced functions --------------------------------------------------- */
 
 bool __wrap_pool_ask(const struct service *service, const struct message *request,
                      char **ret, struct api_problem *p);
@@ -115,7 +115,7 @@ __wrap_log_error(const char *event, const char *fmt, ...)
     (void)fmt;
 }
 
-/* --- the server's life --------------------------------------------------- */
+/* --- the server's life ---------------------------------------------------- */
 
 static struct server server;
 

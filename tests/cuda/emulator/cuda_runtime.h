@@ -27,7 +27,7 @@ extern struct emulated_index threadIdx, blockIdx, blockDim, gridDim;
 using std::max;
 using std::min;
 
-/* --- fibers ----------------------------------------------------------------- */
+/* --- fibers --------------------------------------------------------------- */
 
 void emulated_launch(unsigned blocks, unsigned threads,
                      const std::function<void()> &kernel);
@@ -70,7 +70,7 @@ __shfl_down_sync(unsigned, T value, int lanes)
     return emulated_exchange(value, threadIdx.x - lane + (from < 32 ? from : lane));
 }
 
-/* --- memory ----------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 template <typename T, typename U>
 static inline T
@@ -112,7 +112,7 @@ __float_as_uint(float x)
     return bits;
 }
 
-/* --- runtime ---------------------------------------------------------------- */
+/* --- runtime -------------------------------------------------------------- */
 
 typedef struct emulated_stream *cudaStream_t;
 

@@ -7,7 +7,7 @@
 #include "api/report.h"
 #include "api/spec.h"
 
-/* --- a small quantized model --------------------------------------------- */
+/* --- a small quantized model ---------------------------------------------- */
 
 static const struct qdq_dim dims[] = {{-1, "batch"}, {1, NULL}, {-1, NULL}};
 static const struct qdq_value inputs[] = {{"input", "float32", true, 3, dims}};

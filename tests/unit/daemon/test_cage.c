@@ -58,7 +58,7 @@ caged(enum cage_profile profile, int (*deed)(void))
     return WEXITSTATUS(status);
 }
 
-/* --- forbidden actions: each returns its errno --------------------------- */
+/* --- forbidden actions: each returns its errno ---------------------------- */
 
 static int
 open_to_read(void)
@@ -311,7 +311,7 @@ START_TEST(outside)
 }
 END_TEST
 
-/* --- needed actions: each returns 0 -------------------------------------- */
+/* --- needed actions: each returns 0 --------------------------------------- */
 
 static void *
 add_one(void *n)
@@ -432,7 +432,7 @@ START_TEST(gpu_reads_system)
 }
 END_TEST
 
-/* --- tests --------------------------------------------------------------- */
+/* --- tests ---------------------------------------------------------------- */
 
 static void
 set_up(void)

@@ -17,7 +17,7 @@ set_up(void)
     lock_init(&store, LOCK_STORE);
 }
 
-/* --- checks that fail, and some that hold -------------------------------- */
+/* --- checks that fail, and some that hold --------------------------------- */
 
 static void
 fails(void)
@@ -157,7 +157,7 @@ waits_with_lock(void)
     lock_release(&jobs);
 }
 
-/* --- rows of the tests --------------------------------------------------- */
+/* --- rows of the tests ---------------------------------------------------- */
 
 static const struct {
     void (*run)(void);

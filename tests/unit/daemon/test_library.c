@@ -208,7 +208,7 @@ START_TEST(lost)
 }
 END_TEST
 
-/* --- waiting for the disk ------------------------------------------------ */
+/* --- waiting for the disk ------------------------------------------------- */
 
 static struct spool *
 spool_of(const char *text)

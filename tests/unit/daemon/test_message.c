@@ -22,7 +22,7 @@ tear_down(void)
     close(ends[1]);
 }
 
-/* --- messages arrive as they were sent ----------------------------------- */
+/* --- messages arrive as they were sent ------------------------------------ */
 
 START_TEST(request_with_files)
 {
@@ -177,7 +177,7 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* --- messages that do not follow the table are refused ------------------- */
+/* --- messages that do not follow the table are refused -------------------- */
 
 START_TEST(not_sent)
 {

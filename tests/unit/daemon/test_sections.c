@@ -71,7 +71,7 @@ find_shelf(const char *name)
     return (const struct shelf *)section;
 }
 
-/* --- errors name their line ---------------------------------------------- */
+/* --- errors name their line ----------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -120,7 +120,7 @@ START_TEST(a_second_file_cannot_repeat_a_name)
 }
 END_TEST
 
-/* --- valid files --------------------------------------------------------- */
+/* --- valid files ---------------------------------------------------------- */
 
 START_TEST(each_name_has_its_values)
 {

@@ -5,7 +5,7 @@
 
 #include "stored_jobs.h"
 
-/* --- repeated requests --------------------------------------------------- */
+/* --- repeated requests ---------------------------------------------------- */
 
 static const struct store_asking same = {.identity = "sha256:i"};
 

@@ -44,7 +44,7 @@ tear_down(void)
     scratch_remove();
 }
 
-/* --- files and jobs with a time ------------------------------------------ */
+/* --- files and jobs with a time ------------------------------------------- */
 
 static struct spool *
 spool_of(const char *text)

@@ -145,7 +145,7 @@ START_TEST(parses_limits)
 }
 END_TEST
 
-/* --- the file's life ----------------------------------------------------- */
+/* --- the file's life ------------------------------------------------------ */
 
 static void
 add(const char *name, unsigned bits, char ret[TOKEN_SIZE])

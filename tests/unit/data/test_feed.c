@@ -543,7 +543,7 @@ START_TEST(cast_table)
 }
 END_TEST
 
-/* --- buffers ------------------------------------------------------------- */
+/* --- buffers -------------------------------------------------------------- */
 
 /* The buffer is in memory, in a file, or in memory because no file can be made. */
 START_TEST(buffer)

@@ -186,7 +186,7 @@ START_TEST(in_place)
 }
 END_TEST
 
-/* --- damaged archives ---------------------------------------------------- */
+/* --- damaged archives ----------------------------------------------------- */
 
 /* An archive that is cut at any byte is refused, except behind its last member. */
 START_TEST(cut_short)

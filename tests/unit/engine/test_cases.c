@@ -6,7 +6,7 @@
 #include "cases.h"
 #include "qdq/targets.h"
 
-/* --- the graph that scripts see ------------------------------------------ */
+/* --- the graph that scripts see ------------------------------------------- */
 
 /* Makes a script that returns one entry whose name is `text`; `e(…)` joins texts
    with a blank. */

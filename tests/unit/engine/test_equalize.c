@@ -498,7 +498,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* --- channels that cannot be scaled -------------------------------------- */
+/* --- channels that cannot be scaled --------------------------------------- */
 
 static float
 weight_of(const struct qdq_model *m, const char *name, size_t i)

@@ -25,7 +25,7 @@ close_model(struct builder *b, struct qdq_model **m)
     builder_fini(b);
 }
 
-/* --- constant tensors ---------------------------------------------------- */
+/* --- constant tensors ----------------------------------------------------- */
 
 static void
 none(struct builder *b)

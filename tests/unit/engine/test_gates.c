@@ -45,7 +45,7 @@ name(const char *output)
     spec.accept.n_outputs = 1;
 }
 
-/* --- whether a spec has gates -------------------------------------------- */
+/* --- whether a spec has gates --------------------------------------------- */
 
 START_TEST(asks)
 {

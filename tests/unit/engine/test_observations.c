@@ -209,7 +209,7 @@ START_TEST(reading_without_memory)
 }
 END_TEST
 
-/* --- what an identity tells apart ------------------------------------------ */
+/* --- what an identity tells apart ----------------------------------------- */
 
 static struct qdq_spec spec;
 static const struct qdq_dim_value dims[] = {{"n", 4}};
