@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threshold with the least Kullback-Leibler divergence of the distribution of |x|,
- * cut there, from what n levels keep of it: as many as the integers from 0 to the
- * largest |x| (128 of int8, 256 of uint8 where no x is negative), and 128 of a floating
- * format. Candidates are the upper edges of all bins from the n-th on; the largest |x|
- * takes the place of the last. A format with more levels than there are bins loses
- * nothing that could be told: it gets the range seen.
- *  - P: the counts below the candidate; what lies beyond is added to its last bin.
- *  - Q: the counts below, without what lies beyond; level k of n spreads its sum evenly
- *    over those of its bins floor(k * bins / n) … floor((k + 1) * bins / n) - 1 that are
- *    not empty.
- *  - Zeros: zero is exact at any scale and says nothing about it, so bin 0 (where a Relu
+ * Chooses the threshold for |x| with the least Kullback-Leibler divergence between the
+ * distribution of |x| clipped at the threshold and what n levels preserve of it. For
+ * integer formats n is the number of integers from 0 to the largest |x| (128 for int8,
+ * 256 for uint8 if no x is negative), for float formats it is 128. The candidates are
+ * the upper edges of all bins from the n-th on; the last candidate is the largest |x|.
+ * If the format has more levels than there are bins, clipping cannot be judged, and the
+ * range is the observed one.
+ *  - P: the counts below the candidate; the counts beyond it are added to its last bin.
+ *  - Q: the counts below the candidate alone. Level k of n spreads its sum evenly over
+ *    those of its bins floor(k * bins / n) … floor((k + 1) * bins / n) - 1 that are not
+ *    empty.
+ *  - Zeros: 0 is exact at any scale and says nothing about it, so bin 0 (where a Relu
  *    puts half of all values) counts as many as bin 1. A bin that is empty in P adds
- *    nothing. Where only Q is empty, which is in a last bin that has nothing but what
- *    lies beyond, the divergence is infinite and the candidate is out.
- * Of equals the largest wins.
+ *    nothing. If only Q is empty, which is the case for a last bin that has nothing but
+ *    the counts from beyond, the divergence is infinite and the candidate is excluded.
+ * Of several candidates with the least divergence the largest wins.
  *
- * With c the counts, S and z the sum and the number of the filled bins of a level, N all
- * values, B those below the candidate, and c' the counts with what lies beyond added to
- * the last:
+ * Let c be the counts, S and z the sum and the number of the filled bins of a level, N
+ * the number of all values, B that of the values below the candidate, and c' the counts
+ * with those from beyond added to the last bin. Then
  *
  *   KL = (sum c' log c' - sum c' log(S / z)) / N - log N + log B
  *
- * The first sum is a running one. In the second a level adds S log(S / z), which depends
- * on where the level begins and how long it is; levels of one candidate have two
- * lengths at most, so tables of one length serve all candidates that have it. A search
- * over 1,900 candidates takes 33,000 logarithms then, not millions.
+ * The first sum is a prefix sum. In the second sum a level adds S log(S / z), which
+ * depends on the beginning and the length of the level. The levels of one candidate
+ * have at most two lengths, so the table for one length serves all candidates with that
+ * length. A search over 1,900 candidates then takes 33,000 logarithms, not millions.
  */
 #include "config.h"
 #include "range/method.h"
@@ -35,13 +36,14 @@
 enum { USUAL_LEVELS = 128 };
 
 struct search {
-    size_t n; /* bins */
+    size_t n; /* number of bins */
     size_t levels;
-    double below[QDQI_BINS + 1];    /* counts of the bins before */
-    double own[QDQI_BINS + 1];      /* sum of c log c of the bins before */
-    uint16_t filled[QDQI_BINS + 1]; /* bins before that are not empty */
-    double terms[2][QDQI_BINS];     /* S log(S / z) of the level that begins here, of
-                                     * even and odd lengths */
+    double below[QDQI_BINS + 1];    /* sum of the counts of the previous bins */
+    double own[QDQI_BINS + 1];      /* sum of c log c of the previous bins */
+    uint16_t filled[QDQI_BINS + 1]; /* number of previous bins that are not empty */
+    /* S log(S / z) of the level that begins at the bin, for the even and the odd
+       length */
+    double terms[2][QDQI_BINS];
 };
 
 static double
@@ -62,7 +64,7 @@ begin(struct search *s, const struct qdqi_histogram *h)
     }
 }
 
-/* log(S / z) of the bins from..to; they are not all empty. */
+/* Returns log(S / z) of the bins from … to - 1, which are not all empty. */
 static double
 log_mean(const struct search *s, size_t from, size_t to)
 {
@@ -101,7 +103,8 @@ divergence(const struct search *s, size_t n)
     return (own - levels) / all - log(all) + log(kept);
 }
 
-/* Integers from 0 to the largest |x|; those of a float are not spread evenly. */
+/* Returns the number of integers from 0 to the largest |x|. Float formats have a
+   fixed number, because their numbers are not spread evenly. */
 static size_t
 count_levels(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Range methods: from what was observed of a tensor to the range that is quantized.
+ * Range methods: each computes the range of a tensor from its observations.
  *
- * Each method is a file engine/range/NAME.c that defines qdqi_method_NAME. The list of these
- * files in engine/local.mk is the table of methods: the build writes a row METHOD(NAME) for
- * each file into range/methods.inc. docs/adding-a-range-method.md has the steps.
+ * Each method is a file engine/range/NAME.c that defines qdqi_method_NAME. The list of
+ * these files in engine/local.mk is the table of methods: the build writes a row
+ * METHOD(NAME) for each file into range/methods.inc. docs/adding-a-range-method.md has
+ * the steps.
  *
- * Methods that choose a threshold t for |x| quantize [-t, t] where the format is used
- * symmetrically; the range they tell is the part of it where values were seen, of which
- * one end is t, and what is quantized where the format is not. All of them tell the
- * range seen, all of it, where nothing better is found, and [0, 0] for a tensor that
- * was always zero.
+ * Some methods choose a threshold t for |x|. If the format is used symmetrically, [-t,
+ * t] is quantized, otherwise the range that the method returns. That is the part of
+ * [-t, t] in which values were observed; one end of it is t or -t. If no other range is
+ * better, a method returns the whole observed range. For a tensor that was always zero
+ * it returns [0, 0].
  */
 #ifndef QDQI_RANGE_METHOD_H
 #define QDQI_RANGE_METHOD_H
@@ -23,7 +24,7 @@ struct qdqi_range {
     double min, max; /* finite, min <= max */
 };
 
-/* The purpose of a range. */
+/* The format for which a range is computed. */
 struct qdqi_range_use {
     const struct qdq_calibration_spec *spec;
     enum qdqi_format format;
@@ -38,28 +39,32 @@ enum {
 };
 
 struct qdqi_method {
-    const char *name; /* as in specs and reports */
-    unsigned needs;   /* of the observer, beyond the extremes: QDQI_NEEDS_* */
-    /* Pure. The observer was reached at least once and saw finite values only. */
+    const char *name; /* name in specs and reports */
+    unsigned needs;   /* observations it needs beyond the extremes: QDQI_NEEDS_* */
+    /* Computes the range. Has no side effects. The observer was reached at least
+       once and observed only finite values. */
     struct qdqi_range (*range)(const struct qdqi_observer *observer,
                                const struct qdqi_range_use *use);
-    bool uses_percentile; /* calibration.percentile of the spec is its parameter */
-    /* What-ifs adjust the ranges of such a method when all are found. Then this is the
-       method that found them; else it is NULL. */
+    /* whether calibration.percentile of the spec is its parameter */
+    bool uses_percentile;
+    /* The method with whose ranges what-ifs begin to adjust the ranges; NULL for a
+       method whose ranges are not adjusted. */
     const struct qdqi_method *start;
 };
 
-/* Defines the method of that name; its other members follow. */
+/* Defines the method of that name. The arguments behind the name are its other
+   members. */
 #define QDQI_METHOD(id, ...) \
     const struct qdqi_method qdqi_method_##id = {.name = #id, __VA_ARGS__}
 
-/* NULL when there is no such method. */
+/* Returns the method, or NULL when there is none of that name. */
 const struct qdqi_method *qdqi_method_find(const char *name);
 
-/* The range seen, and that within a threshold > 0 for |x|. */
+/* Return the observed range, and its part within a threshold t > 0 for |x|. */
 struct qdqi_range qdqi_range_seen(const struct qdqi_observer *observer);
 struct qdqi_range qdqi_range_within(const struct qdqi_observer *observer, double t);
-/* Steps of an integer format from 0 to t, when that range is quantized. */
+/* Returns the number of an integer format's steps from 0 to t when the part of the
+   observed range within t is quantized. */
 double qdqi_steps_within(const struct qdqi_observer *observer,
                          const struct qdqi_range_use *use, double t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The range seen, all of it: exact. */
+/* The whole observed range, exactly. */
 #include "config.h"
 #include "range/method.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The moving average of each sample's extremes, weight 0.01, in the order of the
- * samples; onnxruntime's. Depends on that order, but not on how many samples a run
- * takes, as long as the tensor's axis 0 counts samples (struct qdqi_reached says what
- * else happens).
+ * The moving average of the extremes of each sample, with weight 0.01, in the order of
+ * the samples, as in onnxruntime. It depends on that order, but not on the number of
+ * samples in a run if axis 0 of the tensor counts samples (struct qdqi_reached
+ * describes the other case).
  */
 #include "config.h"
 #include "range/method.h"

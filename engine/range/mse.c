@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threshold t with the least squared error of quantizing with the scale that it
- * gives (t / 127 of symmetric int8), rounding and clipping together. Within a bin values
- * count as spread evenly, and the integral of the squared error over a bin is taken in
- * closed form, not at its centre: a step of the scale may be as narrow as a bin.
- * Candidates are the upper edges of all bins from the 16th on, and the largest |x|: first
- * each 16th, then all next to the best. Of equals the smallest wins.
+ * Chooses the threshold t with the least squared error of quantization with the scale
+ * that follows from t (t / 127 for symmetric int8). The error includes rounding and
+ * clipping. The values within a bin are assumed to be spread evenly, and the squared
+ * error is integrated over the bin in closed form; the value at the centre is not
+ * enough, because a step of the scale may be as narrow as a bin. The candidates are the
+ * upper edges of all bins from the 16th on and the largest |x|. The search tries every
+ * 16th edge first and then all edges near the best one. Of several candidates with the
+ * least error the smallest wins.
  *
- * The integral of the squared error from 0 to x, with the scale as the unit. Between two
- * neighbours of the format, d apart, it is d^3 / 12; and r^3 / 3 from a number of the
- * format to what lies r beside it and becomes that number. So after k steps of d
+ * F(x) is the integral of the squared error from 0 to x, in units of the scale. Between
+ * two neighbouring numbers of the format with distance d it grows by d^3 / 12. From a
+ * number of the format to a value at distance r that is rounded to it, it grows by r^3
+ * / 3. So after k steps of d
  *
  *   F(x) = k d^3 / 12 + (x - k d)^3 / 3,  k = round(x / d)
  *
- * and with k the last step there is, clipping is included. Floating formats have binades
- * with steps of their own, one behind the other. A bin adds its count times the
- * difference of F over it.
+ * With k limited to the last step this includes clipping. A float format consists of
+ * binades, each with its own step. A bin adds its count times the difference of F
+ * between its ends.
  */
 #include "config.h"
 #include "range/method.h"
@@ -24,10 +27,10 @@
 
 enum { STEP = 16, MAX_BINADES = 48 };
 
-/* A threshold's grid. */
+/* The numbers of an integer format for a threshold. */
 struct grid {
-    double scale, per_scale; /* in bins */
-    int last;                /* step of integers */
+    double scale, per_scale; /* in bins, and its reciprocal */
+    int last;                /* largest integer */
 };
 
 struct search {
@@ -35,10 +38,11 @@ struct search {
     const struct qdqi_range_use *use;
     const struct qdqi_format_row *row;
     const struct qdqi_histogram *histogram;
-    double width;               /* of a bin */
-    size_t n;                   /* bins */
-    double before[MAX_BINADES]; /* of floats: F where each binade begins */
-    double best;                /* threshold, in bins */
+    double width; /* width of a bin */
+    size_t n;     /* number of bins */
+    /* for float formats: F at the beginning of each binade */
+    double before[MAX_BINADES];
+    double best; /* best threshold so far, in bins */
     double least;
 };
 
@@ -53,8 +57,8 @@ integer_error(double x, const struct grid *g)
     return k * (g->scale * g->scale * g->scale) / 12 + rest * rest * rest / 3;
 }
 
-/* Where binade i of a floating format begins, and its step. The first one takes in what
-   is not normal, which has the same step. */
+/* Returns the beginning of binade i of a float format and sets *ret_step to its
+   step. The first binade includes the subnormal numbers, which have the same step. */
 static double
 binade(const struct qdqi_format_row *row, int i, double *ret_step)
 {
@@ -102,7 +106,7 @@ error_of(const struct search *s, double t)
     return sum;
 }
 
-/* --- all of them ---------------------------------------------------------- */
+/* --- the search ------------------------------------------------------------- */
 
 static void
 add_binades(struct search *s)

@@ -15,9 +15,9 @@
 
 enum {
     MAGIC = sizeof QDQ_OBSERVATIONS_MAGIC - 1,
-    MOST = 1 << 30, /* bytes of a file that is read */
+    MOST = 1 << 30, /* maximum size of a file, in bytes */
     MIN_EXPONENT = -126,
-    MAX_EXPONENT = 117, /* of a histogram of float32 */
+    MAX_EXPONENT = 117, /* largest exponent that a histogram of float32 can have */
 };
 
 _Static_assert(MAGIC == 8, "the head has room for so much");
@@ -40,14 +40,14 @@ qdqi_observations_sum(const void *bytes, size_t n)
 
 /* --- the identity --------------------------------------------------------- */
 
-/* Names come with their length: they may hold anything. */
+/* Prints a name with its length, because it may contain any characters. */
 static void
 say_name(FILE *to, const char *what, const char *name)
 {
     fprintf(to, "%s %zu:%s", what, name ? strlen(name) : 0, name ? name : "");
 }
 
-/* By its bits, whatever the locale. */
+/* Prints the bits of a number, which do not depend on the locale. */
 static void
 say_real(FILE *to, double value)
 {
@@ -96,7 +96,7 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
 
 /* --- reading -------------------------------------------------------------- */
 
-/* The unread rest of a file; `broken` is set once something does not fit. */
+/* The unread rest of a file. `broken` is set at the first error of the format. */
 struct cursor {
     const unsigned char *at;
     size_t left;
@@ -127,7 +127,7 @@ get_bytes(struct cursor *c, size_t n)
     return bytes;
 }
 
-/* Zero where the file has ended. */
+/* Reads n bytes, or sets them to zero at the end of the file. */
 static void
 get(struct cursor *c, void *to, size_t n)
 {
@@ -155,7 +155,7 @@ count_at(const struct row *row, size_t i)
     return count;
 }
 
-/* Are these the counts of values up to the largest one? */
+/* Returns whether the counts can be those of a histogram with this largest value. */
 static bool
 counts_fit(const struct row *row)
 {
@@ -224,7 +224,7 @@ get_all(struct cursor *c, const char *identity, struct qdqi_observations *o)
     return !c->broken && o->all.skipped >= 0 && o->all.skipped < o->all.samples;
 }
 
-/* *ret: is the file good? */
+/* Indexes the rows by tensor and sets *ret to whether the file is valid. */
 static enum qdq_code
 index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena *arena,
            bool *ret, struct qdq_error *err)
@@ -269,7 +269,8 @@ read_at(int fd, unsigned char *to, size_t n, size_t offset)
     return true;
 }
 
-/* The bytes of a file whose head is right. */
+/* Reads the bytes of a file whose head is valid. For any other file o->bytes stays
+   NULL. */
 static enum qdq_code
 read_file(int fd, struct qdqi_observations *o, struct qdq_error *err)
 {
@@ -329,7 +330,7 @@ qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *
     const unsigned char *begin = qdqi_map_get(o->rows, to->tensor);
     struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
     struct row row;
-    (void)get_row(&c, &row); /* it was read once */
+    (void)get_row(&c, &row); /* cannot fail: the row was checked when it was indexed */
     to->all.extremes = row.extremes;
     to->average = row.average;
     to->runs = row.runs;
@@ -342,8 +343,8 @@ qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *
 /* --- writing -------------------------------------------------------------- */
 
 struct output {
-    int fd, error; /* error: errno of what failed, or 0 */
-    size_t offset; /* of the buffer */
+    int fd, error; /* error: errno of the first failure, or 0 */
+    size_t offset; /* place of the buffer in the file */
     uint64_t sum;
     size_t used;
     unsigned char buffer[1 << 14];
@@ -414,7 +415,7 @@ put_row(struct output *out, const struct qdqi_observer *o)
     put(out, o->all.histogram->counts, used * sizeof *o->all.histogram->counts);
 }
 
-/* The head comes last: without it the file is not good. */
+/* Writes the head, after everything else: a file without a head is not valid. */
 static void
 put_head(struct output *out)
 {
@@ -452,7 +453,8 @@ qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed
     put_head(&out);
     if (!out.error)
         return QDQ_OK;
-    int ignored = ftruncate(fd, 0); /* without a head it is not good either */
+    /* ignored because a file without a head is invalid anyway */
+    int ignored = ftruncate(fd, 0);
     (void)ignored;
     return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
                          "writing what was observed: %s", strerror(out.error));

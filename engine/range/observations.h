@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of the observations of calibrations: accumulators by tensor, for later jobs with
- * the same model and data.
+ * A file with the observations of calibrations: accumulators by tensor, for later jobs
+ * with the same model and data.
  *
- * Little-endian, nothing is aligned:
- *   head    QDQ_OBSERVATIONS_MAGIC (8 bytes), u64 size of the file, u64 sum: FNV-1a, 64
- *           bit, of all that follows
- *   text    u32 length, bytes: the identity of what was observed
- *   i64     samples that were read
- *   i64     samples of these that were left out, as they are not finite
- *   text    which, as a warning tells them
- *   u32     rows, then each row:
+ * The file is little-endian, and nothing is aligned:
+ *   head    QDQ_OBSERVATIONS_MAGIC (8 bytes), u64 size of the file, u64 sum: 64-bit FNV-1a
+ *           of everything behind the head
+ *   text    u32 length, bytes: the identity of the observations
+ *   i64     number of samples that were read
+ *   i64     number of these that were skipped because they are not finite
+ *   text    their names, as in the warning
+ *   u32     number of rows, then each row:
  *     text  tensor
  *     i32   two: keys of the extremes (minmax.h)
- *     u32   1 where there is an average, else 0
+ *     u32   1 if there is an average, else 0
  *     f64   two: the average
- *     i64   runs
+ *     i64   number of runs
  *     i32   exponent of the histogram
- *     u32   bins up to the last one that is not empty
- *     u64   the count of each
+ *     u32   number of bins up to the last one that is not empty
+ *     u64   the count of each bin
  *
- * A file may hold anything. It is good when sum and identity are right and each row is
- * one that an observer could have written; else it counts as empty.
+ * A file may have any content. It is valid when sum and identity are right and an
+ * observer could have written each row. An invalid file counts as empty.
  */
 #ifndef QDQI_RANGE_OBSERVATIONS_H
 #define QDQI_RANGE_OBSERVATIONS_H
@@ -29,32 +29,31 @@
 #include "base/map.h"
 #include "range/observer.h"
 
-/* All that is kept of a tensor, so that every range method finds what it needs. */
+/* All kinds of observations. They are kept so that every range method finds those
+   that it needs. */
 enum { QDQI_NEEDS_ALL = QDQI_NEEDS_HISTOGRAM | QDQI_NEEDS_AVERAGE };
 
 enum {
     QDQI_OBSERVATIONS_HEAD = 24,
-    QDQI_SKIPPED_NAMED = 200, /* bytes */
+    QDQI_SKIPPED_NAMED = 200, /* bytes for the names of skipped samples */
 };
 
 /* Values that apply to all rows. */
 struct qdqi_observed {
     int64_t samples, skipped;
-    char which[QDQI_SKIPPED_NAMED]; /* the first ones that were skipped */
+    char which[QDQI_SKIPPED_NAMED]; /* names of the first skipped samples */
 };
 
 struct qdqi_observations {
     struct qdqi_observed all;
-    unsigned char *bytes; /* the file; NULL: it holds nothing */
-    size_t first, size;   /* the rows: where they begin, and the end of the file */
+    unsigned char *bytes; /* the file; NULL: there are no observations */
+    size_t first, size;   /* offset of the first row, and size of the file */
     uint32_t n;
-    struct qdqi_map *rows; /* by tensor: its row in `bytes` */
+    struct qdqi_map *rows; /* maps a tensor to its row in `bytes` */
 };
 
-/*
- * Reads the file, of which `identity` is wanted. Only NO_MEMORY is an error; the map
- * lives in the arena.
- */
+/* Reads the file if it has this identity. The map is in the arena. An invalid file
+   gives no observations; the only error is NO_MEMORY. */
 enum qdq_code qdqi_observations_read(int fd, const char *identity,
                                      struct qdqi_arena *arena,
                                      struct qdqi_observations *ret,
@@ -63,14 +62,13 @@ void qdqi_observations_fini(struct qdqi_observations *observations);
 
 bool qdqi_observations_have(const struct qdqi_observations *observations,
                             const char *tensor);
-/* Fills an observer that needs all with what was observed of its tensor before. */
+/* Fills an observer with the observations of its tensor. The observer must have
+   accumulators for QDQI_NEEDS_ALL. */
 void qdqi_observations_take(const struct qdqi_observations *observations,
                             struct qdqi_observer *to);
 
-/*
- * Writes the rows of `earlier`, and of each tensor that was observed now one that it does
- * not have. IO.
- */
+/* Writes a file with the rows of `earlier` and a row for each tensor for which
+   `observed` is true. IO. */
 enum qdq_code qdqi_observations_write(int fd, const char *identity,
                                       const struct qdqi_observed *all,
                                       const struct qdqi_observations *earlier,

@@ -5,13 +5,14 @@
 #include "number/half.h"
 
 enum {
-    PIECE = 1 << 16, /* elements that are still in the cache at the second pass */
-    /* Elements for which a thread is worth waking: 15 microseconds or so. */
+    PIECE = 1 << 16, /* elements that are still in the cache during the second pass */
+    /* Smallest numbers of elements for which it pays to wake a thread: about 15
+       microseconds of work. */
     MIN_SHARE_EXTREMES = 1 << 18,
     MIN_SHARE_HISTOGRAM = 1 << 15,
 };
 
-/* As onnxruntime's calibrators weigh a new sample. */
+/* The weight that onnxruntime's calibrators give to a new sample. */
 static const double AVERAGE_WEIGHT = 0.01;
 
 /* --- accumulators --------------------------------------------------------- */
@@ -28,7 +29,8 @@ accumulator_init(struct qdqi_accumulator *a, unsigned needs, struct qdqi_arena *
     return a->histogram != NULL;
 }
 
-/* A NaN or an infinity is in the extremes for good and has no bin. */
+/* Adds a piece of float32 data. A NaN or an infinity stays in the extremes and has
+   no bin. */
 static struct qdqi_extremes
 take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
@@ -40,7 +42,7 @@ take_piece(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
     return piece;
 }
 
-/* The same of float16, which become float32 piece by piece. */
+/* Adds float16 data, which it converts to float32 piece by piece. */
 static struct qdqi_extremes
 take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
 {
@@ -56,7 +58,7 @@ take_halves(struct qdqi_accumulator *a, const unsigned char *data, size_t n)
     return taken;
 }
 
-/* Returns the extremes of the elements `at` … end - 1. */
+/* Adds elements `at` … end - 1 and returns their extremes. */
 static struct qdqi_extremes
 take(struct qdqi_accumulator *a, const struct qdqi_reached *r, size_t at, size_t end)
 {
@@ -74,7 +76,7 @@ take(struct qdqi_accumulator *a, const struct qdqi_reached *r, size_t at, size_t
     return taken;
 }
 
-/* Moves what a part has taken in. */
+/* Moves the observations of a part to the whole, and empties the part. */
 static void
 collect(struct qdqi_accumulator *to, struct qdqi_accumulator *part)
 {
@@ -86,7 +88,8 @@ collect(struct qdqi_accumulator *to, struct qdqi_accumulator *part)
     qdqi_histogram_init(part->histogram);
 }
 
-/* A sample in which there is nothing, or what is not finite, does not count. */
+/* Updates the average with one sample. An empty sample, or one that is not finite,
+   does not count. */
 static void
 average(struct qdqi_average *a, const struct qdqi_extremes *sample)
 {
@@ -199,21 +202,22 @@ qdqi_reached(struct qdqi_observers *observers, size_t slot, enum qdqi_dtype dtyp
     };
 }
 
-/* The first element of part i, or the end of the last one. */
+/* Returns the first element of part i, or the end of the last part if i is n_parts. */
 static size_t
 begin_of(const struct qdqi_reached *r, size_t i)
 {
     return i < r->n_parts ? i * (r->n / r->n_parts) : r->n;
 }
 
-/* Does part i begin within a sample? */
+/* Returns whether part i begins within a sample. */
 static bool
 goes_on(const struct qdqi_reached *r, size_t i)
 {
     return begin_of(r, i) % (r->n / r->samples) != 0;
 }
 
-/* Samples are kept apart by the part in which they begin. */
+/* Adds part i and stores the extremes of each of its samples. The rest of a sample
+   that began in an earlier part is stored separately. */
 static void
 take_samples(const struct qdqi_reached *r, size_t i, struct qdqi_accumulator *a)
 {
@@ -236,7 +240,8 @@ qdqi_reached_part(const struct qdqi_reached *r, size_t i)
         (void)take(a, r, begin_of(r, i), begin_of(r, i + 1));
 }
 
-/* In the order of the samples, one after the other. */
+/* Completes the extremes of samples that cross parts, and updates the average in the
+   order of the samples. */
 static void
 take_averages(const struct qdqi_reached *r)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accumulator of an activation while a model runs. Its size is fixed,
- * whatever the number of samples and elements, with no more in it than the range method
- * needs.
+ * The accumulators of an activation while a model runs. Their size is fixed for any
+ * number of samples and elements, and they have only what the range method needs.
  *
- * An observer belongs to one session; the runtime runs a session's nodes one after
- * another, so it needs no lock. A session that is run by several threads at once needs
- * a set of observers for each. Within one node the elements of a large tensor are
- * shared over threads, each with a part of its own; parts are merged in their order,
- * and merging is exact. What is averaged is cut at the samples' borders before that, so
- * averages do not depend on the parts either.
+ * An observer belongs to one session. The runtime runs a session's nodes one after the
+ * other, so it needs no lock. A session that several threads run at once would need a
+ * set of observers for each. Within a node, threads share the elements of a large
+ * tensor, and each has its own part. The parts are merged in their order, and merging
+ * is exact. Averages use the extremes of whole samples, so they do not depend on the
+ * parts either.
  */
 #ifndef QDQI_RANGE_OBSERVER_H
 #define QDQI_RANGE_OBSERVER_H
@@ -22,19 +21,17 @@
 /* Observations that a range method needs beyond the extremes. */
 enum {
     QDQI_NEEDS_HISTOGRAM = 1 << 0,
-    QDQI_NEEDS_AVERAGE = 1 << 1, /* of each sample's extremes */
+    QDQI_NEEDS_AVERAGE = 1 << 1, /* average of the extremes of each sample */
 };
 
 /* The part of an observer that can be merged. */
 struct qdqi_accumulator {
     struct qdqi_extremes extremes;
-    struct qdqi_histogram *histogram; /* NULL: not needed */
+    struct qdqi_histogram *histogram; /* NULL when it is not needed */
 };
 
-/*
- * Moving average of the samples' extremes, in their order:
- * average += weight * (extreme - average), beginning with the first sample's.
- */
+/* The moving average of the samples' extremes, in their order: average += weight *
+   (extreme - average). It begins with the extremes of the first sample. */
 struct qdqi_average {
     double min, max;
     bool begun;
@@ -44,68 +41,76 @@ struct qdqi_observer {
     const char *tensor;
     struct qdqi_accumulator all;
     struct qdqi_average average;
-    int64_t runs; /* how often the tensor was reached */
+    int64_t runs; /* number of runs that reached the tensor */
 };
 
-/* A thread's share of a tensor. */
+/* A thread's part of a tensor. */
 struct qdqi_thread_share {
     struct qdqi_accumulator all;
-    struct qdqi_extremes rest; /* of the sample that began in the part before */
+    /* extremes of the rest of a sample that began in an earlier part */
+    struct qdqi_extremes rest;
 };
 
 struct qdqi_observers {
-    struct qdqi_observer *rows;    /* by slot */
-    const enum qdqi_dtype *dtypes; /* likewise, what is expected; NULL: float32 */
+    struct qdqi_observer *rows; /* by slot */
+    /* by slot: the expected type; NULL: all are float32 */
+    const enum qdqi_dtype *dtypes;
     size_t n;
     unsigned needs;
-    int64_t samples; /* of the run under way */
+    int64_t samples; /* samples of the current run */
     struct qdqi_thread_share *parts;
-    size_t n_parts;             /* threads that may share a tensor, >= 1 */
-    struct qdqi_extremes *each; /* by sample of the run, where that is needed */
-    size_t room;                /* samples that it can hold */
+    size_t n_parts; /* maximum number of threads that share a tensor, >= 1 */
+    /* by sample of the run: its extremes; NULL when averages are not needed */
+    struct qdqi_extremes *each;
+    size_t room; /* number of samples for which `each` has room */
     struct qdqi_arena *arena;
 };
 
-/* Observers of all these tensors, in the arena; false when out of memory. */
+/* Initializes an observer for each of the tensors, in the arena. Returns false when
+   out of memory. */
 bool qdqi_observers_init(struct qdqi_observers *observers, const char *const *tensors,
                          size_t n, unsigned needs, size_t n_parts,
                          struct qdqi_arena *arena);
-/* Before a run of so many samples; false when out of memory. */
+/* Prepares for a run of that many samples. Returns false when out of memory. */
 bool qdqi_observers_begin(struct qdqi_observers *observers,
                           int64_t samples) QDQ_MUST_CHECK;
-/* Makes `to`, of the same tensors and needs, hold what `from` has taken in, no more. */
+/* Copies the observations of `from` to `to`, which has the same tensors and
+   accumulators. */
 void qdqi_observers_copy(struct qdqi_observers *to, const struct qdqi_observers *from);
 
-/* Makes these, by slot, empty again. */
+/* Empties the observers for which which[slot] is true. */
 void qdqi_observers_reset(struct qdqi_observers *observers, const bool *which);
-/* Takes the extremes of further samples into the average. */
+/* Updates the average with the extremes of n more samples. */
 void qdqi_observer_average(struct qdqi_observer *observer,
                            const struct qdqi_extremes *samples, size_t n);
 
-/* A float32 or float16 tensor that a run has reached. */
+/* A float32 or float16 tensor that a run has reached, while it is observed. */
 struct qdqi_reached {
     struct qdqi_observer *observer;
     enum qdqi_dtype dtype;
     const void *data;
     size_t n;
     /*
-     * Samples that lie in it one behind the other: those of the run where axis 0 has as
-     * many indices, else 1, for then the tensor is one sample's or cannot be cut. (An
-     * axis 0 that has as many indices as the run has samples by chance is cut, too.)
+     * Number of samples in the tensor. If axis 0 has as many indices as the run has
+     * samples, each index counts as a sample. (That can be by chance.) Otherwise it is
+     * 1, because the tensor is about one sample or cannot be divided.
      */
     size_t samples;
-    struct qdqi_extremes *each; /* NULL: not needed */
+    /* extremes by sample; NULL when averages are not needed */
+    struct qdqi_extremes *each;
     struct qdqi_thread_share *parts;
-    size_t n_parts; /* 1: too small to be shared */
+    size_t n_parts; /* 1 when the tensor is too small to be shared */
 };
 
-/* `axis0`: its number of indices, or 0 for a tensor without axes. */
+/* Begins the observation of a tensor. `axis0` is the number of indices of its axis
+   0, or 0 for a tensor without axes. */
 struct qdqi_reached qdqi_reached(struct qdqi_observers *observers, size_t slot,
                                  enum qdqi_dtype dtype, const void *data, size_t n,
                                  int64_t axis0);
-/* Takes in part i of n_parts; different ones may be taken in at once. */
+/* Observes part i of n_parts. Several threads may observe different parts at the
+   same time. */
 void qdqi_reached_part(const struct qdqi_reached *reached, size_t i);
-/* When all parts are in. */
+/* Ends the observation, after all parts were observed. */
 void qdqi_reached_end(const struct qdqi_reached *reached);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Begins with the ranges of mse, which engine/whatif/refine.c then adjusts by what they
-   do to the outputs. */
+/* Begins with the ranges of mse. engine/whatif/refine.c then adjusts them by their
+   effect on the outputs. */
 #include "config.h"
 #include "range/method.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threshold below which lie `percentile` percent of all |x|, zeros among them;
- * within its bin by proportion, so it is off by at most a bin's width, 1/1024 of the
- * largest |x|. 100 percent is the largest |x| exactly.
+ * Chooses the threshold below which `percentile` percent of all |x| are, including
+ * zeros. Within a bin it interpolates, so the error is at most the width of a bin,
+ * which is at most 1/1024 of the largest |x|. 100 percent is exactly the largest |x|.
  */
 #include "config.h"
 #include "range/method.h"

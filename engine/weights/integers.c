@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct integers {
-    struct qdqi_made made; /* first: the caller's pointer */
+    struct qdqi_made made; /* must be the first member: callers have a pointer to it */
     enum qdqi_dtype dtype;
     const uint8_t *bytes;
     struct qdqi_params params;
@@ -49,7 +49,7 @@ each_avx2(const float *x, const float *scales, uint8_t *to, size_t n, float low,
     each_loop(x, scales, to, n, low, high);
 }
 
-/* Numbers with one scale, a byte each. */
+/* Quantizes numbers that share a scale, to one byte each. */
 static void
 quantize_run(const struct qdqi_format_row *row, const float *x, size_t n, float scale,
              int32_t zero_point, uint8_t *to)
@@ -68,7 +68,7 @@ quantize_run(const struct qdqi_format_row *row, const float *x, size_t n, float 
         one_loop(x, to, n, scale, low, high, zero_point);
 }
 
-/* Integers with a scale each, and all zero points 0. */
+/* Quantizes numbers that have a scale each, to integers with zero point 0. */
 static void
 quantize_each(const struct qdqi_format_row *row, const float *x, size_t n,
               const float *scales, uint8_t *to)
@@ -79,19 +79,19 @@ quantize_each(const struct qdqi_format_row *row, const float *x, size_t n,
         each_loop(x, scales, to, n, row->lowest, row->highest);
 }
 
-/* --- the walk ------------------------------------------------------------- */
+/* --- all elements ---------------------------------------------------------- */
 
 enum { PIECE = 8192 };
 
 struct output {
     struct qdqi_sink *sink;
-    unsigned bits; /* of a code */
+    unsigned bits; /* bits of a code */
     size_t used;
     uint8_t codes[PIECE];
     float floats[PIECE];
 };
 
-/* Packs n codes of fewer than 8 bits where they lie. Returns the number of bytes. */
+/* Packs n codes of fewer than 8 bits in place. Returns the number of bytes. */
 static size_t
 pack(uint8_t *codes, size_t n, unsigned bits)
 {
@@ -107,7 +107,7 @@ pack(uint8_t *codes, size_t n, unsigned bits)
     return size;
 }
 
-/* Pieces are whole bytes but for the last one. */
+/* Writes the codes. All pieces except the last one fill whole bytes. */
 static enum qdq_code
 flush(struct output *out, struct qdq_error *err)
 {
@@ -128,7 +128,7 @@ load(const struct integers *it, size_t element, size_t step, size_t n, float *to
             qdqi_load_floats(to + i, it->dtype, from + i * step * size, 1);
 }
 
-/* Elements i … i + n - 1 of a row. */
+/* Quantizes elements i … i + n - 1 of a row. */
 static void
 quantize_part(const struct integers *it, size_t element, size_t scale, size_t i,
               size_t n, struct output *out)
@@ -196,7 +196,7 @@ qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
     return &it->made;
 }
 
-/* --- those that are there ------------------------------------------------- */
+/* --- given integers --------------------------------------------------------- */
 
 uint64_t
 qdqi_integers_size(enum qdqi_format format, size_t n)

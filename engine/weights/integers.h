@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The numbers that a weight is stored as: made of the floats where these lie, piece by
- * piece, while the model is written. They take no memory by their number.
- */
+/* The stored numbers of a quantized weight. They are generated piece by piece from
+   the floats in the model file while the result is written, so they need no memory. */
 #ifndef QDQI_WEIGHTS_INTEGERS_H
 #define QDQI_WEIGHTS_INTEGERS_H
 
@@ -11,18 +9,20 @@
 #include "number/params.h"
 
 /*
- * The elements of a float32 or float16 weight in its params' format, in C order, as
- * raw_data has them: formats of fewer than 8 bits share a byte, the first element in the
- * lowest bits. In the arena; the weight's bytes, its shape and the scales are borrowed. NULL: out of memory.
+ * Returns a generator of the elements of a float32 or float16 weight in the format of
+ * its params, in C order, as raw_data has them: with fewer than 8 bits, several
+ * elements share a byte, the first one in the lowest bits. The generator is in the
+ * arena and borrows the weight's bytes, its shape and the scales. NULL: out of memory.
  */
 const struct qdqi_made *qdqi_integers_new(struct qdqi_arena *arena,
                                           const struct qdqi_constant *weight,
                                           const struct qdqi_params *params);
 
-/* Bytes of n of them. */
+/* Returns the number of bytes of n elements. */
 uint64_t qdqi_integers_size(enum qdqi_format format, size_t n);
 
-/* The same of numbers that are there: `to` has room for qdqi_integers_size() bytes. */
+/* Stores given integers in the same form. `to` has room for qdqi_integers_size()
+   bytes. */
 void qdqi_store_integers(enum qdqi_format format, const int32_t *from, size_t n,
                          uint8_t *to);
 

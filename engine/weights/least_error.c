@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scale with the least squared error, by trying: each candidate's error is that of
-   all elements, exact but for the rounding of the sum. */
+/*
+ * Searches the scale with the least squared error by trying candidates. The error of
+ * each one is computed over all elements and exact except for the rounding of the sum.
+ */
 #include "config.h"
 #include "number/half.h"
 #include "weights/scales.h"
@@ -11,22 +13,23 @@
 #include <string.h>
 
 enum {
-    PIECE = 1 << 18, /* elements that are gathered at a time */
-    BLOCK = 256,     /* elements between two looks at the limit */
-    LANES = 4,       /* sums side by side, for the compiler to vectorize */
-    COARSE = 64,     /* candidates: k / COARSE of the scale, then around the best one */
-    FINE = 16,       /* in steps of 1 / (COARSE * FINE) */
+    PIECE = 1 << 18, /* elements that are gathered together */
+    BLOCK = 256,     /* elements between two comparisons with the limit */
+    LANES = 4,       /* sums that the compiler vectorizes */
+    COARSE = 64,     /* first candidates: k / COARSE of the range */
+    FINE = 16,       /* then steps of 1 / (COARSE * FINE) around the best one */
 };
 
-/* The elements of one scale: runs of `inner`, from the start of one to the next `step`. */
+/* The elements of one scale: runs of `inner` elements, whose beginnings are `step`
+   apart. */
 struct channel {
     enum qdqi_dtype dtype;
     enum qdqi_format format;
     bool symmetric;
     const uint8_t *bytes;
     size_t n, inner, step;
-    float *piece;    /* of the elements that were gathered last */
-    size_t gathered; /* the index of the first; SIZE_MAX: none so far */
+    float *piece;    /* the elements that were gathered last */
+    size_t gathered; /* index of the first of them; SIZE_MAX: there are none yet */
 };
 
 static void
@@ -72,8 +75,8 @@ squared_error(const float *x, size_t n, float scale, struct qdqi_rounding r)
     return sum;
 }
 
-/* The error with a scale and what goes with it; once it has reached the limit, only that
-   it has. */
+/* Computes the error with a scale and zero point. Stops when it reaches the limit;
+   the result is then at least the limit. */
 static double
 channel_error(struct channel *c, float scale, int32_t zero_point, double limit)
 {
@@ -95,10 +98,10 @@ struct best {
     float scale;
     int32_t zero_point;
     double error;
-    int share; /* of the range that was there, in 1 / (COARSE * FINE) */
+    int share; /* share of the original range, in 1 / (COARSE * FINE) */
 };
 
-/* The range of a scale. */
+/* The range that belongs to a scale. */
 struct extent {
     float scale;
     double low, high;
@@ -120,7 +123,7 @@ try_share(struct channel *c, const struct extent *e, int share, struct best *bes
     struct best tried = {.share = share};
     qdqi_range_params(c->format, c->symmetric, c->dtype, e->low * part, e->high * part,
                       &tried.scale, &tried.zero_point);
-    if (!(tried.scale < e->scale)) /* the smallest that there is */
+    if (!(tried.scale < e->scale)) /* the scale is already the smallest normal number */
         return;
     tried.error = channel_error(c, tried.scale, tried.zero_point, best->error);
     if (tried.error < best->error)
@@ -145,13 +148,14 @@ least_error(struct channel *c, float scale, int32_t zero_point)
 
 /* --- all of a weight ------------------------------------------------------ */
 
-/* Where the elements of scale i are: of a channel, of all, of a fill's one. */
+/* Finds the elements of scale i: those of a channel, or all, or the single stored
+   element of a fill. */
 static void
 seek_channel(struct channel *c, const struct qdqi_constant *w,
              const struct qdqi_params *p, size_t i)
 {
     bool fill = qdqi_constant_is_fill(w);
-    size_t of = fill ? 1 : p->n; /* a fill's channels are all alike */
+    size_t of = fill ? 1 : p->n; /* all channels of a fill are equal */
     c->n = fill ? 1 : w->n / of;
     c->inner = of > 1 ? qdqi_weight_inner(w, p->axis) : c->n;
     c->step = c->inner * of;

@@ -5,7 +5,7 @@
 #include "number/low.h"
 
 struct lowered {
-    struct qdqi_made made; /* first: the caller's pointer */
+    struct qdqi_made made; /* must be the first member: callers have a pointer to it */
     enum qdqi_dtype low;
     const uint8_t *bytes;
     size_t n;

@@ -5,8 +5,11 @@
 #include "base/arena.h"
 #include "model/constant.h"
 
-/* The elements of a float32 constant in C order as float16 or bfloat16, made while the
-   model is written; its bytes are borrowed. In the arena; NULL: out of memory. */
+/*
+ * Returns a generator of the elements of a float32 constant as float16 or bfloat16, in
+ * C order. It converts them while the model is written. The generator is in the arena
+ * and borrows the constant's bytes. NULL: out of memory.
+ */
 const struct qdqi_made *qdqi_lowered_new(struct qdqi_arena *arena, enum qdqi_dtype low,
                                          const struct qdqi_constant *constant);
 

@@ -30,10 +30,8 @@ qdqi_weight_inner(const struct qdqi_constant *w, int axis)
     return inner;
 }
 
-/*
- * amax of each index of `axis`. Whatever the order of the other axes, the data is
- * stored as [outer][channels][inner].
- */
+/* Computes amax of each index of `axis`. The data is stored as
+   [outer][channels][inner], whatever the order of the other axes. */
 static void
 channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
 {
@@ -46,14 +44,14 @@ channel_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channe
     for (size_t o = 0; o < outer; o++)
         for (size_t c = 0; c < channels; c++, data += inner * sizeof(float)) {
             float m = qdqi_amax(data, inner);
-            if (!(m <= amax[c]) && !isnan(amax[c])) /* a NaN stays */
+            if (!(m <= amax[c]) && !isnan(amax[c])) /* a NaN is kept */
                 amax[c] = m;
         }
 }
 
-enum { PIECE = 4096 }; /* elements that are converted at a time */
+enum { PIECE = 4096 }; /* elements that are converted together */
 
-/* The same of halves: a piece has elements of one channel, or of rows of channels. */
+/* Does the same for float16 data. */
 static void
 half_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
 {
@@ -65,7 +63,7 @@ half_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
         qdqi_load_floats(piece, w->dtype, w->bytes + at * 2, m);
         for (size_t i = 0; i < m; i++) {
             float x = fabsf(piece[i]), *to = &amax[(at + i) / inner % channels];
-            if (!(x <= *to) && !isnan(*to)) /* a NaN stays */
+            if (!(x <= *to) && !isnan(*to)) /* a NaN is kept */
                 *to = x;
         }
     }
@@ -91,16 +89,16 @@ find_amax(const struct qdqi_constant *w, int axis, float *amax, size_t channels)
         amax[i] = amax[0];
 }
 
-/* --- both ends ------------------------------------------------------------ */
+/* --- both ends of the range ------------------------------------------------ */
 
-/* The ranges of elements by scale, 0 in each. */
+/* The range of the elements of each scale. Every range contains 0. */
 struct ranges {
-    float *low, *high; /* low NULL: -high */
+    float *low, *high; /* low is NULL for ranges from -high to high */
     size_t n;
-    size_t bad; /* the first of something that is not finite; SIZE_MAX: none */
+    size_t bad; /* first scale with an element that is not finite, or SIZE_MAX */
 };
 
-/* Elements that share scale i. */
+/* Adds n elements that share scale i. */
 static void
 take_run(struct ranges *r, size_t i, const float *x, size_t n)
 {
@@ -117,7 +115,7 @@ take_run(struct ranges *r, size_t i, const float *x, size_t n)
         r->bad = i;
 }
 
-/* Elements with a scale each. */
+/* Adds n elements that have a scale each. */
 static void
 take_each(struct ranges *r, size_t first, const float *x, size_t n)
 {
@@ -133,7 +131,7 @@ take_each(struct ranges *r, size_t first, const float *x, size_t n)
             r->bad = first + k;
 }
 
-/* Elements of one step, from the index `first` on. */
+/* Adds n elements of the last step, from index `first` on. */
 static void
 take_piece(struct ranges *r, const struct qdqi_step *step, size_t scale, size_t first,
            const float *piece, size_t n)
@@ -178,7 +176,7 @@ find_ends(const struct qdqi_constant *w, const struct qdqi_walk *walk, struct ra
     }
 }
 
-/* The ranges of a weight; those of symmetric formats without blocks are found faster. */
+/* Finds the ranges of a weight. Symmetric formats without blocks have a faster way. */
 static bool
 find_ranges(const struct qdqi_constant *w, const struct qdqi_params *p,
             struct qdqi_arena *arena, struct ranges *r)
@@ -212,7 +210,7 @@ compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How far a range reaches, as its scale sees it. */
+/* Returns a number that is proportional to the scale of range i. */
 static float
 reach(const struct ranges *r, bool symmetric, size_t i)
 {
@@ -222,7 +220,8 @@ reach(const struct ranges *r, bool symmetric, size_t i)
     return low / 2 + r->high[i] / 2;
 }
 
-/* Median of those that are not all zeros; 0 when there is none. */
+/* Returns the median reach of the ranges that are not all zeros, or 0 when there are
+   none. */
 static float
 median_reach(const struct ranges *r, bool symmetric, float *scratch)
 {
@@ -234,7 +233,8 @@ median_reach(const struct ranges *r, bool symmetric, float *scratch)
     return alive ? scratch[alive / 2] : 0;
 }
 
-/* Returns whether a zero point is not 0. */
+/* Computes scales and zero points from the ranges. Returns whether a zero point is
+   not 0. */
 static bool
 scale_ranges(const struct qdqi_constant *w, const struct ranges *r,
              struct qdqi_params *p)

@@ -2,7 +2,8 @@
 #include "config.h"
 #include "weights/walk.h"
 
-/* Whether a step goes on where one further in ends, in elements and in scales. */
+/* Returns whether one step of `outer` continues where the steps of `inner` end, both
+   in elements and in scales, so that the two can be joined. */
 static bool
 goes_on(const struct qdqi_step *outer, const struct qdqi_step *inner)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elements of a weight in C order, each with its scale, however they are stored. */
+/* Loops over the elements of a weight in C order, each with its scale, for any way
+   in which they are stored. */
 #ifndef QDQI_WEIGHTS_WALK_H
 #define QDQI_WEIGHTS_WALK_H
 
@@ -8,16 +9,18 @@
 #include "number/params.h"
 
 /*
- * An axis: its indices, and what one step on it skips. Of scales that is taken for each
- * whole block of indices: index i is at element i * elements and scale i / block * scales.
+ * An axis: its number of indices, and the distance of two indices in elements and in
+ * scales. The distance in scales is for whole blocks of indices: index i is at element
+ * i * elements and at scale i / block * scales.
  */
 struct qdqi_step {
     size_t n, elements, scales, block; /* block >= 1 */
 };
 
 struct qdqi_walk {
-    size_t n_rows, n_steps;  /* rows of the last step; no elements: no rows */
-    struct qdqi_step *steps; /* at least one, from the outermost to the innermost */
+    /* n_rows: runs of the last step; 0 if there are no elements */
+    size_t n_rows, n_steps;
+    struct qdqi_step *steps; /* at least one, the outermost first */
 };
 
 /* Starts a walk over a weight with its params' axis and block; allocates in the
@@ -25,7 +28,7 @@ struct qdqi_walk {
 bool qdqi_walk_init(struct qdqi_walk *walk, struct qdqi_arena *arena,
                     const struct qdqi_constant *weight, const struct qdqi_params *p);
 
-/* Where a row begins: its first element and that one's scale. */
+/* Finds the first element of a row and the scale of that element. */
 void qdqi_walk_row(const struct qdqi_walk *walk, size_t row, size_t *ret_element,
                    size_t *ret_scale);
 
@@ -35,7 +38,8 @@ qdqi_walk_last(const struct qdqi_walk *walk)
     return &walk->steps[walk->n_steps - 1];
 }
 
-/* Elements from index i of a step on that share a scale, at most n. */
+/* Returns the number of elements, at most n, from index i of a step on that share a
+   scale. */
 static inline size_t
 qdqi_step_run(const struct qdqi_step *step, size_t i, size_t n)
 {
@@ -43,11 +47,11 @@ qdqi_step_run(const struct qdqi_step *step, size_t i, size_t n)
     return run < n ? run : n;
 }
 
-/* Scales of a weight; false where that is more than can be counted. */
+/* Counts the scales of a weight. Returns false when the number overflows. */
 bool qdqi_count_scales(const struct qdqi_constant *weight, int axis, int64_t block,
                        size_t *ret);
 
-/* Indices of scales along axis i. */
+/* Returns the number of scales along axis i. */
 static inline size_t
 qdqi_scale_dim(const struct qdqi_constant *w, const struct qdqi_params *p, size_t i)
 {
