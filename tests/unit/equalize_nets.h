@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-enum { LENGTH = 9 }; /* of the input's last axis, where there is one */
+enum { LENGTH = 9 }; /* size of the input's last axis, where it has one */
 
-/* A weight of random values; its channels along `axis` differ in size, wildly. */
+/* Adds a weight of random values whose channels along `axis` differ greatly in size. */
 static inline Onnx__TensorProto *
 skewed(struct builder *b, const char *name, int axis, size_t rank, const int64_t *dims)
 {
@@ -45,7 +45,7 @@ begin(struct builder *b)
     builder_output(b, "y", QDQI_FLOAT32);
 }
 
-/* x -> Conv -> h, five channels */
+/* Builds x -> Conv -> h with five channels. */
 static inline void
 first_conv(struct builder *b)
 {
@@ -73,7 +73,7 @@ conv_relu_conv(struct builder *b)
     second_conv(b, "r");
 }
 
-/* ConvTranspose in both places, the first in two groups. */
+/* Builds two ConvTransposes, the first in two groups. */
 static inline void
 transposed(struct builder *b)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Nth allocation fails. The linker's --wrap puts these functions in the way of the
- * engine's, so the engine itself carries no hook; a program that includes this is linked
- * with FAILING (engine.mk).
+ * Makes the Nth allocation fail. The linker's --wrap replaces the engine's allocation
+ * functions by these, so the engine itself has no hook. A program that includes this
+ * file is linked with FAILING (engine.mk).
  */
 #ifndef TESTS_UNIT_FAILING_H
 #define TESTS_UNIT_FAILING_H
@@ -18,12 +18,12 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 
-static long fail_at; /* 0: never; else counts down */
+static long fail_at; /* counts down to the failure; 0: none fails */
 
 /*
- * How far apart the allocations are that a loop lets fail: 1, all of them, or what
- * $QDQ_FAULT_STRIDE says, for a build in which each takes long. The loop goes on until
- * one was not reached, so its last assertion holds whatever the stride.
+ * Returns the step of a loop over the allocations that fail: 1 for all of them, or
+ * $QDQ_FAULT_STRIDE in a build in which each takes long. The loop ends after a run in
+ * which nothing failed, so its last assertion holds with any step.
  */
 static inline long
 fault_stride(void)

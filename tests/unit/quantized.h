@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quantizing a built model with given ranges: no data, no ONNX Runtime. */
+/* Quantizes a built model with given ranges, without data and without ONNX Runtime. */
 #ifndef TESTS_UNIT_QUANTIZED_H
 #define TESTS_UNIT_QUANTIZED_H
 
@@ -8,11 +8,8 @@
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 
-/*
- * The range [-1, 2] for every activation that the plan asks for, then the whole way,
- * with that spec. On success *ret is the opened result, *ret_report the report where it
- * is wanted.
- */
+/* Quantizes with a spec and the range [-1, 2] for every activation of its plan. On
+   success *ret is the opened result; *ret_report, which may be NULL, is the report. */
 static inline enum qdq_code
 quantize_with(int model, const struct qdq_spec *wanted, struct qdq_model **ret,
               struct qdq_report **ret_report, struct qdq_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store in a scratch folder, and jobs that are added to it, claimed and ended. */
+/* A store in a scratch folder, and helpers that add, claim and end jobs in it. */
 #ifndef TESTS_UNIT_STORED_JOBS_H
 #define TESTS_UNIT_STORED_JOBS_H
 
@@ -43,7 +43,7 @@ add_inputs(void)
     ck_assert(store_file_add(store, STORE_DATASET, &other, &is_new, &problem));
 }
 
-/* A job on inputs that are stored before it. */
+/* Adds a job, after storing its inputs. */
 static inline enum store_added
 add_asked(const char *id, int64_t priority, const char *labels,
           const struct store_asking *asking)
@@ -80,7 +80,7 @@ state_of(const char *id)
     return job.state;
 }
 
-/* Claims the next job and checks which it is; NULL: none. */
+/* Claims the next job and checks that it has this id; NULL: no job is claimed. */
 static inline void
 claim(const char *id)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every unit program shares: a main() that runs one suite and says so in TAP.
+ * Shared by all unit programs: a main() that runs one suite and prints TAP.
  *
  *     static Suite *
  *     suite(void) { ... }
  *     UNIT_MAIN(suite)
  *
- * make check sets CK_TAP_LOG_FILE_NAME=-, by hand the program prints libcheck's own
- * lines. UNIT_MAIN_NOFORK runs all tests in one process: for programs that load ONNX
- * Runtime, whose threads do not survive a fork.
+ * make check sets CK_TAP_LOG_FILE_NAME=-; run by hand, the program prints libcheck's
+ * own lines. UNIT_MAIN_NOFORK runs all tests in one process, for programs that load
+ * ONNX Runtime, whose threads do not survive a fork.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
@@ -18,7 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A minute, not the 4 seconds of libcheck: a machine may have other things to do. */
+/* Sets a time limit of a minute instead of libcheck's 4 seconds, because the machine
+   may be busy. */
 static inline void
 unit_begin(void)
 {
@@ -51,7 +52,7 @@ unit_run(Suite *suite, enum fork_status fork_status)
         return unit_run(suite(), CK_NOFORK); \
     }
 
-/* The path of a file below the source tree's root; a static buffer, one at a time. */
+/* Returns the path of a file below the root of the source tree, in a static buffer. */
 static inline const char *
 unit_path(const char *relative)
 {

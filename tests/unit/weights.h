@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of int8 with scales along an axis, for tests that ask for no more. */
+/* int8 scales of a weight along an axis, with an interface for tests that need no
+   more. */
 #ifndef TESTS_UNIT_WEIGHTS_H
 #define TESTS_UNIT_WEIGHTS_H
 
 #include "weights/integers.h"
 #include "weights/scales.h"
 
-/* Of [-amax, amax]. */
+/* Returns the scale of the range [-amax, amax]. */
 static inline float
 scale_of(enum qdqi_dtype dtype, double amax)
 {

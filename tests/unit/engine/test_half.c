@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * float16: every one of its values against ldexp(), its scales against a search of all
- * that there are, and what is made of halves against the same of float32.
+ * float16: its numbers agree with ldexp(), its scales with a search of all float16
+ * numbers, and calculations with float16 tensors with the same calculations in float32.
  */
 #include "config.h"
 
@@ -17,7 +17,8 @@
 #include <math.h>
 #include <string.h>
 
-/* IEEE 754 binary16, as its definition reads. */
+/* Returns the number that the bits stand for, by the definition of IEEE 754
+   binary16. */
 static double
 value_of(uint16_t half)
 {
@@ -53,7 +54,7 @@ END_TEST
 
 /* --- scales --------------------------------------------------------------- */
 
-enum { FIRST = 0x400, LAST = 0x7bff }; /* the normal ones that are positive */
+enum { FIRST = 0x400, LAST = 0x7bff }; /* the positive normal numbers */
 
 static double
 nearest(double x)
@@ -78,7 +79,7 @@ START_TEST(nearest_normal_half)
     for (uint16_t half = FIRST; half < LAST; half = (uint16_t)(half + 37)) {
         double between = (value_of(half) + value_of((uint16_t)(half + 1))) / 2;
         ck_assert_double_eq((double)qdqi_normal_half(between), nearest(between));
-        between = nextafter(between, 0); /* which is a tie in float32 */
+        between = nextafter(between, 0); /* rounds to a tie in float32 */
         ck_assert_double_eq((double)qdqi_normal_half(between), nearest(between));
     }
 }
@@ -101,7 +102,7 @@ START_TEST(scale_is_a_normal_half)
 }
 END_TEST
 
-/* With any range that a half can have, its end is 127 and never clipped. */
+/* For every float16 range, the end of the range becomes 127 and is not clipped. */
 START_TEST(ranges_are_not_clipped)
 {
     for (uint16_t half = FIRST; half <= LAST; half++) {
@@ -216,7 +217,7 @@ START_TEST(narrowed_scales_are_halves)
     const int64_t dims[] = {5, 6, 7, 40};
     struct qdqi_arena *arena = qdqi_arena_new();
     fill();
-    halves[77] = 0x5bff; /* far out */
+    halves[77] = 0x5bff; /* an outlier */
     floats[77] = (float)value_of(halves[77]);
     const struct qdqi_constant h = constant(QDQI_FLOAT16, dims, NULL);
     float *s;
@@ -279,7 +280,7 @@ START_TEST(observers_see_the_same)
     uint32_t state = 9;
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525u + 1013904223u;
-        half[i] = (uint16_t)(state >> 16 & 0xbfff); /* subnormal ones, too */
+        half[i] = (uint16_t)(state >> 16 & 0xbfff); /* also subnormal numbers */
         wide[i] = (float)value_of(half[i]);
     }
     observe(&h, QDQI_FLOAT16, half, n, samples, needs, threads, arena);

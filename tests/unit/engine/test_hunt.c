@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The search for the fewest layers in float, on made-up models of noise: against all
- * subsets where layers are few, and by what it may and may not do.
- */
+/* The search for the fewest layers in float, on made-up noise models: compared with
+   all subsets where layers are few, and otherwise by its properties. */
 #include "config.h"
 
 #include "unit.h"
@@ -13,13 +11,15 @@
 
 enum { MOST = 40 };
 
-/* Noise of quantized layers adds up; pairs of neighbours have some in common, too. */
+/* The noise of quantized layers adds up; neighbouring layers also have some in
+   common. */
 struct made_up {
     size_t n;
-    double noise[MOST], common[MOST]; /* of i, of i and i + 1 */
+    /* of layer i, and of layers i and i + 1 together */
+    double noise[MOST], common[MOST];
     bool no_top1;
     size_t scores, expected;
-    int fail_at; /* the score that fails; 0: none */
+    int fail_at; /* number of the measurement that fails; 0: none */
 };
 
 static double
@@ -83,7 +83,7 @@ sqnr_goal(double db)
     return goal;
 }
 
-/* From a few hundredths to a few thousandths. */
+/* Makes noise from a few hundredths to a few thousandths. */
 static void
 make(struct made_up *m, size_t n, uint64_t seed, double common)
 {
@@ -108,9 +108,9 @@ teardown(void)
     qdqi_arena_free(&arena);
 }
 
-/* --- what it finds -------------------------------------------------------- */
+/* --- the layers that it finds --------------------------------------------- */
 
-/* The fewest layers of all subsets. */
+/* Returns the least number of float layers with which any subset reaches the goal. */
 static size_t
 fewest(const struct made_up *m, double goal)
 {
@@ -139,7 +139,8 @@ START_TEST(noise_that_adds_up_takes_the_fewest)
 }
 END_TEST
 
-/* Noise that layers have in common, or that one layer's takes away: one more at most. */
+/* With noise in common, the search needs at most one layer more than the best
+   subset. */
 START_TEST(noise_in_common_takes_one_more_at_most)
 {
     struct made_up m;
@@ -185,7 +186,7 @@ START_TEST(steps_tell_what_was_measured)
 }
 END_TEST
 
-/* Of 40 layers all are measured once, then few. */
+/* All 40 layers are measured once, and later only a few of them in each step. */
 START_TEST(not_all_are_measured_at_each_step)
 {
     struct made_up m;
@@ -209,7 +210,7 @@ START_TEST(a_goal_that_is_met_takes_nothing)
     ck_assert_uint_eq(h.n_float, 0);
     ck_assert_uint_eq(h.n_steps, 1);
     ck_assert_uint_eq(m.scores, 1);
-    m.n = 0; /* nothing is quantized at all */
+    m.n = 0; /* no layer is quantized */
     h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_steps, 1);
@@ -226,13 +227,13 @@ START_TEST(no_more_layers_than_allowed)
         struct qdqi_hunt h = hunt_for(&m, &goal);
         ck_assert_int_eq((int64_t)h.n_float, most);
         ck_assert(!h.met);
-        for (size_t i = 1; i < h.n_steps; i++) /* the best that there is */
+        for (size_t i = 1; i < h.n_steps; i++) /* each improves the outputs */
             ck_assert_double_gt(h.steps[i].score.sqnr_db, h.steps[i - 1].score.sqnr_db);
     }
 }
 END_TEST
 
-/* Where nothing less will do. */
+/* The goal is so high that every layer must stay in float. */
 START_TEST(all_layers_where_nothing_less_will_do)
 {
     struct made_up m;
@@ -245,7 +246,8 @@ START_TEST(all_layers_where_nothing_less_will_do)
 }
 END_TEST
 
-/* The first choice is of no use once the second and third are made: it goes back. */
+/* The first layer that was chosen is not needed after the second and third, so it is
+   quantized again. */
 START_TEST(what_need_not_stay_goes_back)
 {
     struct made_up m = {
@@ -269,14 +271,14 @@ START_TEST(agreement_is_a_goal_too)
     struct qdqi_hunt h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, fewest(&m, -10 * log10(0.02)));
-    goal.min_sqnr_db = 25; /* both: the harder one counts */
+    goal.min_sqnr_db = 25; /* with two goals, both must be met */
     h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, fewest(&m, 25));
 }
 END_TEST
 
-/* Outputs that are of no use until a layer stays in float. */
+/* The outputs have no SQNR until one certain layer stays in float. */
 START_TEST(no_figure_is_the_worst_one)
 {
     struct made_up m;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CUDA kernels do to one element (cuda/element.h), compiled for the host and
- * held against the CPU's definitions. That the kernels do it to every element, on a
- * device, is for tests/cuda.
+ * The work of the CUDA kernels on one element (cuda/element.h), compiled for the host
+ * and compared with the CPU's arithmetic. tests/cuda shows that the kernels do this for
+ * every element on a device.
  */
 #include "config.h"
 
@@ -16,7 +16,7 @@
 
 /* --- numbers -------------------------------------------------------------- */
 
-/* Every sign and exponent, with fractions at both ends and between. */
+/* All signs and exponents, with fractions at both ends and in between. */
 static const uint32_t fractions[] = {0,        1,        2,        0x1fff,
                                      0x2000,   0x2001,   0x3fffff, 0x400000,
                                      0x400001, 0x5a5a5a, 0x7ffffe, 0x7fffff};
@@ -63,7 +63,8 @@ START_TEST(keys_are_those_of_the_cpu)
 }
 END_TEST
 
-/* Halves compare by their own keys as their widened selves do by theirs. */
+/* The keys of two float16 numbers compare as the keys of the same numbers in float32
+   do. */
 START_TEST(keys_of_halves_become_those_of_floats)
 {
     for (unsigned h = 0; h <= 0xffff; h++) {
@@ -107,7 +108,7 @@ bin_of_one(const struct qdqi_histogram *h)
     return bin;
 }
 
-/* Each number, alone and beside a larger one that decides the width. */
+/* Tests each number alone, and beside a larger one that determines the bins' width. */
 START_TEST(widths_and_bins_are_those_of_the_cpu)
 {
     for (unsigned i = 0; i < N_NUMBERS; i++) {
@@ -139,8 +140,10 @@ END_TEST
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Formats are held against others' arithmetic in tests/e2e/quantize/test_formats.py; here int8
-   against the one that what-ifs use. */
+/*
+ * Here int8 is compared with the arithmetic of what-ifs;
+ * tests/e2e/quantize/test_formats.py compares all formats with other implementations.
+ */
 START_TEST(int8_is_what_fake_quantizers_make)
 {
     enum { CHANNELS = 3, INNER = N_NUMBERS / CHANNELS };
@@ -158,7 +161,7 @@ END_TEST
 
 /* --- error sums ----------------------------------------------------------- */
 
-/* Whole numbers, so that no sum is rounded and the order does not matter. */
+/* Uses whole numbers, so that no sum is rounded and the order does not matter. */
 START_TEST(sums_are_those_of_the_metrics)
 {
     enum { N = 1000 };
@@ -232,7 +235,8 @@ START_TEST(a_divider_divides)
         uint32_t n = (uint32_t)(state >> 20) & 0x7fffffff;
         d = d ? d : 1;
         check_division(n, d);
-        check_division(n / d * d, d); /* beside a multiple: the hard ones */
+        /* numbers next to a multiple, where rounding errors would show */
+        check_division(n / d * d, d);
         check_division(n >= d ? n / d * d - 1 : 0, d);
         check_division(0x7fffffff, d);
     }

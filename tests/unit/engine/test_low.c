@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * float16 and bfloat16: what floats become against a search among all that there are, by
- * ldexp() and the definitions of the two.
- */
+/* float16 and bfloat16: each conversion from float32 agrees with a search of all
+   numbers of the type, which ldexp() computes from the definitions of the types. */
 #include "config.h"
 
 #include "number/low.h"
@@ -16,7 +14,8 @@
 
 static const enum qdqi_dtype types[] = {QDQI_FLOAT16, QDQI_BFLOAT16};
 
-/* A number of so many bits of exponent, behind a sign; the rest is the fraction. */
+/* Returns the number of the bits: a sign, the type's bits of exponent, and the
+   fraction. */
 static double
 value_of(enum qdqi_dtype type, uint16_t bits)
 {
@@ -37,7 +36,8 @@ infinity_of(enum qdqi_dtype type)
     return type == QDQI_FLOAT16 ? 0x7c00 : 0x7f80;
 }
 
-/* The nearest of all, ties to even; by the order of the bits, which is that of numbers. */
+/* Returns the nearest number of the type, ties to even. Searches the bits, whose
+   order is that of the numbers. */
 static uint16_t
 nearest(enum qdqi_dtype type, double x)
 {
@@ -51,7 +51,7 @@ nearest(enum qdqi_dtype type, double x)
         else
             high = middle;
     }
-    /* Infinity is where the next number would be. */
+    /* For rounding, infinity stands where the next number would be. */
     double above = high == infinity_of(type)
                        ? 2 * value_of(type, low) - value_of(type, (uint16_t)(low - 1))
                        : value_of(type, high);
@@ -96,9 +96,9 @@ START_TEST(others_become_the_nearest)
         float x;
         state = state * 1664525u + 1013904223u;
         uint32_t bits = state;
-        if (i % 3 == 0) /* a tie, or beside one */
+        if (i % 3 == 0) /* a tie, or next to one */
             bits = (bits & 0xffff0000u) | (0x8000u + (uint32_t)(i % 9) / 3 - 1);
-        if (i % 3 == 1) /* about as large as a float16 */
+        if (i % 3 == 1) /* of a magnitude that float16 has */
             bits = (bits & 0x87ffffff) | (0x30000000u + (state >> 4 & 0x18000000u));
         if (i % 7 == 0)
             bits = (bits & ~0x1fffu) | 0x1000;
@@ -113,7 +113,7 @@ START_TEST(others_become_the_nearest)
 }
 END_TEST
 
-/* What lies at the end of a range stays within half a step of the last integer. */
+/* The end of a range is at most half a step beyond the last integer. */
 START_TEST(scales_do_not_clip)
 {
     enum qdqi_dtype type = types[_i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening models: what is indexed, how nodes are named, what is refused. */
+/* Opening models: what is indexed, how nodes are named, and which models are
+   refused. */
 #include "config.h"
 
 #include "builder.h"
@@ -55,7 +56,8 @@ START_TEST(names_are_unique)
 }
 END_TEST
 
-/* Each spoils the small network; the error has this code and names this place. */
+/* Each of these makes the small network invalid; the error has this code and names
+   this place. */
 static void
 without_graph(struct builder *b)
 {
@@ -145,10 +147,8 @@ START_TEST(old_files_list_initializers_as_inputs)
 }
 END_TEST
 
-/*
- * Element types of the outputs y and z by the operators' schemas: from x (float32), i
- * (int64), c (bool), h (float16).
- */
+/* Element types of the outputs y and z, as the operators' schemas derive them from x
+   (float32), i (int64), c (bool) and h (float16). */
 static const struct {
     const char *op, *inputs;
     enum qdqi_dtype y, z;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one arithmetic: extremes, scales, figures of the evaluation. */
+/* The engine's arithmetic: extremes, scales, and the metrics of the evaluation. */
 #include "config.h"
 
 #include "evaluate/metrics.h"
@@ -34,7 +34,8 @@ START_TEST(extremes_are_exact)
 {
     struct qdqi_extremes e = QDQI_NO_EXTREMES;
     ck_assert(qdqi_extremes_empty(&e));
-    /* At an odd address: tensors in a mapped file lie anywhere. */
+    /* The data is at an odd address, because tensors in a mapped file have no
+       alignment. */
     unsigned char bytes[sizeof rows[0].data + 1];
     memcpy(bytes + 1, rows[_i].data, sizeof rows[0].data);
     qdqi_extremes_update(&e, bytes + 1, 4);
@@ -90,7 +91,7 @@ START_TEST(scale_is_amax_over_127)
 }
 END_TEST
 
-/* A weight of shape [2][3][2], its axis, and the amax that each scale comes from. */
+/* A weight of shape [2][3][2], its axis, and the amax from which each scale follows. */
 static const struct {
     int axis;
     size_t n;
@@ -122,12 +123,13 @@ END_TEST
 
 /* --- scales of views ------------------------------------------------------ */
 
-/* An order of the axes of [2,3,4,5], a few of which leave the channels inside. */
+/* Orders of the axes of [2,3,4,5]; in a few of them the channels stay the innermost
+   axis. */
 static const size_t orders[][4] = {
     {0, 1, 2, 3}, {3, 2, 1, 0}, {3, 2, 0, 1}, {0, 2, 3, 1}, {1, 0, 3, 2}, {2, 3, 1, 0},
 };
 
-/* The amax of one index of an axis, element by element. */
+/* Returns the amax of one index of an axis, computed element by element. */
 static float
 amax_of(const struct qdqi_constant *w, int axis, int64_t index)
 {
@@ -175,7 +177,7 @@ START_TEST(scales_do_not_depend_on_the_order_of_axes)
 }
 END_TEST
 
-/* Shapes as a Reshape leaves them: axes of one index, whose strides mean nothing. */
+/* Shapes that a Reshape leaves: an axis of one index may have any stride. */
 START_TEST(an_axis_of_one_index_has_one_channel)
 {
     const float data[] = {1, -2, 3, -4, 5, -6};
@@ -192,7 +194,7 @@ START_TEST(an_axis_of_one_index_has_one_channel)
 }
 END_TEST
 
-/* 1000 * 2^50 elements, of which one is stored. */
+/* The tensor has 1000 * 2^50 elements, of which one is stored. */
 START_TEST(fills_cost_their_channels)
 {
     static const float values[] = {-2.5f, 0, INFINITY};
@@ -299,7 +301,8 @@ START_TEST(equal_outputs_have_no_noise)
 }
 END_TEST
 
-/* No finite error behind it hides it, in the same sample or the next. */
+/* A finite error after the NaN does not hide it, in the same sample or in a later
+   one. */
 START_TEST(a_nan_is_the_largest_error)
 {
     const float f[] = {NAN, 1, 1, 1}, q[] = {0, 2, 2, 2};
@@ -313,7 +316,8 @@ END_TEST
 
 /* --- noise ---------------------------------------------------------------- */
 
-/* Against sums in long double, for every remainder of the lanes, at an odd address. */
+/* Compares with sums in long double, for every remainder of the vector width, at an
+   odd address. */
 START_TEST(noise_is_summed_up)
 {
     enum { MOST = 1003 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of observations give back what was put in, or nothing. */
+/* A file of observations gives back what was stored in it, or nothing. */
 #include "config.h"
 
 #include "failing.h"
@@ -129,7 +129,7 @@ START_TEST(files_give_back_what_was_put_in)
 }
 END_TEST
 
-/* Every byte is wrong once, and the file ends at each. */
+/* Makes each byte wrong in turn, and ends the file at each byte. */
 START_TEST(damaged_files_hold_nothing)
 {
     const struct qdqi_observations nothing = {0};
@@ -209,7 +209,7 @@ START_TEST(reading_without_memory)
 }
 END_TEST
 
-/* --- what an identity tells apart ----------------------------------------- */
+/* --- specs that have different identities --------------------------------- */
 
 static struct qdq_spec spec;
 static const struct qdq_dim_value dims[] = {{"n", 4}};
@@ -223,7 +223,8 @@ identity(void)
     return text;
 }
 
-/* Change k to the spec; false past the last. The first ones have to be told apart. */
+/* Makes change k to the spec; returns false after the last one. The first
+   N_DIFFERENT changes must change the identity. */
 enum { N_DIFFERENT = 8 };
 static bool
 change(int k)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of what-ifs in parts: whatever is switched, and whatever was kept, the parts
- * make what the whole model makes. Without ONNX Runtime the program says so and is
- * skipped.
+ * A model of what-ifs in parts: whichever layers are switched, and whatever results are
+ * kept, the parts compute the same as the whole model. Without ONNX Runtime the program
+ * says so and is skipped.
  */
 #include "config.h"
 
@@ -28,7 +28,7 @@ struct net {
     struct qdqi_arena *arena;
     const Onnx__ModelProto *proto;
     struct qdqi_fakes fakes;
-    float *scales; /* by slot */
+    float *scales; /* one for each slot */
     struct qdqi_parts whole, parts;
     struct qdqi_memo memos[SETS];
     struct qdqi_input *inputs[SETS];
@@ -61,7 +61,7 @@ make_fakes(struct net *n)
     }
 }
 
-/* Sizes that are not known are 1. */
+/* Makes inputs whose unknown sizes are 1. */
 static void
 make_inputs(struct net *n, struct qdqi_input *inputs)
 {
@@ -158,7 +158,7 @@ run(struct net *n, struct qdqi_parts *parts, struct qdqi_memo *memo, size_t set,
     return ret;
 }
 
-/* What was kept makes no difference, not of a bit. */
+/* Expects the same bits with and without kept results. */
 static void
 assert_equal_run(struct net *n, size_t set)
 {
@@ -182,8 +182,11 @@ assert_equal_run(struct net *n, size_t set)
     }
 }
 
-/* Sums are rounded elsewhere, for the runtime fuses less: in quantized tensors that may
-   be a step here and there. */
+/*
+ * Expects outputs that differ from the whole model's by at most `noise`. ONNX Runtime
+ * fuses less in parts and so rounds elsewhere, which may move quantized numbers by a
+ * step.
+ */
 static void
 assert_like_the_whole(struct net *n, size_t set, double noise)
 {
@@ -216,16 +219,16 @@ branch(struct builder *b, const char *op, const char *captured, const char *outp
     g->node = qdqi_arena_array(b->arena, 1, sizeof *g->node);
     g->output = qdqi_arena_array(b->arena, 1, sizeof *g->output);
     g->node[0] = builder_node(b, op, output, captured, output);
-    b->graph.n_node--; /* it is not the main graph's */
+    b->graph.n_node--; /* the node belongs to the branch */
     g->output[0] = builder_value(b, output, QDQI_FLOAT32);
     g->n_node = g->n_output = 1;
     return g;
 }
 
 /*
- * Six convolutions in a row. The second's output is a result and is captured by a branch
- * behind the fourth, a Constant is read in front and behind, an input is read only at the
- * end and is a result itself.
+ * Builds six convolutions in a row. The second's output is also an output of the model,
+ * and a branch behind the fourth captures it. A Constant is used before and behind
+ * that. One input is used only at the end and is itself an output.
  */
 static int
 build_odd(struct builder *b)
@@ -275,7 +278,7 @@ static const char *const files[] = {
 
 enum { N_FILES = sizeof files / sizeof *files };
 
-/* The last one is built. */
+/* The last number stands for the network of build_odd(). */
 static void
 open_numbered(struct net *n, int i)
 {
@@ -300,13 +303,13 @@ START_TEST(they_make_what_the_whole_makes)
         size_t set = draw(&n) % SETS;
         assert_equal_run(&n, set);
         assert_like_the_whole(&n, set, 0.01);
-        if (step == STEPS / 4) { /* what was kept outlives the sessions */
+        if (step == STEPS / 4) { /* kept results outlive the sessions */
             const struct qdqi_session_options options = {.fakes = &n.fakes};
             struct qdq_error err = {0};
             qdqi_parts_close(&n.parts);
             ck_assert(!qdqi_parts_open(&n.parts, runtime, &options, &err));
         }
-        if (step == STEPS / 2) { /* from now on less is kept, then nothing */
+        if (step == STEPS / 2) { /* from here on fewer results are kept, later none */
             qdqi_parts_expect(&n.parts, &n.memos[0], 256 * 1024);
             ck_assert(n.parts.forgets[0] || n.parts.forgets[1]);
         }
@@ -317,7 +320,8 @@ START_TEST(they_make_what_the_whole_makes)
 }
 END_TEST
 
-/* The first of these parts was run, and all behind it. */
+/* Expects that the part `first` and all parts behind it were run, and none before
+   it. */
 static void
 assert_run_from(struct net *n, size_t first, bool settled)
 {
@@ -337,7 +341,7 @@ START_TEST(what_lies_in_front_of_a_change_is_not_run_again)
         ck_assert_uint_le(changed, last);
         flip(&n, slot);
         assert_run_from(&n, changed, false);
-        flip(&n, slot); /* what there was is still there */
+        flip(&n, slot); /* the results of the first state are still kept */
         assert_run_from(&n, last, false);
         rescale(&n, slot);
         assert_run_from(&n, last, false);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan as a function: what is decided for a node, and the reason. */
+/* The plan: the decision about each node, and its reason. */
 #include "config.h"
 
 #include "builder.h"
 #include "plan/plan.h"
 
-/* One node over x, y (float32), h (float16), i (int64) and the weights below. */
+/* One node with inputs from x, y (float32), h (float16), i (int64) and the weights
+   below. */
 static const struct {
     const char *op, *inputs;
     const char *attribute; /* an integer attribute, NULL for none */
     int64_t value;
-    const char *cls; /* NULL: of no known class */
+    const char *cls; /* NULL: the node has no known class */
     int input;       /* the quantized input, -1 for none */
     int weight, axis;
     const char *reason;
@@ -54,7 +55,7 @@ static const struct {
     {"Softmax", "x", NULL, 0, "Softmax", -1, -1, -1, "off by default"},
 };
 
-/* One model and its plan a test. */
+/* Each test has one model and its plan. */
 static struct builder b;
 static struct qdq_model *m;
 static struct qdq_plan *plan;
@@ -77,7 +78,7 @@ tear_down(void)
     builder_fini(&b);
 }
 
-/* Opens what was built and plans it: the code of qdq_plan_make(). */
+/* Opens the built model and plans it; returns the code of qdq_plan_make(). */
 static enum qdq_code
 make_plan(void)
 {
@@ -156,11 +157,13 @@ START_TEST(shared_tensors_count_once)
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     ck_assert_uint_eq(view->n_quantized, 4);
     ck_assert_uint_eq(view->n_tensors, 1);
-    ck_assert_uint_eq(view->n_weights, 3); /* w4; w2 along axis 1 and along axis 0 */
+    /* w4, w2 along axis 1, and w2 along axis 0 */
+    ck_assert_uint_eq(view->n_weights, 3);
 }
 END_TEST
 
-/* "w4/0" is how a weight along axis 0 would be called if names were glued together. */
+/* If names were formed by joining them, "w4/0" would mean the weight w4 along axis
+   0. */
 START_TEST(weights_and_activations_have_names_of_their_own)
 {
     builder_init(&b, 13);
@@ -176,8 +179,8 @@ END_TEST
 static const struct {
     int64_t opset;
     enum qdq_code code;
-    int axis;            /* of the first weight */
-    const char *warning; /* the only one, or NULL */
+    int axis;            /* axis of the first weight */
+    const char *warning; /* the only warning, or NULL */
 } opsets[] = {
     {9, QDQ_UNSUPPORTED, 0, NULL},
     {10, QDQ_OK, -1, "opset_per_tensor"},
@@ -186,7 +189,7 @@ static const struct {
     {21, QDQ_OK, 0, NULL},
 };
 
-/* The codes of the warnings, but for what TensorRT does slowly. */
+/* Returns the codes of the warnings, without those about TensorRT's slow kernels. */
 static const char *
 warned(const struct qdq_plan_view *view)
 {
@@ -236,7 +239,8 @@ START_TEST(a_range_for_no_tensor_is_unmatched)
 }
 END_TEST
 
-/* Shapes that go through floating point on their way to Resize's sizes, say. */
+/* Shapes may pass through floating point, for example on their way to Resize's
+   sizes. */
 START_TEST(shape_arithmetic_is_no_data)
 {
     const struct qdq_layer_entry all[] = {

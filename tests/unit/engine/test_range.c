@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What observers remember and what range methods make of it, against references in
- * float64 that are written here, most of them by brute force over the data.
- */
+/* Observers and range methods, compared with float64 references that are written
+   here, most of them by brute force over the data. */
 #include "config.h"
 
 #include "range/method.h"
@@ -37,12 +35,12 @@ normal(uint64_t *state)
 enum shape {
     NORMAL,
     RELU,
-    HEAVY,   /* few values far out */
-    CLIPPED, /* many at exactly 6 */
-    SPARSE,  /* one in a thousand is not zero */
-    ONE,     /* all the same */
+    HEAVY,   /* a few outliers */
+    CLIPPED, /* many values are exactly 6 */
+    SPARSE,  /* one value in a thousand is not zero */
+    ONE,     /* all values are equal */
     ZERO,
-    TINY, /* below the narrowest bins */
+    TINY, /* smaller than the narrowest bins */
     WIDE, /* up to the largest float32 */
     N_SHAPES
 };
@@ -106,7 +104,8 @@ begin(unsigned needs, size_t threads)
     return &observers.rows[0];
 }
 
-/* One run; parts come in from the last to the first. */
+/* Observes one run, whose parts come from the last to the first. Returns their
+   number. */
 static size_t
 reach(const float *values, size_t n, int64_t axis0)
 {
@@ -151,7 +150,7 @@ threshold(struct qdqi_range r)
 
 /* --- the histogram -------------------------------------------------------- */
 
-/* Width by the definition, counts by division. */
+/* Computes the bins' width by its definition, and the counts by division. */
 static double
 count_by_hand(size_t n, uint64_t *counts)
 {
@@ -192,7 +191,8 @@ same(const struct qdqi_observer *a, const struct qdqi_observer *b)
            memcmp(a->all.histogram, b->all.histogram, sizeof *a->all.histogram) == 0;
 }
 
-/* Cut anywhere, in any order, by any number of threads: the same to the last count. */
+/* The accumulators are equal to the last count, however the values are divided among
+   runs, orders and threads. */
 START_TEST(accumulators_depend_on_the_values_alone)
 {
     static const size_t cuts[] = {1, 7, 1000, 65537, MANY};
@@ -217,7 +217,7 @@ START_TEST(large_tensors_are_shared)
     begin(QDQI_NEEDS_HISTOGRAM, 4);
     ck_assert_uint_eq(reach(data, 1000, 1), 1);
     ck_assert_uint_eq(reach(data, MANY, 1), 4);
-    begin(0, 4); /* of the extremes alone a thread does more in the same time */
+    begin(0, 4); /* extremes alone are so fast that one thread is enough */
     ck_assert_uint_eq(reach(data, MANY, 1), 1);
     begin(QDQI_NEEDS_HISTOGRAM, 1);
     ck_assert_uint_eq(reach(data, MANY, 1), 1);
@@ -275,7 +275,7 @@ END_TEST
 
 enum { SAMPLES = 48, ELEMENTS = 500 };
 
-/* Runs of `batch` samples each, of a tensor whose axis 0 has `axis0` indices. */
+/* Observes runs of `batch` samples of a tensor whose axis 0 has `axis0` indices. */
 static struct qdqi_range
 averaged(size_t batch, int64_t axis0)
 {
@@ -286,7 +286,7 @@ averaged(size_t batch, int64_t axis0)
     return qdqi_method_moving_average.range(o, NULL);
 }
 
-/* The same by hand, over groups of that many samples. */
+/* Computes the average by hand, over groups of that many samples. */
 static struct qdqi_range
 averaged_by_hand(size_t group)
 {
@@ -314,7 +314,7 @@ START_TEST(moving_average_is_over_samples)
         struct qdqi_range got = averaged(batch, (int64_t)batch);
         ck_assert_double_eq(got.min, want.min);
         ck_assert_double_eq(got.max, want.max);
-        /* Where axis 0 counts something else, a run is one sample. */
+        /* Where axis 0 is not the batch, a run counts as one sample. */
         got = averaged(batch, 5000);
         ck_assert_double_eq(got.max, averaged_by_hand(batch).max);
         got = averaged(batch, 0);
@@ -326,7 +326,7 @@ START_TEST(moving_average_is_over_samples)
 }
 END_TEST
 
-/* Of samples as large as these, in runs of `batch`; the last run is short. */
+/* Observes n samples of this size in runs of `batch`; the last run may be shorter. */
 static struct qdqi_observer
 all_of(size_t size, size_t n, size_t batch, size_t threads, unsigned needs)
 {
@@ -339,8 +339,8 @@ all_of(size_t size, size_t n, size_t batch, size_t threads, unsigned needs)
     return *o;
 }
 
-/* Samples are cut by threads wherever that comes: the average is the same, bit for bit,
-   and so is all that is collected beside it. */
+/* Threads may divide a sample anywhere: the average and the histogram are the same,
+   bit for bit. */
 START_TEST(averages_and_histograms_go_together)
 {
     static const size_t samples[] = {1, 3, 7, 1000, 40000, 150000};
@@ -416,7 +416,7 @@ END_TEST
 
 /* --- entropy -------------------------------------------------------------- */
 
-/* By the definition: P and Q are laid out, bin by bin. */
+/* Computes the divergence by its definition, with P and Q written out bin by bin. */
 static double
 divergence_by_hand(const uint64_t *counts, size_t used, size_t n)
 {
@@ -463,7 +463,7 @@ START_TEST(entropy_is_the_least_divergence)
     if (got != amax)
         ck_assert_double_eq((double)chosen * width, got);
     ck_assert_double_le(divergence_by_hand(counts, used, chosen), least + 1e-12);
-    /* It does search. */
+    /* The search moves away from the extremes. */
     if (searched[_i] == HEAVY)
         ck_assert_double_lt(got, 0.9 * amax);
 }
@@ -471,7 +471,7 @@ END_TEST
 
 /* --- least squared error -------------------------------------------------- */
 
-/* Quantizes the data. */
+/* Returns the squared error of quantizing the data itself. */
 static double
 error_by_hand(size_t n, double t)
 {
@@ -484,7 +484,8 @@ error_by_hand(size_t n, double t)
     return sum;
 }
 
-/* Of all candidates; the search goes by histogram, so it may miss by a little. */
+/* Compares with all candidates. The search uses the histogram, so it may miss the
+   best by a little. */
 START_TEST(mse_is_the_least_error_over_the_data)
 {
     enum { N = 20000 };
@@ -513,7 +514,7 @@ name_of_method(int i)
     return method.name;
 }
 
-/* The members that a new method may not forget, and which a name finds. */
+/* A new method must set these members, and its name must find it. */
 START_TEST(methods_are_found_by_their_names)
 {
     struct qdq_range_method none;
@@ -539,7 +540,7 @@ START_TEST(ranges_lie_within_what_was_seen)
             ck_assert_double_le(threshold(got), threshold(seen));
             if (threshold(seen) > 0)
                 ck_assert_double_gt(threshold(got), 0);
-            if (shape == ONE) /* to the width of a bin */
+            if (shape == ONE) /* exact to the width of a bin */
                 ck_assert_double_le(fabs(threshold(got) - 5), 5.0 / 1024);
             if (shape == ZERO)
                 ck_assert(got.min == 0 && got.max == 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the result looks like: pairs, names, versions, and all that must survive. */
+/* The quantized model: its pairs, names and versions, and everything that must not
+   change. */
 #include "config.h"
 
 #include "quantized.h"
@@ -80,7 +81,8 @@ START_TEST(new_names_avoid_what_is_there)
     builder_two_convs(&b, 13);
     builder_node(&b, "Relu", "x_QuantizeLinear", "x", "x_scale");
     builder_node(&b, "Relu", "extra", "x_scale", "x_DequantizeLinear_Output");
-    struct qdq_model *m = quantize(&b); /* opening it checks that names are unique */
+    /* opening the model checks that names are unique */
+    struct qdq_model *m = quantize(&b);
     ck_assert_str_eq(find_node(m, "conv1")->input[0], "x_DequantizeLinear_Output_1");
     find_initializer(m, "x_scale_1");
     find_node(m, "x_QuantizeLinear_1");
@@ -150,8 +152,11 @@ START_TEST(fields_that_the_schema_lacks_survive)
     struct builder b;
     uint8_t bytes[] =
         "\x05hello"; /* a length-delimited payload, as protobuf-c keeps it */
-    ProtobufCMessageUnknownField unknown = {
-        .tag = 900, .wire_type = 2, .len = 6, .data = bytes}; /* of no ONNX so far */
+    ProtobufCMessageUnknownField unknown = {/* a tag that no version of ONNX has */
+                                            .tag = 900,
+                                            .wire_type = 2,
+                                            .len = 6,
+                                            .data = bytes};
     builder_two_convs(&b, 13);
     b.nodes[0]->base.n_unknown_fields = 1;
     b.nodes[0]->base.unknown_fields = &unknown;
@@ -187,7 +192,7 @@ START_TEST(weights_are_bit_for_bit_what_they_were)
 }
 END_TEST
 
-/* --- weights that nodes make ---------------------------------------------- */
+/* --- weights that nodes compute ------------------------------------------- */
 
 static size_t
 place_of(const struct qdq_model *m, const char *node)
@@ -199,7 +204,7 @@ place_of(const struct qdq_model *m, const char *node)
     return 0;
 }
 
-/* Whether each node stands behind those that make its inputs. */
+/* Returns whether each node stands behind those that compute its inputs. */
 static bool
 is_sorted(const struct qdq_model *m)
 {
@@ -212,7 +217,7 @@ is_sorted(const struct qdq_model *m)
     return true;
 }
 
-/* The scales are those of the last axis of w. */
+/* Expects that the scales are those of the last axis of w. */
 static void
 check_computed_weight(const struct qdq_model *m)
 {
@@ -225,7 +230,7 @@ check_computed_weight(const struct qdq_model *m)
     ck_assert_int_eq(qdqi_node_int(q, "axis", -9), 0);
     ck_assert_int_eq(scale->dims[0], 4);
     memcpy(scales, scale->raw_data.data, sizeof scales);
-    for (int i = 0; i < 4; i++) /* the last of w are 69, 70, 71, 72 */
+    for (int i = 0; i < 4; i++) /* the last elements of w are 69, 70, 71, 72 */
         ck_assert_float_eq(scales[i], (float)(69 + i) / 127.0f);
 }
 
@@ -242,7 +247,8 @@ START_TEST(computed_weights_get_their_pair_behind_their_nodes)
 }
 END_TEST
 
-/* A file that is not sorted gives a result that is not; what it says is the same. */
+/* A file whose nodes are not sorted gives a result that is not sorted, and otherwise
+   equal. */
 START_TEST(uses_may_stand_before_what_they_use)
 {
     struct builder b;
@@ -281,7 +287,8 @@ START_TEST(filled_weights_have_equal_scales)
 }
 END_TEST
 
-/* Channels that no file stores are not written out by the billion. */
+/* A weight with billions of channels that no file stores is refused, not written
+   out. */
 START_TEST(filled_channels_are_bounded)
 {
     struct builder b;
@@ -324,7 +331,7 @@ has_tensor(const struct qdq_model *m, const char *name)
     return qdqi_map_get(m->graph.tensors, name) != NULL;
 }
 
-/* Why a weight stays float, or NULL. */
+/* Returns the reason why a weight stays float, or NULL. */
 static const char *
 why_float(const struct qdq_report *report, const char *weight)
 {
@@ -450,7 +457,7 @@ START_TEST(computed_weights_become_integers)
     struct qdqi_constant q;
     builder_computed_weight(&b);
     struct qdq_model *m = quantize_to_integers(&b, NULL);
-    ck_assert(has_tensor(m, "w")); /* for the Relu that reads v */
+    ck_assert(has_tensor(m, "w")); /* the Relu still reads v */
     const Onnx__TensorProto *t = find_initializer(m, "v_quantized");
     ck_assert_int_eq(qdqi_stored_read(m, t, "v", &q, NULL), 0);
     ck_assert_int_eq(t->dims[0], 4);
@@ -470,7 +477,7 @@ START_TEST(nodes_that_only_made_a_weight_go)
 {
     struct builder b;
     builder_computed_weight(&b);
-    b.nodes[2] = b.nodes[--b.graph.n_node]; /* nobody else reads v */
+    b.nodes[2] = b.nodes[--b.graph.n_node]; /* no other node reads v */
     b.graph.n_output--;
     struct qdq_model *m = quantize_to_integers(&b, NULL);
     ck_assert_uint_eq(m->graph.n_nodes, 4);
@@ -481,7 +488,7 @@ START_TEST(nodes_that_only_made_a_weight_go)
 }
 END_TEST
 
-/* 2^50 elements, of which the file holds one. */
+/* The weight has 2^50 elements, of which the file holds one. */
 START_TEST(filled_weights_stay_float)
 {
     struct builder b;
@@ -502,7 +509,8 @@ START_TEST(filled_weights_stay_float)
 }
 END_TEST
 
-/* From IR version 4 on an initializer that is an input may be sent by a caller. */
+/* From IR version 4 on a caller may send another value for an initializer that is an
+   input. */
 START_TEST(weights_that_callers_may_send_stay_float)
 {
     struct builder b;
@@ -522,7 +530,8 @@ START_TEST(weights_that_callers_may_send_stay_float)
 }
 END_TEST
 
-/* Twenty weights that nodes make of one, whose integers would be five of it. */
+/* Nodes compute twenty weights from one. As integers they would be five times as
+   large. */
 START_TEST(integers_take_no_more_than_the_file)
 {
     struct builder b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The targets' rules and lints as tables, and what one warning says of many layers. What
-   each rule does to a model stands in tests/golden/rules_*. */
+/* The targets' rules and warnings as tables, and warnings that concern many layers.
+   The effect of each rule on a model is in tests/golden/rules_*. */
 #include "config.h"
 
 #include "builder.h"
@@ -67,7 +67,7 @@ tear_down(void)
     builder_fini(&b);
 }
 
-/* The only warning of a plan by default. */
+/* Returns the only warning of a plan with the default spec. */
 static const struct qdq_warning *
 only_warning(void)
 {
@@ -99,7 +99,7 @@ START_TEST(one_warning_counts_layers_and_names_three)
 }
 END_TEST
 
-/* Names are a stranger's: long ones are cut, and leave room for what there is to say. */
+/* Long names are cut, so that the rest of the text has room. */
 START_TEST(long_names_are_cut)
 {
     char name[1000];
@@ -117,8 +117,8 @@ START_TEST(long_names_are_cut)
 }
 END_TEST
 
-/* The rule by which an operator behind no layer is left alone; every row of tbl/layers.h
-   that moves data is here. */
+/* The rule by which an operator behind no layer gets no pair. Every row of
+   tbl/layers.h that moves data is here. */
 static const struct {
     const char *op, *rule;
 } left_alone[] = {

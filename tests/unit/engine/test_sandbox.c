@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* That no script, however hostile, does more than fail. */
+/* No script, however hostile, can do more than fail. */
 #include "config.h"
 
 #include "cases.h"
@@ -7,9 +7,9 @@
 
 #include <time.h>
 
-/* --- scripts that go wrong ------------------------------------------------ */
+/* --- scripts that fail ---------------------------------------------------- */
 
-/* Each ends as CASE_FAILED with the text in its message. */
+/* Each of these scripts ends as CASE_FAILED with this text in its message. */
 static const struct {
     const char *what, *lua, *text;
 } hostile[] = {
@@ -90,7 +90,7 @@ static const struct {
      "used up"},
     {"a table of 2^30", SCRIPT("local t = table.move({}, 1, 1 << 30, 1)"), "budget"},
 
-    /* functions in C */
+    /* long work in C functions of Lua's library */
     {"move over 2^40", SCRIPT("return table.move({}, 1, 1 << 40, 2)"), "budget"},
     {"move over 2^40 in pcall",
      SCRIPT("while true do pcall(table.move, {}, 1, 1 << 40, 2) end"), "budget"},
@@ -141,7 +141,7 @@ static const struct {
             "f(table.unpack({}, 1, 250))"),
      "budget"},
 
-    /* what is not there */
+    /* functions that the sandbox lacks */
     {"__gc", SCRIPT("setmetatable({}, {__gc = function() while true do end end})"),
      "line 1: attempt to call a nil value (global 'setmetatable')"},
     {"getmetatable", SCRIPT("getmetatable('').__index = nil"), "'getmetatable'"},
@@ -176,7 +176,7 @@ static const struct {
     {"rawset", SCRIPT("rawset(model, 1, 1)"), "global 'rawset'"},
     {"random", SCRIPT("math.random()"), "field 'random'"},
 
-    /* errors and where they are */
+    /* errors and their lines */
     {"error on line 3", "return {\n case = function()\n  error('oh no')\n end }",
      "case 'mine', line 3: oh no"},
     {"error without a place",
@@ -211,7 +211,7 @@ static const struct {
     {"no argument", SCRIPT("string.format('%d')"),
      "bad argument #2 to 'string.format'"},
 
-    /* what a script returns */
+    /* wrong return values */
     {"nothing", "", "case 'mine': the script returned nothing"},
     {"a number", "return 1", "the script returned number, not a table"},
     {"no case", "return {}", "the script's table has no 'case'"},
@@ -328,7 +328,8 @@ cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* What fails, how it says so, in a time that is bounded; the next script runs. */
+/* Expects that a script fails with this text, in bounded time, and that the next
+   script runs. */
 static void
 expect_failure(struct world *w, const char *what, const char *lua, const char *text)
 {
@@ -358,12 +359,12 @@ START_TEST(hostile_script)
 }
 END_TEST
 
-/* Scripts too long to be written down: before, unit n times, after. */
+/* Scripts that are made by repetition: `before`, then `unit` n times, then `after`. */
 static const struct {
     const char *what, *before, *unit, *after, *text;
     size_t n;
 } generated[] = {
-    {"pending gotos", SCRIPT(""), "", "", "", 0}, /* honest, to see that it can be */
+    {"pending gotos", SCRIPT(""), "", "", "", 0}, /* a valid script, which must run */
     {"gotos", "do ", "goto a ", "::a:: end return 1", "returned number", 30000},
     {"labels", "", "::a:: ", "", "C stack overflow", 30000},
     {"breaks", "while true do ", "break ", "end return 1", "too many labels/gotos",
@@ -412,7 +413,7 @@ START_TEST(generated_script)
 }
 END_TEST
 
-/* Budgets are for what is hostile: a case that asks a lot of every node is far off. */
+/* The limits are far above the needs of a case that examines every node in detail. */
 START_TEST(honest_script)
 {
     struct world w = {0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nested graphs and local functions: names, order, places of edits, what is taken
-   apart. */
+/* Nested graphs and local functions: names, order, places of edits, and inlining. */
 #include "config.h"
 
 #include "builder.h"
@@ -15,7 +14,7 @@ struct body {
     Onnx__ValueInfoProto *outputs[1];
 };
 
-/* Takes the last `n` nodes out of the main graph: they are the body's, whose output is
+/* Moves the last `n` nodes of the main graph into the body, whose output is
    `output`. */
 static void
 body_of(struct builder *b, struct body *body, size_t n, const char *output)
@@ -39,7 +38,8 @@ own(struct builder *b, Onnx__NodeProto *owner, const char *name, struct body *bo
     a->g = &body->graph;
 }
 
-/* y = c ? relu(neg(x)) : abs(neg(x)), each in its branch and with the same names. */
+/* Builds y = c ? relu(neg(x)) : abs(neg(x)), each in a branch, with the same names
+   inside. */
 static void
 two_branches(struct builder *b, struct body bodies[2], const char *op)
 {
@@ -88,7 +88,8 @@ START_TEST(names_are_one_tensors)
     ck_assert_uint_eq(tensor(m, "t_1")->scope, 2);
     ck_assert_str_eq(m->graph.scopes[2].proto->output[0]->name, "out_1");
     ck_assert(tensor(m, "out_1")->is_output && !m->graph.scopes[2].is_opaque);
-    /* Types go in and out; both branches use h, and nothing uses their inside. */
+    /* Types pass into the branches and out; both branches use h, and no node outside
+       uses their tensors. */
     ck_assert_int_eq(tensor(m, "t_1")->dtype, QDQI_FLOAT32);
     ck_assert_int_eq(tensor(m, "y")->dtype, QDQI_FLOAT32);
     const struct qdqi_use *use = tensor(m, "h")->uses;
@@ -130,7 +131,7 @@ START_TEST(a_branch_does_not_see_the_other)
 }
 END_TEST
 
-/* Where a reader of h, of t and of c goes, each as soon as it is there. */
+/* A new reader of h, t or c goes right behind the node that computes the tensor. */
 START_TEST(places_are_in_the_tensors_graph)
 {
     struct builder b;
@@ -144,7 +145,8 @@ START_TEST(places_are_in_the_tensors_graph)
     ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "t_1")), 4);
     ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "out_1")), 6 + 2);
     ck_assert_uint_eq(qdqi_edit_behind(m, tensor(m, "y")), 6);
-    /* Both branches read h: before the If. One reads t: in that one. */
+    /* Both branches read h, so the place is before the If. One branch reads t, so it
+       is inside that one. */
     ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "h")), 5);
     ck_assert_uint_eq(qdqi_edit_before_uses(m, tensor(m, "t_1")), 4);
     qdq_model_free(&m);
@@ -152,7 +154,8 @@ START_TEST(places_are_in_the_tensors_graph)
 }
 END_TEST
 
-/* A node and an initializer in a branch; another initializer that both branches read. */
+/* Adds a node and an initializer to a branch, and another initializer that both
+   branches read. */
 START_TEST(edits_go_to_their_graphs)
 {
     struct builder b;
@@ -185,7 +188,7 @@ START_TEST(edits_go_to_their_graphs)
     ck_assert_str_eq(no->initializer[0]->name, "mine");
     ck_assert_uint_eq(edited->graph->n_initializer, 1);
     ck_assert_str_eq(edited->graph->initializer[0]->name, "ours");
-    /* The source is as it was. */
+    /* The source model is unchanged. */
     ck_assert_uint_eq(m->graph.scopes[1].proto->n_node, 2);
     ck_assert_str_eq(m->graph.nodes[2].proto->input[0], "t");
     qdqi_arena_free(&arena);
@@ -196,7 +199,8 @@ END_TEST
 
 /* --- local functions ------------------------------------------------------ */
 
-/* f(a) = op(a, w) of a constant w inside, in "local"; which calls `inner`, if any. */
+/* A function f(a) = op(a, w) in the domain "local", with a constant w inside. It may
+   call `inner`. */
 struct function {
     Onnx__FunctionProto proto;
     Onnx__NodeProto *nodes[2];
@@ -232,7 +236,7 @@ call(struct builder *b, const char *function, const char *name, const char *inpu
     return node;
 }
 
-/* The prepared model; NULL where it is the source. */
+/* Returns the prepared model; NULL when nothing had to be changed. */
 static struct qdq_model *
 prepare(struct builder *b, struct qdq_model **source)
 {
@@ -275,7 +279,7 @@ START_TEST(functions_with_layers_are_inlined)
     ck_assert_str_eq(p->graph.nodes[0].proto->input[0], "x");
     ck_assert_str_eq(p->graph.nodes[3].proto->input[0], "h");
     ck_assert_str_eq(p->graph.nodes[5].proto->output[0], "y");
-    /* What stays a call keeps its function, and nothing else does. */
+    /* Only functions that are still called stay in the model. */
     ck_assert_uint_eq(p->proto->n_functions, 1);
     ck_assert_str_eq(p->proto->functions[0]->name, "act");
     ck_assert_uint_eq(m->graph.n_nodes, 2);
@@ -304,7 +308,7 @@ START_TEST(functions_without_layers_stay)
 }
 END_TEST
 
-/* Each calls the one before it twice: 2 to the power of 20 nodes. */
+/* Each function calls the one before it twice, which makes 2^20 nodes. */
 START_TEST(functions_that_double_are_refused)
 {
     enum { N = 20 };

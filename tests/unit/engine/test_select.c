@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who decides a node: entries of the spec against each other and against the defaults,
- * and what is said of those that match nothing. Cases have test_cases.c.
+ * Which entry of the spec decides a node, among the entries and against the defaults,
+ * and the warnings about entries that match nothing. Cases are tested in test_cases.c.
  */
 #include "config.h"
 
@@ -22,18 +22,18 @@
 
 enum { MAX_ENTRIES = 4 };
 
-/* What comes of the entries: layers with a pair as "node:inputs[w]" in file order, or
-   an error; the reason of one layer; the warnings' codes. */
+/* The result of some entries: layers with a pair as "node:inputs[w]" in file order,
+   or an error; the reason of one layer; the codes of the warnings. */
 static const struct {
     enum qdq_mode mode;
     bool warn; /* on_unmatched */
     size_t n;
     struct qdq_layer_entry entries[MAX_ENTRIES];
     const char *expect;
-    const char *of, *reason; /* NULL: of no interest */
+    const char *of, *reason; /* NULL: the reason is not checked */
     const char *warnings;    /* "unmatched no_support", or NULL */
     enum qdq_code code;
-    const char *where, *text; /* of the error */
+    const char *where, *text; /* place and text of the error */
 } rows[] = {
     {.expect = "block/conv1:0w block/conv2:0w fc:0w gap:0",
      .of = "block/conv1",
@@ -120,7 +120,8 @@ static const struct {
     {.n = 1,
      .entries = {{BY(MATCH, "*relu")}},
      .expect = "block/conv1:0w block/conv2:0w fc:0w gap:0"},
-    /* Precedence: name > match > class, among equals the later. */
+    /* Precedence: a name before a glob before a class; among equals the later entry
+       wins. */
     {.n = 2,
      .entries = {{BY(NAME, "block/add"), AT(1), BOTH}, {BY(CLASS, "Add"), BOTH}},
      .expect = "block/conv1:0w block/conv2:0w block/add:1 fc:0w gap:0",
@@ -146,7 +147,7 @@ static const struct {
      .expect = "block/conv1:0w block/conv2:0w fc:0w gap:0",
      .of = "block/conv1",
      .reason = "layers[2]"},
-    /* Partial. */
+    /* Partial mode. */
     {.mode = QDQ_MODE_PARTIAL,
      .n = 1,
      .entries = {{BY(CLASS, "Dense"), BOTH}},
@@ -167,7 +168,7 @@ static const struct {
      .code = QDQ_INVALID_SPEC,
      .where = "/mode",
      .text = "neither layers nor cases"},
-    /* What matches nothing. */
+    /* Entries that match nothing. */
     {.n = 2,
      .entries = {{BY(CLASS, "Add"), BOTH}, {BY(NAME, "ghost"), BOTH}},
      .code = QDQ_UNMATCHED,
@@ -212,7 +213,7 @@ static const struct {
      .n = 1,
      .entries = {{BY(CLASS, "Add"), AT(1, 5), BOTH}},
      .expect = "block/conv1:0w block/conv2:0w block/add:1 fc:0w gap:0",
-     .warnings = "unmatched unmatched"}, /* counts is an Add, too */
+     .warnings = "unmatched unmatched"}, /* `counts` is an Add, too */
     {.n = 1,
      .entries = {{BY(CLASS, "conv2d"), BOTH}},
      .code = QDQ_INVALID_SPEC,
@@ -239,14 +240,15 @@ static const struct {
      .warnings = "no_support"},
 };
 
-/* One model and its plan a test. */
+/* Each test has one model and its plan. */
 static struct builder b;
 static struct qdq_model *m;
 static struct qdq_plan *plan;
 static struct qdq_error err;
 static struct qdq_spec spec;
 
-/* A block of two convolutions, a Dense of MatMul and Add, a swish, pools. */
+/* Builds a block of two convolutions, a Dense made of MatMul and Add, a swish, and
+   pools. */
 static void
 set_up(void)
 {
@@ -282,7 +284,7 @@ tear_down(void)
     builder_fini(&b);
 }
 
-/* Layers with a pair: "block/add:01 fc:0w". */
+/* Returns the layers with a pair, as in "block/add:01 fc:0w". */
 static const char *
 shown(const struct qdq_plan_view *view)
 {
@@ -314,7 +316,7 @@ layer_of(const struct qdq_plan_view *view, const char *name)
     return NULL;
 }
 
-/* The codes of the warnings, but for what TensorRT does slowly. */
+/* Returns the codes of the warnings, without those about TensorRT's slow kernels. */
 static const char *
 warned(const struct qdq_plan_view *view)
 {
@@ -382,7 +384,7 @@ START_TEST(layer_support_adds_and_replaces)
     const struct qdq_plan_view *view = qdq_plan_view(plan);
     ck_assert_msg(strcmp(shown(view), supports[_i].expect) == 0, "row %d: %s", _i,
                   shown(view));
-    /* The only Mul is a swish, and nothing is a Ghost. */
+    /* The model's only Mul is part of a swish, and no node is a Ghost. */
     bool unused = strcmp(supports[_i].support.cls, "Ghost") == 0 ||
                   strcmp(supports[_i].support.cls, "Multiply") == 0;
     ck_assert_str_eq(warned(view), unused ? "unmatched" : "");
@@ -412,7 +414,8 @@ count(void *arg, const struct qdqi_node *consumer)
     ++*(int *)arg;
 }
 
-/* conv -> Identity -> {Transpose -> add, Reshape}, and an output of the graph. */
+/* Builds conv -> Identity -> {Transpose -> add, Reshape}, where Identity's output is
+   also one of the graph. */
 START_TEST(layers_are_seen_through_what_passes_data_on)
 {
     struct qdqi_classes *classes;
@@ -446,7 +449,7 @@ START_TEST(layers_are_seen_through_what_passes_data_on)
     ck_assert_ptr_eq(qdqi_layer_find(layers, "bias_add"), conv);
     ck_assert_ptr_eq(qdqi_layer_find(layers, "@cb"), conv);
     qdqi_layer_consumers(layers, conv, count, &n);
-    ck_assert_int_eq(n, 3); /* add twice, relu */
+    ck_assert_int_eq(n, 3); /* `add` counts twice, and the relu once */
     ck_assert_int_eq(layers->n_consumers[qdqi_layer_index(layers, conv)], 4);
     qdq_model_free(&other);
     builder_fini(&c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting bulk out of a model and putting it back; damaged and hostile bytes. */
+/* Cutting payloads out of a model and putting them back, also with damaged and
+   hostile bytes. */
 #include "config.h"
 
 #include "builder.h"
@@ -70,7 +71,7 @@ START_TEST(expanding_gives_the_file_back)
 }
 END_TEST
 
-/* Bytes, and a part of the error's text; the offset must be named. */
+/* Invalid bytes, and a part of the error's text, which also names the offset. */
 static const struct {
     const char *name, *bytes;
     size_t size;
@@ -110,12 +111,13 @@ START_TEST(damaged_bytes_are_named_by_offset)
 }
 END_TEST
 
-/* Graphs in attributes in nodes, `depth` messages deep, the innermost empty. */
+/* Writes graphs in attributes of nodes, `depth` messages deep; the innermost is
+   empty. */
 static size_t
 write_nested(uint8_t *to, unsigned depth)
 {
     static const uint8_t tags[] = {0x0a, 0x2a, 0x32}; /* node, attribute, graph */
-    uint8_t *p = to + 4000;                           /* written from the end */
+    uint8_t *p = to + 4000;                           /* writes backwards */
     size_t size = 0;
     for (unsigned i = depth; i-- > 0;) {
         uint8_t head[4];
@@ -167,7 +169,8 @@ START_TEST(every_truncation_is_refused_or_reads)
         qdq_model_free(&model);
         close(fd);
     }
-    ck_assert_uint_gt(refused, size - 30); /* all but those inside the last field */
+    /* a cut inside the last field may go unnoticed */
+    ck_assert_uint_gt(refused, size - 30);
     free(data);
     builder_fini(&b);
 }
@@ -194,7 +197,7 @@ END_TEST
 /* --- growing arrays ------------------------------------------------------- */
 
 static const struct {
-    size_t capacity, needed, size, room; /* room 0: refused */
+    size_t capacity, needed, size, room; /* room 0: the call is refused */
 } growths[] = {
     {0, 1, 8, 64},       {64, 65, 8, 128},         {64, 64, 8, 64},
     {64, 1000, 1, 1000}, {64, SIZE_MAX / 8, 8, 0}, {64, SIZE_MAX, 1, 0},

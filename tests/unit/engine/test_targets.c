@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Targets are rows: this program has one more than the library, toy, which is nothing but
- * its file in tests/unit/targets/ and its line in the list of targets. Plans, scripts, the
- * spec's JSON and the listing know it.
+ * Targets are rows. This program has one target more than the library: toy, which
+ * consists of its file in tests/unit/targets/ and its line in the list of targets.
+ * Plans, scripts, the spec's JSON and the listing must all know it.
  */
 #include "config.h"
 
@@ -51,7 +51,7 @@ static struct qdq_plan *plan;
 static struct qdq_spec spec;
 static struct qdq_error err;
 
-/* x -> conv -> pool -> last -> y, where `last` is a Conv, too. */
+/* Builds x -> conv -> pool -> last -> y, where `last` is a Conv. */
 static void
 set_up(void)
 {
@@ -86,7 +86,8 @@ make_plan(void)
     return qdq_plan_view(plan);
 }
 
-/* The ids of the rules that a layer of the plan follows, with blanks between. */
+/* Returns the ids of the rules that a layer of the plan follows, separated by
+   blanks. */
 static const char *
 rules_of(const struct qdq_plan_view *view, size_t layer)
 {
@@ -117,7 +118,7 @@ END_TEST
 START_TEST(a_rule_of_its_own_is_switched)
 {
     uint64_t own = qdq_target_rules(spec.target);
-    spec.rules &= ~(own & ~(own & -own)); /* all but its first: Y2 */
+    spec.rules &= ~(own & ~(own & -own)); /* all of its rules except the first: Y2 */
     const struct qdq_plan_view *view = make_plan();
     ck_assert_uint_eq(view->n_quantized, 2);
     ck_assert_str_eq(view->layers[2].reason, "default");
@@ -156,7 +157,7 @@ START_TEST(a_plan_warns_as_its_target_does)
 }
 END_TEST
 
-/* The other targets do what they did without it. */
+/* The other targets give the same plans as without it. */
 START_TEST(other_targets_stay_as_they_are)
 {
     spec.target = qdq_target_find("tensorrt");
@@ -184,7 +185,7 @@ END_TEST
 
 /* --- JSON ----------------------------------------------------------------- */
 
-/* Decodes a spec; false with the problem's text in `problem`. */
+/* Decodes a spec; returns false with the problem set. */
 static bool
 decode(const char *text, struct api_spec **ret, struct api_problem *problem)
 {

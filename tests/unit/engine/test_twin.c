@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Float and quantized model in one graph: names, inputs, outputs, weights, order. */
+/* The float and the quantized model in one graph: names, inputs, outputs, weights,
+   order. */
 #include "config.h"
 
 #include "failing.h"
@@ -7,7 +8,7 @@
 #include "rewrite/insert.h"
 #include "rewrite/twin.h"
 
-/* Two opened models and what became of them. */
+/* Two opened models and the twin that was made of them. */
 struct pair {
     struct builder b;
     struct qdqi_arena *arena;
@@ -16,7 +17,7 @@ struct pair {
     const Onnx__GraphProto *g;
 };
 
-/* p->b is built; both models are opened. */
+/* Opens both models after p->b was built. */
 static void
 open_pair(struct pair *p)
 {
@@ -47,7 +48,7 @@ close_pair(struct pair *p)
     builder_fini(&p->b);
 }
 
-/* The node that makes the tensor. */
+/* Returns the node that computes the tensor. */
 static const Onnx__NodeProto *
 maker(const struct pair *p, const char *tensor)
 {
@@ -67,7 +68,8 @@ initializer(const struct pair *p, const char *name)
     return NULL;
 }
 
-/* Every name of the main graph is made once, and before it is read, but for inputs. */
+/* Expects that every tensor of the main graph except inputs is computed once, and
+   before it is used. */
 static void
 check_graph(const struct pair *p)
 {
@@ -93,7 +95,7 @@ check_graph(const struct pair *p)
         ck_assert_ptr_nonnull(qdqi_map_get(made, g->output[i]->name));
 }
 
-/* What the Compare node of a slot reads. */
+/* Expects these inputs of the Compare node of a slot. */
 static void
 check_compared(const struct pair *p, int64_t slot, const char *f, const char *q)
 {
@@ -129,7 +131,7 @@ START_TEST(both_halves_share_the_inputs)
 }
 END_TEST
 
-/* The runtime begins at the last: the first tensor's comparison. */
+/* ONNX Runtime runs the last node first, so this one compares the first tensor. */
 START_TEST(comparisons_stand_last_in_reverse)
 {
     struct pair p;
@@ -204,7 +206,7 @@ END_TEST
 
 /* --- nested graphs -------------------------------------------------------- */
 
-/* Body: own = Relu(captured), z = Add(own, deeper If's result); and one in it. */
+/* Makes a body with own = Relu(captured) and z = Add(own, the inner If's output). */
 static Onnx__GraphProto *
 body(struct builder *b, const char *captured, Onnx__GraphProto *inner)
 {
@@ -266,7 +268,7 @@ END_TEST
 
 /* --- weights -------------------------------------------------------------- */
 
-/* Elements of a tensor of the twin, through its bulk. */
+/* Checks the elements of a tensor of the twin in its payload. */
 static void
 check_bulk(const struct pair *p, const Onnx__TensorProto *t, unsigned file,
            const float *data, size_t n)
@@ -282,7 +284,7 @@ check_bulk(const struct pair *p, const Onnx__TensorProto *t, unsigned file,
     ck_assert_mem_eq(bytes, data, n * sizeof *data);
 }
 
-/* The bytes for the runtime contain the text. */
+/* Returns whether the bytes for ONNX Runtime contain the text. */
 static bool
 contains(const struct qdqi_bytes *bytes, const char *text)
 {
@@ -296,7 +298,7 @@ START_TEST(weights_stay_in_two_files)
     builder_two_convs(&p.b, 13);
     for (size_t i = 0; i < 108; i++)
         data[i] = (float)(i + 1);
-    /* One more that is no initializer, and one in a nested graph's Constant. */
+    /* One more weight, which is in a Constant and is not an initializer. */
     Onnx__TensorProto *constant = builder_weight(&p.b, "k", 1, (const int64_t[]){108});
     p.b.graph.n_initializer--;
     Onnx__NodeProto *node = builder_node(&p.b, "Constant", "constant", "", "k");
@@ -316,7 +318,8 @@ START_TEST(weights_stay_in_two_files)
 }
 END_TEST
 
-/* A caller may send another "w", and nobody does here: it is a constant in both. */
+/* A caller could send another "w", but none does here: it is a constant in both
+   halves. */
 START_TEST(overridable_constants_are_no_inputs)
 {
     struct pair p;
@@ -336,7 +339,7 @@ START_TEST(overridable_constants_are_no_inputs)
 }
 END_TEST
 
-/* --- what does not fit ---------------------------------------------------- */
+/* --- models that do not fit together -------------------------------------- */
 
 static void
 other_opset(struct builder *b)

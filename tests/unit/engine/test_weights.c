@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights as integers, and the scale with the least error. */
+/* Weights as integers, and the scale with the least squared error. */
 #include "config.h"
 
 #include "weights/integers.h"
@@ -32,7 +32,7 @@ END_TEST
 
 /* --- weights of any layout ------------------------------------------------ */
 
-enum { RANK = 4, N = 7 * 3 * 40 * 11 }; /* more than is written at a time */
+enum { RANK = 4, N = 7 * 3 * 40 * 11 }; /* more elements than are written at a time */
 
 static const int64_t stored[RANK] = {7, 3, 40, 11}, steps[RANK] = {1320, 440, 11, 1};
 
@@ -46,7 +46,7 @@ struct layout {
     struct qdqi_constant w;
 };
 
-/* Values with a long tail, in one order of the axes. */
+/* Fills the weight with values that have a long tail, in one order of the axes. */
 static void
 fill_layout(struct layout *l, const size_t *order)
 {
@@ -64,7 +64,7 @@ fill_layout(struct layout *l, const size_t *order)
         QDQI_FLOAT32, RANK, l->dims, N, (const uint8_t *)l->data, l->strides};
 }
 
-/* Element i in C order, and its index on the axis. */
+/* Returns element i in C order; *ret_channel is its index on the axis. */
 static float
 element(const struct qdqi_constant *w, int axis, size_t i, size_t *ret_channel)
 {
@@ -159,7 +159,8 @@ static const struct {
     {3, {1, 6, 1}, 6, 2, false, {0}},
     {3, {2, 0, 3}, 0, 0, false, {0}},
     {3, {2, 0, 3}, 0, 1, false, {0}},
-    {3, {3, 1, 2}, 6, 1, true, {1, 4, 3}}, /* of one index, its stride is nothing */
+    /* the axis has one index, so its stride is not used */
+    {3, {3, 1, 2}, 6, 1, true, {1, 4, 3}},
     {3, {3, 2, 4}, 24, 1, true, {0, 0, 0}},
 };
 
@@ -205,7 +206,8 @@ START_TEST(narrowing_finds_less_error)
         for (size_t i = 0; i < n; i += n / 3 + 1) {
             double least = error_of(&l->w, axis, i, got[i]);
             ck_assert(got[i] > 0 && got[i] <= max[i]);
-            for (int k = 1; k < 64; k++) /* what is tried first */
+            /* the candidates that the search tries first */
+            for (int k = 1; k < 64; k++)
                 ck_assert_double_le(
                     least,
                     (1 + 1e-9) * error_of(&l->w, axis, i, max[i] * (float)k / 64));
@@ -219,10 +221,10 @@ START_TEST(narrowing_finds_less_error)
 }
 END_TEST
 
-/* One value far out, which a narrower range gives up for the others. */
+/* A narrower range clips one outlier, which makes all other values more accurate. */
 START_TEST(narrowing_gives_up_what_lies_far_out)
 {
-    enum { MANY = 600000 }; /* more than is gathered at a time */
+    enum { MANY = 600000 }; /* more elements than are gathered at a time */
     float *rows = malloc(MANY * sizeof *rows),
           *columns = malloc(MANY * sizeof *columns);
     const int64_t by_row[] = {2, MANY / 2}, by_column[] = {MANY / 2, 2};
@@ -251,12 +253,12 @@ END_TEST
 
 static const struct {
     float data[4];
-    bool same; /* nothing is narrower */
+    bool same; /* no narrower range is better */
 } edges[] = {
     {{0, 0, 0, 0}, true},
     {{1e-45f, -1e-45f, 0, 3e-45f}, true},
     {{FLT_MIN, 1e-40f, 0, -1e-39f}, true},
-    {{127, 3, -15, 100}, true}, /* no error at all */
+    {{127, 3, -15, 100}, true}, /* the full range has no error at all */
     {{FLT_MAX, -FLT_MAX, 1, FLT_MAX / 3}, false},
     {{8, 1, -1, 1.5f}, false},
 };
@@ -283,7 +285,8 @@ START_TEST(scales_stay_usable)
 }
 END_TEST
 
-/* 1000 * 2^50 elements, of which one is stored, cost no more than that one. */
+/* A tensor of 1000 * 2^50 elements, of which one is stored, takes no more time than
+   one element. */
 START_TEST(fills_are_narrowed_as_one_element)
 {
     const float value = 0.3f;

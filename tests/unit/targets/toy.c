@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target toy: an engine whose only integer kernel is that of Conv, for uint8. */
+/* The target toy: an engine whose only integer kernel is Conv, for uint8. */
 #include "config.h"
 #include "plan/target.h"
 
@@ -19,7 +19,7 @@ is_on(const struct planner *p, const struct qdqi_class *cls)
     return strcmp(cls->support.op, "Conv") == 0;
 }
 
-/* The integer Conv has one scale for its whole weight. */
+/* The integer Conv has a single scale for its weight. */
 static bool
 is_per_channel(const struct planner *p, const struct qdqi_class *cls, int weight_input,
                size_t rank)
