@@ -134,7 +134,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/replan/replan.c engine/replan/replan.h \
-	engine/rewrite/cut.c engine/rewrite/cut.h \
+	engine/rewrite/split.c engine/rewrite/split.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/lower.c engine/rewrite/lower.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
@@ -165,7 +165,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/weights/lowered.c engine/weights/lowered.h \
 	engine/weights/scales.c engine/weights/scales.h \
 	engine/weights/walk.c engine/weights/walk.h \
-	engine/whatif/hunt.c engine/whatif/hunt.h \
+	engine/whatif/greedy.c engine/whatif/greedy.h \
 	engine/whatif/parts.c engine/whatif/parts.h \
 	engine/whatif/refine.c engine/whatif/refine.h \
 	engine/whatif/search.c engine/whatif/search.h \

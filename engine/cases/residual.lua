@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- An Add that joins a residual connection is fused with the convolution that makes one
--- of its inputs, if that input stays raw: conv -> Add is then one kernel, and the other
--- input is read as int8.
+-- An Add that joins a residual connection is fused with the convolution that computes
+-- one of its inputs, if that input has no pair: conv -> Add is then one kernel, and the
+-- other input is read as int8.
 --
--- What ends a convolution: the convolution itself, or a BatchNormalization behind it.
+-- The end of a convolution is the convolution itself or a BatchNormalization behind it.
 -- NVIDIA's toolkit also matches a Keras `Activation` behind the two, but not a `ReLU`
--- layer; in ONNX both are a Relu. A Relu is not matched here: all networks of the
--- toolkit's own tests use the ReLU layer, what the toolkit means by `Activation` is the
--- linear one of EfficientNet, which is no node in ONNX, and an Add is not fused across a
--- real activation. Dropout, Identity and the like are seen through.
+-- layer; in ONNX both are a Relu. This script does not match a Relu: all networks in the
+-- toolkit's own tests use the ReLU layer; the `Activation` that the toolkit means is the
+-- linear one of EfficientNet, which is no node in ONNX; and an Add is not fused across a
+-- real activation. Dropout, Identity and similar layers are ignored in between.
 
 local function ends_conv(layer)
     if layer:is("BatchNormalization") then
@@ -18,8 +18,8 @@ local function ends_conv(layer)
     return layer ~= nil and layer:is("Conv", "ConvTranspose")
 end
 
--- Of these inputs all but the first that a convolution makes for this layer alone; all,
--- where there is none.
+-- Removes the first of the inputs that is the end of a convolution and has no other
+-- consumer, if there is one. Returns the inputs.
 local function without_conv(layer, inputs)
     for place = 1, #inputs do
         local producer = layer:producer(inputs[place])

@@ -24,7 +24,7 @@ mix(uint64_t x)
 void
 qdqi_parts_switched(struct qdqi_parts *parts, size_t slot)
 {
-    parts->states[parts->cut.part_of_slot[slot]] ^= parts->keys[slot];
+    parts->states[parts->split.part_of_slot[slot]] ^= parts->keys[slot];
 }
 
 void
@@ -49,7 +49,7 @@ add_state(const struct qdqi_parts *parts, uint64_t before, size_t p)
 /* Returns whether tensors of this type can be passed from one session to the next
    without conversion. */
 static bool
-can_hand_on(enum qdqi_dtype dtype)
+can_pass_on(enum qdqi_dtype dtype)
 {
     return qdqi_dtype_size((int)dtype) > 0 && dtype != QDQI_STRING &&
            dtype != QDQI_FLOAT16;
@@ -106,12 +106,12 @@ type_of(const struct qdqi_output *declared, const char *name, struct qdqi_arena 
 /* Declares the type of each input that an earlier part computes, as that part's
    session reports it. Sets *ret to whether all of them can be passed on. */
 static enum qdq_code
-declare_inputs(struct qdqi_parts *parts, const struct qdqi_cut_part *part, bool *ret,
+declare_inputs(struct qdqi_parts *parts, const struct qdqi_split_part *part, bool *ret,
                struct qdq_error *err)
 {
     *ret = true;
     for (size_t i = 0; *ret && i < part->n_inputs; i++) {
-        const struct qdqi_cut_value *v = &part->inputs[i];
+        const struct qdqi_split_value *v = &part->inputs[i];
         struct qdqi_output declared;
         if (v->part == QDQI_NO_PART)
             continue;
@@ -119,7 +119,7 @@ declare_inputs(struct qdqi_parts *parts, const struct qdqi_cut_part *part, bool 
                                                    parts->arena, &declared, err);
         if (code)
             return code;
-        *ret = can_hand_on(declared.dtype);
+        *ret = can_pass_on(declared.dtype);
         Onnx__ValueInfoProto *info = part->proto->graph->input[i];
         if (*ret && !(info->type = type_of(&declared, v->name, parts->arena)))
             return qdqi_no_memory(err);
@@ -134,10 +134,10 @@ open_sessions(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
 {
     struct qdqi_session_options one = *options;
     enum qdq_code code = QDQ_OK;
-    one.one_of_many = parts->cut.n_parts > 1;
+    one.one_of_many = parts->split.n_parts > 1;
     *ret = true;
-    for (size_t p = 0; !code && *ret && p < parts->cut.n_parts; p++) {
-        const struct qdqi_cut_part *part = &parts->cut.parts[p];
+    for (size_t p = 0; !code && *ret && p < parts->split.n_parts; p++) {
+        const struct qdqi_split_part *part = &parts->split.parts[p];
         code = declare_inputs(parts, part, ret, err);
         if (!code && *ret)
             code = qdqi_session_open(runtime, parts->source, part->proto, &one,
@@ -150,33 +150,34 @@ static enum qdq_code
 make_room(struct qdqi_parts *parts, struct qdq_error *err)
 {
     struct qdqi_arena *arena = parts->arena;
-    size_t n = parts->cut.n_parts, most = 0;
+    size_t n = parts->split.n_parts, most = 0;
     for (size_t p = 0; p < n; p++)
-        if (parts->cut.parts[p].n_inputs > most)
-            most = parts->cut.parts[p].n_inputs;
+        if (parts->split.parts[p].n_inputs > most)
+            most = parts->split.parts[p].n_inputs;
     parts->sessions = qdqi_arena_array(arena, n, sizeof *parts->sessions);
     parts->states = qdqi_arena_array(arena, n, sizeof *parts->states);
-    parts->keys = qdqi_arena_array(arena, parts->cut.n_slots, sizeof *parts->keys);
+    parts->keys = qdqi_arena_array(arena, parts->split.n_slots, sizeof *parts->keys);
     parts->forgets = qdqi_arena_array(arena, n, sizeof *parts->forgets);
     parts->outputs = qdqi_arena_array(arena, n, sizeof *parts->outputs);
     parts->results =
-        qdqi_arena_array(arena, parts->cut.n_outputs, sizeof *parts->results);
+        qdqi_arena_array(arena, parts->split.n_outputs, sizeof *parts->results);
     parts->inputs = qdqi_arena_array(arena, most, sizeof *parts->inputs);
     if (!parts->sessions || !parts->states || !parts->keys || !parts->forgets ||
         !parts->outputs || !parts->results || !parts->inputs)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < parts->cut.n_slots; i++)
+    for (size_t i = 0; i < parts->split.n_slots; i++)
         parts->keys[i] = mix(i + 1);
     return QDQ_OK;
 }
 
 enum qdq_code
-qdqi_parts_cut(const struct qdq_model *source, const Onnx__ModelProto *proto,
-               size_t most, const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
-               struct qdqi_parts *ret, struct qdq_error *err)
+qdqi_parts_split(const struct qdq_model *source, const Onnx__ModelProto *proto,
+                 size_t most, const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
+                 struct qdqi_parts *ret, struct qdq_error *err)
 {
     *ret = (struct qdqi_parts){.arena = arena, .source = source, .proto = proto};
-    enum qdq_code code = qdqi_cut_model(proto, most, fakes->n, arena, &ret->cut, err);
+    enum qdq_code code =
+        qdqi_split_model(proto, most, fakes->n, arena, &ret->split, err);
     return code ? code : make_room(ret, err);
 }
 
@@ -189,10 +190,10 @@ qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
     struct qdq_error why = {0};
     bool can = true;
     enum qdq_code code = open_sessions(parts, runtime, options, &can, &why);
-    if (parts->cut.n_parts > 1 && (code == QDQ_RUN_FAILED || !can)) {
+    if (parts->split.n_parts > 1 && (code == QDQ_RUN_FAILED || !can)) {
         qdqi_parts_close(parts);
-        code = qdqi_parts_cut(parts->source, parts->proto, 1, options->fakes,
-                              parts->arena, parts, err);
+        code = qdqi_parts_split(parts->source, parts->proto, 1, options->fakes,
+                                parts->arena, parts, err);
         if (!code)
             code = open_sessions(parts, runtime, options, &can, err);
     } else if (code) {
@@ -206,7 +207,7 @@ qdqi_parts_open(struct qdqi_parts *parts, struct qdqi_runtime *runtime,
 void
 qdqi_parts_close(struct qdqi_parts *parts)
 {
-    for (size_t p = 0; parts->sessions && p < parts->cut.n_parts; p++)
+    for (size_t p = 0; parts->sessions && p < parts->split.n_parts; p++)
         qdqi_session_close(&parts->sessions[p]);
 }
 
@@ -215,7 +216,7 @@ qdqi_parts_close(struct qdqi_parts *parts)
 static size_t
 n_values(const struct qdqi_parts *parts, size_t p)
 {
-    return parts->cut.parts[p].proto->graph->n_output;
+    return parts->split.parts[p].proto->graph->n_output;
 }
 
 static void
@@ -234,7 +235,7 @@ forget(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t p)
 void
 qdqi_memo_clear(struct qdqi_parts *parts, struct qdqi_memo *memo)
 {
-    for (size_t p = 0; memo->rows && p < parts->cut.n_parts; p++)
+    for (size_t p = 0; memo->rows && p < parts->split.n_parts; p++)
         forget(parts, memo, p);
 }
 
@@ -324,7 +325,7 @@ bytes_of_row(const struct qdqi_parts *parts, const struct qdqi_memo *memo, size_
 void
 qdqi_parts_expect(struct qdqi_parts *parts, struct qdqi_memo *memo, size_t memos)
 {
-    size_t n = parts->cut.n_parts;
+    size_t n = parts->split.n_parts;
     memset(parts->forgets, 0, n * sizeof *parts->forgets);
     while (memo->rows && parts->kept > MAX_KEPT / (memos + !memos)) {
         size_t largest = 0;
@@ -348,7 +349,7 @@ first_changed(const struct qdqi_parts *parts, const struct qdqi_memo *memo,
 {
     size_t p = 0;
     uint64_t state = 0;
-    for (; memo && p + 1 < parts->cut.n_parts; p++) {
+    for (; memo && p + 1 < parts->split.n_parts; p++) {
         uint64_t next = add_state(parts, state, p);
         if (memo->rows[p].state != next)
             break;
@@ -395,10 +396,10 @@ static enum qdq_code
 run_part(struct qdqi_parts *parts, size_t p, const struct qdqi_input *inputs,
          struct qdq_error *err)
 {
-    const struct qdqi_cut_part *part = &parts->cut.parts[p];
+    const struct qdqi_split_part *part = &parts->split.parts[p];
     size_t n = 0, n_outputs;
     for (size_t i = 0; i < part->n_inputs; i++) {
-        const struct qdqi_cut_value *v = &part->inputs[i];
+        const struct qdqi_split_value *v = &part->inputs[i];
         const struct qdqi_input *input =
             v->part == QDQI_NO_PART ? find_input(parts, inputs, v->name) : NULL;
         if (v->part != QDQI_NO_PART)
@@ -415,7 +416,7 @@ qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo, bool settled,
                const struct qdqi_input *inputs, const struct qdqi_output **ret,
                size_t *ret_n, struct qdq_error *err)
 {
-    size_t n = parts->cut.n_parts;
+    size_t n = parts->split.n_parts;
     enum qdq_code code = QDQ_OK;
     if (memo && !memo->rows &&
         !(memo->rows = qdqi_arena_array(parts->arena, n, sizeof *memo->rows)))
@@ -430,11 +431,11 @@ qdqi_parts_run(struct qdqi_parts *parts, struct qdqi_memo *memo, bool settled,
         if (!code && memo && p + 1 < n)
             code = keep_or_note(parts, memo, p, state, settled, err);
     }
-    for (size_t i = 0; !code && i < parts->cut.n_outputs; i++) {
-        const struct qdqi_cut_value *v = &parts->cut.outputs[i];
+    for (size_t i = 0; !code && i < parts->split.n_outputs; i++) {
+        const struct qdqi_split_value *v = &parts->split.outputs[i];
         parts->results[i] = parts->outputs[v->part][v->output];
     }
     *ret = parts->results;
-    *ret_n = parts->cut.n_outputs;
+    *ret_n = parts->split.n_outputs;
     return code;
 }

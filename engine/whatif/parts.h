@@ -8,7 +8,7 @@
 #ifndef QDQI_WHATIF_PARTS_H
 #define QDQI_WHATIF_PARTS_H
 
-#include "rewrite/cut.h"
+#include "rewrite/split.h"
 #include "run/session.h"
 
 struct qdqi_memo_row {
@@ -25,7 +25,7 @@ struct qdqi_memo {
 
 struct qdqi_parts {
     struct qdqi_arena *arena;
-    struct qdqi_cut cut;
+    struct qdqi_split split;
     const struct qdq_model *source;
     const Onnx__ModelProto *proto;
     struct qdqi_session **sessions; /* by part */
@@ -40,11 +40,11 @@ struct qdqi_parts {
 
 /* Cuts the model into at most `most` parts. The arena, the source and `proto` must
    outlive the parts. NO_MEMORY. */
-enum qdq_code qdqi_parts_cut(const struct qdq_model *source,
-                             const Onnx__ModelProto *proto, size_t most,
-                             const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
-                             struct qdqi_parts *ret,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_parts_split(const struct qdq_model *source,
+                               const Onnx__ModelProto *proto, size_t most,
+                               const struct qdqi_fakes *fakes, struct qdqi_arena *arena,
+                               struct qdqi_parts *ret,
+                               struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Opens the sessions of the parts, also after they were closed. The kept outputs
    stay valid. RUN_FAILED. */

@@ -69,7 +69,7 @@ name_of(const struct search *s, size_t layer, bool *ok)
 /* Fills in the report of the search. It copies the names of the layers because the
    plan that owns them is replaced. */
 static enum qdq_code
-report(const struct search *s, const struct qdqi_hunt *h,
+report(const struct search *s, const struct qdqi_greedy_search *h,
        struct qdq_search_report **ret, struct qdq_error *err)
 {
     struct qdqi_arena *arena = s->job->arena;
@@ -140,13 +140,14 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
         return code;
     if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
         s.samples = qdqi_trials_samples(s.trials);
-    struct qdqi_hunt hunt = {.n = qdqi_whatif_layers(s.w),
-                             .goal = &spec->search,
-                             .arena = job->scratch,
-                             .arg = &s,
-                             .score = score,
-                             .expect = expect};
-    if ((code = qdqi_hunt(&hunt, err)) || (code = report(&s, &hunt, &found, err)) ||
+    struct qdqi_greedy_search greedy = {.n = qdqi_whatif_layers(s.w),
+                                        .goal = &spec->search,
+                                        .arena = job->scratch,
+                                        .arg = &s,
+                                        .score = score,
+                                        .expect = expect};
+    if ((code = qdqi_greedy_search(&greedy, err)) ||
+        (code = report(&s, &greedy, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;
     qdqi_whatif_close(job); /* the what-ifs refer to the plan that is now replaced */

@@ -140,8 +140,8 @@ open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
                                   &proto, err)) ||
         (code = make_fakes(w, places, n, scales, err)))
         return code;
-    if ((code = qdqi_parts_cut(job->model, proto, count_parts(w), &w->fakes,
-                               job->scratch, &w->parts, err)))
+    if ((code = qdqi_parts_split(job->model, proto, count_parts(w), &w->fakes,
+                                 job->scratch, &w->parts, err)))
         return code;
     return open_sessions(w, err);
 }

@@ -9,7 +9,7 @@
 #define QDQI_WHATIF_WHATIF_H
 
 #include "job/job.h"
-#include "whatif/hunt.h"
+#include "whatif/greedy.h"
 
 struct qdqi_whatif;
 struct qdqi_trials;

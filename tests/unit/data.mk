@@ -10,5 +10,5 @@ check_PROGRAMS += \
 tests_unit_data_test_sets_LDFLAGS = $(FAILING)
 tests_unit_data_test_tar_LDFLAGS = $(FAILING)
 
-# The dataset door: hunts under libFuzzer, replays its corpus here.
+# The fuzz target of datasets. Built without libFuzzer, it replays its corpus.
 check_PROGRAMS += tests/fuzz/fuzz_dataset

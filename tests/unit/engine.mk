@@ -11,7 +11,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_fixed \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_half \
-	tests/unit/engine/test_hunt \
+	tests/unit/engine/test_greedy \
 	tests/unit/engine/test_low \
 	tests/unit/engine/test_model \
 	tests/unit/engine/test_number \
@@ -52,6 +52,6 @@ tests_unit_engine_test_observations_LDFLAGS = $(FAILING)
 tests_unit_engine_test_sandbox_LDFLAGS = $(FAILING)
 tests_unit_engine_test_twin_LDFLAGS = $(FAILING)
 
-# The doors of models, insertion cases and observations: these hunt under libFuzzer, and
-# replay their corpora here.
+# The fuzz targets of models, insertion cases and observations. Built without libFuzzer,
+# they replay their corpora.
 check_PROGRAMS += tests/fuzz/fuzz_model tests/fuzz/fuzz_case tests/fuzz/fuzz_observations

@@ -88,7 +88,7 @@ open_parts(struct net *n, size_t most, struct qdqi_parts *parts)
     const struct qdqi_session_options options = {.fakes = &n->fakes};
     struct qdq_error err = {0};
     enum qdq_code code =
-        qdqi_parts_cut(n->model, n->proto, most, &n->fakes, n->arena, parts, &err);
+        qdqi_parts_split(n->model, n->proto, most, &n->fakes, n->arena, parts, &err);
     if (!code)
         code = qdqi_parts_open(parts, runtime, &options, &err);
     ck_assert_msg(!code, "%s", err.text);
@@ -109,7 +109,7 @@ open_net(struct net *n, int fd)
     make_fakes(n);
     open_parts(n, 1, &n->whole);
     open_parts(n, MOST, &n->parts);
-    ck_assert_uint_eq(n->whole.cut.n_parts, 1);
+    ck_assert_uint_eq(n->whole.split.n_parts, 1);
     for (size_t i = 0; i < SETS; i++) {
         n->inputs[i] = qdqi_arena_array(n->arena, qdq_model_info(n->model)->n_inputs,
                                         sizeof **n->inputs);
@@ -286,7 +286,7 @@ open_numbered(struct net *n, int i)
     open_net(n, i < N_FILES ? open(unit_path(files[i]), O_RDONLY) : build_odd(&b));
     if (i >= N_FILES)
         builder_fini(&b);
-    ck_assert_uint_gt(n->parts.cut.n_parts, 2);
+    ck_assert_uint_gt(n->parts.split.n_parts, 2);
 }
 
 /* --- tests ---------------------------------------------------------------- */
@@ -326,7 +326,7 @@ static void
 assert_run_from(struct net *n, size_t first, bool settled)
 {
     run(n, &n->parts, &n->memos[0], 0, settled);
-    for (size_t p = 0; p + 1 < n->parts.cut.n_parts; p++)
+    for (size_t p = 0; p + 1 < n->parts.split.n_parts; p++)
         ck_assert_int_eq(n->parts.outputs[p] == n->memos[0].rows[p].values, p < first);
 }
 
@@ -334,10 +334,10 @@ START_TEST(what_lies_in_front_of_a_change_is_not_run_again)
 {
     struct net n = {0};
     open_numbered(&n, _i);
-    size_t last = n.parts.cut.n_parts - 1;
+    size_t last = n.parts.split.n_parts - 1;
     assert_run_from(&n, 0, true);
     for (size_t slot = 0; slot < n.fakes.n; slot++) {
-        size_t changed = n.parts.cut.part_of_slot[slot];
+        size_t changed = n.parts.split.part_of_slot[slot];
         ck_assert_uint_le(changed, last);
         flip(&n, slot);
         assert_run_from(&n, changed, false);
@@ -354,7 +354,7 @@ START_TEST(what_comes_twice_is_kept)
 {
     struct net n = {0};
     open_numbered(&n, _i);
-    size_t last = n.parts.cut.n_parts - 1;
+    size_t last = n.parts.split.n_parts - 1;
     assert_run_from(&n, 0, true);
     flip(&n, 0);
     assert_run_from(&n, 0, false);
@@ -373,10 +373,10 @@ START_TEST(parts_have_about_as_many_places_each)
     size_t in_part[MOST] = {0};
     open_numbered(&n, _i);
     for (size_t slot = 0; slot < n.fakes.n; slot++)
-        in_part[n.parts.cut.part_of_slot[slot]]++;
-    for (size_t p = 0; p < n.parts.cut.n_parts; p++) {
+        in_part[n.parts.split.part_of_slot[slot]]++;
+    for (size_t p = 0; p < n.parts.split.n_parts; p++) {
         ck_assert_uint_gt(in_part[p], 0);
-        ck_assert_uint_le(in_part[p], 2 * n.fakes.n / n.parts.cut.n_parts + 1);
+        ck_assert_uint_le(in_part[p], 2 * n.fakes.n / n.parts.split.n_parts + 1);
     }
     close_net(&n);
 }

@@ -3,8 +3,8 @@
  * The search for the layers that stay in float: as few as reach a goal. It knows
  * nothing of models, only how good the outputs are when some of n layers are in float.
  */
-#ifndef QDQI_WHATIF_HUNT_H
-#define QDQI_WHATIF_HUNT_H
+#ifndef QDQI_WHATIF_GREEDY_H
+#define QDQI_WHATIF_GREEDY_H
 
 #include "base/arena.h"
 #include "qdq/spec.h"
@@ -16,12 +16,12 @@ struct qdqi_score {
 };
 
 /* One step of the curve: the quality of the outputs with that many layers in float. */
-struct qdqi_hunt_step {
+struct qdqi_greedy_step {
     size_t n_float, layer; /* the layer that changed; SIZE_MAX at the first step */
     struct qdqi_score score;
 };
 
-struct qdqi_hunt {
+struct qdqi_greedy_search {
     size_t n;
     const struct qdq_search *goal;
     struct qdqi_arena *arena;
@@ -33,7 +33,7 @@ struct qdqi_hunt {
     /* The result: */
     bool *is_float; /* by layer */
     size_t n_float, n_steps;
-    struct qdqi_hunt_step *steps;
+    struct qdqi_greedy_step *steps;
     bool met;
 };
 
@@ -43,6 +43,7 @@ struct qdqi_hunt {
  * again, and the best one stays in float, until the goal is met or max_float_layers is
  * reached. The backward pass quantizes layers again that need not stay in float.
  */
-enum qdq_code qdqi_hunt(struct qdqi_hunt *hunt, struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_greedy_search(struct qdqi_greedy_search *search,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

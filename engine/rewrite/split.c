@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "rewrite/cut.h"
+#include "rewrite/split.h"
 
 #include "base/map.h"
 #include "rewrite/insert.h"
@@ -19,14 +19,14 @@ struct value {
     /* number (from 1) of the last part that has it as an input, initializer or
        Constant */
     size_t listed;
-    struct qdqi_cut_value at; /* the output of a part that has it */
+    struct qdqi_split_value at; /* the output of a part that has it */
 };
 
-struct cutting {
+struct splitting {
     const Onnx__GraphProto *graph;
     struct qdqi_arena *arena;
     struct qdqi_map *values; /* by name */
-    struct qdqi_cut *cut;
+    struct qdqi_split *split;
     size_t *fakes; /* by node: the number of FakeQuant nodes in front of it */
     /* by node: the number of tensors that are made in front of it and read at or
        behind it */
@@ -35,21 +35,21 @@ struct cutting {
 };
 
 /* Allocates an array in the arena. Callers need not check every allocation: the
-   arena remembers a failure, and qdqi_cut_model() checks it after each step. */
+   arena remembers a failure, and qdqi_split_model() checks it after each step. */
 static void *
-alloc(struct cutting *c, size_t n, size_t size)
+alloc(struct splitting *c, size_t n, size_t size)
 {
     return qdqi_arena_array(c->arena, n, size);
 }
 
 static struct value *
-find(const struct cutting *c, const char *name)
+find(const struct splitting *c, const char *name)
 {
     return name && *name ? qdqi_map_get(c->values, name) : NULL;
 }
 
 static struct value *
-find_or_add(struct cutting *c, const char *name)
+find_or_add(struct splitting *c, const char *name)
 {
     struct value *v = find(c, name);
     if (v || !name || !*name)
@@ -58,22 +58,22 @@ find_or_add(struct cutting *c, const char *name)
     if (!v || !qdqi_map_put(c->values, name, v))
         return NULL;
     v->made = v->last = SIZE_MAX;
-    v->at = (struct qdqi_cut_value){name, QDQI_NO_PART, 0};
+    v->at = (struct qdqi_split_value){name, QDQI_NO_PART, 0};
     return v;
 }
 
 /* --- visiting readers ---------------------------------------------------- */
 
 struct visitor {
-    void (*read)(struct cutting *c, struct value *value, size_t at);
-    void (*fake)(struct cutting *c, int64_t slot, size_t at);
+    void (*read)(struct splitting *c, struct value *value, size_t at);
+    void (*fake)(struct splitting *c, int64_t slot, size_t at);
 };
 
-static void visit_node(struct cutting *c, const Onnx__NodeProto *node, size_t at,
+static void visit_node(struct splitting *c, const Onnx__NodeProto *node, size_t at,
                        const struct visitor *visitor);
 
 static void
-visit_name(struct cutting *c, const char *name, size_t at,
+visit_name(struct splitting *c, const char *name, size_t at,
            const struct visitor *visitor)
 {
     struct value *v = find(c, name);
@@ -83,7 +83,7 @@ visit_name(struct cutting *c, const char *name, size_t at,
 
 /* Visits the names that a nested graph reads, which include those that it captures. */
 static void
-visit_body(struct cutting *c, const Onnx__GraphProto *g, size_t at,
+visit_body(struct splitting *c, const Onnx__GraphProto *g, size_t at,
            const struct visitor *visitor)
 {
     for (size_t i = 0; i < g->n_node; i++)
@@ -93,7 +93,7 @@ visit_body(struct cutting *c, const Onnx__GraphProto *g, size_t at,
 }
 
 static void
-visit_node(struct cutting *c, const Onnx__NodeProto *node, size_t at,
+visit_node(struct splitting *c, const Onnx__NodeProto *node, size_t at,
            const struct visitor *visitor)
 {
     bool is_fake = node->domain && strcmp(node->domain, QDQI_DOMAIN) == 0 &&
@@ -120,7 +120,7 @@ is_constant(const Onnx__NodeProto *node)
 }
 
 static void
-list_values(struct cutting *c)
+list_values(struct splitting *c)
 {
     const Onnx__GraphProto *g = c->graph;
     struct value *v;
@@ -151,21 +151,21 @@ is_made(const struct value *v)
 }
 
 static void
-record_use(struct cutting *c, struct value *v, size_t at)
+record_use(struct splitting *c, struct value *v, size_t at)
 {
     (void)c;
     v->last = at;
 }
 
 static void
-count_fake(struct cutting *c, int64_t slot, size_t at)
+count_fake(struct splitting *c, int64_t slot, size_t at)
 {
     (void)slot;
     c->fakes[at + 1]++;
 }
 
 static void
-measure(struct cutting *c)
+measure(struct splitting *c)
 {
     const Onnx__GraphProto *g = c->graph;
     const struct visitor visitor = {record_use, count_fake};
@@ -199,7 +199,7 @@ distance(size_t a, size_t b)
  * node of the part before, `before`, when there is no such place.
  */
 static size_t
-find_place(const struct cutting *c, size_t k, size_t n, size_t before)
+find_place(const struct splitting *c, size_t k, size_t n, size_t before)
 {
     size_t all = c->fakes[c->graph->n_node], target = k * all / n, half = all / (2 * n);
     size_t best = before;
@@ -216,7 +216,7 @@ find_place(const struct cutting *c, size_t k, size_t n, size_t before)
 }
 
 static void
-find_places(struct cutting *c, size_t most)
+find_places(struct splitting *c, size_t most)
 {
     size_t n = 1;
     for (size_t k = 1; k < most; k++) {
@@ -225,13 +225,13 @@ find_places(struct cutting *c, size_t most)
             c->first[n++] = place;
     }
     c->first[n] = c->graph->n_node;
-    c->cut->n_parts = n;
+    c->split->n_parts = n;
 }
 
 /* --- the parts ------------------------------------------------------------ */
 
 static Onnx__ValueInfoProto *
-untyped(struct cutting *c, const char *name)
+untyped(struct splitting *c, const char *name)
 {
     Onnx__ValueInfoProto *info = alloc(c, 1, sizeof *info);
     if (info) {
@@ -243,7 +243,8 @@ untyped(struct cutting *c, const char *name)
 
 /* Allocates the graph of a part with lists as long as they can become. */
 static bool
-make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto *proto)
+make_room(struct splitting *c, struct qdqi_split_part *part,
+          const Onnx__ModelProto *proto)
 {
     const Onnx__GraphProto *g = c->graph;
     Onnx__GraphProto *own = alloc(c, 1, sizeof *own);
@@ -269,9 +270,9 @@ make_room(struct cutting *c, struct qdqi_cut_part *part, const Onnx__ModelProto 
 /* Adds a tensor that part p reads but does not make: as an initializer, as a copied
    Constant or as an input. Does nothing if it is there already. */
 static void
-add_part_input(struct cutting *c, struct value *v, size_t p)
+add_part_input(struct splitting *c, struct value *v, size_t p)
 {
-    struct qdqi_cut_part *part = &c->cut->parts[p];
+    struct qdqi_split_part *part = &c->split->parts[p];
     Onnx__GraphProto *own = part->proto->graph;
     if (v->listed == p + 1 || (is_made(v) && v->made >= c->first[p]))
         return;
@@ -287,10 +288,10 @@ add_part_input(struct cutting *c, struct value *v, size_t p)
 }
 
 static void
-add_part_output(struct cutting *c, size_t p, struct value *v,
+add_part_output(struct splitting *c, size_t p, struct value *v,
                 Onnx__ValueInfoProto *info)
 {
-    Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
+    Onnx__GraphProto *own = c->split->parts[p].proto->graph;
     v->at.part = p;
     v->at.output = own->n_output;
     own->output[own->n_output++] = info;
@@ -298,9 +299,9 @@ add_part_output(struct cutting *c, size_t p, struct value *v,
 
 /* Makes the tensors that later parts read outputs of part p. */
 static void
-add_part_outputs(struct cutting *c, size_t p)
+add_part_outputs(struct splitting *c, size_t p)
 {
-    struct qdqi_cut_part *part = &c->cut->parts[p];
+    struct qdqi_split_part *part = &c->split->parts[p];
     size_t end = c->first[p + 1];
     for (size_t i = c->first[p]; i < end; i++) {
         const Onnx__NodeProto *node = c->graph->node[i];
@@ -310,14 +311,14 @@ add_part_outputs(struct cutting *c, size_t p)
                 add_part_output(c, p, v, untyped(c, v->at.name));
         }
     }
-    part->n_handed_on = part->proto->graph->n_output;
+    part->n_passed_on = part->proto->graph->n_output;
 }
 
 static size_t
-part_of_node(const struct cutting *c, size_t node)
+part_of_node(const struct splitting *c, size_t node)
 {
     size_t p = 0;
-    while (p + 1 < c->cut->n_parts && c->first[p + 1] <= node)
+    while (p + 1 < c->split->n_parts && c->first[p + 1] <= node)
         p++;
     return p;
 }
@@ -325,30 +326,30 @@ part_of_node(const struct cutting *c, size_t node)
 /* Makes output i of the model an output of the part that makes it, or of the last
    part if no node makes it. */
 static void
-add_model_output(struct cutting *c, size_t i)
+add_model_output(struct splitting *c, size_t i)
 {
     Onnx__ValueInfoProto *info = c->graph->output[i];
     struct value *v = find(c, info->name);
-    size_t last = c->cut->n_parts - 1;
+    size_t last = c->split->n_parts - 1;
     if (v->at.part == QDQI_NO_PART) {
         size_t p = is_made(v) ? part_of_node(c, v->made) : last;
         add_part_input(c, v, p);
         add_part_output(c, p, v, info);
     } else {
-        c->cut->parts[v->at.part].proto->graph->output[v->at.output] = info;
+        c->split->parts[v->at.part].proto->graph->output[v->at.output] = info;
     }
-    c->cut->outputs[i] = v->at;
+    c->split->outputs[i] = v->at;
 }
 
 static void
-record_slot(struct cutting *c, int64_t slot, size_t at)
+record_slot(struct splitting *c, int64_t slot, size_t at)
 {
-    if (slot >= 0 && (size_t)slot < c->cut->n_slots)
-        c->cut->part_of_slot[slot] = part_of_node(c, at);
+    if (slot >= 0 && (size_t)slot < c->split->n_slots)
+        c->split->part_of_slot[slot] = part_of_node(c, at);
 }
 
 static void
-add_read_input(struct cutting *c, struct value *v, size_t at)
+add_read_input(struct splitting *c, struct value *v, size_t at)
 {
     add_part_input(c, v, part_of_node(c, at));
 }
@@ -356,9 +357,9 @@ add_read_input(struct cutting *c, struct value *v, size_t at)
 /* Adds the nodes of part p. Copied Constants come first, so that they stand before
    the nodes that read them. */
 static void
-build_part(struct cutting *c, size_t p)
+build_part(struct splitting *c, size_t p)
 {
-    Onnx__GraphProto *own = c->cut->parts[p].proto->graph;
+    Onnx__GraphProto *own = c->split->parts[p].proto->graph;
     const struct visitor visitor = {add_read_input, record_slot};
     for (size_t i = c->first[p]; i < c->first[p + 1]; i++)
         visit_node(c, c->graph->node[i], i, &visitor);
@@ -372,49 +373,50 @@ build_part(struct cutting *c, size_t p)
 }
 
 static void
-share_value_info(struct cutting *c)
+share_value_info(struct splitting *c)
 {
     for (size_t i = 0; i < c->graph->n_value_info; i++) {
         const struct value *v = find(c, c->graph->value_info[i]->name);
         if (!v || !is_made(v) || v->at.part != QDQI_NO_PART)
             continue;
-        Onnx__GraphProto *own = c->cut->parts[part_of_node(c, v->made)].proto->graph;
+        Onnx__GraphProto *own = c->split->parts[part_of_node(c, v->made)].proto->graph;
         own->value_info[own->n_value_info++] = c->graph->value_info[i];
     }
 }
 
 static bool
-make_parts(struct cutting *c, const Onnx__ModelProto *proto)
+make_parts(struct splitting *c, const Onnx__ModelProto *proto)
 {
-    struct qdqi_cut *cut = c->cut;
-    for (size_t p = 0; p < cut->n_parts; p++)
-        if (!make_room(c, &cut->parts[p], proto))
+    struct qdqi_split *split = c->split;
+    for (size_t p = 0; p < split->n_parts; p++)
+        if (!make_room(c, &split->parts[p], proto))
             return false;
-    for (size_t p = 0; p < cut->n_parts; p++)
+    for (size_t p = 0; p < split->n_parts; p++)
         add_part_outputs(c, p);
-    for (size_t p = 0; p < cut->n_parts; p++)
+    for (size_t p = 0; p < split->n_parts; p++)
         build_part(c, p);
-    for (size_t i = 0; i < cut->n_outputs; i++)
+    for (size_t i = 0; i < split->n_outputs; i++)
         add_model_output(c, i);
     share_value_info(c);
     return !qdqi_arena_exhausted(c->arena);
 }
 
 enum qdq_code
-qdqi_cut_model(const Onnx__ModelProto *proto, size_t most, size_t n_slots,
-               struct qdqi_arena *arena, struct qdqi_cut *ret, struct qdq_error *err)
+qdqi_split_model(const Onnx__ModelProto *proto, size_t most, size_t n_slots,
+                 struct qdqi_arena *arena, struct qdqi_split *ret,
+                 struct qdq_error *err)
 {
     const Onnx__GraphProto *g = proto->graph;
-    struct cutting c = {.graph = g, .arena = arena, .cut = ret};
+    struct splitting c = {.graph = g, .arena = arena, .split = ret};
     c.values = qdqi_map_new(arena);
     c.fakes = alloc(&c, g->n_node + 1, sizeof *c.fakes);
     c.passed = alloc(&c, g->n_node + 2, sizeof *c.passed);
     c.first = alloc(&c, most + 1, sizeof *c.first);
-    *ret = (struct qdqi_cut){.parts = alloc(&c, most, sizeof *ret->parts),
-                             .outputs = alloc(&c, g->n_output, sizeof *ret->outputs),
-                             .n_outputs = g->n_output,
-                             .part_of_slot = alloc(&c, n_slots, sizeof(size_t)),
-                             .n_slots = n_slots};
+    *ret = (struct qdqi_split){.parts = alloc(&c, most, sizeof *ret->parts),
+                               .outputs = alloc(&c, g->n_output, sizeof *ret->outputs),
+                               .n_outputs = g->n_output,
+                               .part_of_slot = alloc(&c, n_slots, sizeof(size_t)),
+                               .n_slots = n_slots};
     if (qdqi_arena_exhausted(arena))
         return qdqi_no_memory(err);
     list_values(&c);

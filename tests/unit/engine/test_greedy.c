@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "unit.h"
-#include "whatif/hunt.h"
+#include "whatif/greedy.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,19 +58,19 @@ expect(void *arg, size_t scores)
 
 static struct qdqi_arena *arena;
 
-static struct qdqi_hunt
+static struct qdqi_greedy_search
 hunt_for(struct made_up *m, const struct qdq_search *goal)
 {
     struct qdq_error err = {0};
-    struct qdqi_hunt hunt = {.n = m->n,
-                             .goal = goal,
-                             .arena = arena,
-                             .arg = m,
-                             .score = score,
-                             .expect = expect};
+    struct qdqi_greedy_search search = {.n = m->n,
+                                        .goal = goal,
+                                        .arena = arena,
+                                        .arg = m,
+                                        .score = score,
+                                        .expect = expect};
     m->scores = 0;
-    ck_assert_int_eq(qdqi_hunt(&hunt, &err), QDQ_OK);
-    return hunt;
+    ck_assert_int_eq(qdqi_greedy_search(&search, &err), QDQ_OK);
+    return search;
 }
 
 static const struct qdq_search no_goal = {NAN, NAN, QDQ_NO_LIMIT, 1};
@@ -132,7 +132,7 @@ START_TEST(noise_that_adds_up_takes_the_fewest)
     make(&m, 12, (uint64_t)_i, 0);
     for (double db = 8; db < 30; db += 1.5) {
         struct qdq_search goal = sqnr_goal(db);
-        struct qdqi_hunt h = hunt_for(&m, &goal);
+        struct qdqi_greedy_search h = hunt_for(&m, &goal);
         ck_assert(h.met);
         ck_assert_uint_eq(h.n_float, fewest(&m, db));
     }
@@ -148,7 +148,7 @@ START_TEST(noise_in_common_takes_one_more_at_most)
     make(&m, 12, (uint64_t)_i + 100, 0.5);
     for (double db = 8; db < 30; db += 1.5) {
         struct qdq_search goal = sqnr_goal(db);
-        struct qdqi_hunt h = hunt_for(&m, &goal);
+        struct qdqi_greedy_search h = hunt_for(&m, &goal);
         size_t least = fewest(&m, db);
         ck_assert(h.met);
         ck_assert_uint_le(h.n_float, least + 1);
@@ -166,11 +166,11 @@ START_TEST(steps_tell_what_was_measured)
     struct made_up m;
     struct qdq_search goal = sqnr_goal(20);
     make(&m, 20, 7, 0.3);
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     bool is_float[MOST] = {false};
     size_t n = 0;
     for (size_t i = 0; i < h.n_steps; i++) {
-        const struct qdqi_hunt_step *s = &h.steps[i];
+        const struct qdqi_greedy_step *s = &h.steps[i];
         if (i == 0) {
             ck_assert_uint_eq(s->layer, SIZE_MAX);
         } else {
@@ -192,7 +192,7 @@ START_TEST(not_all_are_measured_at_each_step)
     struct made_up m;
     struct qdq_search goal = sqnr_goal(18);
     make(&m, MOST, 3, 0.1);
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_gt(h.n_float, 5);
     ck_assert_uint_lt(m.scores, MOST + h.n_float * 12);
@@ -205,7 +205,7 @@ START_TEST(a_goal_that_is_met_takes_nothing)
     struct made_up m;
     struct qdq_search goal = sqnr_goal(5);
     make(&m, 12, 1, 0);
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, 0);
     ck_assert_uint_eq(h.n_steps, 1);
@@ -224,7 +224,7 @@ START_TEST(no_more_layers_than_allowed)
     make(&m, 12, 1, 0);
     for (int64_t most = 0; most < 6; most++) {
         goal.max_float_layers = most;
-        struct qdqi_hunt h = hunt_for(&m, &goal);
+        struct qdqi_greedy_search h = hunt_for(&m, &goal);
         ck_assert_int_eq((int64_t)h.n_float, most);
         ck_assert(!h.met);
         for (size_t i = 1; i < h.n_steps; i++) /* each improves the outputs */
@@ -239,7 +239,7 @@ START_TEST(all_layers_where_nothing_less_will_do)
     struct made_up m;
     struct qdq_search goal = sqnr_goal(200);
     make(&m, 12, 1, 0);
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, 12);
     ck_assert_double_eq(h.steps[h.n_steps - 1].score.sqnr_db, INFINITY);
@@ -253,7 +253,7 @@ START_TEST(what_need_not_stay_goes_back)
     struct made_up m = {
         .n = 3, .noise = {0.01, 0.002, 0.01}, .common = {0.01, 0.01, 0}};
     struct qdq_search goal = sqnr_goal(-10 * log10(0.0025));
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, 2);
     ck_assert(h.is_float[0] && !h.is_float[1] && h.is_float[2]);
@@ -268,7 +268,7 @@ START_TEST(agreement_is_a_goal_too)
     struct qdq_search goal = no_goal;
     make(&m, 12, 5, 0);
     goal.min_top1_agreement = 0.98;
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert_uint_eq(h.n_float, fewest(&m, -10 * log10(0.02)));
     goal.min_sqnr_db = 25; /* with two goals, both must be met */
@@ -285,7 +285,7 @@ START_TEST(no_figure_is_the_worst_one)
     struct qdq_search goal = sqnr_goal(20);
     make(&m, 12, 5, 0);
     m.noise[4] = INFINITY;
-    struct qdqi_hunt h = hunt_for(&m, &goal);
+    struct qdqi_greedy_search h = hunt_for(&m, &goal);
     ck_assert(h.met);
     ck_assert(h.is_float[4]);
     ck_assert_uint_eq(h.steps[1].layer, 4);
@@ -300,15 +300,15 @@ START_TEST(an_error_ends_it)
     hunt_for(&m, &goal);
     for (int i = 1, n = (int)m.scores; i <= n; i++) {
         struct qdq_error err = {0};
-        struct qdqi_hunt hunt = {.n = m.n,
-                                 .goal = &goal,
-                                 .arena = arena,
-                                 .arg = &m,
-                                 .score = score,
-                                 .expect = expect};
+        struct qdqi_greedy_search search = {.n = m.n,
+                                            .goal = &goal,
+                                            .arena = arena,
+                                            .arg = &m,
+                                            .score = score,
+                                            .expect = expect};
         m.fail_at = i;
         m.scores = 0;
-        ck_assert_int_eq(qdqi_hunt(&hunt, &err), QDQ_CANCELLED);
+        ck_assert_int_eq(qdqi_greedy_search(&search, &err), QDQ_CANCELLED);
         ck_assert_uint_eq(m.scores, (size_t)i);
     }
 }
@@ -318,7 +318,7 @@ static Suite *
 suite(void)
 {
     Suite *s = suite_create("engine_hunt");
-    TCase *t = tcase_create("hunt");
+    TCase *t = tcase_create("greedy");
     suite_add_tcase(s, t);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, noise_that_adds_up_takes_the_fewest, 0, 20);

@@ -6,15 +6,15 @@
  * measured again.
  */
 #include "config.h"
-#include "whatif/hunt.h"
+#include "whatif/greedy.h"
 
 #include <math.h>
 
 enum { TRIES = 8 }; /* smallest number of layers that each step measures again */
 
 /* The state of a search. */
-struct pack {
-    struct qdqi_hunt *h;
+struct state {
+    struct qdqi_greedy_search *h;
     /* by layer: last measured score with this layer in float, too */
     struct qdqi_score *scores;
     double *gains; /* by layer: reduction of the noise at that measurement */
@@ -38,7 +38,7 @@ noise_of(struct qdqi_score score)
 }
 
 static bool
-may_take_more(const struct qdqi_hunt *h)
+may_take_more(const struct qdqi_greedy_search *h)
 {
     return h->n_float < h->n && (h->goal->max_float_layers == QDQ_NO_LIMIT ||
                                  (int64_t)h->n_float < h->goal->max_float_layers);
@@ -47,14 +47,14 @@ may_take_more(const struct qdqi_hunt *h)
 /* --- the curve ------------------------------------------------------------ */
 
 static void
-add_step(struct qdqi_hunt *h, size_t layer, struct qdqi_score score)
+add_step(struct qdqi_greedy_search *h, size_t layer, struct qdqi_score score)
 {
-    h->steps[h->n_steps++] = (struct qdqi_hunt_step){h->n_float, layer, score};
+    h->steps[h->n_steps++] = (struct qdqi_greedy_step){h->n_float, layer, score};
     h->met = is_met(h->goal, score);
 }
 
 static void
-change(struct qdqi_hunt *h, size_t layer, bool is_float)
+change(struct qdqi_greedy_search *h, size_t layer, bool is_float)
 {
     h->is_float[layer] = is_float;
     h->n_float += is_float ? 1 : (size_t)-1;
@@ -65,7 +65,7 @@ change(struct qdqi_hunt *h, size_t layer, bool is_float)
 /* Sorts the layers that are still quantized by gain, the largest first, and returns
    their number. Layers with equal gains keep their order. */
 static size_t
-sort_layers(struct pack *p)
+sort_layers(struct state *p)
 {
     size_t n = 0;
     for (size_t i = 0; i < p->h->n; i++) {
@@ -81,7 +81,7 @@ sort_layers(struct pack *p)
 }
 
 static enum qdq_code
-measure(struct pack *p, size_t layer, struct qdq_error *err)
+measure(struct state *p, size_t layer, struct qdq_error *err)
 {
     struct qdqi_score *score = &p->scores[layer];
     p->h->is_float[layer] = true;
@@ -98,7 +98,7 @@ measure(struct pack *p, size_t layer, struct qdq_error *err)
  * than the best present one.
  */
 static enum qdq_code
-find_best(struct pack *p, size_t first, size_t *ret, struct qdq_error *err)
+find_best(struct state *p, size_t first, size_t *ret, struct qdq_error *err)
 {
     size_t n = sort_layers(p);
     *ret = p->order[0];
@@ -118,7 +118,7 @@ find_best(struct pack *p, size_t first, size_t *ret, struct qdq_error *err)
 /* Estimates the number of steps that are left: how many of the largest gains it
    takes to reach the goal if noise adds up. */
 static size_t
-steps_left(struct pack *p)
+steps_left(struct state *p)
 {
     const struct qdq_search *goal = p->h->goal;
     size_t n = sort_layers(p), i = 0;
@@ -133,9 +133,9 @@ steps_left(struct pack *p)
 }
 
 static enum qdq_code
-go_forward(struct pack *p, struct qdq_error *err)
+go_forward(struct state *p, struct qdq_error *err)
 {
-    struct qdqi_hunt *h = p->h;
+    struct qdqi_greedy_search *h = p->h;
     enum qdq_code code = QDQ_OK;
     size_t layer;
     for (size_t first = h->n; !h->met && may_take_more(h); first = TRIES) {
@@ -154,9 +154,9 @@ go_forward(struct pack *p, struct qdq_error *err)
 /* Quantizes one layer again without which the goal is still met, preferably the one
    that gained least. Sets *ret to whether there is one. */
 static enum qdq_code
-take_back_one(struct pack *p, bool *ret, struct qdq_error *err)
+take_back_one(struct state *p, bool *ret, struct qdq_error *err)
 {
-    struct qdqi_hunt *h = p->h;
+    struct qdqi_greedy_search *h = p->h;
     struct qdqi_score score;
     *ret = false;
     /* Layers chosen later nearly always gained less, so they are tried first. */
@@ -179,7 +179,7 @@ take_back_one(struct pack *p, bool *ret, struct qdq_error *err)
 }
 
 static enum qdq_code
-go_backward(struct pack *p, struct qdq_error *err)
+go_backward(struct state *p, struct qdq_error *err)
 {
     bool found = true;
     enum qdq_code code = QDQ_OK;
@@ -189,12 +189,12 @@ go_backward(struct pack *p, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_hunt(struct qdqi_hunt *h, struct qdq_error *err)
+qdqi_greedy_search(struct qdqi_greedy_search *h, struct qdq_error *err)
 {
-    struct pack p = {.h = h,
-                     .scores = qdqi_arena_array(h->arena, h->n, sizeof *p.scores),
-                     .gains = qdqi_arena_array(h->arena, h->n, sizeof *p.gains),
-                     .order = qdqi_arena_array(h->arena, h->n, sizeof *p.order)};
+    struct state p = {.h = h,
+                      .scores = qdqi_arena_array(h->arena, h->n, sizeof *p.scores),
+                      .gains = qdqi_arena_array(h->arena, h->n, sizeof *p.gains),
+                      .order = qdqi_arena_array(h->arena, h->n, sizeof *p.order)};
     struct qdqi_score score;
     h->is_float = qdqi_arena_array(h->arena, h->n, sizeof *h->is_float);
     h->steps = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *h->steps);
