@@ -103,7 +103,7 @@ add_progress(struct events *events, const struct job_view *view)
 
 /* Reads the job from the store and appends its news. Returns false when that fails. */
 static bool
-look_at_job(struct events *events)
+add_job_news(struct events *events)
 {
     struct api_problem problem = {0};
     struct job_view view = {0};
@@ -121,7 +121,7 @@ look_at_job(struct events *events)
 
 /* Appends the job's progress, which is in memory and not in the store. */
 static bool
-look_at_progress(struct events *events)
+add_progress_news(struct events *events)
 {
     struct job_view view = {.eta_s = -1};
     if (events->running)
@@ -132,7 +132,7 @@ look_at_progress(struct events *events)
 /* Waits until the job may have news, or appends a comment when it was quiet for
    long. Returns false when the client has closed the connection. */
 static bool
-rest(struct events *events, int socket)
+wait_for_change(struct events *events, int socket)
 {
     static const char comment[] = ":\n\n";
     struct pollfd fds[] = {{.fd = job_watch_fd(events->watch), .events = POLLIN},
@@ -162,9 +162,9 @@ read_events(void *arg, int socket, char *to, size_t size)
         events->at = events->len = 0;
         if (events->over)
             return 0;
-        if (!(events->changed ? look_at_job(events) : look_at_progress(events)))
+        if (!(events->changed ? add_job_news(events) : add_progress_news(events)))
             return -1;
-        if (!events->len && !events->over && !rest(events, socket))
+        if (!events->len && !events->over && !wait_for_change(events, socket))
             return -1;
     }
     size_t n = events->len - events->at;
@@ -189,7 +189,7 @@ free_events(void *arg)
 
 /* Returns the id that the client received last; 0: the request has none. */
 static int64_t
-last_id(const struct request *request)
+last_event_id(const struct request *request)
 {
     const char *text = request_header(request, "Last-Event-ID");
     size_t len = text ? strlen(text) : 0;
@@ -211,7 +211,7 @@ make_events(const struct request *request, const struct job_view *view,
     int64_t third = service->settings->http_timeout * 1000 / 3;
     events->jobs = service->jobs;
     memcpy(events->id, view->row.id, sizeof events->id);
-    events->told = last_id(request);
+    events->told = last_event_id(request);
     events->changed = true;
     events->quiet_since = clock_steady_ms();
     events->max_quiet = third < MAX_QUIET_MS ? third : MAX_QUIET_MS;
@@ -231,7 +231,8 @@ handle_job_events(struct request *request)
         reply_problem(request, &problem);
         return;
     }
-    if (api_job_state_ended(view.row.state) && last_id(request) == view.row.changes) {
+    if (api_job_state_ended(view.row.state) &&
+        last_event_id(request) == view.row.changes) {
         reply_empty(request, 204);
     } else if ((stream.arg = make_events(request, &view, &problem))) {
         reply_stream(request, "text/event-stream", &stream);

@@ -173,8 +173,8 @@ reply_digest(struct request *request, const char *id)
 
 /* Opens a stored model of several files as one bundle. NOT_FOUND. */
 static bool
-pack_model(struct library *library, const struct store_model_files *files,
-           struct bundle **ret, struct api_problem *p)
+open_bundle(struct library *library, const struct store_model_files *files,
+            struct bundle **ret, struct api_problem *p)
 {
     struct bundle_file packed[1 + API_MAX_EXTERNAL];
     size_t n = 0;
@@ -210,7 +210,7 @@ reply_bytes(struct request *request, const struct store_file *file,
         return true;
     }
     bool ok = store_model_files(library_store(library), file->id, &several, p) &&
-              pack_model(library, &several, &bundle, p);
+              open_bundle(library, &several, &bundle, p);
     store_model_files_fini(&several);
     if (ok)
         reply_bundle(request, bundle);
@@ -220,7 +220,8 @@ reply_bytes(struct request *request, const struct store_file *file,
 /* Adds the headers that describe the bytes, and reduces the reply to 304 or to a
    range when the request asks for that. */
 static void
-describe_bytes(struct request *request, const struct store_file *file, const char *ext)
+apply_conditions(struct request *request, const struct store_file *file,
+                 const char *ext)
 {
     struct api_problem problem = {0};
     struct wanted wanted;
@@ -259,10 +260,10 @@ reply_stored_bytes(struct request *request, enum store_kind kind, const char *id
     if (store_file_get(library_store(request->service->library), kind, id, &file,
                        &problem) &&
         reply_bytes(request, &file, &problem))
-        describe_bytes(request, &file,
-                       kind == STORE_BLOB ? ".bin"
-                       : file.info        ? ".tar"
-                                          : ".onnx");
+        apply_conditions(request, &file,
+                         kind == STORE_BLOB ? ".bin"
+                         : file.info        ? ".tar"
+                                            : ".onnx");
     else
         reply_problem(request, &problem);
     store_file_fini(&file);

@@ -11,7 +11,7 @@
 
 /* Replies with the JSON that a worker answers to a question. */
 static void
-reply_asked(struct request *request, enum message_type type)
+reply_from_worker(struct request *request, enum message_type type)
 {
     const struct message question = {.type = type};
     struct api_problem problem = {0};
@@ -25,13 +25,13 @@ reply_asked(struct request *request, enum message_type type)
 void
 handle_cases_get(struct request *request)
 {
-    reply_asked(request, MESSAGE_CASES);
+    reply_from_worker(request, MESSAGE_CASES);
 }
 
 void
 handle_layers_get(struct request *request)
 {
-    reply_asked(request, MESSAGE_LAYERS);
+    reply_from_worker(request, MESSAGE_LAYERS);
 }
 
 void

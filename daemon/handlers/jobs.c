@@ -134,7 +134,7 @@ check_inputs(struct request *request, struct brought *ret, struct api_problem *p
 
 /* Sets the id of an input of the job. */
 static bool
-name_input(struct body *body, int i, const char *id, struct api_problem *p)
+set_input_id(struct body *body, int i, const char *id, struct api_problem *p)
 {
     free(*id_of(body, i));
     *id_of(body, i) = strdup(id);
@@ -151,13 +151,13 @@ store_inputs(struct request *request, struct brought *brought, struct api_proble
     bool is_new, ok = true;
     if (brought->model.n) {
         ok = model_input_store(library, &brought->model, &file, &is_new, p) &&
-             name_input(body, BODY_MODEL, file.id, p);
+             set_input_id(body, BODY_MODEL, file.id, p);
         store_file_fini(&file);
     }
     if (ok && body->files[BODY_DATASET]) {
         ok = library_add(library, STORE_DATASET, &body->files[BODY_DATASET],
                          brought->dataset, &file, &is_new, p) &&
-             name_input(body, BODY_DATASET, file.id, p);
+             set_input_id(body, BODY_DATASET, file.id, p);
         store_file_fini(&file);
     }
     return ok;
@@ -297,7 +297,7 @@ reply_job(struct request *request, int status, const struct job_view *view)
 }
 
 static void
-locate(struct request *request, const char *id)
+add_location(struct request *request, const char *id)
 {
     reply_header(request, "Location", "/v1/jobs/%s", id);
 }
@@ -357,7 +357,7 @@ handle_jobs_post(struct request *request)
     }
     reply_job(request, seconds && api_job_state_ended(view.row.state) ? 200 : 202,
               &view);
-    locate(request, id);
+    add_location(request, id);
     job_view_fini(&view);
 }
 
@@ -400,7 +400,7 @@ handle_quantize_post(struct request *request)
         return;
     }
     reply_outcome(request, &view);
-    locate(request, id);
+    add_location(request, id);
     job_view_fini(&view);
 }
 
@@ -487,7 +487,7 @@ handle_job_model(struct request *request)
 }
 
 /* An open JSON document of a job: its report or its frozen spec. */
-struct left {
+struct job_document {
     char id[DIGEST_SIZE];
     int fd; /* the caller closes it */
     uint64_t size;
@@ -496,8 +496,8 @@ struct left {
 /* Opens a document of a job. `member` is the offset in struct store_job of the
    document's id. */
 static bool
-open_left(struct request *request, size_t member, struct left *ret,
-          struct api_problem *p)
+open_job_document(struct request *request, size_t member, struct job_document *ret,
+                  struct api_problem *p)
 {
     struct job_view view = {0};
     struct stat st;
@@ -522,28 +522,28 @@ open_left(struct request *request, size_t member, struct left *ret,
 }
 
 static void
-reply_left(struct request *request, const struct left *left)
+reply_job_document(struct request *request, const struct job_document *document)
 {
-    reply_file(request, "application/json", left->fd, left->size);
-    reply_digest(request, left->id);
+    reply_file(request, "application/json", document->fd, document->size);
+    reply_digest(request, document->id);
 }
 
 /* Replies with the report as Markdown, and closes it. */
 static void
-reply_markdown(struct request *request, const struct left *left)
+reply_markdown(struct request *request, const struct job_document *document)
 {
     struct api_problem problem = {0};
-    char *json = malloc(left->size + 1);
-    ssize_t n = json ? pread(left->fd, json, left->size, 0) : 0;
-    if (json && n != (ssize_t)left->size) {
+    char *json = malloc(document->size + 1);
+    ssize_t n = json ? pread(document->fd, json, document->size, 0) : 0;
+    if (json && n != (ssize_t)document->size) {
         api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
         reply_problem(request, &problem);
     } else {
         reply_text(request, 200, "text/markdown; charset=utf-8",
-                   json ? api_report_markdown(json, left->size) : NULL);
+                   json ? api_report_markdown(json, document->size) : NULL);
     }
     free(json);
-    close(left->fd);
+    close(document->fd);
 }
 
 /* Selects the form of the report by the header Accept. */
@@ -566,15 +566,16 @@ void
 handle_job_report(struct request *request)
 {
     struct api_problem problem = {0};
-    struct left left;
+    struct job_document document;
     bool markdown;
     if (!choose_form(request, &markdown, &problem) ||
-        !open_left(request, offsetof(struct store_job, report), &left, &problem))
+        !open_job_document(request, offsetof(struct store_job, report), &document,
+                           &problem))
         reply_problem(request, &problem);
     else if (markdown)
-        reply_markdown(request, &left);
+        reply_markdown(request, &document);
     else
-        reply_left(request, &left);
+        reply_job_document(request, &document);
     reply_header(request, "Vary", "Accept");
 }
 
@@ -582,9 +583,10 @@ void
 handle_job_spec(struct request *request)
 {
     struct api_problem problem = {0};
-    struct left left;
-    if (open_left(request, offsetof(struct store_job, frozen), &left, &problem))
-        reply_left(request, &left);
+    struct job_document document;
+    if (open_job_document(request, offsetof(struct store_job, frozen), &document,
+                          &problem))
+        reply_job_document(request, &document);
     else
         reply_problem(request, &problem);
 }

@@ -30,7 +30,7 @@ struct asked {
 /* Parses a number from 1 without leading zeros, and moves *text behind it and the
    dot after it. */
 static bool
-read_part(const char **text, int64_t *ret)
+parse_cursor_number(const char **text, int64_t *ret)
 {
     size_t len = strspn(*text, "0123456789");
     bool ok = len && len <= MOST_DIGITS && **text != '0' && (*text)[len] == '.';
@@ -51,8 +51,8 @@ read_cursor(const struct request *request, struct asked *asked, struct api_probl
     filter->time = INT64_MAX;
     if (!text)
         return true;
-    if (!read_part(&text, &filter->time) || !read_part(&text, &asked->seq) ||
-        (*text && !tenant_is_name(text)))
+    if (!parse_cursor_number(&text, &filter->time) ||
+        !parse_cursor_number(&text, &asked->seq) || (*text && !tenant_is_name(text)))
         return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                "the query's cursor is none of a list of all tenants");
     snprintf(asked->tenant, sizeof asked->tenant, "%s", text);
@@ -104,7 +104,7 @@ struct page {
 };
 
 static void
-drop_rows(struct row *rows, size_t n)
+free_rows(struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         store_job_fini(&rows[i].job);
@@ -123,8 +123,8 @@ is_before(const struct row *a, const struct row *b)
 /* Merges the jobs of another tenant into the page; takes ownership of `jobs`. Drops
    the rows beyond the page's size, so that never more than two pages are in memory. */
 static bool
-merge(struct page *page, const struct service *service, struct store_job *jobs,
-      size_t n_jobs)
+merge_tenant(struct page *page, const struct service *service, struct store_job *jobs,
+             size_t n_jobs)
 {
     size_t most = (size_t)page->asked->filter.limit, n = 0, from = 0, taken = 0;
     struct row *rows = calloc(most, sizeof *rows);
@@ -164,7 +164,7 @@ add_tenant(void *arg, const struct service *service)
         filter.before = order > 0 ? INT64_MAX : order < 0 ? 0 : asked->seq;
     if (!page->problem.set && store_job_list(library_store(service->library), &filter,
                                              &jobs, &n, &page->problem))
-        (void)merge(page, service, jobs, n);
+        (void)merge_tenant(page, service, jobs, n);
 }
 
 static void
@@ -222,7 +222,7 @@ handle_jobs_get(struct request *request)
         reply_problem(request, &page.problem);
     else
         reply_page(request, &page);
-    drop_rows(page.rows, page.n);
+    free_rows(page.rows, page.n);
     free(asked.label_key);
 }
 

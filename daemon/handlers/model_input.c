@@ -46,8 +46,8 @@ find_stored(struct library *library, const char *id, uint64_t *ret_size,
 /* Adds one file of the model, which came with the request or is stored under `id`,
    and opens it. */
 static bool
-take_part(struct library *library, struct spool **spool, const char *id,
-          struct model_input *to, struct api_problem *p)
+add_file(struct library *library, struct spool **spool, const char *id,
+         struct model_input *to, struct api_problem *p)
 {
     struct library_part *part = &to->parts[to->n];
     int *fd = &to->open.fds[to->open.n];
@@ -70,14 +70,14 @@ take_part(struct library *library, struct spool **spool, const char *id,
 }
 
 static bool
-take_parts(struct library *library, struct body *body, struct model_input *to,
-           struct api_problem *p)
+add_files(struct library *library, struct body *body, struct model_input *to,
+          struct api_problem *p)
 {
-    if (!take_part(library, &body->files[BODY_MODEL], body->job.model, to, p))
+    if (!add_file(library, &body->files[BODY_MODEL], body->job.model, to, p))
         return false;
     for (size_t i = 0; i < body->n_externals; i++) {
         struct body_external *external = &body->externals[i];
-        if (!take_part(library, &external->file, external->id, to, p) ||
+        if (!add_file(library, &external->file, external->id, to, p) ||
             !model_fds_name(&to->open, external->name, p))
             return false;
     }
@@ -106,11 +106,11 @@ name_model(const struct body *body, struct model_input *input, struct api_proble
 /* Sets the names of the other files: the paths that the model gives, as the worker
    lists them. They must differ from the model's own name. */
 static bool
-name_others(struct model_input *input, const char *said, struct api_problem *p)
+name_others(struct model_input *input, const char *answer, struct api_problem *p)
 {
     size_t n = input->n - 1;
     char *paths[API_MAX_EXTERNAL];
-    if (!api_paths_decode(said, paths, n))
+    if (!api_paths_decode(answer, paths, n))
         return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                                "a worker's answer cannot be read");
     for (size_t i = 0; i < n; i++) {
@@ -159,16 +159,16 @@ model_input_check(const struct service *service, struct body *body,
                   struct model_input *ret, struct api_problem *p)
 {
     struct model_input input = {0};
-    char *said = NULL;
+    char *answer = NULL;
     if (!body->files[BODY_MODEL] && !body->job.model)
         return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
                                "the request has no model");
     input.parts = calloc(1 + body->n_externals, sizeof *input.parts);
     bool ok = (input.parts || api_problem_no_memory(p)) &&
-              take_parts(service->library, body, &input, p) &&
-              ask_worker(service, &input, &said, p) && name_model(body, &input, p) &&
-              name_others(&input, said, p) && make_id(&input, p);
-    free(said);
+              add_files(service->library, body, &input, p) &&
+              ask_worker(service, &input, &answer, p) && name_model(body, &input, p) &&
+              name_others(&input, answer, p) && make_id(&input, p);
+    free(answer);
     if (ok)
         *ret = input;
     else

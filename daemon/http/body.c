@@ -73,7 +73,8 @@ find_part(const char *name)
 }
 
 static bool
-refuse(struct api_problem *p, enum api_code code, const char *name, const char *what)
+refuse_part(struct api_problem *p, enum api_code code, const char *name,
+            const char *what)
 {
     char pointer[128];
     snprintf(pointer, sizeof pointer, "/%.100s", name);
@@ -106,15 +107,15 @@ check_part(const struct body *body, int part, const char *name, struct api_probl
 {
     bool one_file = body->kind == API_BODY_FILE, upload = body->kind != API_BODY_JOB;
     if (part < 0 || (part == BODY_PART_DATASET && !one_file))
-        return refuse(p, API_BAD_REQUEST, name, "is not known");
+        return refuse_part(p, API_BAD_REQUEST, name, "is not known");
     enum part_kind kind = parts[part].kind;
     if (kind == REFUSED)
-        return refuse(p, API_UNSUPPORTED, name, "is beyond this version");
+        return refuse_part(p, API_UNSUPPORTED, name, "is beyond this version");
     if ((upload && kind == TEXT) || (one_file && kind == EXTERNAL) ||
         (body->kind == API_BODY_MODEL && kind == DATASET))
-        return refuse(p, API_BAD_REQUEST, name, "does not belong to this upload");
+        return refuse_part(p, API_BAD_REQUEST, name, "does not belong to this upload");
     if ((body->seen[part] && kind != EXTERNAL) || (one_file && body->part >= 0))
-        return refuse(p, API_BAD_REQUEST, name, "is one file too many");
+        return refuse_part(p, API_BAD_REQUEST, name, "is one file too many");
     return true;
 }
 
@@ -147,7 +148,7 @@ begin_part(struct body *body, const char *name, const char *filename,
 
 /* Returns the file that the current part's bytes belong to. */
 static struct spool **
-file_of_part(struct body *body)
+current_file(struct body *body)
 {
     enum part_kind kind = parts[body->part].kind;
     if (kind == EXTERNAL)
@@ -159,9 +160,9 @@ file_of_part(struct body *body)
 /* Receives a piece of a part from libmicrohttpd, which may deliver an empty piece
    before the first bytes. */
 static enum MHD_Result
-take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
-           const char *filename, const char *content_type, const char *encoding,
-           const char *data, uint64_t offset, size_t len)
+on_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
+         const char *filename, const char *content_type, const char *encoding,
+         const char *data, uint64_t offset, size_t len)
 {
     struct body *body = arg;
     (void)value_kind;
@@ -179,7 +180,7 @@ take_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     body->part_size += len;
     bool ok = parts[body->part].kind == TEXT
                   ? append_text(&body->texts[body->part], data, len, body->problem)
-                  : append_file(body, file_of_part(body), data, len, body->problem);
+                  : append_file(body, current_file(body), data, len, body->problem);
     return ok ? MHD_YES : MHD_NO;
 }
 
@@ -219,8 +220,7 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     if (kind == API_BODY_NONE || kind == API_BODY_BLOB)
         return true;
     if (has_type(content_type, "multipart/form-data")) {
-        body->post =
-            MHD_create_post_processor(connection, FORM_BUFFER, take_piece, body);
+        body->post = MHD_create_post_processor(connection, FORM_BUFFER, on_piece, body);
         return body->post || fail_boundary(p);
     }
     body->is_json =
@@ -313,7 +313,7 @@ finish_files(struct body *body, struct api_problem *p)
 /* Adopts the files that a JSON body names by their digests, as if the client had
    sent them. */
 static bool
-take_listed(struct body *body, struct api_problem *p)
+adopt_named_files(struct body *body, struct api_problem *p)
 {
     struct api_named_files named;
     if (!api_named_files_decode(body->json.data, body->json.len, &named, p))
@@ -339,7 +339,7 @@ take_listed(struct body *body, struct api_problem *p)
 
 /* Moves the text to `ret`, which then owns it. */
 static void
-take_text(struct body_text *text, char **ret)
+move_text(struct body_text *text, char **ret)
 {
     *ret = text->data;
     *text = (struct body_text){0};
@@ -354,7 +354,7 @@ read_priority(const struct body_text *text, int64_t *ret, struct api_problem *p)
     errno = 0;
     long long n = strtoll(text->data, &end, 10);
     if (end == text->data || *end || errno)
-        return refuse(p, API_BAD_REQUEST, "priority", "is not a whole number");
+        return refuse_part(p, API_BAD_REQUEST, "priority", "is not a whole number");
     *ret = n;
     return true;
 }
@@ -364,7 +364,7 @@ read_fresh(const struct body_text *text, bool *ret, struct api_problem *p)
 {
     *ret = text->data && !strcmp(text->data, "true");
     return !text->data || !strcmp(text->data, "true") || !strcmp(text->data, "false") ||
-           refuse(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
+           refuse_part(p, API_BAD_REQUEST, "fresh", "is neither true nor false");
 }
 
 /* Refuses a text with a NUL, because the functions that read it later would stop
@@ -375,7 +375,7 @@ check_texts(const struct body *body, struct api_problem *p)
     for (int i = 0; i < BODY_N_PARTS; i++) {
         const struct body_text *text = &body->texts[i];
         if (text->data && strlen(text->data) != text->len)
-            return refuse(p, API_BAD_REQUEST, parts[i].name, "has a NUL byte");
+            return refuse_part(p, API_BAD_REQUEST, parts[i].name, "has a NUL byte");
     }
     return true;
 }
@@ -394,8 +394,8 @@ finish_form(struct body *body, struct api_problem *p)
         !read_fresh(&body->texts[BODY_PART_FRESH], &body->job.fresh, p) ||
         (labels->data && !api_labels_check(labels->data, p)))
         return false;
-    take_text(&body->texts[BODY_PART_SPEC], &body->job.spec);
-    take_text(labels, &body->job.labels);
+    move_text(&body->texts[BODY_PART_SPEC], &body->job.spec);
+    move_text(labels, &body->job.labels);
     return true;
 }
 
@@ -419,7 +419,7 @@ body_finish(struct body *body, struct api_problem *p)
     if (body->post)
         return finish_form(body, p);
     if (body->is_json && body->kind == API_BODY_MODEL)
-        return take_listed(body, p);
+        return adopt_named_files(body, p);
     if (body->is_json)
         return api_job_request_decode(body->json.data, body->json.len, &body->job, p);
     return finish_files(body, p) && check_digest(body, p);

@@ -17,10 +17,10 @@
 #define RESERVE 16
 /* connections beyond the limits whose sockets are shut down and whose threads have
    not ended yet */
-#define LEAVING 32
-#define LOOK_MS 250
+#define ENDING 32
+#define CHECK_MS 250
 /* time to wait for the first request of a new connection when the daemon stops */
-#define MOMENT_MS 500
+#define FIRST_REQUEST_MS 500
 
 METRIC(connections, GAUGE, "qdqd_http_connections", &metric_unlabelled, ONE,
        "Open connections.");
@@ -100,7 +100,7 @@ conn_received(struct conn *conn, size_t len)
 /* Shuts the socket down. The connection's thread then reads an end of file and ends.
    The caller holds the lock. */
 static void
-cut_off(struct conn *conn)
+shut_down(struct conn *conn)
 {
     lock_assert_held(&conn->conns->lock);
     if (conn->cut)
@@ -136,7 +136,7 @@ read_address(const struct sockaddr *from, unsigned char ret[16])
 /* Returns whether an address has as many connections as it may have; false when there
    is no address. The caller holds the lock. */
 static bool
-has_all(const struct conns *conns, const unsigned char address[16])
+address_is_full(const struct conns *conns, const unsigned char address[16])
 {
     lock_assert_held(&conns->lock);
     static const unsigned char none[16];
@@ -161,7 +161,7 @@ is_silent(const struct conn *conn)
 /* Finds the reserved connection to shut down for a new one: the oldest silent one,
    or else the oldest. The caller holds the lock. */
 static struct conn *
-next_to_leave(const struct conns *conns)
+find_replaceable(const struct conns *conns)
 {
     lock_assert_held(&conns->lock);
     struct conn *first = NULL;
@@ -179,15 +179,15 @@ next_to_leave(const struct conns *conns)
 /* Adds a connection, in a reserved place when the limits are reached. The caller
    holds the lock. */
 static void
-add(struct conns *conns, struct conn *conn)
+add_connection(struct conns *conns, struct conn *conn)
 {
     lock_assert_held(&conns->lock);
     conn->reserve = conns->n >= (size_t)conns->settings->http_connections ||
-                    has_all(conns, conn->address);
+                    address_is_full(conns, conn->address);
     if (conn->reserve && conns->n_reserve >= RESERVE) {
-        struct conn *first = next_to_leave(conns);
+        struct conn *first = find_replaceable(conns);
         if (first)
-            cut_off(first);
+            shut_down(first);
     }
     conns->n += !conn->reserve;
     conns->n_reserve += conn->reserve;
@@ -200,7 +200,7 @@ add(struct conns *conns, struct conn *conn)
 }
 
 static void
-drop(struct conns *conns, struct conn *conn)
+remove_connection(struct conns *conns, struct conn *conn)
 {
     lock_assert_held(&conns->lock);
     *(conn->before ? &conn->before->next : &conns->newest) = conn->next;
@@ -217,9 +217,9 @@ drop(struct conns *conns, struct conn *conn)
  * listener's backlog instead.
  */
 static void
-take_time(size_t n_cut)
+delay_accept(size_t n_cut)
 {
-    size_t ms = n_cut > LEAVING / 4 ? 2 * (n_cut - LEAVING / 4) : 0;
+    size_t ms = n_cut > ENDING / 4 ? 2 * (n_cut - ENDING / 4) : 0;
     const struct timespec pause = {0, (long)ms * 1000000};
     if (ms)
         nanosleep(&pause, NULL);
@@ -250,13 +250,13 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
                 code == MHD_CONNECTION_NOTIFY_STARTED ? 1 : -1);
     lock_acquire(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        add(conns, conn);
+        add_connection(conns, conn);
     else
-        drop(conns, conn);
+        remove_connection(conns, conn);
     size_t n_cut = conns->n_cut;
     lock_release(&conns->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        take_time(n_cut);
+        delay_accept(n_cut);
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         free(conn);
         *context = NULL;
@@ -268,7 +268,7 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
 /* Returns whether the bytes of a body since the last check are below http.min_rate.
    A body is checked every http.timeout. */
 static bool
-is_dripping(struct conn *conn, int64_t since, int64_t ms, int64_t min_rate)
+is_below_min_rate(struct conn *conn, int64_t since, int64_t ms, int64_t min_rate)
 {
     int_fast64_t expected = since;
     uint64_t received = conn->received, came = received - conn->looked;
@@ -291,14 +291,14 @@ is_too_slow(struct conn *conn, const struct settings *s, int64_t since, int64_t 
         return ms > (s->http_timeout + 2) * 1000;
     case CONN_BODY:
         return ms > s->http_timeout * 1000 &&
-               is_dripping(conn, since, ms, s->http_min_rate);
+               is_below_min_rate(conn, since, ms, s->http_min_rate);
     default:
         return false;
     }
 }
 
 static void *
-watch(void *arg)
+watch_connections(void *arg)
 {
     struct conns *conns = arg;
     lock_acquire(&conns->lock);
@@ -307,9 +307,9 @@ watch(void *arg)
         for (struct conn *c = conns->newest; c; c = c->next) {
             int64_t since = c->since;
             if (is_too_slow(c, conns->settings, since, now) && c->since == since)
-                cut_off(c);
+                shut_down(c);
         }
-        lock_wait_until(&conns->lock, &conns->closed, now + LOOK_MS);
+        lock_wait_until(&conns->lock, &conns->closed, now + CHECK_MS);
     }
     lock_release(&conns->lock);
     return NULL;
@@ -328,7 +328,7 @@ conns_open(const struct settings *settings, struct tls *tls, struct conns **ret,
     conns->tls = tls;
     lock_init(&conns->lock, LOCK_CONNS);
     lock_cond_init(&conns->closed);
-    if (pthread_create(&conns->thread, NULL, watch, conns) == 0) {
+    if (pthread_create(&conns->thread, NULL, watch_connections, conns) == 0) {
         *ret = conns;
         return true;
     }
@@ -369,7 +369,7 @@ conns_await(struct conns *conns)
     bool found = false;
     lock_acquire(&conns->lock);
     for (const struct conn *c = conns->newest; c && !found; c = c->next)
-        found = !c->cut && c->phase == CONN_NEW && now - c->since < MOMENT_MS;
+        found = !c->cut && c->phase == CONN_NEW && now - c->since < FIRST_REQUEST_MS;
     lock_release(&conns->lock);
     return found;
 }
@@ -377,5 +377,5 @@ conns_await(struct conns *conns)
 unsigned
 conns_limit(const struct conns *conns)
 {
-    return (unsigned)conns->settings->http_connections + RESERVE + LEAVING;
+    return (unsigned)conns->settings->http_connections + RESERVE + ENDING;
 }

@@ -94,7 +94,7 @@ check_length(const struct request *request, uint64_t limit, struct api_problem *
 /* Checks the queue's room for another job. A job that its idempotency key finds
    again needs none. */
 static bool
-check_room(const struct request *request, struct api_problem *p)
+check_queue(const struct request *request, struct api_problem *p)
 {
     struct jobs *jobs = request->service->jobs;
     enum api_route route = request->match.route;
@@ -216,7 +216,7 @@ check_token(const struct http_needs *needs, struct request *request,
 }
 
 static bool
-check_place(const struct request *request, struct api_problem *p)
+check_connection_limit(const struct request *request, struct api_problem *p)
 {
     return !conn_is_reserve(request->conn) ||
            api_problem_set(p, API_BUSY, QDQ_AT_NOTHING, NULL,
@@ -248,14 +248,15 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
     bool anybody = scope_of(request) == API_SCOPE_ANYBODY;
     if (!check_head_size(request, p) || !check_host(needs, host, request, p) ||
         !check_length(request, body_limit(request), p) ||
-        (!anybody && (!check_place(request, p) || !check_token(needs, request, p))))
+        (!anybody &&
+         (!check_connection_limit(request, p) || !check_token(needs, request, p))))
         return false;
     if (!found) {
         *p = no_route;
         return false;
     }
     request->handler = needs->handler_of(request->match.route);
-    if (!check_room(request, p))
+    if (!check_queue(request, p))
         return false;
     return body_begin(&request->body, request->match.body,
                       library_blobs(request->service->library), body_limit(request),

@@ -105,7 +105,7 @@ is_port(const char *text)
 
 /* Splits "HOST:PORT" or "[HOST]:PORT" at the last colon. */
 static bool
-split(const char *text, char *host, size_t size, const char **ret_port)
+split_host_port(const char *text, char *host, size_t size, const char **ret_port)
 {
     const char *colon = strrchr(text, ':');
     if (!colon || colon == text)
@@ -124,7 +124,7 @@ split(const char *text, char *host, size_t size, const char **ret_port)
 }
 
 static void
-show_address(struct listener *l)
+format_address(struct listener *l)
 {
     struct sockaddr_storage address;
     socklen_t len = sizeof address;
@@ -137,7 +137,7 @@ show_address(struct listener *l)
 }
 
 static bool
-refuse_far(const char *text, struct api_problem *p)
+refuse_remote(const char *text, struct api_problem *p)
 {
     return fail(p, text,
                 "not a loopback address; without access tokens (see qdqd token) only "
@@ -151,7 +151,7 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
                     *found;
     const char *port;
-    if (!split(text, l->host, sizeof l->host, &port))
+    if (!split_host_port(text, l->host, sizeof l->host, &port))
         return fail(p, text, "not HOST:PORT, [HOST]:PORT or unix:PATH");
     int rc = getaddrinfo(l->host, port, &hints, &found);
     /* "localhost" means this machine even without a hosts file or a name server (RFC
@@ -166,10 +166,10 @@ listen_tcp(const char *text, bool far, struct listener *l, struct api_problem *p
     int saved = errno;
     freeaddrinfo(found);
     if (!allowed)
-        return refuse_far(text, p);
+        return refuse_remote(text, p);
     if (l->fd < 0)
         return fail(p, text, strerror(saved));
-    show_address(l);
+    format_address(l);
     return true;
 }
 
@@ -190,7 +190,7 @@ count_inherited(void)
 }
 
 static bool
-take_inherited(bool far, struct listener *l, struct api_problem *p)
+adopt_inherited(bool far, struct listener *l, struct api_problem *p)
 {
     static const char text[] = "(from systemd)";
     struct sockaddr_storage address;
@@ -210,10 +210,10 @@ take_inherited(bool far, struct listener *l, struct api_problem *p)
     if (address.ss_family != AF_INET && address.ss_family != AF_INET6)
         return fail(p, text, "neither an internet nor a unix socket");
     if (!far && !is_loopback((const struct sockaddr *)&address))
-        return refuse_far(text, p);
+        return refuse_remote(text, p);
     getnameinfo((const struct sockaddr *)&address, len, l->host, sizeof l->host, NULL,
                 0, NI_NUMERICHOST);
-    show_address(l);
+    format_address(l);
     return true;
 }
 
@@ -226,7 +226,7 @@ listen_open(const char *text, bool far, struct listener *ret, struct api_problem
     if (inherited > 1)
         ok = fail(p, "(from systemd)", "more than one socket");
     else if (inherited)
-        ok = take_inherited(far, &l, p);
+        ok = adopt_inherited(far, &l, p);
     else
         ok = strncmp(text, "unix:", 5) == 0 ? listen_unix(text, text + 5, &l, p)
                                             : listen_tcp(text, far, &l, p);

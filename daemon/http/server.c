@@ -19,7 +19,7 @@
 
 #define MAGIC 0x72657131u
 #define STACK_SIZE (512u << 10)
-#define LEAST_POOL (32u << 10) /* so that bodies arrive in pieces of 16 KB */
+#define MIN_POOL (32u << 10) /* so that bodies arrive in pieces of 16 KB */
 
 /* Time for which a stopping daemon waits for requests under way. */
 #define STOP_MS 5000
@@ -41,7 +41,7 @@ struct http {
 /* Runs the handler. The connection's timeout limits the client's silence, not the
    handler's time, so it is off while the handler runs. */
 static enum MHD_Result
-answer(struct request *request)
+run_handler(struct request *request)
 {
     const struct settings *settings = request->service->settings;
     conn_begin(request->conn, CONN_ANSWER);
@@ -68,8 +68,8 @@ has_body(const struct request *request)
 /* Checks the head of a request. An error is answered before the client sends the
    body, or while it does so when it does not wait for "100 Continue". */
 static enum MHD_Result
-begin(struct http *http, struct MHD_Connection *connection, const char *method,
-      const char *url, void **ret)
+begin_request(struct http *http, struct MHD_Connection *connection, const char *method,
+              const char *url, void **ret)
 {
     struct conn *conn = conn_of(connection);
     struct request *request = conn ? calloc(1, sizeof *request) : NULL;
@@ -120,11 +120,11 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
     struct request *request = *state;
     (void)version;
     if (!request)
-        return begin(arg, connection, method, url, state);
+        return begin_request(arg, connection, method, url, state);
     if (request->magic != MAGIC)
         abort();
     if (!*len)
-        return request->reply.status ? MHD_YES : answer(request);
+        return request->reply.status ? MHD_YES : run_handler(request);
     size_t taken = *len;
     *len = 0;
     conn_received(request->conn, taken);
@@ -192,7 +192,7 @@ start_library(struct http *http, int listener)
         MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
         MHD_OPTION_CONNECTION_LIMIT, conns_limit(http->conns),
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)settings->http_timeout,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool < LEAST_POOL ? LEAST_POOL : pool,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool < MIN_POOL ? MIN_POOL : pool,
         MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_SIZE,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         MHD_OPTION_ARRAY, http->tls ? tls : tls + 2,

@@ -7,12 +7,12 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 
-#define MOST_CERTS 16 /* longest chain of certificates */
+#define MAX_CERTS 16 /* longest chain of certificates */
 
 /* A certificate chain and its key. Handshakes may still use older pairs, so all
    pairs are freed at the end. */
 struct pair {
-    gnutls_pcert_st certs[MOST_CERTS];
+    gnutls_pcert_st certs[MAX_CERTS];
     unsigned n;
     gnutls_privkey_t key;
     struct pair *before;
@@ -37,7 +37,7 @@ static bool
 read_certs(const char *path, struct pair *pair, struct api_problem *p)
 {
     gnutls_datum_t data;
-    unsigned n = MOST_CERTS;
+    unsigned n = MAX_CERTS;
     int rc = gnutls_load_file(path, &data);
     if (rc)
         return fail(p, "http.tls_cert", path, rc);
@@ -148,9 +148,10 @@ tls_close(struct tls **tls)
 /* Selects the newest pair for a handshake. libmicrohttpd has put its connection into
    the session. */
 static int
-choose(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
-       gnutls_pcert_st **ret, unsigned *ret_n, gnutls_ocsp_data_st **ret_ocsp,
-       unsigned *ret_n_ocsp, gnutls_privkey_t *ret_key, unsigned *flags)
+on_certificate_request(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                       gnutls_pcert_st **ret, unsigned *ret_n,
+                       gnutls_ocsp_data_st **ret_ocsp, unsigned *ret_n_ocsp,
+                       gnutls_privkey_t *ret_key, unsigned *flags)
 {
     struct MHD_Connection *connection = gnutls_session_get_ptr(session);
     struct tls *tls = connection ? tls_of(connection) : NULL;
@@ -172,7 +173,7 @@ choose(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
 void *
 tls_callback(void)
 {
-    gnutls_certificate_retrieve_function3 *const fn = choose;
+    gnutls_certificate_retrieve_function3 *const fn = on_certificate_request;
     return (void *)fn;
 }
 

@@ -81,7 +81,7 @@ lane_count_success(struct lane *lane)
 }
 
 static bool
-is_over(struct lane *lane)
+must_end(struct lane *lane)
 {
     return atomic_load(&lane->closing) || jobs_is_draining(lane->service->jobs);
 }
@@ -94,7 +94,7 @@ lane_back_off(struct lane *lane)
     for (int i = FEW; i < atomic_load(&lane->failures) && ms < MOST_WAIT_MS; i++)
         ms *= 2;
     int64_t until = clock_steady_ms() + (ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS);
-    while (lane_is_failing(lane) && clock_steady_ms() < until && !is_over(lane))
+    while (lane_is_failing(lane) && clock_steady_ms() < until && !must_end(lane))
         nanosleep(&slice, NULL);
 }
 
@@ -113,7 +113,7 @@ struct limit {
  * hangs there is ended early.
  */
 static struct limit
-limit_at(const struct lane *lane, enum message_type type, int stage)
+limit_of_stage(const struct lane *lane, enum message_type type, int stage)
 {
     const struct settings *s = lane->service->settings;
     int64_t each = lane->settings->workers_job_timeout;
@@ -139,7 +139,7 @@ time_left(struct limit limit, int64_t began)
 }
 
 static enum outcome
-end_slow(struct lane *lane, struct limit limit, int stage, struct api_problem *p)
+fail_timeout(struct lane *lane, struct limit limit, int stage, struct api_problem *p)
 {
     api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                     "this took longer than %lld s (%s)%s%s", (long long)limit.seconds,
@@ -161,7 +161,7 @@ lane_end_dead(struct lane *lane, char how[64], struct api_problem *p)
     return OUTCOME_FAILED;
 }
 
-enum { LIMIT_LOOK_MS = 1000 };
+enum { CHECK_LIMIT_MS = 1000 };
 
 /* Waits for the next message within the limit of a stage. The settings may change
    meanwhile; *ret_limit is the limit that applied last. */
@@ -172,10 +172,10 @@ receive(struct lane *lane, enum message_type type, int stage, int64_t began,
     enum message_got got;
     bool again;
     do {
-        *ret_limit = limit_at(lane, type, stage);
+        *ret_limit = limit_of_stage(lane, type, stage);
         int left = time_left(*ret_limit, began);
-        again = left < 0 || left > LIMIT_LOOK_MS;
-        got = message_receive(lane->process.socket, again ? LIMIT_LOOK_MS : left, ret);
+        again = left < 0 || left > CHECK_LIMIT_MS;
+        got = message_receive(lane->process.socket, again ? CHECK_LIMIT_MS : left, ret);
     } while (got == MESSAGE_TIMEOUT && again);
     return got;
 }
@@ -234,7 +234,7 @@ lane_ask(struct lane *lane, const struct message *request,
         enum message_got got =
             receive(lane, request->type, stage, began, &limit, &answer);
         if (got == MESSAGE_TIMEOUT)
-            return end_slow(lane, limit, stage, p);
+            return fail_timeout(lane, limit, stage, p);
         if (got != MESSAGE_GOT)
             return OUTCOME_DIED;
         switch (answer.type) {

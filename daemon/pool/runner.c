@@ -72,14 +72,14 @@ gpu_is_wanted(void *arg)
     return jobs_gpu_is_wanted(runner->lane.service->jobs, &runner->slot);
 }
 
-enum { GPU_LOOK_MS = 50 };
+enum { CHECK_GPU_MS = 50 };
 
 /* Lends the job's GPU, on which the worker has freed everything, and waits until the
    job has it again. Returns false when the job is no longer wanted. */
 static bool
 lend_gpu(void *arg, int64_t *ret_waited)
 {
-    const struct timespec slice = {0, GPU_LOOK_MS * 1000000};
+    const struct timespec slice = {0, CHECK_GPU_MS * 1000000};
     struct runner *runner = arg;
     struct jobs *jobs = runner->lane.service->jobs;
     int64_t since = clock_steady_ms();
@@ -111,7 +111,7 @@ struct work {
 };
 
 static void
-log_not_kept(const struct api_problem *problem)
+log_observations_lost(const struct api_problem *problem)
 {
     char quoted[LOG_QUOTED];
     log_error("observations_not_kept", "detail=%s", log_quote(quoted, problem->detail));
@@ -132,7 +132,7 @@ open_observations(struct runner *runner, const struct store_job *job, struct wor
         return;
     if (!library_observations_get(runner->lane.service->library, job->observations,
                                   work->observed, work->kept, &problem))
-        log_not_kept(&problem);
+        log_observations_lost(&problem);
     metrics_add(runner->lane.service->metrics, &metric_observations,
                 *work->kept ? HIT : MISS, 1);
 }
@@ -214,7 +214,7 @@ keep_observations(struct runner *runner, const struct store_job *job, struct wor
         ok = library_observations_keep(runner->lane.service->library, &row,
                                        &work->observed, most, &problem);
     if (!ok)
-        log_not_kept(&problem);
+        log_observations_lost(&problem);
 }
 
 /* Stores the files that the worker wrote as the job's result. Returns FAILED with
@@ -249,7 +249,7 @@ keep_result(struct runner *runner, struct work *work, enum outcome outcome,
 /* Names the full disk as the reason of an I/O error, because the engine only knows
    that a write failed. */
 static void
-blame_disk(struct runner *runner, struct api_problem *p)
+report_full_disk(struct runner *runner, struct api_problem *p)
 {
     struct api_problem problem = {0};
     if (!blobs_has_room(library_blobs(runner->lane.service->library), 0, &problem) &&
@@ -274,7 +274,7 @@ run_worker(struct runner *runner, const struct message *request, char **ret,
 /* Ends the process that lost its GPU. Returns DIED when the job may run once more,
    on a new process, which may find the device working again. */
 static enum outcome
-lose_device(struct runner *runner, const struct store_job *job, char how[64])
+retry_on_new_process(struct runner *runner, const struct store_job *job, char how[64])
 {
     process_end(&runner->lane.process, false, NULL);
     if (job->attempts > 0 || runner->lane.settings->workers_attempts < 2)
@@ -286,7 +286,7 @@ lose_device(struct runner *runner, const struct store_job *job, char how[64])
 /* Ends a process that used a GPU, because the next job on this GPU may be another
    lane's and may need all of its memory. */
 static void
-leave_device(struct runner *runner)
+release_device(struct runner *runner)
 {
     if (runner->slot.device != GPUS_NONE && runner->lane.settings->workers_count > 1)
         process_end(&runner->lane.process, false, NULL);
@@ -307,14 +307,14 @@ run_job(struct runner *runner, const struct store_job *job)
     if (outcome == OUTCOME_DIED)
         outcome = lane_end_dead(&runner->lane, how, &problem);
     else if (outcome == OUTCOME_FAILED && problem.code == API_DEVICE_LOST)
-        outcome = lose_device(runner, job, how);
-    leave_device(runner);
+        outcome = retry_on_new_process(runner, job, how);
+    release_device(runner);
     if (outcome != OUTCOME_DIED)
         keep_observations(runner, job, &work);
     if (outcome == OUTCOME_DONE || outcome == OUTCOME_REJECTED)
         outcome = keep_result(runner, &work, outcome, summary, &problem);
     if (outcome == OUTCOME_FAILED && problem.code == API_IO)
-        blame_disk(runner, &problem);
+        report_full_disk(runner, &problem);
     close_work(&work);
     bool waits = outcome == OUTCOME_FAILED && problem.code == API_UNAVAILABLE;
     if (waits || (outcome == OUTCOME_DIED && !jobs_is_unwanted(jobs, &runner->slot)))

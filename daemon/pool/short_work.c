@@ -63,7 +63,7 @@ run_task(struct lane *lane, struct task *task)
 /* Removes from the queue the oldest task of the tenant that was served longest ago.
    The queue must not be empty. The caller holds the lock. */
 static struct task *
-remove_next(struct short_work *work)
+pop_task(struct short_work *work)
 {
     lock_assert_held(&work->lock);
     struct task **best = &work->first;
@@ -85,7 +85,7 @@ wait_for_task(struct short_work *work)
     lock_acquire(&work->lock);
     while (!work->first && !work->closing)
         lock_wait(&work->lock, &work->asked);
-    struct task *task = work->first ? remove_next(work) : NULL;
+    struct task *task = work->first ? pop_task(work) : NULL;
     lock_release(&work->lock);
     return task;
 }
@@ -95,8 +95,8 @@ wait_for_task(struct short_work *work)
 /* Implements backends_ask_fn. A process that dies here is not counted as a failure,
    because other work may still succeed. */
 static bool
-ask_backend(void *arg, int gpu, const struct message *request, char **ret,
-            struct api_problem *p)
+probe_backend(void *arg, int gpu, const struct message *request, char **ret,
+              struct api_problem *p)
 {
     struct lane *lane = arg;
     char how[64] = "";
@@ -112,7 +112,7 @@ ask_backend(void *arg, int gpu, const struct message *request, char **ret,
 }
 
 static void
-learn_backends(struct short_work *work)
+probe_backends(struct short_work *work)
 {
     struct lane *lane = &work->lane;
     const struct service *service;
@@ -120,7 +120,7 @@ learn_backends(struct short_work *work)
     if (!tenants_get(work->tenants, "", false, &service, &problem))
         return;
     lane_set_service(lane, service);
-    backends_learn(service->backends, lane->settings, ask_backend, lane);
+    backends_learn(service->backends, lane->settings, probe_backend, lane);
 }
 
 /* --- the lane's thread ---------------------------------------------------- */
@@ -129,7 +129,7 @@ static void *
 run_tasks(void *arg)
 {
     struct short_work *work = arg;
-    learn_backends(work);
+    probe_backends(work);
     for (struct task *task; (task = wait_for_task(work));) {
         bool ok = run_task(&work->lane, task);
         lock_acquire(&work->lock);

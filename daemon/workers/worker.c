@@ -39,11 +39,11 @@ struct worker {
     bool lost; /* the GPU is lost: no later work of this process can succeed */
     bool gone; /* the daemon does not read messages any more */
     /* About the current job: */
-    int64_t told_at; /* when progress was last reported, in ms */
-    int told_stage;  /* -1 before the first */
+    int64_t reported_at; /* when progress was last reported, in ms */
+    int reported_stage;  /* -1 before the first */
     /* When the job got its GPU back, and when it may lend it again, in ms; 0: it has
        not lent it, and may at any time. */
-    int64_t regained_at, lends_at;
+    int64_t regained_at, may_lend_at;
 };
 
 /* --- answers -------------------------------------------------------------- */
@@ -103,7 +103,7 @@ answer_error(struct worker *w, const struct qdq_error *err)
 }
 
 static void
-nap(long ms)
+sleep_ms(long ms)
 {
     struct timespec left = {ms / 1000, ms % 1000 * 1000000};
     while (ms > 0 && nanosleep(&left, &left) && errno == EINTR)
@@ -112,30 +112,30 @@ nap(long ms)
 
 /* Reports each new stage, and within a stage not more often than PROGRESS_EVERY_MS. */
 static bool
-tell_progress(void *arg, const struct qdq_progress *p)
+report_progress(void *arg, const struct qdq_progress *p)
 {
     struct worker *w = arg;
     int64_t now = clock_steady_ms();
-    bool new_stage = (int)p->stage != w->told_stage;
-    if (!new_stage && now - w->told_at < PROGRESS_EVERY_MS)
+    bool new_stage = (int)p->stage != w->reported_stage;
+    if (!new_stage && now - w->reported_at < PROGRESS_EVERY_MS)
         return w->gone;
     struct message message = {.type = MESSAGE_PROGRESS,
                               .body.progress = {p->stage, p->done, p->total, p->later}};
     send_message(w, &message);
-    w->told_at = now;
-    w->told_stage = (int)p->stage;
+    w->reported_at = now;
+    w->reported_stage = (int)p->stage;
     if (new_stage)
-        nap(w->pause_ms);
+        sleep_ms(w->pause_ms);
     return w->gone;
 }
 
 /* --- the GPU between steps ------------------------------------------------ */
 
-enum { LENDS_AFTER_MS = 1000, LENDS_AFTER_OVERHEADS = 10 };
+enum { LEND_AFTER_MS = 1000, LEND_AFTER_OVERHEADS = 10 };
 
 /* Asks the daemon about the GPU, and waits for the answer. */
 static bool
-ask_gpu(struct worker *w, enum message_type question)
+ask_daemon_for_gpu(struct worker *w, enum message_type question)
 {
     const struct message message = {.type = question};
     struct message answer;
@@ -158,18 +158,18 @@ gpu_is_wanted(void *arg)
     struct worker *w = arg;
     int64_t now = clock_steady_ms();
     if (w->regained_at) {
-        int64_t after = LENDS_AFTER_OVERHEADS * (now - w->regained_at);
-        w->lends_at = now + (after > LENDS_AFTER_MS ? after : LENDS_AFTER_MS);
+        int64_t after = LEND_AFTER_OVERHEADS * (now - w->regained_at);
+        w->may_lend_at = now + (after > LEND_AFTER_MS ? after : LEND_AFTER_MS);
         w->regained_at = 0;
     }
-    return now >= w->lends_at && ask_gpu(w, MESSAGE_GPU_WANTED);
+    return now >= w->may_lend_at && ask_daemon_for_gpu(w, MESSAGE_GPU_WANTED);
 }
 
 static bool
 regain_gpu(void *arg)
 {
     struct worker *w = arg;
-    (void)ask_gpu(w, MESSAGE_GPU_LENT);
+    (void)ask_daemon_for_gpu(w, MESSAGE_GPU_LENT);
     w->regained_at = clock_steady_ms();
     return !w->gone;
 }
@@ -214,8 +214,8 @@ open_model(const struct worker *w, const struct message *request,
 /* Gives a single file without a name the name of the single location that the model
    lacks. The caller frees `locations` when the file is no longer used. */
 static bool
-name_nameless(const struct message *request, struct qdq_external *files,
-              struct qdq_locations **locations, struct api_problem *problem)
+name_single_file(const struct message *request, struct qdq_external *files,
+                 struct qdq_locations **locations, struct api_problem *problem)
 {
     struct qdq_error err = {0};
     size_t nameless = 0;
@@ -253,7 +253,7 @@ find_locations(const struct message *request, const struct qdq_external *files,
 }
 
 static void
-check_model(struct worker *w, const struct message *request)
+answer_check_model(struct worker *w, const struct message *request)
 {
     struct api_problem problem = {0};
     struct qdq_model *model = NULL;
@@ -261,7 +261,7 @@ check_model(struct worker *w, const struct message *request)
     struct qdq_external files[MESSAGE_MAX_FILES];
     const char *found[MESSAGE_MAX_FILES];
     list_externals(request, files);
-    if (name_nameless(request, files, &locations, &problem) &&
+    if (name_single_file(request, files, &locations, &problem) &&
         open_externals(w, request, files, &model, &problem) &&
         find_locations(request, files, model, found, &problem))
         answer_result(w, api_paths_encode(found, request->n_files));
@@ -272,7 +272,7 @@ check_model(struct worker *w, const struct message *request)
 }
 
 static void
-check_dataset(struct worker *w, const struct message *request)
+answer_check_dataset(struct worker *w, const struct message *request)
 {
     struct qdq_error err = {0};
     struct qdq_dataset *dataset = NULL;
@@ -285,34 +285,34 @@ check_dataset(struct worker *w, const struct message *request)
 }
 
 static void
-tell_missing(const char *event, const char *detail)
+log_missing(const char *event, const char *detail)
 {
     char quoted[LOG_QUOTED];
     log_error(event, "detail=%s", log_quote(quoted, detail));
 }
 
 static void
-runtime(struct worker *w, const struct message *request)
+answer_runtime(struct worker *w, const struct message *request)
 {
     const char *version = NULL;
     struct qdq_error why = {0};
     (void)request;
     bool ok = qdq_engine_runtime_version(w->engine, &version, &why) == QDQ_OK;
     if (!ok && w->runtime)
-        tell_missing("runtime_missing", why.text);
+        log_missing("runtime_missing", why.text);
     answer_result(w, api_runtime_encode(w->runtime, version, ok ? NULL : why.text));
 }
 
 /* Tries the GPU as a job would. */
 static void
-device(struct worker *w, const struct message *request)
+answer_device(struct worker *w, const struct message *request)
 {
     struct qdq_gpu found;
     struct qdq_error why = {0};
     (void)request;
     bool ok = qdq_engine_gpu(w->engine, &found, &why) == QDQ_OK;
     if (!ok)
-        tell_missing("gpu_missing", why.text);
+        log_missing("gpu_missing", why.text);
     answer_result(
         w, api_gpu_encode(&(struct api_gpu){.index = w->device,
                                             .name = *found.name ? found.name : NULL,
@@ -322,21 +322,21 @@ device(struct worker *w, const struct message *request)
 }
 
 static void
-cases(struct worker *w, const struct message *request)
+answer_cases(struct worker *w, const struct message *request)
 {
     (void)request;
     answer_result(w, api_cases_encode(qdq_engine_catalog(w->engine)));
 }
 
 static void
-layers(struct worker *w, const struct message *request)
+answer_layers(struct worker *w, const struct message *request)
 {
     (void)request;
     answer_result(w, api_layers_encode(qdq_engine_catalog(w->engine)));
 }
 
 static void
-plan(struct worker *w, const struct message *request)
+answer_plan(struct worker *w, const struct message *request)
 {
     struct qdq_error err = {0};
     struct api_problem problem = {0};
@@ -363,7 +363,7 @@ plan(struct worker *w, const struct message *request)
 
 /* Describes a model, even one that cannot be quantized. */
 static void
-info(struct worker *w, const struct message *request)
+answer_info(struct worker *w, const struct message *request)
 {
     struct api_problem problem = {0};
     struct qdq_spec spec;
@@ -410,7 +410,7 @@ struct frozen {
 };
 
 static const char *
-freeze(void *arg, const struct qdq_spec *spec)
+encode_frozen_spec(void *arg, const struct qdq_spec *spec)
 {
     struct frozen *frozen = arg;
     frozen->text = api_spec_encode(spec);
@@ -436,27 +436,27 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .dataset = data ? request->fds[MESSAGE_FD_DATASET] : -1,
         .dataset_id = data ? ids->dataset_id : NULL,
         .spec = api_spec_get(spec),
-        .freeze = freeze,
+        .freeze = encode_frozen_spec,
         .freeze_arg = frozen,
         .output = request->fds[MESSAGE_FD_OUTPUT],
         .output_data = request->fds[MESSAGE_FD_DATA],
         .output_data_name = MESSAGE_DATA_NAME,
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
-        .progress = tell_progress,
+        .progress = report_progress,
         .progress_arg = w,
         .wanted = gpu_is_wanted,
         .regain = regain_gpu,
         .gpu_arg = w,
     };
-    w->told_stage = -1;
-    w->regained_at = w->lends_at = 0;
-    nap(w->pause_ms);
+    w->reported_stage = -1;
+    w->regained_at = w->may_lend_at = 0;
+    sleep_ms(w->pause_ms);
     return qdq_quantize(w->engine, &work, ret, &err) == QDQ_OK ||
            api_problem_set_engine(problem, &err);
 }
 
 static void
-quantize(struct worker *w, const struct message *request)
+answer_quantize(struct worker *w, const struct message *request)
 {
     struct api_problem problem = {0};
     struct api_spec *spec = NULL;
@@ -485,15 +485,15 @@ quantize(struct worker *w, const struct message *request)
 /* A message that is not a request has no row here and ends the worker. */
 static void (*const handlers[MESSAGE_N_TYPES])(struct worker *,
                                                const struct message *) = {
-    [MESSAGE_CHECK_MODEL] = check_model,
-    [MESSAGE_CHECK_DATASET] = check_dataset,
-    [MESSAGE_INFO] = info,
-    [MESSAGE_PLAN] = plan,
-    [MESSAGE_QUANTIZE] = quantize,
-    [MESSAGE_RUNTIME] = runtime,
-    [MESSAGE_DEVICE] = device,
-    [MESSAGE_CASES] = cases,
-    [MESSAGE_LAYERS] = layers,
+    [MESSAGE_CHECK_MODEL] = answer_check_model,
+    [MESSAGE_CHECK_DATASET] = answer_check_dataset,
+    [MESSAGE_INFO] = answer_info,
+    [MESSAGE_PLAN] = answer_plan,
+    [MESSAGE_QUANTIZE] = answer_quantize,
+    [MESSAGE_RUNTIME] = answer_runtime,
+    [MESSAGE_DEVICE] = answer_device,
+    [MESSAGE_CASES] = answer_cases,
+    [MESSAGE_LAYERS] = answer_layers,
 };
 
 static int
@@ -564,8 +564,8 @@ open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
 /* Enters the cage. Everything that needs a path is done before: loading ONNX
    Runtime, and finding out why that fails. */
 static bool
-lock_in(const struct qdq_engine_options *options, struct qdq_engine *engine,
-        const char *setting, const char *scratch)
+enter_cage(const struct qdq_engine_options *options, struct qdq_engine *engine,
+           const char *setting, const char *scratch)
 {
     char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
     const char *version;
@@ -632,7 +632,7 @@ run_worker(const struct settings *settings, pid_t parent, const char *scratch,
     setenv("TMPDIR", scratch, 1);
     if (!confine(parent, (rlim_t)settings->workers_memory) ||
         !open_engine(&options, &w.engine) ||
-        !lock_in(&options, w.engine, settings->workers_cage, scratch))
+        !enter_cage(&options, w.engine, settings->workers_cage, scratch))
         return EXIT_FAILURE;
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);

@@ -198,7 +198,7 @@ START_TEST(channels_get_the_bits_of_the_cpu)
 END_TEST
 
 /* Tensors with different alignments cannot be read and written by vectors. */
-START_TEST(any_two_places_will_do)
+START_TEST(any_two_alignments_work)
 {
     for (size_t t = 0; t < 2; t++)
         for (size_t from = 0; from < 8; from++)
@@ -211,7 +211,7 @@ START_TEST(any_two_places_will_do)
 }
 END_TEST
 
-START_TEST(nothing_is_done_to_nothing)
+START_TEST(an_empty_tensor_is_left_alone)
 {
     static const struct layout none[] = {
         {0, 3, 4, 0, 0, false}, {2, 0, 4, 0, 0, false}, {2, 3, 0, 0, 0, false}};
@@ -230,8 +230,8 @@ suite(void)
     tcase_add_loop_test(t, kinds_of_data_get_the_bits_of_the_cpu, 0, QDQI_N_FORMATS);
     tcase_add_loop_test(t, every_half_gets_the_bits_of_the_cpu, 0, QDQI_N_FORMATS);
     tcase_add_loop_test(t, channels_get_the_bits_of_the_cpu, 0, N_INNERS);
-    tcase_add_test(t, any_two_places_will_do);
-    tcase_add_test(t, nothing_is_done_to_nothing);
+    tcase_add_test(t, any_two_alignments_work);
+    tcase_add_test(t, an_empty_tensor_is_left_alone);
     suite_add_tcase(s, t);
     return s;
 }

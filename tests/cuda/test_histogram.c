@@ -113,7 +113,7 @@ START_TEST(types_share_a_histogram)
 END_TEST
 
 /* A tensor with a NaN or an infinity is not counted; the next one is. */
-START_TEST(what_is_not_finite_counts_nothing)
+START_TEST(tensors_that_are_not_finite_are_not_counted)
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     float x[4] = {1, 2, bad[_i], 3};
@@ -132,7 +132,7 @@ START_TEST(what_is_not_finite_counts_nothing)
 }
 END_TEST
 
-START_TEST(runs_are_alike)
+START_TEST(repeated_runs_give_the_same_counts)
 {
     static struct qdqi_cuda_histogram first, again;
     size_t n = is_brief() ? 200001 : MAX_SIZE;
@@ -157,8 +157,8 @@ suite(void)
     tcase_add_loop_test(t, counts_are_those_of_the_cpu, 0, n_sizes());
     tcase_add_loop_test(t, bins_are_joined_as_on_the_cpu, 0, 16);
     tcase_add_test(t, types_share_a_histogram);
-    tcase_add_loop_test(t, what_is_not_finite_counts_nothing, 0, 4);
-    tcase_add_test(t, runs_are_alike);
+    tcase_add_loop_test(t, tensors_that_are_not_finite_are_not_counted, 0, 4);
+    tcase_add_test(t, repeated_runs_give_the_same_counts);
     suite_add_tcase(s, t);
     return s;
 }

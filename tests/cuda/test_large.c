@@ -39,7 +39,7 @@ fill(void)
     finish();
 }
 
-START_TEST(the_ends_are_seen)
+START_TEST(extremes_beyond_2_31_elements_are_found)
 {
     const uint16_t high = 0x7800, low = 0xf900;
     struct qdqi_extremes *e = device_memory(sizeof *e), got;
@@ -55,7 +55,7 @@ START_TEST(the_ends_are_seen)
 }
 END_TEST
 
-START_TEST(all_are_counted)
+START_TEST(all_elements_are_counted)
 {
     static struct qdqi_histogram whole, rest;
     static struct qdqi_cuda_histogram got;
@@ -110,7 +110,7 @@ START_TEST(channels_are_found)
 }
 END_TEST
 
-START_TEST(all_are_added)
+START_TEST(all_elements_are_added)
 {
     struct qdqi_error_sums *s = device_memory(sizeof *s), got;
     void *workspace = device_memory(gpu->sums_workspace());
@@ -137,10 +137,10 @@ suite(void)
     Suite *s = suite_create("cuda/large");
     TCase *t = tcase_create("large");
     tcase_add_unchecked_fixture(t, setup, teardown);
-    tcase_add_test(t, the_ends_are_seen);
-    tcase_add_test(t, all_are_counted);
+    tcase_add_test(t, extremes_beyond_2_31_elements_are_found);
+    tcase_add_test(t, all_elements_are_counted);
     tcase_add_loop_test(t, channels_are_found, 0, 2);
-    tcase_add_test(t, all_are_added);
+    tcase_add_test(t, all_elements_are_added);
     suite_add_tcase(s, t);
     return s;
 }

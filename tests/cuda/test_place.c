@@ -216,7 +216,7 @@ count_warnings(const struct qdq_report *report, const char *code)
 
 /* --- the same ------------------------------------------------------------- */
 
-START_TEST(a_calibration_ends_alike)
+START_TEST(a_calibration_gives_the_same_ranges)
 {
     struct qdq_range_method method;
     ck_assert(qdq_range_method((size_t)_i, &method));
@@ -233,7 +233,7 @@ END_TEST
 
 /* The identity in the file's head differs between the two; all accumulators behind
    it are equal. */
-START_TEST(what_is_kept_is_alike)
+START_TEST(observations_are_the_same)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
     job.keeps = true;
@@ -256,7 +256,7 @@ END_TEST
 
 /* The job fails and names the sample, or it leaves the sample out of what the device
    has accumulated. */
-START_TEST(what_is_not_finite_is_seen)
+START_TEST(samples_that_are_not_finite_are_found)
 {
     struct job job = job_of("entropy", "glyph_mobilenet.onnx");
     char says[40];
@@ -334,7 +334,7 @@ assert_same_what_ifs(const struct end *a, const struct end *b, double near)
     assert_same_file(a->output, b->output);
 }
 
-START_TEST(what_ifs_end_alike)
+START_TEST(what_ifs_give_the_same_report)
 {
     struct job job = what_ifs("glyph_resnet.onnx");
     struct end here = run_well(&job, false), there = run_well(&job, true);
@@ -373,7 +373,7 @@ assert_same_evaluation(const struct qdq_report *a, const struct qdq_report *b)
 }
 
 /* Also tests a model whose float twin is float16. */
-START_TEST(an_evaluation_ends_alike)
+START_TEST(an_evaluation_gives_the_same_figures)
 {
     struct job job = evaluation(_i ? QDQ_FLOAT_FLOAT16 : QDQ_FLOAT_KEEP);
     struct end here = run_well(&job, false), there = run_well(&job, true);
@@ -489,7 +489,7 @@ START_TEST(larger_inputs_get_more_room)
 }
 END_TEST
 
-START_TEST(what_was_sent_is_taken_once)
+START_TEST(inputs_that_were_sent_are_used_once)
 {
     struct qdq_error err = {0};
     const struct qdqi_input *inputs;
@@ -502,7 +502,7 @@ START_TEST(what_was_sent_is_taken_once)
 }
 END_TEST
 
-START_TEST(there_is_no_room_to_send_it_to)
+START_TEST(sending_without_device_memory_fails)
 {
     struct qdq_error err = {0};
     setenv(BYTES, "700", 1);
@@ -514,7 +514,7 @@ END_TEST
 
 /* --- turns with another job ----------------------------------------------- */
 
-START_TEST(a_device_that_was_lent_is_gone_on_with)
+START_TEST(a_job_continues_when_a_lent_device_is_back)
 {
     struct neighbour neighbour = {.every = 7};
     struct job job = what_ifs("glyph_resnet.onnx");
@@ -530,7 +530,7 @@ START_TEST(a_device_that_was_lent_is_gone_on_with)
 }
 END_TEST
 
-START_TEST(a_device_that_does_not_come_back_ends_it)
+START_TEST(a_job_ends_when_a_lent_device_stays_away)
 {
     struct neighbour neighbour = {.every = 7, .cancels = true};
     struct job job = what_ifs("glyph_resnet.onnx");
@@ -542,7 +542,7 @@ START_TEST(a_device_that_does_not_come_back_ends_it)
 }
 END_TEST
 
-START_TEST(who_runs_on_the_cpu_is_not_asked_for_a_device)
+START_TEST(a_job_on_the_cpu_is_not_asked_for_a_device)
 {
     struct neighbour neighbour = {.every = 1};
     struct job job = what_ifs("glyph_resnet.onnx");
@@ -654,28 +654,28 @@ suite(void)
     Suite *s = suite_create("place");
     TCase *t = tcase_create("place");
     tcase_set_timeout(t, 300);
-    tcase_add_loop_test(t, a_calibration_ends_alike, 0, QDQI_N_METHODS);
-    tcase_add_test(t, what_is_kept_is_alike);
-    tcase_add_loop_test(t, what_is_not_finite_is_seen, 0, 2);
-    tcase_add_test(t, what_ifs_end_alike);
-    tcase_add_test(t, a_device_that_was_lent_is_gone_on_with);
-    tcase_add_test(t, a_device_that_does_not_come_back_ends_it);
-    tcase_add_test(t, who_runs_on_the_cpu_is_not_asked_for_a_device);
+    tcase_add_loop_test(t, a_calibration_gives_the_same_ranges, 0, QDQI_N_METHODS);
+    tcase_add_test(t, observations_are_the_same);
+    tcase_add_loop_test(t, samples_that_are_not_finite_are_found, 0, 2);
+    tcase_add_test(t, what_ifs_give_the_same_report);
+    tcase_add_test(t, a_job_continues_when_a_lent_device_is_back);
+    tcase_add_test(t, a_job_ends_when_a_lent_device_stays_away);
+    tcase_add_test(t, a_job_on_the_cpu_is_not_asked_for_a_device);
     tcase_add_test(t, what_ifs_of_a_batch_that_is_too_large_are_done_again);
     tcase_add_test(t, what_ifs_of_one_sample_that_is_too_large_are_an_error);
     tcase_add_test(t, a_lost_device_is_its_own_error);
     tcase_add_loop_test(t, a_batch_that_is_too_large_is_halved, 0, 2);
     tcase_add_test(t, one_sample_that_is_too_large_is_an_error);
     tcase_add_test(t, inputs_that_are_too_large_are_halved);
-    tcase_add_loop_test(t, an_evaluation_ends_alike, 0, 2);
+    tcase_add_loop_test(t, an_evaluation_gives_the_same_figures, 0, 2);
     tcase_add_test(t, an_evaluation_that_is_too_large_is_halved);
     suite_add_tcase(s, t);
     TCase *ahead = tcase_create("ahead");
     tcase_add_checked_fixture(ahead, open_staging, close_staging);
     tcase_add_test(ahead, inputs_are_sent_ahead);
     tcase_add_test(ahead, larger_inputs_get_more_room);
-    tcase_add_test(ahead, what_was_sent_is_taken_once);
-    tcase_add_test(ahead, there_is_no_room_to_send_it_to);
+    tcase_add_test(ahead, inputs_that_were_sent_are_used_once);
+    tcase_add_test(ahead, sending_without_device_memory_fails);
     suite_add_tcase(s, ahead);
     return s;
 }

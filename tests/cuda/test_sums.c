@@ -100,7 +100,7 @@ START_TEST(sums_are_those_of_the_cpu)
 }
 END_TEST
 
-START_TEST(places_make_no_difference)
+START_TEST(alignment_makes_no_difference)
 {
     size_t n = sizes[_i];
     for (size_t t = 0; t < 2; t++) {
@@ -116,7 +116,7 @@ START_TEST(places_make_no_difference)
 }
 END_TEST
 
-START_TEST(runs_are_alike)
+START_TEST(repeated_runs_give_the_same_bits)
 {
     size_t n = is_brief() ? 200001 : 4000001;
     make_two(QDQI_FLOAT32, n, 5);
@@ -162,8 +162,8 @@ suite(void)
     TCase *t = tcase_create("sums");
     tcase_add_unchecked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, sums_are_those_of_the_cpu, 0, n_sizes());
-    tcase_add_loop_test(t, places_make_no_difference, 0, n_sizes());
-    tcase_add_test(t, runs_are_alike);
+    tcase_add_loop_test(t, alignment_makes_no_difference, 0, n_sizes());
+    tcase_add_test(t, repeated_runs_give_the_same_bits);
     tcase_add_test(t, tensors_add_up);
     tcase_add_loop_test(t, a_nan_is_not_lost, 0, 5);
     suite_add_tcase(s, t);

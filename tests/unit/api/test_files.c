@@ -50,7 +50,7 @@ START_TEST(normalized)
 }
 END_TEST
 
-START_TEST(said_paths)
+START_TEST(paths_of_a_worker)
 {
     static const char *const said[] = {"a/b", "\"\xc3\xa4\n"};
     char *got[2], *text = api_paths_encode(said, 2);
@@ -87,7 +87,7 @@ static const struct {
     {"{\"files\":[],\"files\":[]}", "/files", API_BAD_REQUEST},
 };
 
-START_TEST(named)
+START_TEST(files_named_by_digest)
 {
     struct api_named_files files;
     struct api_problem problem = {0};
@@ -116,8 +116,9 @@ suite(void)
     tcase_add_test(t, identity);
     tcase_add_loop_test(t, inside, 0, (int)(sizeof paths / sizeof *paths));
     tcase_add_loop_test(t, normalized, 0, (int)(sizeof spellings / sizeof *spellings));
-    tcase_add_test(t, said_paths);
-    tcase_add_loop_test(t, named, 0, (int)(sizeof refused / sizeof *refused));
+    tcase_add_test(t, paths_of_a_worker);
+    tcase_add_loop_test(t, files_named_by_digest, 0,
+                        (int)(sizeof refused / sizeof *refused));
     suite_add_tcase(s, t);
     return s;
 }

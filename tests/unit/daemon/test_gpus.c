@@ -19,7 +19,7 @@ tear_down(void)
     gpus_fini(&gpus);
 }
 
-START_TEST(nobody_wants_it)
+START_TEST(a_gpu_that_nobody_wants_is_not_lent)
 {
     ck_assert(!gpus_is_wanted(&gpus, 3));
     gpus_give_back(&gpus, 3);
@@ -28,7 +28,7 @@ START_TEST(nobody_wants_it)
 END_TEST
 
 /* A lent GPU goes to one queued job, and then back to the job that lent it. */
-START_TEST(it_is_lent_for_one_job)
+START_TEST(a_gpu_is_lent_for_one_job)
 {
     gpus_want(&gpus);
     ck_assert(gpus_is_wanted(&gpus, 3));
@@ -48,7 +48,7 @@ END_TEST
 
 /* A lane that claims the GPU, finds no job for it and gives it back has not ended
    the offer: another lane may look at another tenant's queue. */
-START_TEST(who_only_looks_takes_nothing)
+START_TEST(a_claim_given_back_leaves_the_offer)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -59,7 +59,7 @@ START_TEST(who_only_looks_takes_nothing)
 }
 END_TEST
 
-START_TEST(nobody_comes_for_it)
+START_TEST(an_offer_without_a_claim_expires)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -72,7 +72,7 @@ START_TEST(nobody_comes_for_it)
 END_TEST
 
 /* Two long jobs use the GPU in turns, and no other claim succeeds in between. */
-START_TEST(they_take_turns)
+START_TEST(two_long_jobs_take_turns)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -91,7 +91,7 @@ START_TEST(they_take_turns)
 }
 END_TEST
 
-START_TEST(who_ends_meanwhile_is_not_waited_for)
+START_TEST(a_job_that_ended_has_no_turn)
 {
     gpus_want(&gpus);
     gpus_lend(&gpus, 3, &a);
@@ -140,12 +140,12 @@ suite(void)
     Suite *s = suite_create("daemon/gpus");
     TCase *t = tcase_create("gpus");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, nobody_wants_it);
-    tcase_add_test(t, it_is_lent_for_one_job);
-    tcase_add_test(t, who_only_looks_takes_nothing);
-    tcase_add_test(t, nobody_comes_for_it);
-    tcase_add_test(t, they_take_turns);
-    tcase_add_test(t, who_ends_meanwhile_is_not_waited_for);
+    tcase_add_test(t, a_gpu_that_nobody_wants_is_not_lent);
+    tcase_add_test(t, a_gpu_is_lent_for_one_job);
+    tcase_add_test(t, a_claim_given_back_leaves_the_offer);
+    tcase_add_test(t, an_offer_without_a_claim_expires);
+    tcase_add_test(t, two_long_jobs_take_turns);
+    tcase_add_test(t, a_job_that_ended_has_no_turn);
     tcase_add_test(t, each_device_has_its_turns);
     tcase_add_test(t, without_devices_nothing_is_wanted);
     suite_add_tcase(s, t);

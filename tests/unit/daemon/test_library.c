@@ -306,7 +306,7 @@ forget_all(void)
 
 /* No thread waits for another's sync, and none removes a blob whose row is about to
    be added. */
-START_TEST(others_go_on)
+START_TEST(other_threads_continue)
 {
     struct store_file file = {0};
     bool is_new;
@@ -342,7 +342,7 @@ END_TEST
 
 /* The daemon waits for a lock that a killed daemon's child still holds for a moment,
    and not for one that another daemon holds. */
-START_TEST(a_lock_that_is_left)
+START_TEST(a_lock_of_a_killed_daemon)
 {
     const struct timespec a_while = {0, 300 * 1000000};
     struct library *second = NULL;
@@ -385,9 +385,9 @@ suite(void)
     tcase_add_test(t, job_end_waits_together);
     tcase_add_loop_test(t, job_end_fails, 0, 6);
     tcase_add_loop_test(t, model_is_durable, 0, 3);
-    tcase_add_test(t, others_go_on);
+    tcase_add_test(t, other_threads_continue);
     tcase_add_test(t, many_files);
-    tcase_add_test(t, a_lock_that_is_left);
+    tcase_add_test(t, a_lock_of_a_killed_daemon);
     suite_add_tcase(s, t);
     return s;
 }

@@ -168,7 +168,7 @@ START_TEST(rejected)
 }
 END_TEST
 
-START_TEST(nobody_there)
+START_TEST(the_other_side_is_closed)
 {
     struct message sent = {.type = MESSAGE_RUNTIME};
     close(ends[1]);
@@ -283,7 +283,7 @@ suite(void)
     tcase_add_test(t, long_answer);
     tcase_add_test(t, row_of_answers);
     tcase_add_test(t, rejected);
-    tcase_add_test(t, nobody_there);
+    tcase_add_test(t, the_other_side_is_closed);
     tcase_add_test(t, not_sent);
     tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
     tcase_add_loop_test(t, header_cut, 0, 24);

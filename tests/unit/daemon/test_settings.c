@@ -188,7 +188,7 @@ START_TEST(sample_file)
 END_TEST
 
 /* The manual page and --help name every setting; the page also names its variable. */
-START_TEST(told_to_people)
+START_TEST(documented_for_people)
 {
     static const char *const names[][3] = {
 #define SETTING_TEXT(section, key, def, reload, text) {#section, #key, text},
@@ -335,7 +335,7 @@ suite(void)
     tcase_add_loop_test(t, choices, 0, (int)(sizeof words / sizeof *words));
     tcase_add_loop_test(t, suffixes, 0, (int)(sizeof sizes / sizeof *sizes));
     tcase_add_test(t, sample_file);
-    tcase_add_test(t, told_to_people);
+    tcase_add_test(t, documented_for_people);
     tcase_add_test(t, applies);
     tcase_add_test(t, shows_origins);
     tcase_add_test(t, environment_of_a_worker);

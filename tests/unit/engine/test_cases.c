@@ -173,7 +173,7 @@ static const struct {
 
 enum { N_SEEN = sizeof seen / sizeof *seen };
 
-START_TEST(what_scripts_see)
+START_TEST(scripts_see_the_graph)
 {
     struct world w = {0};
     world_residual(&w);
@@ -390,7 +390,7 @@ suite(void)
 {
     Suite *s = suite_create("cases");
     TCase *t = tcase_create("scripts");
-    tcase_add_loop_test(t, what_scripts_see, 0, N_SEEN);
+    tcase_add_loop_test(t, scripts_see_the_graph, 0, N_SEEN);
     tcase_add_test(t, scripts_see_the_target);
     tcase_add_test(t, entries_are_read);
     tcase_add_test(t, unknown_case);

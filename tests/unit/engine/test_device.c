@@ -48,7 +48,7 @@ START_TEST(an_error_says_what_is_missing)
 }
 END_TEST
 
-START_TEST(a_module_that_is_not_there_is_named)
+START_TEST(a_missing_module_is_named)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(qdqi_cuda_open("nowhere/qdq_cuda.so", &cuda, &err), QDQ_NO_DEVICE);
@@ -93,7 +93,7 @@ static const struct {
     {-1, QDQ_NO_DEVICE, "there is no CUDA device -1"},
 };
 
-START_TEST(a_device_is_taken_or_it_is_said_why_not)
+START_TEST(a_device_opens_or_the_error_says_why)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(open_with("FAKE_CUDA_DEVICES", "9.0 6.1 8.9", &err), QDQ_OK);
@@ -126,10 +126,10 @@ suite(void)
     TCase *t = tcase_create("device");
     tcase_add_loop_test(t, an_error_says_what_is_missing, 0,
                         sizeof lacks / sizeof *lacks);
-    tcase_add_test(t, a_module_that_is_not_there_is_named);
+    tcase_add_test(t, a_missing_module_is_named);
     tcase_add_test(t, another_library_is_no_module);
     tcase_add_test(t, devices_are_described);
-    tcase_add_loop_test(t, a_device_is_taken_or_it_is_said_why_not, 0,
+    tcase_add_loop_test(t, a_device_opens_or_the_error_says_why, 0,
                         sizeof uses / sizeof *uses);
     tcase_add_loop_test(t, each_fault_has_its_code, 0, sizeof codes / sizeof *codes);
     suite_add_tcase(s, t);

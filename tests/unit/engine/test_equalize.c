@@ -438,7 +438,7 @@ START_TEST(a_second_time_changes_nothing)
 }
 END_TEST
 
-START_TEST(all_but_numbers_stays)
+START_TEST(only_numbers_change)
 {
     struct builder b;
     large(&b);
@@ -460,7 +460,7 @@ START_TEST(all_but_numbers_stays)
 }
 END_TEST
 
-START_TEST(the_same_every_time)
+START_TEST(results_repeat)
 {
     struct builder b, b2;
     large(&b);
@@ -578,8 +578,8 @@ suite(void)
     tcase_add_loop_test(t, the_function_stays, 0, n_pairs);
     tcase_add_loop_test(t, channels_become_alike, 0, n_pairs);
     tcase_add_test(t, a_second_time_changes_nothing);
-    tcase_add_test(t, all_but_numbers_stays);
-    tcase_add_test(t, the_same_every_time);
+    tcase_add_test(t, only_numbers_change);
+    tcase_add_test(t, results_repeat);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, dead_channels_stay);
     tcase_add_test(t, a_bias_counts_where_it_outweighs);

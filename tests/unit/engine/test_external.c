@@ -114,7 +114,7 @@ START_TEST(locations_are_matched_with_files)
 }
 END_TEST
 
-START_TEST(what_no_tensor_names_is_left_alone)
+START_TEST(files_that_no_tensor_names_are_not_opened)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -289,7 +289,7 @@ START_TEST(data_within_and_without_is_refused)
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_refused)
+START_TEST(only_regular_files_are_accepted)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -476,13 +476,13 @@ suite(void)
     Suite *s = suite_create("external");
     TCase *t = tcase_create("external");
     tcase_add_loop_test(t, locations_are_matched_with_files, 0, ROWS(names));
-    tcase_add_test(t, what_no_tensor_names_is_left_alone);
+    tcase_add_test(t, files_that_no_tensor_names_are_not_opened);
     tcase_add_test(t, locations_are_listed_once);
     tcase_add_test(t, a_nul_in_a_location_is_refused);
     tcase_add_loop_test(t, data_is_within_its_file, 0, ROWS(bounds));
     tcase_add_loop_test(t, sizes_follow_type_and_shape, 0, ROWS(shapes));
     tcase_add_test(t, data_within_and_without_is_refused);
-    tcase_add_test(t, what_is_no_file_is_refused);
+    tcase_add_test(t, only_regular_files_are_accepted);
     tcase_add_test(t, the_same_bytes_are_one_bulk);
     tcase_add_test(t, a_file_read_too_often_is_refused);
     tcase_add_test(t, every_place_is_resolved);

@@ -119,7 +119,7 @@ END_TEST
 
 /* x -> two convolutions with the same weight -> their sum: each layer can be
    switched alone, also for tensors that both use. */
-START_TEST(what_layers_share_has_one_for_each)
+START_TEST(a_shared_tensor_has_one_for_each_layer)
 {
     struct faked f = {0};
     builder_init(&f.b, 13);
@@ -376,7 +376,7 @@ make_near_ones(size_t n, size_t n_scales)
 /* The newest opset whose formats ONNX Runtime has kernels for. */
 enum { RUNTIMES_OPSET = 21 };
 
-START_TEST(every_format_is_what_the_runtime_makes_of_it)
+START_TEST(every_format_agrees_with_onnx_runtime)
 {
     static const int rows[] = {2, 9, 11, 13};
     enum qdqi_format format =
@@ -415,7 +415,7 @@ START_TEST(every_format_is_what_the_runtime_makes_of_it)
 }
 END_TEST
 
-START_TEST(it_is_what_the_runtime_makes_of_a_pair)
+START_TEST(the_operator_agrees_with_a_pair_in_onnx_runtime)
 {
     size_t n, channels;
     struct qdqi_fake fake = fake_for(_i, scales, &n, &channels);
@@ -548,13 +548,13 @@ suite(void)
     int n = (int)(sizeof shapes / sizeof *shapes);
     suite_add_tcase(s, t);
     tcase_add_test(t, every_edge_and_weight_has_its_own);
-    tcase_add_test(t, what_layers_share_has_one_for_each);
+    tcase_add_test(t, a_shared_tensor_has_one_for_each_layer);
     tcase_add_loop_test(t, cuts_and_places_make_no_difference, 0, n);
     tcase_add_test(t, the_arithmetic_is_the_operators);
-    tcase_add_loop_test(t, it_is_what_the_runtime_makes_of_a_pair, 0, n);
+    tcase_add_loop_test(t, the_operator_agrees_with_a_pair_in_onnx_runtime, 0, n);
     for (int f = 0; f < QDQI_N_FORMATS; f++)
         if (qdqi_format_row(f)->opset <= RUNTIMES_OPSET)
-            tcase_add_loop_test(t, every_format_is_what_the_runtime_makes_of_it, 2 * f,
+            tcase_add_loop_test(t, every_format_agrees_with_onnx_runtime, 2 * f,
                                 2 * f + 2);
     tcase_add_test(t, a_constant_is_quantized_anew_in_every_run);
     tcase_add_test(t, a_weight_of_another_shape_is_refused);

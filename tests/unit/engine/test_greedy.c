@@ -234,7 +234,7 @@ START_TEST(no_more_layers_than_allowed)
 END_TEST
 
 /* The goal is so high that every layer must stay in float. */
-START_TEST(all_layers_where_nothing_less_will_do)
+START_TEST(all_layers_stay_in_float_for_the_highest_goal)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(200);
@@ -248,7 +248,7 @@ END_TEST
 
 /* The first layer that was chosen is not needed after the second and third, so it is
    quantized again. */
-START_TEST(what_need_not_stay_goes_back)
+START_TEST(a_layer_that_is_not_needed_is_quantized_again)
 {
     struct made_up m = {
         .n = 3, .noise = {0.01, 0.002, 0.01}, .common = {0.01, 0.01, 0}};
@@ -279,7 +279,7 @@ START_TEST(agreement_is_a_goal_too)
 END_TEST
 
 /* The outputs have no SQNR until one certain layer stays in float. */
-START_TEST(no_figure_is_the_worst_one)
+START_TEST(outputs_without_sqnr_count_as_worst)
 {
     struct made_up m;
     struct qdq_search goal = sqnr_goal(20);
@@ -327,10 +327,10 @@ suite(void)
     tcase_add_test(t, not_all_are_measured_at_each_step);
     tcase_add_test(t, a_goal_that_is_met_takes_nothing);
     tcase_add_test(t, no_more_layers_than_allowed);
-    tcase_add_test(t, all_layers_where_nothing_less_will_do);
-    tcase_add_test(t, what_need_not_stay_goes_back);
+    tcase_add_test(t, all_layers_stay_in_float_for_the_highest_goal);
+    tcase_add_test(t, a_layer_that_is_not_needed_is_quantized_again);
     tcase_add_test(t, agreement_is_a_goal_too);
-    tcase_add_test(t, no_figure_is_the_worst_one);
+    tcase_add_test(t, outputs_without_sqnr_count_as_worst);
     tcase_add_test(t, an_error_ends_it);
     return s;
 }

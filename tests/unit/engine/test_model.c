@@ -114,7 +114,7 @@ static const struct {
     {external_weight, QDQ_EXTERNAL_MISSING, "w", "'weights.bin'"},
 };
 
-START_TEST(spoilt_models_are_refused)
+START_TEST(invalid_models_are_refused)
 {
     struct builder b;
     struct qdq_model *m = NULL;
@@ -221,7 +221,7 @@ suite(void)
     TCase *t = tcase_create("model");
     tcase_add_test(t, index_knows_makers_and_users);
     tcase_add_test(t, names_are_unique);
-    tcase_add_loop_test(t, spoilt_models_are_refused, 0,
+    tcase_add_loop_test(t, invalid_models_are_refused, 0,
                         sizeof spoilt / sizeof *spoilt);
     tcase_add_test(t, old_files_list_initializers_as_inputs);
     tcase_add_loop_test(t, types_follow_the_schema, 0, sizeof typed / sizeof *typed);

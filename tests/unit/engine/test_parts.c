@@ -291,7 +291,7 @@ open_numbered(struct net *n, int i)
 
 /* --- tests ---------------------------------------------------------------- */
 
-START_TEST(they_make_what_the_whole_makes)
+START_TEST(parts_compute_what_the_whole_computes)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -330,7 +330,7 @@ assert_run_from(struct net *n, size_t first, bool settled)
         ck_assert_int_eq(n->parts.outputs[p] == n->memos[0].rows[p].values, p < first);
 }
 
-START_TEST(what_lies_in_front_of_a_change_is_not_run_again)
+START_TEST(parts_in_front_of_a_change_are_not_run_again)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -350,7 +350,7 @@ START_TEST(what_lies_in_front_of_a_change_is_not_run_again)
 }
 END_TEST
 
-START_TEST(what_comes_twice_is_kept)
+START_TEST(results_that_repeat_are_kept)
 {
     struct net n = {0};
     open_numbered(&n, _i);
@@ -389,10 +389,10 @@ suite(void)
     TCase *t = tcase_create("parts");
     suite_add_tcase(s, t);
     tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, they_make_what_the_whole_makes, 0, N_FILES + 1);
-    tcase_add_loop_test(t, what_lies_in_front_of_a_change_is_not_run_again, 0,
+    tcase_add_loop_test(t, parts_compute_what_the_whole_computes, 0, N_FILES + 1);
+    tcase_add_loop_test(t, parts_in_front_of_a_change_are_not_run_again, 0,
                         N_FILES + 1);
-    tcase_add_loop_test(t, what_comes_twice_is_kept, 0, N_FILES + 1);
+    tcase_add_loop_test(t, results_that_repeat_are_kept, 0, N_FILES + 1);
     tcase_add_loop_test(t, parts_have_about_as_many_places_each, 0, N_FILES + 1);
     return s;
 }

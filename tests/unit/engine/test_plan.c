@@ -203,7 +203,7 @@ warned(const struct qdq_plan_view *view)
     return text;
 }
 
-START_TEST(opset_decides_what_can_be_said)
+START_TEST(the_opset_decides_about_per_channel_scales)
 {
     builder_two_convs(&b, opsets[_i].opset);
     ck_assert_int_eq(make_plan(), opsets[_i].code);
@@ -277,7 +277,7 @@ suite(void)
     tcase_add_loop_test(t, each_node_is_decided, 0, sizeof nodes / sizeof *nodes);
     tcase_add_test(t, shared_tensors_count_once);
     tcase_add_test(t, weights_and_activations_have_names_of_their_own);
-    tcase_add_loop_test(t, opset_decides_what_can_be_said, 0,
+    tcase_add_loop_test(t, the_opset_decides_about_per_channel_scales, 0,
                         sizeof opsets / sizeof *opsets);
     tcase_add_test(t, a_quantized_model_is_named_as_such);
     tcase_add_test(t, a_range_for_no_tensor_is_unmatched);

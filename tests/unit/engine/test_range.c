@@ -235,7 +235,7 @@ START_TEST(shared_extremes_are_exact)
 }
 END_TEST
 
-START_TEST(only_what_is_needed_is_there)
+START_TEST(only_needed_accumulators_exist)
 {
     ck_assert_ptr_null(begin(qdqi_method_minmax.needs, 2)->all.histogram);
     ck_assert_ptr_null(begin(qdqi_method_moving_average.needs, 2)->all.histogram);
@@ -243,7 +243,7 @@ START_TEST(only_what_is_needed_is_there)
 }
 END_TEST
 
-START_TEST(what_is_not_finite_is_seen_and_has_no_bin)
+START_TEST(numbers_that_are_not_finite_are_noticed_and_have_no_bin)
 {
     static const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++)
@@ -559,8 +559,8 @@ suite(void)
     tcase_add_loop_test(t, accumulators_depend_on_the_values_alone, 0, N_SHAPES);
     tcase_add_test(t, large_tensors_are_shared);
     tcase_add_test(t, shared_extremes_are_exact);
-    tcase_add_test(t, only_what_is_needed_is_there);
-    tcase_add_test(t, what_is_not_finite_is_seen_and_has_no_bin);
+    tcase_add_test(t, only_needed_accumulators_exist);
+    tcase_add_test(t, numbers_that_are_not_finite_are_noticed_and_have_no_bin);
     tcase_add_test(t, minmax_is_the_range_seen);
     tcase_add_test(t, moving_average_is_over_samples);
     tcase_add_test(t, averages_and_histograms_go_together);

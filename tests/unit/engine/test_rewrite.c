@@ -75,7 +75,7 @@ START_TEST(pairs_stand_on_inputs_and_weights)
 }
 END_TEST
 
-START_TEST(new_names_avoid_what_is_there)
+START_TEST(new_names_avoid_existing_ones)
 {
     struct builder b;
     builder_two_convs(&b, 13);
@@ -427,7 +427,7 @@ START_TEST(a_float_weight_stays_for_its_other_readers)
 }
 END_TEST
 
-START_TEST(what_is_said_of_a_dropped_weight_goes_too)
+START_TEST(annotations_of_a_dropped_weight_are_dropped)
 {
     struct builder b;
     Onnx__ValueInfoProto *values[2];
@@ -566,7 +566,7 @@ suite(void)
     Suite *s = suite_create("rewrite");
     TCase *t = tcase_create("rewrite");
     tcase_add_test(t, pairs_stand_on_inputs_and_weights);
-    tcase_add_test(t, new_names_avoid_what_is_there);
+    tcase_add_test(t, new_names_avoid_existing_ones);
     tcase_add_test(t, duplicate_node_names_get_a_suffix);
     tcase_add_test(t, old_ir_versions_are_raised);
     tcase_add_test(t, metadata_is_replaced_not_doubled);
@@ -579,7 +579,7 @@ suite(void)
     tcase_add_test(t, integers_take_the_place_of_floats);
     tcase_add_loop_test(t, a_float_weight_stays_for_its_other_readers, 0,
                         sizeof readers / sizeof *readers);
-    tcase_add_test(t, what_is_said_of_a_dropped_weight_goes_too);
+    tcase_add_test(t, annotations_of_a_dropped_weight_are_dropped);
     tcase_add_test(t, computed_weights_become_integers);
     tcase_add_test(t, nodes_that_only_made_a_weight_go);
     tcase_add_test(t, filled_weights_stay_float);

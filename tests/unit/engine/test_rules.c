@@ -7,7 +7,7 @@
 #include "plan/target.h"
 #include "qdq/plan.h"
 
-START_TEST(ids_are_unique_and_what_holds_always_is_on)
+START_TEST(ids_are_unique_and_fixed_rules_are_on)
 {
     uint64_t on = 0;
     size_t n = 0;
@@ -155,7 +155,7 @@ suite(void)
 {
     Suite *s = suite_create("rules");
     TCase *tables = tcase_create("tables");
-    tcase_add_test(tables, ids_are_unique_and_what_holds_always_is_on);
+    tcase_add_test(tables, ids_are_unique_and_fixed_rules_are_on);
     tcase_add_test(tables, lints_have_a_rule);
     suite_add_tcase(s, tables);
     TCase *t = tcase_create("warnings");

@@ -416,7 +416,7 @@ count(void *arg, const struct qdqi_node *consumer)
 
 /* Builds conv -> Identity -> {Transpose -> add, Reshape}, where Identity's output is
    also one of the graph. */
-START_TEST(layers_are_seen_through_what_passes_data_on)
+START_TEST(layers_are_found_through_operators_that_move_data)
 {
     struct qdqi_classes *classes;
     struct qdqi_layers *layers;
@@ -505,7 +505,7 @@ suite(void)
     tcase_add_loop_test(t, one_entry_decides, 0, N(rows));
     tcase_add_loop_test(t, layer_support_adds_and_replaces, 0, N(supports));
     tcase_add_test(t, a_given_axis_counts_from_either_end);
-    tcase_add_test(t, layers_are_seen_through_what_passes_data_on);
+    tcase_add_test(t, layers_are_found_through_operators_that_move_data);
     tcase_add_loop_test(t, a_glob_is_of_the_whole_name, 0, N(globs));
     tcase_add_test(t, a_glob_has_its_limits);
     suite_add_tcase(s, t);

@@ -170,7 +170,7 @@ START_TEST(outputs_are_those_of_one_half_and_the_other)
 }
 END_TEST
 
-START_TEST(names_avoid_what_is_there)
+START_TEST(names_avoid_existing_ones)
 {
     struct pair p;
     builder_two_convs(&p.b, 13);
@@ -373,7 +373,7 @@ static const struct {
     {more_outputs, "outputs"},
 };
 
-START_TEST(what_does_not_fit_is_refused)
+START_TEST(models_that_do_not_fit_are_refused)
 {
     struct pair p;
     struct qdq_error err = {0};
@@ -420,12 +420,12 @@ suite(void)
     tcase_add_test(t, both_halves_share_the_inputs);
     tcase_add_test(t, comparisons_stand_last_in_reverse);
     tcase_add_test(t, outputs_are_those_of_one_half_and_the_other);
-    tcase_add_test(t, names_avoid_what_is_there);
+    tcase_add_test(t, names_avoid_existing_ones);
     tcase_add_test(t, omitted_inputs_and_outputs_stay_so);
     tcase_add_test(t, captured_names_are_renamed_in_bodies);
     tcase_add_test(t, weights_stay_in_two_files);
     tcase_add_loop_test(t, overridable_constants_are_no_inputs, 0, 2);
-    tcase_add_loop_test(t, what_does_not_fit_is_refused, 0,
+    tcase_add_loop_test(t, models_that_do_not_fit_are_refused, 0,
                         sizeof misfits / sizeof *misfits);
     tcase_add_test(t, every_allocation_may_fail);
     suite_add_tcase(s, t);

@@ -24,7 +24,7 @@ static const struct {
     {1e30f, 127},  {-1e30f, -128}, {FLT_MAX, 127},  {0.49999997f, 0}, {-126.5f, -126},
 };
 
-START_TEST(halves_go_to_even_and_far_ones_to_the_end)
+START_TEST(ties_round_to_even_and_outliers_saturate)
 {
     ck_assert_int_eq((int)qdqi_quantized(values[_i].x, 1, -128, 127), values[_i].q);
 }
@@ -222,7 +222,7 @@ START_TEST(narrowing_finds_less_error)
 END_TEST
 
 /* A narrower range clips one outlier, which makes all other values more accurate. */
-START_TEST(narrowing_gives_up_what_lies_far_out)
+START_TEST(narrowing_clips_outliers)
 {
     enum { MANY = 600000 }; /* more elements than are gathered at a time */
     float *rows = malloc(MANY * sizeof *rows),
@@ -324,11 +324,11 @@ suite(void)
     Suite *s = suite_create("weights");
     TCase *t = tcase_create("weights");
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, halves_go_to_even_and_far_ones_to_the_end, 0, ROWS(values));
+    tcase_add_loop_test(t, ties_round_to_even_and_outliers_saturate, 0, ROWS(values));
     tcase_add_loop_test(t, integers_stand_in_c_order, 0, ROWS(orders));
     tcase_add_loop_test(t, integers_of_small_shapes, 0, ROWS(shapes));
     tcase_add_loop_test(t, narrowing_finds_less_error, 0, ROWS(orders));
-    tcase_add_test(t, narrowing_gives_up_what_lies_far_out);
+    tcase_add_test(t, narrowing_clips_outliers);
     tcase_add_loop_test(t, scales_stay_usable, 0, ROWS(edges));
     tcase_add_test(t, fills_are_narrowed_as_one_element);
     tcase_add_test(t, no_elements_no_search);
