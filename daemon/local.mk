@@ -78,6 +78,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/http/access_log.c daemon/http/access_log.h \
 	daemon/http/body.c daemon/http/body.h \
 	daemon/http/conns.c daemon/http/conns.h \
+	daemon/http/framing.c daemon/http/framing.h \
 	daemon/http/head.c daemon/http/head.h \
 	daemon/http/listen.c daemon/http/listen.h \
 	daemon/http/parts.h \

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "http/head.h"
 #include "http/conns.h"
+#include "http/framing.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "jobs/job.h"
@@ -73,17 +74,10 @@ body_limit(const struct request *request)
     return (uint64_t)request->service->settings->http_max_body;
 }
 
-/* Refuses a request that gives its length twice, because a proxy in front may have
-   used the other one, and so may have seen other requests (request smuggling). */
 static bool
 check_length(const struct request *request, uint64_t limit, struct api_problem *p)
 {
     const char *length = request_header(request, "Content-Length");
-    if (request_count(request, "Content-Length") +
-            request_count(request, "Transfer-Encoding") >
-        1)
-        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the request says its length more than once");
     if (length && strtoull(length, NULL, 10) > limit)
         return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
                                "the body is over the limit of %llu bytes",
@@ -237,16 +231,28 @@ check_head_size(const struct request *request, struct api_problem *p)
                            (long long)most);
 }
 
+/* Checks whether the request can be read in one way only. After one that cannot, the
+   connection ends: nobody knows where the next request begins. */
+static bool
+check_framing(struct request *request, const char *version, struct api_problem *p)
+{
+    bool ok = !p->set && framing_check_head(request, version, p);
+    request->ends_connection = !ok || framing_ends_connection(request);
+    request->linger = !ok;
+    return ok;
+}
+
 bool
 head_read(const struct http_needs *needs, const char *host, struct request *request,
-          const char *method, const char *url, struct api_problem *p)
+          const struct request_line *line, struct api_problem *p)
 {
     struct api_problem no_route = {0};
-    bool found = api_route_match(method, url, &request->match, request->allow,
-                                 sizeof request->allow, &no_route);
+    bool found = api_route_match(line->method, line->url, &request->match,
+                                 request->allow, sizeof request->allow, &no_route);
     request->found = found;
     bool anybody = scope_of(request) == API_SCOPE_ANYBODY;
-    if (!check_head_size(request, p) || !check_host(needs, host, request, p) ||
+    if (!check_framing(request, line->version, p) || !check_head_size(request, p) ||
+        !check_host(needs, host, request, p) ||
         !check_length(request, body_limit(request), p) ||
         (!anybody &&
          (!check_connection_limit(request, p) || !check_token(needs, request, p))))

@@ -9,10 +9,15 @@
 struct http_needs;
 struct request;
 
-/* Reads the head. `host` is that of http.listen, "" for a unix socket. On success
-   the request's body has begun. */
+/* The request line as the library has read it. */
+struct request_line {
+    const char *method, *url, *version;
+};
+
+/* Reads the head. `host` is that of http.listen, "" for a unix socket. `p` may have a
+   problem with the request line already. On success the request's body has begun. */
 bool head_read(const struct http_needs *needs, const char *host,
-               struct request *request, const char *method, const char *url,
+               struct request *request, const struct request_line *line,
                struct api_problem *p);
 
 #endif

@@ -42,6 +42,7 @@ struct request {
     struct body body;
     struct api_problem problem; /* first error found in the request */
     bool linger;                /* it was answered before its body was read */
+    bool ends_connection;       /* the connection is closed after the answer */
     /* steady clock, in ms: until then the rest of the body is read and dropped */
     int64_t drop_until;
     struct reply reply;

@@ -138,6 +138,8 @@ make_response(const struct request *request, struct reply *reply)
         MHD_add_response_header(response, "X-Request-Id", request->trace.id);
     if (response && *request->trace.parent)
         MHD_add_response_header(response, "traceparent", request->trace.parent);
+    if (response && request->ends_connection)
+        MHD_add_response_header(response, "Connection", "close");
     for (size_t i = 0; response && i < reply->n_headers; i++)
         MHD_add_response_header(response, reply->headers[i].name,
                                 reply->headers[i].value);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "http/access_log.h"
 #include "http/conns.h"
+#include "http/framing.h"
 #include "http/head.h"
 #include "http/response.h"
 #include "http/tls.h"
@@ -11,10 +12,12 @@
 #include "tenants/tenants.h"
 
 #include <microhttpd.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define MAGIC 0x72657131u
@@ -35,6 +38,16 @@ struct http {
     uint32_t start;    /* names this daemon in the ids of requests */
     atomic_uint_fast64_t n_requests;
 };
+
+/*
+ * The request that this thread reads, since its request line arrived. Each connection
+ * has a thread, and the library's log callback is not told which connection it concerns.
+ */
+static _Thread_local struct reading {
+    struct MHD_Connection *connection; /* NULL: none */
+    struct request *request;           /* NULL before its head has arrived */
+    struct api_problem problem;        /* of the request line */
+} reading;
 
 /* --- one request ---------------------------------------------------------- */
 
@@ -65,27 +78,36 @@ has_body(const struct request *request)
            (length && strtoull(length, NULL, 10) > 0);
 }
 
+/* Fills in a request whose head has arrived, at least in part. */
+static void
+init_request(struct http *http, struct MHD_Connection *connection, const char *method,
+             struct request *request)
+{
+    *request = (struct request){.magic = MAGIC,
+                                .service = http->service,
+                                .connection = connection,
+                                .conn = conn_of(connection),
+                                .method = method,
+                                .reply.fd = -1};
+    access_log_begin(request, http->start, atomic_fetch_add(&http->n_requests, 1) + 1);
+}
+
 /* Checks the head of a request. An error is answered before the client sends the
    body, or while it does so when it does not wait for "100 Continue". */
 static enum MHD_Result
-begin_request(struct http *http, struct MHD_Connection *connection, const char *method,
-              const char *url, void **ret)
+begin_request(struct http *http, struct MHD_Connection *connection,
+              const struct request_line *line, void **ret)
 {
     struct conn *conn = conn_of(connection);
     struct request *request = conn ? calloc(1, sizeof *request) : NULL;
     if (!request)
         return MHD_NO;
     conn_begin(conn, CONN_BODY);
-    *request = (struct request){.magic = MAGIC,
-                                .service = http->service,
-                                .connection = connection,
-                                .conn = conn,
-                                .method = method,
-                                .reply.fd = -1};
-    *ret = request;
+    init_request(http, connection, line->method, request);
+    *ret = reading.request = request;
     atomic_fetch_add(&http->active, 1);
-    access_log_begin(request, http->start, atomic_fetch_add(&http->n_requests, 1) + 1);
-    if (head_read(&http->needs, http->host, request, method, url, &request->problem) ||
+    request->problem = reading.problem;
+    if (head_read(&http->needs, http->host, request, line, &request->problem) ||
         !has_body(request))
         return MHD_YES;
     request->linger = true;
@@ -118,9 +140,9 @@ on_request(void *arg, struct MHD_Connection *connection, const char *url,
            void **state)
 {
     struct request *request = *state;
-    (void)version;
     if (!request)
-        return begin_request(arg, connection, method, url, state);
+        return begin_request(arg, connection,
+                             &(struct request_line){method, url, version}, state);
     if (request->magic != MAGIC)
         abort();
     if (!*len)
@@ -138,7 +160,8 @@ on_line(void *arg, const char *uri, struct MHD_Connection *connection)
 {
     struct conn *conn = conn_of(connection);
     (void)arg;
-    (void)uri;
+    reading = (struct reading){.connection = connection};
+    (void)framing_check_target(uri, &reading.problem);
     if (conn)
         conn_begin(conn, CONN_HEAD);
     return NULL;
@@ -152,6 +175,7 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
 {
     struct http *http = arg;
     struct request *request = *state;
+    reading = (struct reading){0};
     if (!request)
         return;
     if (request->linger && code == MHD_REQUEST_TERMINATED_COMPLETED_OK)
@@ -163,6 +187,68 @@ on_completed(void *arg, struct MHD_Connection *connection, void **state,
     free(request);
     *state = NULL;
     atomic_fetch_sub(&http->active, 1);
+}
+
+/* --- requests that the library refuses ------------------------------------ */
+
+/* The problems of the statuses with which the library refuses a request. */
+static const struct {
+    unsigned status;
+    enum api_code code;
+    const char *detail;
+} refusals[] = {
+    {413, API_TOO_LARGE, "the body or its length is over every limit"},
+    {414, API_HEADER_TOO_LARGE, "the request line is over the limit"},
+    {431, API_HEADER_TOO_LARGE,
+     "the request has too many headers or members of its query, or they are too long "
+     "(http.max_header)"},
+    {400, API_BAD_REQUEST, "the request is not well-formed HTTP/1.1"},
+};
+
+static void
+set_refusal(unsigned status, struct api_problem *p)
+{
+    size_t i = 0, last = sizeof refusals / sizeof *refusals - 1;
+    while (i < last && refusals[i].status != status)
+        i++;
+    (void)api_problem_set(p, refusals[i].code, QDQ_AT_NOTHING, NULL, "%s",
+                          refusals[i].detail);
+}
+
+/* Answers with a problem document past the library, and ends the connection. */
+static void
+refuse(struct http *http, unsigned status)
+{
+    struct request without = {0}, *request = reading.request;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(reading.connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (!info || (request && request->reply.status))
+        return;
+    if (!request) {
+        init_request(http, reading.connection, "-", &without);
+        request = &without;
+    }
+    if (!request->problem.set)
+        set_refusal(status, &request->problem);
+    response_break_off(request);
+    shutdown(info->connect_fd, SHUT_RDWR);
+    if (request != &without)
+        return;
+    access_log_end(request);
+    reply_fini(&request->reply);
+}
+
+/*
+ * The library answers some malformed requests by itself: with HTML, and version 0.9.75
+ * sometimes with two heads. It logs this first. So the problem document is sent here,
+ * before, and the library's answer finds a closed socket.
+ */
+static void
+on_library_log(void *arg, const char *fmt, va_list args)
+{
+    static const char refusal[] = "Error processing request (HTTP response code is %u ";
+    if (reading.connection && !strncmp(fmt, refusal, sizeof refusal - 1))
+        refuse(arg, va_arg(args, unsigned));
 }
 
 /* --- opening and closing the server --------------------------------------- */
@@ -182,11 +268,13 @@ start_library(struct http *http, int listener)
     };
     return MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-            MHD_USE_ITC | /* needed by MHD_quiesce_daemon() */
+            MHD_USE_ERROR_LOG | MHD_USE_ITC | /* needed by MHD_quiesce_daemon() */
             (http->tls ? MHD_USE_TLS : MHD_NO_FLAG),
         0, NULL, NULL, on_request, http,
         /* clang-format off */
+        MHD_OPTION_EXTERNAL_LOGGER, on_library_log, http,
         MHD_OPTION_LISTEN_SOCKET, listener,
+        MHD_OPTION_STRICT_FOR_CLIENT, framing_strictness(),
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
         MHD_OPTION_NOTIFY_CONNECTION, conns_notify, http->conns,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, http,
