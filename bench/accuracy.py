@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""accuracy.py: the glyph models of tests/data, quantized by qdq with each of its range
-methods and by onnxruntime with MinMax and Percentile.
+"""accuracy.py: quantizes the glyph models of tests/data by qdq with each of its range
+methods, and by onnxruntime with MinMax and Percentile.
 
-256 calibration images; onnxruntime judges all on the 1,000 test images: top-1, SQNR
-over all logits, mean cosine, top-1 agreement with the float model. onnxruntime runs its
-own default choice of operators (int8, symmetric, per channel).
-"""
+Calibration takes 256 images. onnxruntime runs all results on the 1,000 test images and
+measures top-1, SQNR over all logits, mean cosine, and top-1 agreement with the float
+model. onnxruntime's quantizer uses its own default choice of operators (int8, symmetric,
+per channel)."""
 
 import json
 import tempfile

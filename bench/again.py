@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""again.py [THREADS [ROUNDS]]: jobs of a daemon on one model and its data, one after the
-other: the first observes, the later ones take what it left, with other methods and
-placements.
+"""again.py [THREADS [ROUNDS]]: measures jobs of a daemon on one model and its data, one
+after the other. The first job observes; the later ones, with other methods and
+placements, reuse its observations.
 
-The ResNet-50 of make_model.py, 64 random images, no evaluation. Each round has a state
-folder of its own; the shortest time of each job is printed. The last column is the time
-of a job with "fresh": true, which takes nothing.
-"""
+The model is the ResNet-50 of make_model.py, with 64 random images and no evaluation. Each
+round has a state folder of its own; the shortest time of each job is printed. The last
+column is the time of a job with "fresh": true, which reuses nothing."""
 
 import os
 import sys

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""calibrate.py [THREADS [ROUNDS]]: calibration of 16 and 64 samples, with minmax, with
-mse and with entropy; memory for 256, too.
+"""calibrate.py [THREADS [ROUNDS]]: measures calibration of 16 and 64 samples with minmax,
+mse and entropy, and its memory for 256 samples.
 
-Against plain inference of the same samples by onnxruntime with the same threads, and
-against its quantize_static with Entropy, which keeps all activations: it is not asked for
-256 samples. All have as many processors as there are threads: quantize_static takes all
-that it finds. The ResNet-50 of make_model.py; random images. All take turns; the shortest
-time of each is printed, since what else the machine does can only add to it.
-"""
+It is compared with plain inference of the same samples by onnxruntime on the same number
+of threads, and with quantize_static and Entropy. The latter keeps all activations, so it
+is not measured with 256 samples. All processes get as many processors as there are
+threads, because quantize_static uses all that it finds. The model is the ResNet-50 of
+make_model.py, with random images. All take turns; the shortest time of each is printed,
+because other work on the machine can only add to a time."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def images(n):
 
 
 class Best:
-    """The shortest times and the largest memories of the same work, done repeatedly."""
+    """The shortest times and the largest memories of repeated runs of the same work."""
 
     def __init__(self):
         self.seconds = self.cpu = float("inf")
@@ -50,7 +50,7 @@ class Best:
 
 
 class Work:
-    """One number of samples, by plain inference, by us, by quantize_static."""
+    """The same number of samples in plain inference, in qdq and in quantize_static."""
 
     def __init__(self, model, data, samples, threads):
         self.model, self.data = model, data
@@ -92,7 +92,7 @@ class Work:
 
 
 def each(few, work):
-    """What one more sample takes of the processors: other work hardly moves that."""
+    """Returns the processor time of one more sample, which other work hardly changes."""
     def milliseconds(bests):
         less, more = bests
         return 1000 * (more.cpu - less.cpu) / (work.samples - few.samples)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the measurements share: where things lie, a process measured, a table."""
+"""Shared by the measurements: paths, a process that is measured, a table."""
 
 import json
 import os
@@ -22,7 +22,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def peak_anonymous(pid, stop, result):
-    """Samples RssAnon, memory of the process's own, as fast as it can be read."""
+    """Samples RssAnon, the process's private memory, as fast as it can be read."""
     try:
         with open(f"/proc/{pid}/status", "rb", buffering=0) as status:
             while not stop.is_set():
@@ -37,8 +37,8 @@ def peak_anonymous(pid, stop, result):
 
 
 class Measured:
-    """One process: seconds, seconds of processors, bytes of peak anonymous memory, bytes
-    of peak RSS."""
+    """One process: its seconds, processor seconds, peak bytes of anonymous memory and of
+    RSS."""
 
     def __init__(self, command):
         result, stop = {"anon": 0}, threading.Event()

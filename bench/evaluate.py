@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""evaluate.py [THREADS [ROUNDS]]: float against quantized on 16 and 64 samples, outputs
-and layers.
+"""evaluate.py [THREADS [ROUNDS]]: measures the comparison of float and quantized model on
+16 and 64 samples, for outputs and layers.
 
-Against plain inference of the same two models and samples by onnxruntime with the same
-threads, the quantized one's pairs computed in floating point, as the engine does. The
-ResNet-50 of make_model.py with given ranges, so that nothing but the evaluation runs the
-model; random images. All take turns; the shortest time of each is printed, since what
-else the machine does can only add to it.
-"""
+It is compared with plain inference of the same two models and samples by onnxruntime on
+the same number of threads. There the pairs are computed in floating point, as the engine
+does. The ResNet-50 of make_model.py gets its ranges from the spec, so only the evaluation
+runs it; the images are random. All take turns; the shortest time of each is printed,
+because other work on the machine can only add to a time."""
 
 import json
 import os
@@ -23,7 +22,8 @@ SAMPLES = (16, 64)
 
 
 def quantize(folder, data, samples, threads, ranges):
-    """The command's run, its report's timings; the model is folder / "int8.onnx"."""
+    """Runs the command and returns the run and its report's timings; the model is folder
+    / "int8.onnx"."""
     spec, report = folder / "spec.json", folder / "report.json"
     spec.write_text(json.dumps({
         "evaluate": {"samples": samples} if ranges else False,
@@ -35,7 +35,7 @@ def quantize(folder, data, samples, threads, ranges):
 
 
 class Work:
-    """One number of samples, by plain inference of the two models, and by us."""
+    """The same number of samples in plain inference of both models, and in qdq."""
 
     def __init__(self, data, samples, threads, ranges):
         self.data, self.samples, self.threads = data, samples, threads
@@ -64,7 +64,7 @@ class Work:
 
 
 def each(few, work):
-    """One more sample: making the sessions takes the same for few and for many."""
+    """Returns the time of one more sample; the time to open the sessions cancels out."""
     def milliseconds(of, member):
         return 1000 * (getattr(of(work), member) - getattr(of(few), member)) / (
             work.samples - few.samples)

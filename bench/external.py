@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""external.py [GB [RUNS]]: a model far beyond 2 GB, its weights stored as int8, against cp.
+"""external.py [GB [RUNS]]: quantizes the weights of a model far beyond 2 GB to int8,
+compared with cp.
 
-MatMul layers with weights of 256 MiB in one data file, 6 GB by default; the disk has to
-hold that three times. Weights are random, blocks of the same normal numbers in other
-orders. Ranges are given and nothing is evaluated, so no model is run. cp and qdq take
-turns and each ends with its files synced; the shortest times are printed. qdq also hashes
-what it reads, twice as much as cp has to.
-"""
+The model has MatMul layers with weights of 256 MiB in one data file, 6 GB by default; the
+disk must hold that three times. The weights are blocks of the same normal random numbers
+in different orders. Ranges are given and nothing is evaluated, so no model runs. cp and
+qdq take turns, and each ends by syncing its files; the shortest times are printed. qdq
+also hashes the files that it reads, which doubles the bytes that it reads compared with
+cp."""
 
 import json
 import subprocess

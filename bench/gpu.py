@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpu.py [ROUNDS] [--emulated MODEL DATA]: calibration and what-ifs on a GPU, beside plain
-inference there.
+"""gpu.py [ROUNDS] [--emulated MODEL DATA]: measures calibration and what-ifs on a GPU,
+compared with plain inference there.
 
-The model of ResNet-50's shape and random images, one and eight a run. QDQD_ENGINE_RUNTIME
-and the Python's onnxruntime are of one build, for CUDA; tools/check-gpu sees to it. What
-one sample takes is the difference between many and few, so what it takes to load models
-is in none of the figures; the shortest of all rounds, which take turns. --emulated: with
-the module of tests/cuda/emulator and another model, to try this script where there is no
-GPU; its figures say nothing.
-"""
+The model has ResNet-50's shape; the images are random, one or eight in a run.
+QDQD_ENGINE_RUNTIME and the Python's onnxruntime must be the same build, for CUDA;
+tools/check-gpu ensures that. The time of a sample is the difference between many and few
+samples, so that loading a model is in no figure. All take turns, and the shortest of all
+rounds is printed. --emulated uses the module of tests/cuda/emulator and another model, to
+try this script without a GPU; its figures mean nothing."""
 
 import argparse
 import json
@@ -69,7 +68,8 @@ class Bench:
         return report["timings"]["search"] / 2
 
     def works(self, batch):
-        """What is timed: (name, function of the samples, few, many)."""
+        """Returns the kinds of work that are timed: (name, function of the samples, few,
+        many)."""
         yield "plain inference", lambda n: self.plain(n, batch), self.few, self.many
         for method in METHODS:
             yield (f"calibration, {method}",
@@ -78,7 +78,7 @@ class Bench:
         yield "a what-if", lambda n: self.what_if(n, batch), self.fewer, self.more
 
     def milliseconds(self, batch, rounds):
-        """Of one sample, by work."""
+        """Returns the milliseconds of one sample for each kind of work."""
         works = list(self.works(batch))
         best = {}
         for _ in range(rounds):

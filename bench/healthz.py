@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /healthz of qdqd against a bare libmicrohttpd server, under wrk, in turns.
+"""Measures GET /healthz of qdqd and of a bare libmicrohttpd server, in turns, with wrk.
 
     build/venv/bin/python bench/healthz.py [--rounds N] [--seconds N] [--connections N]
 
-Needs wrk (Debian's package) and what tools/build installs. The two servers take turns, each
-first in every other round, and each round has a ratio: a machine that is busy with something
-else slows both.
-"""
+Needs wrk (Debian's package) and what tools/build installs. The two servers take turns,
+and each is first in every other round. Each round gives a ratio, because other work on
+the machine slows both."""
 
 import argparse
 import re
@@ -24,7 +23,7 @@ from service import Service  # noqa: E402
 
 
 def rate(url, seconds, connections):
-    """Answers a second, all of them 200."""
+    """Returns the answers in a second, which all have status 200."""
     done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", url],
                           capture_output=True, text=True, check=True)
     assert "Non-2xx" not in done.stdout and "Socket errors" not in done.stdout, done.stdout

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""insert.py [RUNS]: Q/DQ insertion with given ranges, against onnxruntime and cp.
+"""insert.py [RUNS]: measures Q/DQ insertion with given ranges, compared with onnxruntime
+and cp.
 
-The ResNet-50 of make_model.py (102 MB); nothing is calibrated or evaluated. All take
-turns in each round; the shortest times are printed, since what else the machine does
-can only add to them. Beyond the engine's work the command hashes the model, opens
-onnxruntime and syncs its output before it renames it into place; cp does none of that,
-so cp with a sync stands beside it.
-"""
+The model is the ResNet-50 of make_model.py (102 MB); nothing is calibrated or evaluated.
+All take turns in each round; the shortest times are printed, because other work on the
+machine can only add to a time. Besides the engine's work, the command hashes the model,
+opens onnxruntime, and syncs its output before it renames it into place. cp does none of
+that, so cp followed by a sync is measured, too."""
 
 import json
 import shutil

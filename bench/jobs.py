@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jobs.py [SECONDS [CLIENTS]]: small jobs a second through a daemon, durable.
+"""jobs.py [SECONDS [CLIENTS]]: counts small, durable jobs in a second through a daemon.
 
-Each client has one connection that it keeps, and sends one job after the other: a network
-of one layer, ranges given, `"fresh": true`, so that each is run; it waits for the job's end.
-Beside them one more client asks for a job's state, and its times are told.
-"""
+Each client keeps one connection, sends one job after the other and waits for each job's
+end. A job quantizes a network of one layer with given ranges and `"fresh": true`, so that
+every job runs. One more client asks for a job's state meanwhile, and its times are
+printed."""
 
 import http.client
 import json

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernels.py [ROUNDS]: the target onnxruntime beside quantize_static of onnxruntime.
+"""kernels.py [ROUNDS]: compares the target onnxruntime with quantize_static of
+onnxruntime.
 
-The glyph models of tests/data, uint8 activations, int8 weights per channel, the same 256
-calibration images: integer kernels and conversions that are left when the model is
-optimized, top-1 and SQNR over all logits on the 1,000 test images, all by the CPU
-provider; and the time of one image on one thread. For that all models are sessions
-of one process that take turns, in bursts: what the machine does beside only adds to a
-time, so the shortest burst of each counts.
-"""
+Both quantize the glyph models of tests/data to uint8 activations and int8 weights per
+channel with the same 256 calibration images. Printed are: the integer kernels and the
+conversions that are left in the optimized model; top-1 and SQNR over all logits on the
+1,000 test images, all with the CPU provider; and the time of one image on one thread. For
+the times, all models are sessions of one process that take turns in bursts. Other work
+can only add to a time, so the shortest burst of each counts."""
 
 import collections
 import json
@@ -63,7 +63,7 @@ def logits(one, images):
 
 
 def shortest(sessions, image, rounds):
-    """Milliseconds of one image, of each."""
+    """Returns the milliseconds of one image for each session."""
     best = [float("inf")] * len(sessions)
     for turn in range(rounds + 1):  # the first does not count
         for i, one in enumerate(sessions):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_model.py [FILE]: a model of ResNet-50's shape with random weights, 102 MB.
+"""make_model.py [FILE]: makes a model of ResNet-50's shape with random weights, 102 MB.
 
-Convolutions with folded batch normalization, input `input` [N,3,224,224], opset 13; the
-same bytes for the same seed. Prints the file's path; by default it lies in the cache.
-"""
+It has convolutions with folded batch normalization, the input `input` [N,3,224,224], and
+opset 13; the same seed gives the same bytes. Prints the file's path, by default one in
+the cache."""
 
 import sys
 from pathlib import Path
@@ -42,7 +42,8 @@ class Builder:
                          strides=[stride] * 2, pads=[kernel // 2] * 4)
 
     def bottleneck(self, name, x, channels, width, stride):
-        """1x1, 3x3, 1x1 beside the identity, or a projection where shapes differ."""
+        """Adds convolutions of 1x1, 3x3 and 1x1 beside the identity, or beside a
+        projection where shapes differ."""
         out = 4 * width
         h = self.conv(f"{name}_conv1", x, channels, width, 1)
         h = self.node("Relu", f"{name}_relu1", h)

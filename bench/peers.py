@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of onnxruntime, one function a process: peers.py FUNCTION ARGUMENTS.
+"""Runs the work of onnxruntime, one function in a process: peers.py FUNCTION ARGUMENTS.
 
-Each prints {"seconds": n}: its work without imports, from files to files.
-"""
+Each function prints {"seconds": n}: its work without imports, from files to files."""
 
 import json
 import sys
@@ -23,7 +22,8 @@ OPTIONS = {"ActivationSymmetric": True, "WeightSymmetric": True,
 
 
 def session(model, threads, pairs="fused"):
-    """pairs "computed": Q/DQ pairs as they stand, not fused into integer kernels."""
+    """Opens a session. With pairs "computed", Q/DQ pairs run as they are, not fused into
+    integer kernels."""
     options = onnxruntime.SessionOptions()
     if pairs == "computed":
         options.add_session_config_entry("session.disable_quant_qdq", "1")
@@ -35,7 +35,7 @@ def session(model, threads, pairs="fused"):
 
 
 def insert(model, ranges, out):
-    """QDQQuantizer with given ranges: load, insert, save."""
+    """Loads the model, inserts pairs by QDQQuantizer with given ranges, and saves it."""
     start = time.monotonic()
     given = {name: TensorData(lowest=np.float32(low), highest=np.float32(high))
              for name, (low, high) in json.load(open(ranges)).items()}
@@ -51,7 +51,8 @@ def insert(model, ranges, out):
 
 
 def infer(model, data, samples, threads, pairs="fused"):
-    """Plain inference of the samples, one a run, without making the session."""
+    """Runs plain inference of the samples, one in a run. The time is without making the
+    session."""
     one = session(model, threads, pairs)
     images = np.load(data)["input"][:int(samples)]
     one.run(None, {"input": images[:1]})  # the first run allocates
@@ -62,8 +63,8 @@ def infer(model, data, samples, threads, pairs="fused"):
 
 
 def infer_on(provider, model, data, samples, batch):
-    """Plain inference on a device, from arrays to arrays, with the settings that the
-    engine has there: nothing rounded to fewer bits, nothing tried out."""
+    """Runs plain inference on a device, from arrays to arrays, with the engine's settings
+    there: no lower precision, and no search for the fastest kernels."""
     settings = {}
     if provider == "CUDAExecutionProvider":
         settings = {"use_tf32": "0", "cudnn_conv_algo_search": "HEURISTIC"}
@@ -93,7 +94,7 @@ class Reader(CalibrationDataReader):
 
 
 def static(model, data, samples, out, operators="same", method="MinMax"):
-    """quantize_static, int8 and symmetric, per channel."""
+    """Runs quantize_static: int8, symmetric, per channel."""
     start = time.monotonic()
     quantize_static(model, out, Reader(np.load(data)["input"][:int(samples)]),
                     quant_format=QuantFormat.QDQ, per_channel=True,

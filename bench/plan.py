@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plan.py [RUNS]: how planning grows with the graph, with every case of the library.
+"""plan.py [RUNS]: measures how the time of planning grows with the graph, with every case
+of the library.
 
-Networks of 5,000 to 40,000 nodes, made here: residual blocks with and without
-squeeze-and-excite, max pools, concatenations, a dense head; small weights. The stage's
-time is what the report of `qdq quantize` says of it (ranges are given, nothing is run);
-the command is `qdq plan --json`, a whole process that reads model and spec and prints
-every node. The shortest of several rounds is printed.
-"""
+The networks of 5,000 to 40,000 nodes are made here: residual blocks with and without
+squeeze-and-excite, max pools, concatenations and a dense head, with small weights. The
+stage's time comes from the report of `qdq quantize` with given ranges, so that no model
+runs. The command is `qdq plan --json`, a whole process that reads model and spec and
+prints every node. The shortest of several rounds is printed."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ class Network(Builder):
                          self.node("Sigmoid", f"{name}_gate", h))
 
     def block(self, k, x):
-        """Seven nodes, a few more now and then."""
+        """Adds a block of seven nodes, and a few more now and then."""
         name = f"block{k}"
         h = self.node("Relu", f"{name}_relu1", self.normalized(f"{name}_1", x))
         if k % 4 == 1:
@@ -61,7 +61,7 @@ class Network(Builder):
 
 
 def make(n_nodes):
-    """A network of about so many nodes."""
+    """Makes a network of about this many nodes."""
     b = Network()
     x, k = b.conv("stem", "input", 3, CHANNELS, 3), 0
     while len(b.nodes) < n_nodes - 3:
@@ -76,7 +76,7 @@ def make(n_nodes):
 
 
 class Graph:
-    """One network on disk, and the rounds that were measured with it."""
+    """A network on disk, and its measured rounds."""
 
     def __init__(self, n_nodes, folder):
         model = make(n_nodes)
@@ -98,7 +98,7 @@ class Graph:
         (self.folder / name).write_text(json.dumps(spec))
 
     def stage(self, spec):
-        """Seconds of the plan, and what came of it."""
+        """Returns the seconds of the plan, and the number of pairs."""
         report = self.folder / "report.json"
         Measured([QDQ, "quantize", self.model, "--spec", self.folder / spec,
                   "-o", self.folder / "out.onnx", "--report", report])

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""soak.py [MINUTES]: mixed load for an hour, and whether anything grows.
+"""soak.py [MINUTES]: runs a mixed load for an hour, and reports whether anything grows.
 
-Uploads, jobs that are run, answered again, joined and cancelled, events, downloads,
-deletions, requests that are wrong and clients that go away, side by side, with retention
-of minutes. The daemon is looked at from outside, ten times a minute. What it keeps is in
-its steady state when jobs and files have begun to go by their age; from then on a straight
-line is laid through the minutes' means of each figure. At the end the load stops, retention
-passes, and what is left then is told, too.
+Side by side there are uploads, jobs that run, are answered from the cache, join others or
+are cancelled, event streams, downloads, deletions, invalid requests, and clients that
+close their connection early. Retention is a few minutes. The daemon is measured from
+outside, ten times a minute. It reaches its steady state when jobs and files have begun to
+expire; from then on a straight line is fitted to the minute means of each figure. At the
+end the load stops, retention passes, and the figures that are left then are printed, too.
 
 A figure grows when its line rises by more than three times its standard error and, over
-all the time, by more than a twentieth of its mean.
-"""
+the whole time, by more than a twentieth of its mean."""
 
 import http.client
 import io
@@ -41,7 +40,8 @@ FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
 
 
 class Load:
-    """What the clients share: the daemon's address, what there is to ask for, counts."""
+    """Shared by the clients: the daemon's address, the stored files and jobs, and counts.
+    """
 
     def __init__(self, port):
         self.port = port
@@ -61,7 +61,7 @@ def form(**parts):
 
 
 class Client(threading.Thread):
-    """Does one of its works after the other on a connection that it mostly keeps."""
+    """Does one random action after the other, mostly on a connection that it keeps."""
 
     def __init__(self, load, seed):
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Client(threading.Thread):
         return answer.status, content
 
     def model(self):
-        """A small network, another each time, or one that was there."""
+        """Uploads a small network: a new one each time, or one that is stored already."""
         if self.random.random() < 0.3:
             return self.load.glyphs
         return small.small_model(self.random.randrange(1 << 30))
@@ -146,7 +146,7 @@ class Client(threading.Thread):
             self.call("POST", f"/v1/jobs/{job['id']}/cancel", b"", expect=(202, 409))
 
     def events(self):
-        """Sometimes to the end, sometimes not."""
+        """Reads a job's events, sometimes to the end, sometimes not."""
         job = self.send(fresh=True)
         if not job:
             return
@@ -182,7 +182,8 @@ class Client(threading.Thread):
         self.call("PATCH", "/v1/jobs", expect=expect)
 
     def go_away(self):
-        """In the middle of an upload, of a wait, of a download."""
+        """Closes the connection in the middle of an upload, of a wait or of a download.
+        """
         head = self.random.choice([
             "POST /v1/models HTTP/1.1\r\nContent-Length: 500000\r\n",
             "POST /v1/datasets HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
@@ -233,7 +234,8 @@ def anonymous(pid):
 
 
 def sizes(folder):
-    """Size of each file below it, less those that go meanwhile."""
+    """Returns the size of each file below the folder; files that vanish meanwhile are
+    left out."""
     found = {}
     for path in Path(folder).rglob("*"):
         try:
@@ -255,7 +257,8 @@ def look(pid, folder):
 
 
 def mean_of_looks(pid, folder, seconds, looks=10):
-    """What comes and goes within seconds is no matter of a line through minutes."""
+    """Returns the mean of a minute, so that files which exist for seconds do not disturb
+    the line."""
     seen = []
     for _ in range(looks):
         time.sleep(seconds / looks)
@@ -264,7 +267,7 @@ def mean_of_looks(pid, folder, seconds, looks=10):
 
 
 def line(minutes, values):
-    """Slope of the best straight line, and the slope's standard error."""
+    """Returns the slope of the best straight line, and the slope's standard error."""
     x, y = np.array(minutes) - np.mean(minutes), np.array(values)
     slope = float(x @ (y - y.mean()) / (x @ x))
     rest = y - y.mean() - slope * x

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""upload.py [MIB [ROUNDS]]: a large upload against sha256sum, and idle event streams.
+"""upload.py [MIB [ROUNDS]]: measures a large upload, compared with sha256sum, and idle
+event streams.
 
-The upload is an array, sent raw over loopback; its time ends when it is stored, synced and
-checked by a worker. sha256sum reads the same file; the two take turns. Then 200 clients watch
-a job that does not change.
-"""
+The upload is an array, sent as it is over loopback. Its time ends when a worker has
+checked it and it is stored and synced. sha256sum reads the same file; the two take turns.
+Then 200 clients watch a job that does not change."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ STREAMS = 200
 
 
 class Peak:
-    """The most RssAnon that a process has while the block runs, in MiB."""
+    """Measures the largest RssAnon of a process, in MiB, while the block runs."""
 
     def __init__(self, pid):
         self.pid, self.result, self.end = pid, {"anon": 0}, threading.Event()

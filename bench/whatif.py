@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""whatif.py [THREADS] [ROUNDS]: what-ifs: what they cost and what they find.
+"""whatif.py [THREADS] [ROUNDS]: measures the cost of what-ifs and the quality of their
+results.
 
-One run of the model of what-ifs against plain inference, on the model of ResNet-50's
-shape; sensitivity against plain evaluations (float and quantized inference of the same
-samples), in processor time; the curves of searches; the gain of `output_mse`, on images that calibration
-has not seen.
-"""
+Measured are: one run of the what-ifs' model, compared with plain inference, on a model of
+ResNet-50's shape; sensitivity, compared with plain evaluations (float and quantized
+inference of the same samples), in processor time; the curves of searches; and the gain of
+`output_mse` on images that calibration did not use."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ REFINED = (*GLYPHS, "glyph_resnet_skewed")
 
 
 def quantize(folder, model, calibration, threads, spec):
-    """The report; the model is FOLDER/out.onnx."""
+    """Quantizes and returns the report; the model is FOLDER/out.onnx."""
     (folder / "spec.json").write_text(json.dumps(spec))
     Measured([QDQ, "quantize", model, "--spec", folder / "spec.json", "--calibration",
               calibration, "-o", folder / "out.onnx", "--report", folder / "report.json",
@@ -37,8 +37,9 @@ def quantize(folder, model, calibration, threads, spec):
 
 
 def one_run(folder, threads, rounds):
-    """Seconds of one run of the model of what-ifs, all on and all off, by the
-    difference of many and few: the opening is in both."""
+    """Returns the seconds of one run of the what-ifs' model, with all layers on and with
+    all off. They are the difference between many runs and few, so that opening the model
+    cancels out."""
     def seconds(n):
         report = quantize(folder, cached(), images(64), threads, {
             "calibration": {"max_samples": 8, "method": "minmax"}, "evaluate": False,
@@ -50,8 +51,8 @@ def one_run(folder, threads, rounds):
 
 
 def processor_time(folder, name, threads, rounds, spec):
-    """Seconds of a sample, by the difference of many and few: what happens once is in
-    both."""
+    """Returns the processor seconds of a sample: the difference between many samples and
+    few, so that work which happens once cancels out."""
     def seconds(n):
         (folder / "spec.json").write_text(json.dumps({
             "calibration": {"max_samples": FEW_SAMPLES}, "evaluate": {"samples": n},
@@ -92,7 +93,7 @@ def curve(folder, name, goal, threads):
 
 
 def refinement(folder, name, test, threads):
-    """SQNR on the test images with both methods."""
+    """Returns the SQNR on the test images with both methods."""
     model = DATA / f"{name}.onnx"
     real, found = logits(model, test), []
     for method in ("mse", "output_mse"):

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quantize.py [--emulated] [MODEL.onnx …]: jobs on a GPU beside the same on the CPU.
+"""quantize.py [--emulated] [MODEL.onnx …]: compares jobs on a GPU with the same jobs on
+the CPU.
 
-For tools/check-gpu; models are those of tests/data, and the one of ResNet-50's shape of
-bench/make_model.py, with random samples. QDQ is the command, QDQD_ENGINE_RUNTIME an
-ONNX Runtime that is built for CUDA, QDQD_GPU_MODULE our module. Ends with 1 and says what
-was wrong; that there is no GPU is wrong, too. --emulated: the module is that of
-tests/cuda/emulator, to try this script where there is no GPU.
+Run by tools/check-gpu. The models are those of tests/data and the ResNet-50 of
+bench/make_model.py with random samples. QDQ is the command, QDQD_ENGINE_RUNTIME an ONNX
+Runtime built for CUDA, QDQD_GPU_MODULE the CUDA module. Exits with 1 and prints the
+failures; a missing GPU is a failure, too. --emulated uses the module of
+tests/cuda/emulator, to try this script without a GPU.
 
-What is held:
- - the report's `device` says where it ran, and nothing fell back or was made smaller;
- - ranges differ by at most a thousandth of the larger end: the provider's kernels add up
-   in another order, and nothing else may differ, for it is told to use float32;
- - what the evaluation and what-ifs say differs by at most 0.3 dB, below 80 dB;
- - a job that runs there again makes the same bytes.
-"""
+Checked are:
+ - the report's `device` names the GPU, nothing fell back to the CPU, and no batch was made
+   smaller;
+ - ranges differ by at most a thousandth of the larger end, because the provider's kernels
+   add in another order; it is told to compute in float32;
+ - the figures of evaluation and what-ifs differ by at most 0.3 dB, below 80 dB;
+ - a repeated job on the GPU makes the same bytes."""
 
 import argparse
 import json
@@ -97,7 +98,8 @@ def check_ranges(there, here):
 
 
 def decibels(what, a, b):
-    """Beyond some point figures are those of rounding; null: no noise at all."""
+    """Returns a figure, limited to the point beyond which only rounding shows; null means
+    no noise."""
     a, b = (NO_NOISE if x is None or x > NO_NOISE else x for x in (a, b))
     check(math.isclose(a, b, abs_tol=DECIBELS), f"{what} is {a:.2f} dB, not {b:.2f}")
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve.py [--emulated]: a daemon whose jobs run on a GPU.
+"""serve.py [--emulated]: tests a daemon whose jobs run on a GPU.
 
-For tools/check-gpu, with tests/data. QDQD is the daemon's program, QDQD_ENGINE_RUNTIME an
-ONNX Runtime that is built for CUDA, QDQD_GPU_MODULE our module. Ends with 1 and says what
-was wrong. --emulated: the module is that of tests/cuda/emulator, to try this script where
-there is no GPU.
+Run by tools/check-gpu with tests/data. QDQD is the daemon's program, QDQD_ENGINE_RUNTIME
+an ONNX Runtime built for CUDA, QDQD_GPU_MODULE the CUDA module. Exits with 1 and prints
+the failures. --emulated uses the module of tests/cuda/emulator, to try this script
+without a GPU.
 
-What is held: a job for a GPU runs there, with its worker locked in where the runtime lies
-in a folder that it may read then; a search lends the GPU to a short job that comes later,
-and ends with the same bytes as alone; another worker gets it when one was killed.
-"""
+Checked are: a job for a GPU runs there while its worker is in its cage, also when the
+runtime is in a folder that the cage has to allow; a search lends the GPU to a short job
+that comes later, and gives the same bytes as alone; after a worker was killed, another
+one gets the GPU."""
 
 import argparse
 import json
@@ -31,7 +31,8 @@ SHORT = {"device": "cuda", "calibration": {"max_samples": 16}, "evaluate": False
 
 
 def search_spec(emulated):
-    """Long enough for a job to come meanwhile."""
+    """Returns the spec of a search that is long enough for another job to come meanwhile.
+    """
     return {"device": "cuda", "calibration": {"max_samples": 8}, "evaluate": False,
             "search": {"min_sqnr_db": 60, "max_float_layers": 6,
                        "samples": 2 if emulated else 128}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access tokens of a daemon under test, and clients that have them."""
+"""Access tokens of a daemon under test, and clients that use them."""
 
 import copy
 import subprocess
@@ -15,14 +15,14 @@ def command(state, *words):
 
 
 def add(state, name, *options):
-    """A new token."""
+    """Adds a token and returns it."""
     done = command(state, "add", name, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
 def client(service, token=None, **headers):
-    """The same service, asked with a token."""
+    """Returns a client of the same service that sends a token."""
     one = copy.copy(service)
     one.http = requests.Session()
     one.http.trust_env = False
@@ -33,6 +33,6 @@ def client(service, token=None, **headers):
 
 
 def tenant(service, name, *options, **headers):
-    """A client with a token of a tenant."""
+    """Returns a client with a token of a tenant."""
     return client(service, add(service.state, f"token-{name}", "--tenant", name, *options),
                   **headers)

@@ -5,17 +5,15 @@ from service import Service
 
 
 def pytest_collection_modifyitems(items):
-    """Files with tests that take long go first, so that the others fill up the end."""
+    """Runs files with long tests first, so that short ones fill the gaps at the end."""
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.fixture
 def service(tmp_path):
-    """Makes daemons, each with a state folder of its own; all are stopped and checked.
-
-    service(http_max_body="1M") sets what QDQD_HTTP_MAX_BODY sets.
-    """
+    """Makes daemons, each with a state folder of its own; stops and checks all of them at
+    the end."""
     made = []
 
     def make(**settings):

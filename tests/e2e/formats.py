@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of engine/include/qdq/formats.h, with what onnx and ml_dtypes know of a format
-of that name: nothing but the name, the place in the table and the uses is read from there."""
+"""The rows of engine/include/qdq/formats.h, with the properties that onnx and ml_dtypes
+give to a format of that name. Only the name, the row's number and the uses are read from
+the header."""
 
 import re
 from pathlib import Path
@@ -46,7 +47,7 @@ class Format(NamedTuple):
 
     @property
     def opset(self):
-        """The first whose QuantizeLinear has it."""
+        """Returns the first opset whose QuantizeLinear has the format."""
         for opset in range(10, onnx.defs.onnx_opset_version() + 1):
             for constraint in onnx.defs.get_schema("QuantizeLinear", opset).type_constraints:
                 if f"tensor({self.name})" in constraint.allowed_type_strs:
@@ -72,5 +73,5 @@ def of_use(use):
 
 
 def ir_of(opset):
-    """The IR version that goes with an opset."""
+    """Returns the IR version that belongs to an opset."""
     return max(8, helper.find_min_ir_version_for([helper.make_opsetid("", opset)]))

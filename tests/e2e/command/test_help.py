@@ -16,7 +16,7 @@ OPTION = re.compile(r"  (?:-(\w), )?--([\w-]+)(?: ([A-Z]+))?(?: +(\S.*))?")
 
 
 def page_of(program, *words):
-    """The page that the words ask for, as its paragraphs."""
+    """Returns the help page of the command words, as its paragraphs."""
     folder = "bin" if program == "qdq" else "sbin"
     done = subprocess.run([INSTALLED / folder / program, *words], capture_output=True,
                           text=True, timeout=60)
@@ -25,7 +25,7 @@ def page_of(program, *words):
 
 
 def options_of(*command):
-    """The options on a command's page: {name: (letter, argument)}."""
+    """Returns the options on a command's page: {name: (letter, argument)}."""
     lines = page_of(*command, "--help")[2].splitlines()
     rows = [OPTION.fullmatch(line) for line in lines if line.startswith("  -")]
     assert all(rows), lines
@@ -33,13 +33,13 @@ def options_of(*command):
 
 
 def section_of(page, name):
-    """A section of a manual page, without mdoc's escapes."""
+    """Returns a section of a manual page, without mdoc's escapes."""
     text = (ROOT / "man" / page).read_text()
     return re.search(rf"^\.Sh {name}\n(.*?)(?=^\.Sh|\Z)", text, re.M | re.S)[1].replace("\\-", "-")
 
 
 def listed_in(section):
-    """The options that a section lists, as options_of() has them."""
+    """Returns the options that a section lists, in the form of options_of()."""
     listed = re.findall(r"^\.It Fl (?:(\w) , Fl )?-([\w-]+)(?: Ar (\w+))?$", section, re.M)
     assert len(listed) == len(re.findall(r"^\.It Fl", section, re.M))
     return {name: (letter or None, argument or None) for letter, name, argument in listed}

@@ -81,7 +81,7 @@ def test_plan(daemon):
 
 
 def test_plan_table():
-    """A row for each layer that something speaks for, the others are counted."""
+    """Layers with a decision have a row each; all others are counted."""
     plan = json.loads(qdq("plan", RESNET, "--json").stdout)
     idle = {"off by default": {}}
     for layer in plan["layers"]:
@@ -140,6 +140,7 @@ def test_wrong_usage(arguments):
 
 
 def test_failures_are_told_on_the_last_line(tmp_path):
+    """The last line on standard error gives the reason of a failure."""
     text = tmp_path / "letter.onnx"
     text.write_text("Dear aunt,\n" * 30)
     spec = tmp_path / "spec.json"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What qdq does to the files around it, whatever happens."""
+"""The command qdq leaves other files alone, whatever happens, and its own output whole.
+"""
 
 import json
 import os
@@ -43,8 +44,8 @@ def test_a_signal_leaves_nothing(tmp_path, number):
 
 
 def test_ranges_need_no_runtime(tmp_path):
-    """The ranges of a report, given by hand, make the same Q/DQ pairs without ONNX
-    Runtime; what has to run the model says that it is missing."""
+    """The ranges of a report, given in a spec, make the same Q/DQ pairs without ONNX
+    Runtime; a stage that has to run the model says that the runtime is missing."""
     done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "a.onnx",
                "--report", "report.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -115,7 +116,7 @@ def test_permissions_follow_the_umask(tmp_path):
 
 @pytest.mark.parametrize("command", [["plan", "--json"], ["plan", "--all"], ["info"]])
 def test_standard_output_that_is_full(command):
-    """Whether its buffer was filled before the end or not."""
+    """A write error is reported whether the buffer fills before the end or only then."""
     with open("/dev/full", "w") as full:
         done = subprocess.run([QDQ, *command, RESNET], stdout=full,
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -125,7 +126,8 @@ def test_standard_output_that_is_full(command):
 
 
 def test_names_cannot_steer_the_terminal(tmp_path):
-    """Control characters of a model's names reach no terminal, nor break the JSON."""
+    """Control characters in a model's names do not reach a terminal, and do not break the
+    JSON."""
     node = helper.make_node("MatMul", ["x", "w"], ["y"], "evil\x1b[2J\rname")
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
@@ -146,7 +148,8 @@ def test_names_cannot_steer_the_terminal(tmp_path):
 
 
 def test_nothing_is_written_at_home(tmp_path):
-    """ONNX Runtime's wheel keeps an identifier of the machine there, if it is let."""
+    """ONNX Runtime's wheel would store an identifier of the machine there, if its
+    telemetry were on."""
     home, here = tmp_path / "home", tmp_path / "here"
     home.mkdir()
     here.mkdir()

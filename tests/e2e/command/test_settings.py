@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings: what holds and why, and what SIGHUP makes of a changed file."""
+"""Settings: their values and sources, and the effect of SIGHUP after the file changed."""
 
 import os
 import re
@@ -21,7 +21,8 @@ def run(*words, **environment):
 
 @pytest.fixture
 def configured(tmp_path):
-    """A daemon with a configuration file, and what writes that file."""
+    """Starts a daemon with a configuration file; also returns the function that writes
+    the file."""
     one = Service(tmp_path / "configured")
     file = tmp_path / "qdqd.conf"
     one.arguments = ["--config", file]
@@ -60,7 +61,7 @@ def test_print_is_for_checking():
 
 
 def test_installed_file_and_page():
-    """They are written from the table: every key, and all that is in them is good."""
+    """Both are generated from the table: every key is there, and every line is valid."""
     conf = INSTALLED / "etc" / "qdqd.conf"
     done = run("--check-config", "--config", conf)
     assert done.returncode == 0, done.stderr

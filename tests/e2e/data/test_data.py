@@ -81,7 +81,7 @@ def sets(samples, named=True, proto=numpy_helper.from_array, suffix="", extra=No
 
 
 def tarred(files, form=tarfile.PAX_FORMAT, **members):
-    """A tar of these files, by Python's tarfile."""
+    """Returns a tar of these files, made by Python's tarfile."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=form) as archive:
         for name, data in files.items():
@@ -94,13 +94,13 @@ def tarred(files, form=tarfile.PAX_FORMAT, **members):
 
 
 def unzipped(data):
-    """The files of a zip archive."""
+    """Returns the files of a zip archive."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 class Quantized:
-    """What `qdq quantize` did."""
+    """The result of a run of `qdq quantize`."""
 
     def __init__(self, folder, model, data=None, **spec):
         paths = {name: folder / name for name in ("m.onnx", "d", "s.json", "o", "r")}
@@ -127,7 +127,7 @@ class Quantized:
 
 
 def range_of(model, tensor, feeds):
-    """The exact range of a tensor over these runs, by onnxruntime."""
+    """Returns the exact range of a tensor over these runs, by onnxruntime."""
     looked = onnx.ModelProto()
     looked.CopyFrom(model)
     looked.graph.output.append(onnx.helper.make_tensor_value_info(
@@ -172,7 +172,8 @@ def test_data_is_held_against_dims(tmp_path):
 
 @pytest.mark.parametrize("where", ["plan", "quantize"])
 def test_unknown_symbol(daemon, where):
-    """Of a symbol that the inputs lack; `/` is escaped."""
+    """A spec that sizes a symbol which no input has is refused; `/` in its name is
+    escaped in the pointer."""
     model = daemon.upload("models", TEXT.SerializeToString())
     data = daemon.upload("datasets", npz(**text_feed(4, 5)))
     spec = {"calibration": {"dims": {"se/q": 5}}}
@@ -196,7 +197,8 @@ RAGGED = [text_feed(1 + i % 3, 2 + i) for i in range(12)]
 
 
 def listed(value, name):
-    """Elements in the field of their type instead of in bytes."""
+    """Returns tensors whose elements are in the field of their type instead of in raw
+    bytes."""
     kind = numpy_helper.from_array(value).data_type
     return onnx.helper.make_tensor(name, kind, value.shape, value.flatten().tolist())
 
@@ -212,7 +214,7 @@ def test_ragged_samples(tmp_path, named, proto):
 
 
 def test_some_of_ragged_samples(tmp_path):
-    """Sets are taken in the order of their numbers: 10 comes after 9."""
+    """Sets are read in the order of their numbers: 10 comes after 9."""
     done = Quantized(tmp_path, TEXT, sets(RAGGED), evaluate={"samples": 2},
                      calibration={"method": "minmax", "max_samples": 10})
     assert done.range("m") == range_of(TEXT, "m", RAGGED[:10])
@@ -225,7 +227,7 @@ FORMS = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT,
 
 @pytest.fixture(scope="module")
 def zipped(tmp_path_factory):
-    """What the samples give as a zip archive of sets."""
+    """Returns the samples as a zip archive of test data sets."""
     done = Quantized(tmp_path_factory.mktemp("zip"), TEXT, sets(RAGGED), **TAR_SPEC)
     assert done.ok, done.said
     return done
@@ -235,7 +237,7 @@ TAR_SPEC = {"calibration": {"method": "entropy"}, "evaluate": True}
 
 
 def findings(done):
-    """All that a report says of the samples."""
+    """Returns everything that a report says about the samples."""
     assert done.ok, done.said
     return [done.report[member] for member in ("tensors", "weights", "evaluation")]
 
@@ -243,7 +245,8 @@ def findings(done):
 @pytest.mark.parametrize("packing", ["plain", "gzip"])
 @pytest.mark.parametrize("form", FORMS)
 def test_tar_is_as_good_as_zip(tmp_path, zipped, form, packing):
-    """Sets lie in it from the last to the first, in folders of long names."""
+    """A tar gives the same result although its sets are in reverse order, in folders with
+    long names."""
     folder = "a folder of a ünusual name/" + ("x" * 90 if form == "ustar" else "x" * 300)
     data = tarred({f"{folder}/{name}": content
                    for name, content in unzipped(sets(RAGGED)).items()}, FORMS[form])
@@ -263,7 +266,8 @@ def test_tar_is_as_good_as_npz(tmp_path, form):
 
 
 def test_tar_made_by_tar(tmp_path, zipped):
-    """As people make them: a folder, packed from inside, with gzip."""
+    """An archive that GNU tar made in the usual way is read: a folder, packed from
+    inside, with gzip."""
     with zipfile.ZipFile(io.BytesIO(sets(RAGGED))) as archive:
         archive.extractall(tmp_path / "in")
     subprocess.run(["tar", "-C", tmp_path / "in", "-czf", tmp_path / "t.tgz", "."],
@@ -284,7 +288,7 @@ def test_nothing_is_left_of_unpacking(tmp_path, monkeypatch):
 
 
 def test_tar_that_claims_too_much(daemon):
-    """The limit on what a packed one unpacks to: its header is enough."""
+    """An archive that would unpack beyond the limit is refused by its header alone."""
     header = tarfile.TarInfo(SET)
     header.size = 9 << 30
     data = gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
@@ -411,7 +415,7 @@ MASK = (1 << 64) - 1
 
 
 def splitmix(name, n):
-    """The documented generator, in Python's integers."""
+    """Yields the numbers of the documented generator, computed with Python's integers."""
     seed = 0xcbf29ce484222325
     for byte in name.encode():
         seed = (seed ^ byte) * 0x100000001b3 & MASK

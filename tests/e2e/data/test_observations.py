@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibrate once, place many: what was observed of a model and its data is not observed
+"""Calibrate once: tensors that were observed for a model and its data are not observed
 again, and the result is the same to the last byte."""
 
 import io
@@ -38,7 +38,7 @@ def noise(n=6, seed=8):
 
 
 def command(folder, model, data, spec, *more):
-    """The result of `qdq quantize` and its report."""
+    """Runs `qdq quantize` and returns the result and its report."""
     folder.mkdir(exist_ok=True)
     for name, content in (("m.onnx", model), ("d.npz", data)):
         (folder / name).write_bytes(content)
@@ -52,7 +52,8 @@ def command(folder, model, data, spec, *more):
 
 
 class Jobs:
-    """Jobs of one model and one dataset, and what they come to without any before."""
+    """Jobs of one model and one dataset, and the results of the same jobs without earlier
+    observations."""
 
     def __init__(self, daemon, folder, model=nets.block_net, data=nets.samples):
         self.daemon, self.folder = daemon, folder
@@ -94,7 +95,7 @@ def ranges(report):
 
 
 def same(report, fresh):
-    """But for what it took."""
+    """Expects equal reports, apart from times."""
     counts = ("inferences", "reused")
     for one in (report, fresh):
         one["compared"] = {k: v for k, v in one["calibration"].items() if k not in counts}
@@ -348,7 +349,7 @@ def test_a_refused_model_leaves_them(daemon, tmp_path):
 
 @lru_cache
 def never_reached():
-    """Its second layer gets rows of which no sample has any."""
+    """Returns a network whose second layer gets no row from any sample."""
     def value(name):
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", *SIZE])
 
@@ -368,7 +369,8 @@ def never_reached():
 
 
 def test_a_job_that_failed_leaves_them(daemon, tmp_path):
-    """Calibration was over: with a range by hand it is not done again."""
+    """A job that fails after calibration leaves its observations; the next job, with one
+    range given, observes nothing."""
     jobs = Jobs(daemon, tmp_path, never_reached,
                 lambda: npz(x=np.random.default_rng(6).normal(0, 1, [9, *SIZE])
                             .astype(np.float32)))
@@ -468,7 +470,8 @@ def test_command_with_a_file_of_something_else(tmp_path):
 
 
 def test_command_and_another_runtime(tmp_path, monkeypatch):
-    """One ONNX Runtime rounds as another does not: its observations are its own."""
+    """Observations made with one version of ONNX Runtime are not used with another, which
+    may round differently."""
     files = nets.block_net(), nets.samples()
     keep = "--observations", "o.qdqobs"
     (library,) = (INSTALLED / "lib").rglob("libonnxruntime.so*")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many samples and a large one: what they take of a worker's memory does not follow."""
+"""Calibration with many samples, and with a large one: a worker's memory does not grow
+with them."""
 
 import gzip
 import json
@@ -20,7 +21,7 @@ RANDOM = np.random.default_rng(5)
 
 
 def net(inner):
-    """y = x w over rows of any number, with little weight."""
+    """Returns y = x w over any number of rows, with a small weight."""
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["": 17]>
         rows (float[n, {inner}] x) => (float[n, 4] y) {{ y = MatMul (x, w) }}""")
@@ -30,7 +31,8 @@ def net(inner):
 
 
 def quantize(folder, model, data):
-    """The report of `qdq quantize` with the default spec, and its peak in bytes."""
+    """Returns the report of `qdq quantize` with the default spec, and its peak memory in
+    bytes."""
     (folder / "m.onnx").write_bytes(model.SerializeToString())
     command = [INSTALLED / "bin" / "qdq", "quantize", folder / "m.onnx", "--calibration",
                data, "-o", folder / "o.onnx", "--report", folder / "r.json"]
@@ -58,7 +60,8 @@ def expect_all(report):
 
 
 def test_many_samples_as_files(tmp_path):
-    """Each is a file of a packed archive: what is kept of one is where it lies."""
+    """Each sample is a file of a compressed archive, of which only the position stays in
+    memory."""
     packed = tarred(unzipped(sets([{"x": sample} for sample in SMALL])))
     (tmp_path / "d.tgz").write_bytes(gzip.compress(packed, 1))
     report, peak = quantize(tmp_path, net(16), tmp_path / "d.tgz")
@@ -85,7 +88,7 @@ BLOCK = 1 << 13  # rows
 
 
 def write_large(path, packed):
-    """One sample of 1 GB, whose rows are few that come again: [1, ROWS, INNER]."""
+    """Writes one sample of 1 GB [1, ROWS, INNER], in which a few rows repeat."""
     block = np.zeros((BLOCK, INNER), np.float32)
     block[:, ::8] = RANDOM.integers(-8, 9, (BLOCK, INNER // 8)) / 4
     method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-case.md: its session works when pasted, its scripts are good."""
+"""docs/adding-a-case.md: its session works when pasted, and its scripts are valid."""
 
 import re
 import subprocess
@@ -54,7 +54,7 @@ def test_members_are_told():
 
 
 def names_in(tmp_path, table):
-    """What a script finds in a table of its globals."""
+    """Returns the names that a script finds in one of its global tables."""
     (tmp_path / "names.lua").write_text(
         f"local t = {{}} for k in pairs({table}) do t[#t + 1] = k end "
         "error(table.concat(t, ' '), 0)")

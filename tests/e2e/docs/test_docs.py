@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents hold together: links lead to a file and to a heading in it, and sentences
-follow docs/style.md."""
+"""The documents are consistent: links lead to a file and to a heading in it, and
+sentences follow docs/style.md."""
 
 import re
 
@@ -14,12 +14,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def text_of(page):
-    """The page without its code blocks."""
+    """Returns the page without its code blocks."""
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(page):
-    """The anchors that GitHub makes of a page's headings."""
+    """Returns the anchors that GitHub makes of a page's headings."""
     found = set()
     for heading in re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE):
         plain = re.sub(r"\]\([^)]*\)", "", heading).lower()
@@ -44,7 +44,7 @@ RIDDLE = re.compile(r"(?:^|[.;:!?)] |\| |- )((?:What|Who|Whose|Of)\b(?!-)[^.?!|]
 
 
 def sentences(text):
-    """Paragraphs, table cells and list items, each as one line."""
+    """Returns paragraphs, table cells and list items, each as one line."""
     for block in re.split(r"\n\s*\n|\n(?=[|#-])", text):
         if not block.startswith("#"):
             yield " ".join(block.split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report for people, read by a Markdown parser that is not ours."""
+"""The report as Markdown, read by a third-party Markdown parser."""
 
 import onnx
 import pytest
@@ -10,7 +10,7 @@ from service import problem
 
 
 def hostile_names():
-    """nets.block_net() with names that would be something else in Markdown."""
+    """Returns nets.block_net() with names that have a meaning in Markdown."""
     model = onnx.load_from_string(nets.block_net())
     for node, name in zip(model.graph.node, [
             "a|b|c", "`code` ``", "two\nlines\r\n| x | y |", "*bold* __init__ ~~x~~",
@@ -21,7 +21,8 @@ def hostile_names():
 
 
 def tables(text):
-    """{heading: rows of cells as a reader sees them}, and all other tokens' types."""
+    """Returns {heading: rows of cells as a reader sees them}, and the types of all other
+    tokens."""
     found, heading, kinds = {}, None, set()
     tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
     for i, token in enumerate(tokens):
@@ -39,7 +40,8 @@ def tables(text):
 
 
 def one_line(text):
-    """A name as it is to be read; a table's cells lose the spaces around them."""
+    """Returns a name as it should be shown; a table's cell loses the spaces at its ends.
+    """
     return "".join(" " if c < " " or c == "\x7f" else c for c in text).strip()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""api/openapi.yaml holds together: its references lead somewhere, its examples are what
-its schemas allow, and each error code stands with its status where it can come."""
+"""api/openapi.yaml is consistent: its references resolve, its examples match their
+schemas, and each error code is listed with its status for every operation that can answer
+with it."""
 
 import re
 
@@ -14,7 +15,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
 def walk(node, pointer=""):
-    """Each mapping of the document, with its place."""
+    """Yields each mapping of the document with its place."""
     if isinstance(node, dict):
         yield pointer, node
         for name, child in node.items():
@@ -74,7 +75,7 @@ def operations():
 
 
 def told():
-    """Which codes the document tells of, and with which statuses."""
+    """Returns the error codes in the document, with their statuses."""
     found = {}
     for _, operation in operations():
         for status, response in operation["responses"].items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sessions in README.md work when pasted, and print what it says."""
+"""The sessions in README.md work when pasted, and print the output that it shows."""
 
 import json
 import random
@@ -17,8 +17,8 @@ def blocks():
 
 
 def free_port():
-    """A port below those that the kernel gives to clients, one of which could have it else
-    before the session's daemon has."""
+    """Returns a port below those that the kernel gives to clients, so that no client
+    takes it before the session's daemon does."""
     while True:
         port = random.SystemRandom().randrange(10_000, 32_000)
         with socket.socket() as one:
@@ -65,7 +65,7 @@ def test_qdq_session(tmp_path):
 
 
 def test_plans(daemon, tmp_path):
-    """Each block of the section with the output that stands below it."""
+    """Each command of the section prints the output below it."""
     text = (ROOT / "README.md").read_text()
     (section,) = re.findall(r"^## What is quantized.*?(?=^## )", text,
                             re.MULTILINE | re.DOTALL)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/spec.md: its examples do what it says, its table is that of the daemon."""
+"""docs/spec.md: its examples give the documented results, and its tables equal the
+daemon's."""
 
 import json
 import re
@@ -86,7 +87,7 @@ def test_tables_of_reasons_and_warnings():
 
 
 def rows_of_table(text, first):
-    """The rows of the table whose head begins so, cell by cell."""
+    """Returns the rows of the table whose head begins with these words, cell by cell."""
     table = text[text.index(f"| {first} |"):].split("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split(" | ")]
             for line in table.splitlines()[2:]]

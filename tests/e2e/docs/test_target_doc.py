@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/adding-a-target.md: its target is the one that a unit program has, and its tables
-name every member of a target."""
+"""docs/adding-a-target.md: its target is the one in a unit program, and its tables name
+every member of a target."""
 
 import re
 

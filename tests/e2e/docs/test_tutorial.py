@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorial in docs/spec.md: its commands work when pasted, and print what it shows."""
+"""The tutorial in docs/spec.md: its commands work when pasted, and print the output that
+it shows."""
 
 import math
 import re
@@ -15,15 +16,15 @@ NUMBER = re.compile(r"(\d+(?:\.\d+)?)")
 
 
 def lines(text):
-    """The lines without times and without the shell's messages about jobs, sorted:
-    standard output and standard error mix in any order."""
+    """Returns the sorted lines, without times and without the shell's messages about
+    jobs. They are sorted because standard output and standard error mix in any order."""
     found = [re.sub(r", in \d+\.\d s$", "", line) for line in text.splitlines()]
     return sorted(line for line in found if line and not line.startswith("[1]"))
 
 
 def assert_same(shown, printed):
-    """Words and whole numbers are equal; measured numbers are nearly so, because ONNX
-    Runtime rounds differently on other processors."""
+    """Expects equal words and whole numbers. Measured numbers may differ a little,
+    because ONNX Runtime rounds differently on other processors."""
     assert len(shown) == len(printed), (shown, printed)
     for one, other in zip(shown, printed):
         parts, others = NUMBER.split(one), NUMBER.split(other)

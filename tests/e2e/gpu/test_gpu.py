@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUs: what waits for one, and what becomes of a job whose GPU is not there, is lost or
-has too little memory. The device is the host, by the emulator of tests/cuda, whose
-mishaps the environment decides."""
+"""GPUs: jobs that wait for one, and jobs whose GPU is missing, lost or short of memory.
+The device is the host, through the emulator of tests/cuda, whose failures are set in the
+environment."""
 
 import os
 import subprocess
@@ -20,7 +20,8 @@ NAME = "cuda:0 emulated on the host"
 
 @pytest.fixture(scope="session")
 def module(tmp_path_factory):
-    """The CUDA module of a device that is the host: one that make check has built, or made."""
+    """Returns the emulator's CUDA module: the one that make check has built, or a new
+    one."""
     built = os.environ.get("QDQ_CUDA_EMULATED")
     if built:
         return built
@@ -31,7 +32,8 @@ def module(tmp_path_factory):
 
 @pytest.fixture
 def gpu(service, module, monkeypatch):
-    """gpu(lost=5, workers_count=2): a daemon with one GPU, which has that mishap."""
+    """Starts a daemon with one GPU that has these failures, as in gpu(lost=5,
+    workers_count=2)."""
     def make(numbers="0", **settings):
         for key in ("driver", "devices", "lost", "most", "faked", "bytes", "once"):
             if key in settings:
@@ -44,7 +46,7 @@ def gpu(service, module, monkeypatch):
 
 
 def devices(one):
-    """What /version tells of the GPUs, once that is known."""
+    """Returns the GPUs in /version once they are known."""
     told = eventually(lambda: one.get("/version").json()["devices"])
     return told[1:]
 
@@ -122,7 +124,7 @@ def test_version_names_them_and_says_why_not(gpu, mishap, cuda, says):
 
 @pytest.mark.parametrize("device", ["cuda", "auto"])
 def test_a_job_runs_there(gpu, device):
-    """And ends as it does on the CPU."""
+    """A job on the GPU gives the same result as one on the CPU."""
     one = gpu()
     there = one.submit_glyphs(spec={**ONE, "device": device})
     here = one.submit_glyphs(spec={**ONE, "device": "cpu"})
@@ -135,7 +137,7 @@ def test_a_job_runs_there(gpu, device):
 
 
 def test_a_cage_that_is_required(gpu):
-    """The module is loaded before the worker is locked in."""
+    """The module is loaded before the worker enters its cage."""
     one = gpu(workers_cage="require")
     job = one.submit_glyphs(spec={**SHORT, "device": "cuda"})
     one.succeeded(job)
@@ -148,7 +150,8 @@ def test_a_cage_that_is_required(gpu):
 @pytest.mark.parametrize("at", [1, 30])
 @pytest.mark.parametrize("device", ["cuda", "auto"])
 def test_it_is_lost_once(gpu, tmp_path, device, at):
-    """The job goes to another worker, which finds it in order."""
+    """When the GPU is lost, the job runs once more in another worker, which finds it
+    working."""
     once = tmp_path / "once"
     one = gpu(lost=at, once=once)
     once.touch()
@@ -175,7 +178,7 @@ def test_it_is_lost_again(gpu):
 
 
 def test_it_is_lost_in_a_what_if(gpu, tmp_path):
-    """Late, when calibration is done."""
+    """The GPU is lost late, after calibration."""
     once = tmp_path / "once"
     one = gpu(lost=100, once=once)
     once.touch()
@@ -207,7 +210,8 @@ def test_a_batch_that_does_not_fit(gpu):
 
 
 def test_a_batch_that_does_not_fit_in_a_what_if(gpu):
-    """The float model fits; that with what is quantized does not."""
+    """The float model fits; the model with fake quantization does not, so the batch is
+    halved."""
     one = gpu(faked=40_000)
     spec = {**ONE, "sensitivity": {"samples": 4}, "evaluate": False}
     there = one.submit_glyphs("glyph_mobilenet", spec={**spec, "device": "cuda"})
@@ -251,8 +255,8 @@ def test_jobs_wait_for_it_and_others_go_on(service):
 
 
 def test_a_blank_spec_holds_nobody_up(service):
-    """A form's field may be blank: its job waits for the GPU like any other with data, and
-    those behind it go on."""
+    """The spec in a form may be blank: its job waits for the GPU like any other with
+    data, and the jobs behind it run."""
     one = service(gpu_devices="0", gpu_module="/nowhere.so", workers_count=2,
                   test_worker_pause_ms=500)
     first = one.submit_glyphs(spec=SHORT)
@@ -281,7 +285,8 @@ def in_search(one, job):
 
 
 def test_a_long_search_lends_it(gpu):
-    """A short job that comes later ends sooner, and the search is none the worse."""
+    """A short job that comes later ends before the search, and the search gives the same
+    result."""
     one = gpu(workers_count=2)
     alone = one.submit_glyphs("glyph_se", spec=SEARCH)
     one.succeeded(alone)
@@ -302,8 +307,8 @@ def test_a_long_search_lends_it(gpu):
 
 
 def lend(one):
-    """Two searches, of which the first has lent its GPU to the second; and the first
-    one's worker."""
+    """Starts two searches, of which the first lends its GPU to the second. Also returns
+    the worker of the first."""
     search = one.submit_glyphs("glyph_se", spec=SEARCH)
     (worker,) = one.running(search)
     eventually(lambda: in_search(one, search))
@@ -314,7 +319,7 @@ def lend(one):
 
 
 def test_two_searches_take_turns(gpu):
-    """Neither waits for the end of the other; who waits says so."""
+    """Neither search waits for the end of the other; the one that waits says so."""
     one = gpu(workers_count=2)
     first, second, _ = lend(one)
     waiting = eventually(lambda: one.job(first)["queue"] or one.job(second)["queue"])
@@ -325,7 +330,7 @@ def test_two_searches_take_turns(gpu):
 
 
 def test_a_lender_is_cancelled(gpu):
-    """What it lent stays with the one who has it, and is free after that."""
+    """The other job keeps the GPU that it borrowed, and the GPU is free after it."""
     one = gpu(workers_count=2)
     search, other, _ = lend(one)
     answer = one.post(f"/v1/jobs/{search}/cancel")
@@ -338,7 +343,7 @@ def test_a_lender_is_cancelled(gpu):
 
 
 def test_a_lender_dies(gpu):
-    """It begins again, in its turn; the other one goes on."""
+    """The job that lent the GPU starts again in its turn; the other one continues."""
     one = gpu(workers_count=2)
     search, other, worker = lend(one)
     kill_process(worker)
@@ -358,7 +363,7 @@ def test_the_daemon_stops_meanwhile(gpu):
 
 
 def test_nobody_is_idle_to_take_it(gpu):
-    """One lane: what waits there waits for the lane, so there is no use in lending."""
+    """With one lane a waiting job needs the lane, not the GPU, so the GPU is not lent."""
     one = gpu(workers_count=1)
     search = one.submit_glyphs("glyph_se", spec=SEARCH)
     eventually(lambda: in_search(one, search))
@@ -410,7 +415,8 @@ def test_the_bench(module):
 
 @pytest.mark.parametrize("step", ["quantize", "serve", "bench-jobs"])
 def test_who_asks_for_a_check_gets_one_or_an_error(step):
-    """The Python here has an ONNX Runtime for the CPU alone."""
+    """tools/check-gpu fails here, because the Python has an ONNX Runtime for the CPU
+    alone."""
     env = {**os.environ, **PROGRAMS, "QDQ_GPU_PYTHON": sys.executable}
     run = subprocess.run([ROOT / "tools" / "check-gpu", step], env=env,
                          capture_output=True, text=True)

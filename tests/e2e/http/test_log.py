@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests in the log and in their answers: ids, traces, tenants, jobs."""
+"""Requests in the log and in their answers: ids, traces, tenants and jobs."""
 
 import json
 import re
@@ -14,7 +14,7 @@ PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 
 def lines(daemon, **wanted):
-    """Lines of a JSON log that have these members."""
+    """Returns the lines of a JSON log that have these members."""
     found = []
     for line in daemon.log.read_text().splitlines():
         if line.startswith("{"):

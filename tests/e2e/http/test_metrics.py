@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics: by Prometheus' rules, true, and closed to whom it does not concern."""
+"""GET /metrics follows Prometheus' rules, tells the truth, and is closed to tenants."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def metrics(client):
 
 
 def table():
-    """The names of all rows, which stand in the files that count."""
+    """Returns the names of all metrics in the daemon's source files."""
     row = re.compile(r'^METRIC\(\s*\w+,\s*[A-Z]+,\s*"([a-z_]+)"', re.M)
     return sorted(name for file in (ROOT / "daemon").rglob("*.c")
                   for name in row.findall(file.read_text()))
@@ -126,7 +126,7 @@ def test_failures_and_the_queue(service, held):
 
 
 def test_who_may(daemon):
-    """Tenants do not: the sums are of all."""
+    """Tenants may not read metrics, because the sums are of all tenants."""
     reader = access.client(daemon, access.add(daemon.state, "r", "--scope", "read"))
     problem(reader.get("/metrics"), 403, "forbidden")
     tenant = access.tenant(daemon, "a")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused by the head of a request is refused before its body: at once with
-Expect: 100-continue, and so that the answer arrives without it."""
+"""A request that its head already makes invalid is refused before its body: at once with
+Expect: 100-continue, and otherwise so that the answer still arrives."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ MODEL = (DATA / "glyph_se.onnx").read_bytes()
 
 
 class Connection:
-    """A client that sees every byte."""
+    """A client that sees every byte of the answer."""
 
     def __init__(self, service):
         host, port = service.url.removeprefix("http://").split(":")
@@ -43,7 +43,7 @@ class Connection:
             self.seen += piece
 
     def answer(self):
-        """The next one: status, headers, body."""
+        """Returns the next answer: status, headers, body."""
         self._until(lambda: b"\r\n\r\n" in self.seen)
         head, self.seen = self.seen.split(b"\r\n\r\n", 1)
         first, *lines = head.decode().split("\r\n")
@@ -101,7 +101,7 @@ def test_with_expect_at_once(small):
 
 
 def test_without_expect_it_arrives_nevertheless(small):
-    """The whole body is sent before anything is read, as simple clients do."""
+    """A simple client that sends its whole body before it reads still gets the answer."""
     for status, code, method, path, headers in REFUSED:
         size = int(headers[0].split()[1])
         with Connection(small) as one:
@@ -114,7 +114,7 @@ def test_without_expect_it_arrives_nevertheless(small):
 
 
 def test_a_client_that_goes_on_sending_is_cut_off(small):
-    """After 2 s, and some time for a busy machine."""
+    """The daemon closes the connection after 2 s, plus some time for a busy machine."""
     with Connection(small) as one:
         one.head("POST", "/v1/models", "Content-Length: 99999999")
         one.problem(413, "too_large")
@@ -153,7 +153,7 @@ def test_full_queue(held, service):
 
 
 def test_full_disk(service):
-    """More than any disk holds."""
+    """An upload larger than any disk is refused."""
     one = service(http_max_body=10 ** 18)
     for path in ("/v1/models", "/v1/datasets", "/v1/quantize"):
         with Connection(one) as client:
@@ -164,7 +164,8 @@ def test_full_disk(service):
 
 
 def test_a_mistake_in_the_middle(small):
-    """Found while the body comes: told even if the client would send for hours."""
+    """An error that is found in the body is answered at once, even if the client would
+    send for hours."""
     part = b'--xyz\r\nContent-Disposition: form-data; name="modle"\r\n\r\n'
     with Connection(small) as one:
         one.head("POST", "/v1/quantize", "Transfer-Encoding: chunked",

@@ -54,7 +54,7 @@ checks.not_a_server_error.expected-statuses = ["2xx", "4xx", 504]
 
 
 def stored(daemon):
-    """A model, data, and a job for each way to end."""
+    """Stores a model, data, and a job for each way to end."""
     model = daemon.upload("models", nets.block_net())
     data = daemon.upload("datasets", nets.samples())
     done = daemon.submit(model=model, calibration=data)

@@ -49,7 +49,7 @@ def secure(service, cert, monkeypatch):
 
 
 def served(port, **options):
-    """The certificate that is shown now."""
+    """Returns the certificate that the daemon presents now."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -228,7 +228,8 @@ def test_a_unix_socket_of_systemd_stays(tmp_path):
 
 @pytest.mark.parametrize("host, n", [("0.0.0.0", 1), ("127.0.0.1", 2)])
 def test_a_socket_of_systemd_that_is_refused(tmp_path, host, n):
-    """One that others reach, without tokens; and more than one."""
+    """A socket that other machines reach is refused without tokens, and so is a second
+    socket."""
     listener = socket.create_server((host, 0))
     one = activate(listener, n, "--state-dir", tmp_path / "state")
     assert one.wait(60) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes lock themselves in, and do all their work in there."""
+"""Worker processes enter their cage, and do all their work inside."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""progress.eta_s, and what qdq shows of it on a terminal."""
+"""progress.eta_s, and its display by qdq on a terminal."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from service import ENDED, INSTALLED
 
 @pytest.fixture(scope="module")
 def many():
-    """Samples enough for some seconds."""
+    """Returns enough samples for some seconds of work."""
     values = np.random.default_rng(9).normal(0, 1, [60_000, *nets.SHAPE])
     file = io.BytesIO()
     np.savez(file, **{nets.INPUT: values.astype(np.float32)})
@@ -26,7 +26,7 @@ def many():
 
 
 def watch(daemon, job):
-    """What each look at the job says: (seconds since the first, progress)."""
+    """Returns the job's progress at each look: (seconds since the first, progress)."""
     began, seen = time.monotonic(), []
     while True:
         document = daemon.job(job)

@@ -12,7 +12,7 @@ from service import anonymous_kib, eventually, kill_process, problem
 
 
 def parse(lines):
-    """Events as (id, name, data); comments as (None, None, text)."""
+    """Returns events as (id, name, data), and comments as (None, None, text)."""
     fields = {}
     for line in lines:
         if line.startswith(":"):
@@ -52,7 +52,7 @@ def states(events):
 
 
 def check_life(service, job, events):
-    """What every whole stream of a job's life has."""
+    """Checks the order of events that every complete stream of a job has."""
     ids = [event[0] for event in events]
     assert ids == sorted(ids)
     assert [name for _, name, _ in events if name == "end"] == ["end"]
@@ -76,7 +76,8 @@ def test_life_of_a_job(slow, service):
 
 
 def check_head(daemon, path):
-    """The head alone: what follows it would be read as the next answer."""
+    """Checks that HEAD gets the head alone, because a body would be read as the next
+    answer."""
     host, port = daemon.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as client:
         client.sendall(f"HEAD {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -147,7 +148,8 @@ def test_cancelled_in_the_queue(held, service):
 
 
 def test_every_change_is_told(held, service):
-    """A worker that dies sends its job back to the queue."""
+    """A job whose worker dies returns to the queue, and the stream reports each of these
+    changes."""
     one = service(**held)
     job = one.submit_glyphs()
     one.running(job)
@@ -180,13 +182,14 @@ def open_streams(service, job, n):
 
 
 def held_things(service):
-    """Descriptors and threads of the daemon."""
+    """Returns the daemon's numbers of descriptors and threads."""
     pid = service.process.pid
     return [len(os.listdir(f"/proc/{pid}/{kind}")) for kind in ("fd", "task")]
 
 
 def test_two_hundred_idle_streams(held, service):
-    """They cost little, and whoever goes away leaves nothing behind."""
+    """Idle streams cost little memory, and leave no descriptor or thread when their
+    clients close them."""
     one = service(**held)
     job = one.submit_glyphs()
     one.running(job)
@@ -236,7 +239,8 @@ def test_streams_end_when_the_daemon_stops(slow, service):
 
 
 def test_stopping_breaks_no_stream_off(held, service):
-    """The drain's time is over: the job goes back to the queue, and the stream says so."""
+    """When the drain's time is over, the job returns to the queue, and the stream reports
+    that before it ends."""
     one = service(workers_drain_timeout=0, **held)
     job = one.submit_glyphs()
     one.running(job)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service on a real machine meets: no descriptors left, a disk that cannot be
-written, a clock that was set back, a database that another holds, workers that all die."""
+"""Faults of a real machine: no free descriptors, a disk that cannot be written, a clock
+that is set back, a database that another process locks, workers that all die."""
 
 import os
 import re
@@ -29,7 +29,7 @@ RAW = {"Content-Type": "application/octet-stream"}
 
 @contextmanager
 def descriptors(soft):
-    """What is started in the block begins with so many."""
+    """Limits the descriptors of processes that are started in the block."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     pid = os.getpid()
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, before[1]))
@@ -55,7 +55,7 @@ def is_idle(pid, seconds=2):
 
 
 def crowd(one, n):
-    """Connections that are opened and say nothing."""
+    """Opens connections that send nothing."""
     host, port = one.url.split("//")[1].split(":")
     clients = []
     for _ in range(n):
@@ -83,7 +83,7 @@ def test_a_low_limit_is_raised(service):
 
 
 def start_with(one, descriptors):
-    """The daemon behind a hard limit, which it cannot raise."""
+    """Starts the daemon with a hard limit, which it cannot raise."""
     wrapper = one.state.parent / "qdqd"
     wrapper.write_text(f"#!/usr/bin/python3\nimport os, resource, sys\n"
                        f"resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors},) * 2)\n"
@@ -93,7 +93,8 @@ def start_with(one, descriptors):
 
 
 def test_more_clients_than_descriptors(service):
-    """Those that find none wait or are refused; what was accepted is done. Nothing spins."""
+    """Connections beyond the descriptors wait or are refused; accepted requests are
+    answered, and no thread spins."""
     one = service()
     one.stop()
     start_with(one, 170)
@@ -123,7 +124,8 @@ def test_too_few_to_work_with(service, tmp_path):
 
 
 def test_descriptors_that_are_taken_away(service):
-    """As when the whole system has none left: 503 at once, no job is lost, and on it goes."""
+    """When the whole system has no free descriptor, requests get 503 at once, no job is
+    lost, and work continues afterwards."""
     one = service()
     model = one.upload("models", MODEL)
     data = one.upload("datasets", CALIBRATION)
@@ -152,7 +154,7 @@ def run(*command):
 
 @pytest.fixture
 def own_disk(tmp_path):
-    """A file system in a file, which can be made read-only under who uses it."""
+    """Mounts a file system in a file, which can be made read-only while it is in use."""
     image, folder = tmp_path / "image", tmp_path / "disk"
     folder.mkdir()
     with open(image, "wb") as file:
@@ -181,7 +183,7 @@ def is_writable(folder):
 
 
 def test_a_disk_that_becomes_read_only(own_disk, held, service):
-    """What the kernel does with a disk that has errors. Nothing is lost that was accepted."""
+    """The kernel makes a disk with errors read-only. No accepted job is lost."""
     one = start_on(service, own_disk, **held)
     job = one.submit_glyphs(spec=SHORT)
     one.running(job)
@@ -208,7 +210,7 @@ def test_a_disk_that_becomes_read_only(own_disk, held, service):
 
 
 def test_a_state_folder_that_cannot_be_written(own_disk, service):
-    """Said at the start, not to the first client."""
+    """The daemon reports that at its start, and not to the first client."""
     one = start_on(service, own_disk)
     one.stop()
     assert run("mount", "-o", "remount,ro", own_disk).returncode == 0
@@ -227,7 +229,7 @@ TIMES = {"files": ["created_at", "kept_from"], "clock": ["newest"],
 
 
 def move_times(one, by):
-    """As if all of it had happened so much later."""
+    """Moves all recorded times, as if everything had happened that much later."""
     with sqlite3.connect(one.state / "qdqd.sqlite3") as database:
         triggers = database.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
@@ -247,7 +249,7 @@ def ids(one, query=""):
 
 
 def test_clock_set_back(service):
-    """Order, waiting, lists and what is kept go by no clock that can be set."""
+    """Order, waiting, lists and retention do not depend on the wall clock."""
     one = service()
     early = one.submit_glyphs(spec=SHORT)
     one.succeeded(early)
@@ -294,7 +296,7 @@ def test_clock_set_back_with_jobs_on_their_way(held, service):
 
 
 def test_clock_set_forward_far(service):
-    """What is too old then goes, what is needed stays, and it goes on."""
+    """Expired files go, needed ones stay, and the daemon continues."""
     one = service()
     job = one.submit_glyphs(spec=SHORT)
     one.succeeded(job)
@@ -310,7 +312,8 @@ def test_clock_set_forward_far(service):
 
 
 def test_the_database_is_held_for_long(service):
-    """Longer than is waited: 503, and the next one has it when it is free."""
+    """A request that waits too long for the database gets 503; one after the lock is
+    released succeeds."""
     one = service()
     model = one.upload("models", MODEL)
     other = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None,
@@ -351,7 +354,7 @@ def test_a_job_ends_while_the_database_is_held(slow, service):
 
 @pytest.fixture
 def broken_runtime(tmp_path):
-    """A library that ends whoever loads it."""
+    """Returns a library that ends any process that loads it."""
     library = tmp_path / "libbroken.so"
     source = "__attribute__((constructor)) static void die(void) { __builtin_trap(); }"
     subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library],
@@ -360,7 +363,8 @@ def broken_runtime(tmp_path):
 
 
 def test_every_worker_dies(broken_runtime, service):
-    """It is said, the machine is not kept busy with it, and a good worker ends it."""
+    """The daemon reports it, does not keep the machine busy, and recovers with the first
+    good worker."""
     one = service(workers_attempts=1)
     inputs = {"model": one.upload("models", MODEL),
               "calibration": one.upload("datasets", CALIBRATION)}
@@ -390,7 +394,7 @@ def test_every_worker_dies(broken_runtime, service):
 
 
 def test_one_bad_job_does_not_slow_the_others(held, service):
-    """Two deaths are a matter of that job."""
+    """A job whose worker dies twice does not delay other jobs."""
     one = service(**held)
     job = one.submit_glyphs(spec=SHORT)
     killed = set()
@@ -404,7 +408,8 @@ def test_one_bad_job_does_not_slow_the_others(held, service):
 
 
 def test_a_worker_that_leaks_is_ended_by_its_limit(service):
-    """RLIMIT_DATA stands for the machine's memory: the job fails, the daemon does not."""
+    """RLIMIT_DATA stands for the machine's memory: the job fails, and the daemon
+    continues."""
     one = service(workers_memory="16M")
     document = one.ended(one.submit_glyphs(spec=SHORT))
     assert document["state"] == "failed"
