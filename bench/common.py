@@ -16,8 +16,8 @@ QDQ = Path(os.environ.get("QDQ", INSTALLED / "bin" / "qdq"))
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "qdqd/bench"
 MIB = 1 << 20
 
-# onnxruntime's wheels send telemetry from version 1.29 on, and keep a database for it
-# in the home folder: not while something is measured.
+# From version 1.29 on, onnxruntime's wheels send telemetry and keep a database for it in
+# the home folder. It is off while something is measured.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 

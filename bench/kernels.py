@@ -65,7 +65,7 @@ def logits(one, images):
 def shortest(sessions, image, rounds):
     """Returns the milliseconds of one image for each session."""
     best = [float("inf")] * len(sessions)
-    for turn in range(rounds + 1):  # the first does not count
+    for turn in range(rounds + 1):  # the first round warms up and does not count
         for i, one in enumerate(sessions):
             start = time.perf_counter()
             for _ in range(BURST):

@@ -15,7 +15,7 @@ from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod,
 from onnxruntime.quantization.calibrate import TensorData, TensorsData
 from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
-# What qdq quantizes by default and as it does: int8, symmetric, Q/DQ pairs on weights.
+# The defaults of qdq: its operators, int8, symmetric, Q/DQ pairs on weights.
 OPERATORS = ["Conv", "Gemm", "MatMul", "AveragePool", "GlobalAveragePool"]
 OPTIONS = {"ActivationSymmetric": True, "WeightSymmetric": True,
            "AddQDQPairToWeight": True}
@@ -76,7 +76,7 @@ def infer_on(provider, model, data, samples, batch):
     name, batch = one.get_inputs()[0].name, int(batch)
     images = np.load(data)[name][:int(samples)]
     for _ in range(3):
-        one.run(None, {name: images[:batch]})  # the first runs allocate, and choose
+        one.run(None, {name: images[:batch]})  # the first runs allocate, and choose kernels
     start = time.monotonic()
     for i in range(0, len(images), batch):
         one.run(None, {name: images[i:i + batch]})

@@ -99,7 +99,7 @@ class Client(threading.Thread):
         np.save(file, self.numbers.standard_normal((rows, 16)).astype(np.float32))
         return file.getvalue()
 
-    # --- works -------------------------------------------------------------------
+    # --- actions -------------------------------------------------------------------
 
     def upload(self):
         _, model = self.call("POST", "/v1/models", self.model(), RAW)
@@ -208,7 +208,7 @@ class Client(threading.Thread):
             time.sleep(self.random.random() * 0.1)
 
 
-# --- the daemon from outside ----------------------------------------------------------
+# --- measuring the daemon from outside ------------------------------------------------------
 
 FIGURES = {"daemon, RssAnon, MiB": 0.5, "workers, RssAnon, MiB": 4, "descriptors": 2,
            "threads": 2, "state folder, MiB": 1, "its files": 20, "database, MiB": 0.2}

@@ -69,7 +69,7 @@ def spec_of(model, data, device, **more):
     return spec
 
 
-# --- what is held -------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------
 
 
 def check_device(there, here, emulated):
@@ -98,8 +98,8 @@ def check_ranges(there, here):
 
 
 def decibels(what, a, b):
-    """Returns a figure, limited to the point beyond which only rounding shows; null means
-    no noise."""
+    """Checks that two figures agree. Both are limited to the value beyond which only
+    rounding shows; null means no noise."""
     a, b = (NO_NOISE if x is None or x > NO_NOISE else x for x in (a, b))
     check(math.isclose(a, b, abs_tol=DECIBELS), f"{what} is {a:.2f} dB, not {b:.2f}")
 
@@ -141,7 +141,7 @@ def check_model(folder, model, data, emulated):
         check_what_ifs(folder, model, data)
 
 
-# --- all of it ----------------------------------------------------------------------
+# --- main ---------------------------------------------------------------------------
 
 
 def main():

@@ -13,7 +13,7 @@ from referencing.jsonschema import DRAFT202012
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "api" / "openapi.yaml"
 PROBLEM = "application/problem+json"
-# Statuses that any path may answer with; they are told in the document's first lines.
+# Statuses that any path may answer with; the document's introduction lists them.
 ANYWHERE = {400: ["bad_request"], 401: ["unauthorized"],
             403: ["host_not_allowed", "forbidden"], 404: ["not_found"],
             405: ["method_not_allowed"], 413: ["too_large"], 431: ["header_too_large"],
@@ -87,7 +87,7 @@ def check(method, path, answer):
     response = follow(found["responses"][str(status)])
     is_tar = answer.headers.get("Content-Type") == "application/x-tar"
     for name in response.get("headers", {}):
-        # Retry-After is for those problems that time may mend, and a tar has no digest.
+        # Only problems that may pass have Retry-After, and a tar has no digest.
         assert name in answer.headers or name == "Retry-After" or \
             name == "Repr-Digest" and is_tar, f"no {name}"
     if "content" not in response:

@@ -26,7 +26,7 @@ class Format(NamedTuple):
 
     @property
     def is_float(self):
-        # NumPy calls what ml_dtypes adds a void type, integers or not.
+        # NumPy gives all types of ml_dtypes the kind "void".
         return "float" in self.dtype.name
 
     @property

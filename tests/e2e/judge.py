@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an implementation that is not ours says about a model: onnx and onnxruntime."""
+"""Judges a model by implementations other than the engine: onnx and onnxruntime."""
 
 from functools import lru_cache
 
@@ -19,8 +19,9 @@ def test_images():
 
 
 def session(model, optimized=True, integers=True):
-    """Without integers a Q/DQ pair is computed as ONNX defines it, on every processor alike;
-    integer kernels add in 16 bits where there is no VNNI, and saturate."""
+    """Opens a session. Without integers, a Q/DQ pair is computed as ONNX defines it,
+    which is the same on every processor; integer kernels add in 16 bits where there is no
+    VNNI, and saturate."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 2
@@ -34,7 +35,7 @@ def session(model, optimized=True, integers=True):
 
 
 def run(model, feed, batch=100, optimized=True, integers=True):
-    """The first output over all samples of the feed (input name to array)."""
+    """Returns the first output over all samples of the feed (input name to array)."""
     one = session(model, optimized, integers)
     n = len(next(iter(feed.values())))
     parts = [one.run(None, {k: v[i:i + batch] for k, v in feed.items()})[0]
@@ -44,8 +45,8 @@ def run(model, feed, batch=100, optimized=True, integers=True):
 
 @lru_cache
 def saturates():
-    """Whether this processor's integer kernels overflow where integers of 8 bits are used up:
-    two products of 255 and 127 do not fit into 16 bits."""
+    """Returns whether this processor's integer kernels overflow when integers use all of
+    their 8 bits: two products of 255 and 127 do not fit into 16 bits."""
     node = onnx.helper.make_node("MatMulInteger", ["a", "b"], ["y"])
     rows = np.full((16, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
     graph = onnx.helper.make_graph(
@@ -63,7 +64,7 @@ def sqnr_db(real, quantized):
 
 
 def load(data):
-    """The model of these bytes, after onnx has found it valid, shapes included."""
+    """Returns the model of these bytes after onnx has checked it, with its shapes."""
     model = onnx.load_model_from_string(data)
     onnx.checker.check_model(model, full_check=True)
     return model
@@ -90,7 +91,7 @@ class Pairs:
         return numpy_helper.to_array(self.constants[name])
 
     def of(self, tensor):
-        """The QuantizeLinear nodes that read this tensor."""
+        """Returns the QuantizeLinear nodes that read this tensor."""
         return [n for n in self.graph.node
                 if n.op_type == "QuantizeLinear" and n.input[0] == tensor]
 
@@ -106,7 +107,7 @@ class Pairs:
         return {n.input[0] for n in self.graph.node if n.op_type == "QuantizeLinear"}
 
     def table(self):
-        """Node name: (quantized activation inputs, quantized weight inputs)."""
+        """Returns {node name: (quantized activation inputs, quantized weight inputs)}."""
         rows = {}
         for node in self.graph.node:
             if node.op_type in BOUNDARY:
@@ -126,7 +127,8 @@ def attribute(node, name, default):
 
 
 def observed_ranges(model_bytes, feed, tensors):
-    """Smallest and largest value of each tensor, one sample a run, by extra outputs."""
+    """Returns the smallest and largest value of each tensor, from extra outputs and with
+    one sample in a run."""
     model = onnx.load_model_from_string(model_bytes)
     known = {v.name for v in model.graph.output}
     inner = [t for t in tensors if t not in feed and t not in known]
@@ -147,5 +149,5 @@ def observed_ranges(model_bytes, feed, tensors):
 
 
 def symmetric_scale(amax):
-    """float32 amax / 127, what an int8 pair without zero point has."""
+    """Returns float32 amax / 127, the scale of an int8 pair without zero point."""
     return np.float32(np.float64(amax) / 127)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small network with a layer of every kind that specs speak of, and data for it."""
+"""A small network with a layer of every kind that specs refer to, and data for it."""
 
 import io
 from functools import lru_cache
@@ -13,7 +13,8 @@ INPUT, SHAPE = "x", [3, 8, 8]
 
 @lru_cache
 def block_net():
-    """stem, a residual block, pools, a head; the nodes' names are their paths."""
+    """Returns a network with a stem, a residual block, pools and a head; the nodes' names
+    are their paths."""
     random = np.random.default_rng(7)
     weights = []
 

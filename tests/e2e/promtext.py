@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads Prometheus' text format 0.0.4 and holds it against the rules that promtool checks."""
+"""Reads Prometheus' text format 0.0.4 and checks the rules that promtool checks."""
 
 import math
 import re
@@ -20,7 +20,7 @@ class Family:
         return self.samples.get((suffix, tuple(sorted(labels.items()))), 0)
 
     def total(self, **labels):
-        """The sum of all samples that have these labels."""
+        """Returns the sum of all samples with these labels."""
         return sum(v for (suffix, have), v in self.samples.items()
                    if suffix in ("", "_count") and labels.items() <= dict(have).items())
 
@@ -37,7 +37,7 @@ def read_labels(text):
 
 
 def read(text):
-    """Families by name."""
+    """Returns the metric families by name."""
     assert text.endswith("\n")
     families, current = {}, None
     for line in text.splitlines():

@@ -32,9 +32,9 @@ FILES = {"models": nets.block_net(), "datasets": nets.samples(), "blobs": b"some
 JOB = {"model": STORED["models"][0], "calibration": STORED["datasets"][0]}
 FORM = "multipart/form-data"
 CURLS_DEFAULT = "application/x-www-form-urlencoded"
-# The phases that take every place in turn, and not all of them by chance.
+# The phases that vary one place of the request at a time.
 ALL_REAL = ("examples", "coverage")
-# Seconds; what is longer tells nothing new.
+# Seconds; a longer wait finds nothing new.
 LONGEST_WAIT = 1
 MOST_SAMPLES = 4
 
@@ -68,9 +68,9 @@ def other_samples():
 
 
 KEPT = STORED["models"] + STORED["datasets"] + STORED["blobs"] + STORED["jobs"]
-# Uploads and deletions are of these, so that what is stored stays.
+# Uploads and deletions use these, so that the stored files stay.
 SPARE = {"models": other_model(), "datasets": other_samples(), "blobs": b"spare bytes"}
-# What stands for a file until it is sent: the checks take bytes for no string.
+# Stands for a file until it is sent, because the checks do not accept bytes as a string.
 SENT = {"file:models": FILES["models"], "file:datasets": FILES["datasets"],
         "spare:models": SPARE["models"], "spare:datasets": SPARE["datasets"],
         "spare:blobs": SPARE["blobs"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A qdqd of one's own: started on a free loopback port, spoken to, stopped, checked."""
+"""A qdqd of the test's own: started on a free loopback port, used, stopped, checked."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ ENDED = ("succeeded", "failed", "cancelled")
 
 
 def eventually(condition, seconds=20, every=0.01):
-    """The first true value of condition(); fails when there is none in time."""
+    """Returns the first true value of condition(); fails when there is none in time."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -34,7 +34,7 @@ def eventually(condition, seconds=20, every=0.01):
 
 
 def anonymous_kib(pid):
-    """RssAnon of a process: memory of its own, without pages of mapped files."""
+    """Returns RssAnon of a process: its private memory, without pages of mapped files."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("RssAnon:"):
@@ -71,8 +71,9 @@ class PeakMemory:
 
 
 def open_files(pid):
-    """Paths of the files that a process holds open, and "socket:[...]" and the like. Empty
-    when the process has ended; a descriptor that is closed meanwhile is left out."""
+    """Returns the paths of the files that a process holds open, and "socket:[...]" and
+    the like. Returns nothing when the process has ended; descriptors that are closed
+    meanwhile are left out."""
     found = []
     with contextlib.suppress(FileNotFoundError, PermissionError, ProcessLookupError):
         for fd in Path(f"/proc/{pid}/fd").iterdir():
@@ -82,7 +83,7 @@ def open_files(pid):
 
 
 class Service:
-    """One state folder and the daemon that runs on it, again after a restart."""
+    """A state folder and the daemon that runs on it, possibly restarted."""
 
     def __init__(self, folder, **environment):
         self.state = folder / "state"
@@ -117,7 +118,7 @@ class Service:
         return self
 
     def kill(self):
-        """kill -9, as by a power cut or the kernel's OOM killer."""
+        """Ends the daemon by kill -9, like a power cut or the kernel's OOM killer."""
         workers = self.workers()
         self.process.kill()
         self.process.wait()
@@ -125,7 +126,8 @@ class Service:
         eventually(lambda: not any(is_worker(pid) for pid in workers))
 
     def stop(self):
-        """SIGTERM; the daemon has to be alive, to end by itself and to leave nothing."""
+        """Sends SIGTERM; the daemon has to be alive, to end by itself and to leave no
+        process behind."""
         if self.process is None:
             return
         self.workers()
@@ -145,10 +147,10 @@ class Service:
         left = [pid for pid in self._workers_seen if is_worker(pid)]
         assert left == [], "workers outlived the daemon"
 
-    # --- a look at it from outside -----------------------------------------------------
+    # --- the processes from outside ----------------------------------------------------
 
     def workers(self):
-        """Process ids of the workers that run now."""
+        """Returns the ids of the worker processes."""
         pid = self.process.pid
         found = []
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -161,7 +163,8 @@ class Service:
         return found
 
     def busy_workers(self):
-        """Those that work: they hold a file of the state folder open."""
+        """Returns the worker processes that work: they hold a file of the state folder
+        open."""
         return [pid for pid in self.workers() if self._has_files_of_ours(pid)]
 
     def _has_files_of_ours(self, pid):
@@ -172,7 +175,7 @@ class Service:
                 if p.is_file() and (".tmp" in p.name or p.parent.name == "tmp")]
 
     def stored_files(self):
-        """Names of all blobs."""
+        """Returns the names of all blobs."""
         return sorted(p.name for p in (self.state / "blobs").rglob("*") if p.is_file())
 
     # --- HTTP --------------------------------------------------------------------------
@@ -241,8 +244,8 @@ class Service:
         return answer.json()
 
     def quantize(self, model, calibration=None, spec=None, query="", fresh=False):
-        """One shot, as a form; returns the answer. Unless fresh, it may be what an earlier
-        job found."""
+        """Calls POST /v1/quantize with a form and returns the answer. Unless `fresh`, it
+        may be an earlier job's result."""
         parts = {"model": ("m", as_bytes(model), "application/octet-stream")}
         if calibration is not None:
             parts["calibration"] = ("c", as_bytes(calibration),

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the placement tests share: the command, and where a model's Q/DQ pairs lie.
+"""Shared by the placement tests: the command, and the places of a model's Q/DQ pairs.
 
-A row says of one node (inputs with a pair, has a quantized weight, its channel axis).
-Tables have it as {"inputs": …, "weight": …, "axis": …}. An unnamed node is called
-@OUTPUT.
-"""
+A row describes one node: (inputs with a pair, has a quantized weight, its channel axis).
+Tables write it as {"inputs": …, "weight": …, "axis": …}. An unnamed node is called
+@OUTPUT."""
 
 import json
 import os
@@ -38,13 +37,13 @@ def plan_rows(plan):
 
 
 def nested(node):
-    """The graphs that a node owns."""
+    """Returns the graphs in a node's attributes."""
     for a in node.attribute:
         yield from [a.g] if a.type == onnx.AttributeProto.GRAPH else a.graphs
 
 
 def all_graphs(graph):
-    """The graph and all that are nested in it."""
+    """Returns the graph and all that are nested in it."""
     yield graph
     for node in graph.node:
         for inner in nested(node):
@@ -52,7 +51,8 @@ def all_graphs(graph):
 
 
 def all_nodes(graph):
-    """Its nodes in the order of computation, nested graphs' before their owner's."""
+    """Returns the nodes in the order of computation, those of nested graphs before their
+    owner."""
     for node in graph.node:
         for inner in nested(node):
             yield from all_nodes(inner)
@@ -71,7 +71,7 @@ def attribute(node, name):
 
 
 class Source:
-    """A float model on disk, and what `qdq` does with it."""
+    """A float model on disk, and the results of `qdq` for it."""
 
     def __init__(self, model, folder):
         self.model, self.folder = model, folder
@@ -90,7 +90,8 @@ class Source:
         return self.qdq("plan", spec, "--json")
 
     def quantize(self, spec):
-        """With ranges of no meaning: where a pair lies does not depend on them."""
+        """Quantizes with arbitrary ranges, because the places of pairs do not depend on
+        them."""
         self.out.unlink(missing_ok=True)
         given = {"ranges": given_ranges(self.model)}
         return self.qdq("quantize", {**spec, "evaluate": False, "calibration": given},
@@ -98,7 +99,8 @@ class Source:
 
 
 class Placement:
-    """Where the pairs of a quantized model lie, whose integer weights are of a format."""
+    """The places of the pairs in a quantized model, whose integer weights are of one
+    format."""
 
     def __init__(self, model, weights="int8"):
         self.graph = model.graph
@@ -107,7 +109,7 @@ class Placement:
         self.makers = {name: n for n in self.nodes for name in n.output}
         self.constants = {t.name: t for graph in all_graphs(model.graph)
                           for t in graph.initializer}
-        self.fixed = set(self.constants) | {""}  # and what is made of constants alone
+        self.fixed = set(self.constants) | {""}  # and tensors that follow from constants alone
         for node in self.nodes:
             if node.op_type == "Constant":
                 self.constants[node.output[0]] = attribute(node, "value")
@@ -119,7 +121,7 @@ class Placement:
         return numpy_helper.to_array(self.constants[name])
 
     def source(self, name):
-        """The tensor behind the pair that makes `name`, and its axis; or None."""
+        """Returns the tensor behind the pair that makes `name`, and its axis; or None."""
         dequantize = self.makers.get(name)
         if dequantize is None or dequantize.op_type != "DequantizeLinear":
             return None
@@ -140,7 +142,8 @@ class Placement:
         return axis
 
     def integers(self):
-        """How many weights are integers behind DequantizeLinear alone."""
+        """Returns the number of weights that are integers behind DequantizeLinear alone.
+        """
         return sum(pair.input[0] in self.constants for pair in self.pairs)
 
     def rows(self):
@@ -162,8 +165,8 @@ class Placement:
 
 
 def check_untouched(source, result, gone=()):
-    """Nothing of the source's graph has changed but who reads a pair. `gone` are weights
-    that became integers, and the nodes that made such."""
+    """Expects that only the readers of pairs differ from the source's graph. `gone` are
+    weights that became integers, and the nodes that computed them."""
     constants = {t.name for t in source.graph.initializer}
     inputs = [v for v in source.graph.input
               if source.ir_version >= 4 or v.name not in constants]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The specs in docs/from-tensorflow-quantization.md are what the engine takes."""
+"""The engine accepts the specs in docs/from-tensorflow-quantization.md."""
 
 import json
 import lzma
@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"^```json\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def inline_specs():
-    """What stands in the lines: a spec, or an entry of one. `…` stands for anything."""
+    """Returns the specs, or entries of specs, inside lines. `…` stands for anything."""
     for text in re.findall(r"`(\{[^`]*\})`", TEXT):
         if "…" in text:
             continue

@@ -55,7 +55,7 @@ def read(case):
 
 
 def fill_weights(graph):
-    """Makes initializers of the declared values that no node makes."""
+    """Makes initializers of the declared values that no node computes."""
     made = {name for node in graph.node for name in node.output}
     for value in [v for v in graph.value_info if v.name not in made]:
         kind = value.type.tensor_type
@@ -83,7 +83,8 @@ class Case:
         self.source = Source(model, folder)
 
     def refused(self, done):
-        """True when an error is wanted, after checking that this is the one."""
+        """Returns True when the row wants an error, after checking that this is the one.
+        """
         if "error" not in self.expect:
             assert done.returncode == 0, done.stderr
             return False
@@ -138,7 +139,7 @@ def test_plan(case):
 
 
 def test_model(case):
-    """What the plan says is what the model has, and nothing else of it changed."""
+    """The model has the pairs in the plan, and nothing else of it changed."""
     source, expect = case.source, case.expect
     done = source.quantize(case.spec)
     if case.refused(done):

@@ -21,11 +21,11 @@ from placement import (HERE, Placement, Source, check_untouched, plan_rows, tabl
 TOOLKIT = HERE / "toolkit"
 DATA = {path.stem: json.loads(path.read_text()) for path in TOOLKIT.glob("*.json")}
 
-# (model, variant, node): what ONNX cannot say, and so has another row here. Each stands
-# with its reason in docs/from-tensorflow-quantization.md.
+# (model, variant, node): placements that ONNX cannot express, with another row here. The
+# reasons are in docs/from-tensorflow-quantization.md.
 DIFFERENCES = {}
 
-# What the library's cases decide on.
+# The classes that the library's cases decide about.
 CASE_OPS = {"resnet_v1": {"Add"}, "mobilenet": {"Add"}, "inception": {"MaxPool"}}
 
 
@@ -36,7 +36,8 @@ every_table = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
-    """Makes the Source of a model; keeps the last one, for they come in order."""
+    """Makes the Source of a model; keeps the last one, because the tests come in order.
+    """
     last = {}
 
     def get(model):
@@ -77,7 +78,8 @@ def expect(model, variant):
 
 
 def decider(spec, row, cases=CASE_OPS):
-    """The reason by precedence: the later name, a case, the later class, default."""
+    """Returns the reason by precedence: the later name, a case, the later class, the
+    default."""
     entries = list(enumerate(spec.get("layers", [])))[::-1]
     for i, entry in entries:
         if entry.get("name") == row["name"]:
@@ -92,7 +94,8 @@ def decider(spec, row, cases=CASE_OPS):
 
 
 def unmatched(spec, layers):
-    """How many entries match nothing: those that warnings are asked for, and classes."""
+    """Returns the number of entries that match nothing: those with a warning, and
+    classes."""
     classes = {row["class"] for row in layers}
     return ("on_unmatched" in spec) + sum(
         "class" in entry and entry["class"] not in classes

@@ -36,7 +36,7 @@ import odd_layers  # noqa: E402, F401
 
 
 def ends(one):
-    """How a row ends, in a word or two."""
+    """Returns the row's result in a word or two."""
     if one.error:
         return f"refused: `{one.error}`"
     warnings = ", ".join(f"`{w}`" for w in one.warnings)
@@ -46,7 +46,7 @@ def ends(one):
 
 
 def tables():
-    """The tables of docs/models.md, one row for each model."""
+    """Returns the tables of docs/models.md, one row for each model."""
     lines = []
     for title in SECTIONS:
         lines += [f"### {title}", "", "| model | what happens | ends |",

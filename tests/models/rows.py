@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of odd models: a row for each, and how its model is written down (make.py)."""
+"""The table of odd models: a row for each, and the form in which its model is written
+(make.py)."""
 
 import zlib
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Row:
         return np.random.default_rng(zlib.crc32(f"{self.name} {what}".encode()))
 
     def data(self, model):
-        """Samples of the model's inputs, on an axis of their own before the others."""
+        """Returns samples of the model's inputs, on an additional first axis."""
         constants = {t.name for t in model.graph.initializer}
         return {v.name: self.sample(v) for v in model.graph.input
                 if v.name not in constants and v.type.HasField("tensor_type")}
@@ -80,7 +81,8 @@ def weight(name, shape, dtype=np.float32):
 
 
 def fill_graph(graph):
-    """Makes initializers of the declared values that no node makes, in bodies, too."""
+    """Makes initializers of the declared values that no node computes, in nested graphs,
+    too."""
     made = {name for node in graph.node for name in node.output}
     made |= {v.name for v in graph.input} | {t.name for t in graph.initializer}
     for value in [v for v in graph.value_info if v.name not in made]:
@@ -96,7 +98,7 @@ def fill_graph(graph):
 
 
 def text(body, opset=17, ir=9, imports=""):
-    """A model of its graph's text, and perhaps functions behind it."""
+    """Returns the model of its graph's text, and perhaps of functions behind it."""
     model = onnx.parser.parse_model(
         f'<ir_version: {ir}, opset_import: ["": {opset}{imports}]>\n' + body)
     fill_graph(model.graph)

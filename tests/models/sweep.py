@@ -41,13 +41,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 INSTALLED = Path(os.environ.get("QDQD_INSTALLED", ROOT / "_install"))
 SAMPLES = 4
-MIN_SQNR_DB = 8  # of outputs; a model of one odd operator is no kind one
+MIN_SQNR_DB = 8  # of the outputs; models of one odd operator lose much
 # One tensor holds 0 to 3 and 10,000 to 10,003: int8 has no scale for both.
 TOO_WIDE = {"test_softmax_large_number", "test_logsoftmax_large_number",
             "test_softmax_large_number_expanded", "test_logsoftmax_large_number_expanded",
             "test_softmax_large_number_expanded_ver18",
             "test_logsoftmax_large_number_expanded_ver18"}
-# That say what the caller's model or data is, or what this version cannot do.
+# Codes that blame the caller's model or data, or name a limit of this version.
 REFUSALS = {"invalid_model", "unsupported", "existing_qdq", "calibration_mismatch",
             "no_calibration", "nonfinite", "not_observed", "run_failed",
             "limit_exceeded", "invalid_dataset"}
@@ -70,7 +70,8 @@ SPECS = {
 
 
 def collect():
-    """(name, model, arrays by input, or None where an input is no tensor of numbers)."""
+    """Yields (name, model, arrays by input, or None where an input is not a tensor of
+    numbers)."""
     from onnx.backend.test.case.model import collect_testcases as models
     from onnx.backend.test.case.node import collect_testcases as nodes
 
@@ -91,7 +92,8 @@ def collect():
 
 
 def with_weights(model, arrays):
-    """All inputs but the first are constants; None where there is nothing to do."""
+    """Returns the model with all inputs but the first as constants; None when there are
+    no others."""
     if not arrays or len(model.graph.input) < 2:
         return None, None
     model = onnx.ModelProto.FromString(model.SerializeToString())
@@ -111,7 +113,7 @@ def jobs():
                 yield f"{name}/{kind}/{spec}", m, a, SPECS[spec]
 
 
-# --- one of them -------------------------------------------------------------
+# --- one model ---------------------------------------------------------------
 
 
 def session(path, optimized):
@@ -126,7 +128,7 @@ def session(path, optimized):
 
 
 def runs(path, arrays, optimized=False):
-    """Its outputs, or None where onnxruntime does not run it."""
+    """Returns the model's outputs, or None when onnxruntime cannot run it."""
     try:
         return session(path, optimized).run(None, arrays)
     except Exception:
@@ -142,7 +144,7 @@ def is_valid(path):
 
 
 def far_off(f, q):
-    """Why the outputs of one model are not those of another, or None."""
+    """Returns the reason why the outputs of two models differ, or None."""
     for i, (a, b) in enumerate(zip(f, q)):
         if not isinstance(a, np.ndarray) or a.dtype.kind != "f":
             continue
@@ -176,7 +178,7 @@ def judge(source, out, arrays, spec):
 
 
 def run(job):
-    """(name, "ok", the refusal's code or "BAD", what is to be said)"""
+    """Returns (name, "ok" or the refusal's code or "BAD", details)."""
     name, model, arrays, spec = job
     with tempfile.TemporaryDirectory() as folder:
         source, out, data, asked = (str(Path(folder) / n) for n in (
@@ -211,7 +213,7 @@ def run(job):
         return name, said[1], said[2]
 
 
-# --- all of them -------------------------------------------------------------
+# --- all models --------------------------------------------------------------
 
 
 def chosen(count, only):

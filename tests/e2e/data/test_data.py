@@ -499,7 +499,7 @@ def test_no_data_at_all(tmp_path):
     assert "no_calibration: tensor 'm'" in done.said
 
 
-# --- what is not finite ------------------------------------------------------------------
+# --- NaN and infinity --------------------------------------------------------------------
 
 def images(n=20):
     return RANDOM.standard_normal((n, 6)).astype(np.float32)

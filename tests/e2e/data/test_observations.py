@@ -133,6 +133,7 @@ def test_another_placement_takes_no_inference(daemon, tmp_path):
 
 @pytest.mark.parametrize("first", METHODS)
 def test_whatever_method_came_first(daemon, tmp_path, first):
+    """The observations of any method serve all others."""
     jobs = Jobs(daemon, tmp_path)
     calibration = {"method": first, "batch": 4}
     assert counted(jobs.run(calibration=calibration)) == (2, 0)
@@ -151,8 +152,8 @@ def test_only_what_was_never_observed(daemon, tmp_path):
     assert counted(more) == (256, len(before["tensors"]))
     assert len(more["tensors"]) > len(before["tensors"])
     assert ranges(more).items() >= ranges(before).items()
-    # The runtime fuses what nobody looks at, and rounds as it does: to a few last bits
-    # it is what a job alone finds.
+    # The runtime fuses tensors that are not observed, which changes their rounding. So
+    # the result equals that of a job alone except for the last bits.
     alone = ranges(jobs.alone(**minmax, **ADDS))
     assert set(alone) == set(ranges(more))
     for name, found in ranges(more).items():
@@ -172,7 +173,7 @@ def test_a_fresh_job_takes_nothing(daemon, tmp_path):
     fresh = jobs.run(fresh=True, **minmax)
     assert counted(fresh) == (256, 0)
     same(fresh, jobs.alone(**minmax))
-    # It takes the place of what was kept.
+    # The new observations replace the old ones.
     assert counted(jobs.run(**minmax)) == (0, len(fresh["tensors"]))
     assert counted(jobs.run(**minmax, **ADDS)) == (256, len(fresh["tensors"]))
     for value, inferences in (("true", 256), ("false", 0)):
@@ -208,6 +209,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_observed_otherwise(daemon, tmp_path, name):
+    """A spec whose change affects the observed tensors observes anew, and both
+    observations are kept."""
     jobs = Jobs(daemon, tmp_path)
     first = jobs.run()
     changed = jobs.run(**CHANGES[name])
@@ -261,13 +264,13 @@ def test_samples_that_are_not_finite(daemon, tmp_path):
         assert any(w["code"] == "sample_skipped" and "3, 5" in w["detail"]
                    for w in report["warnings"])
         same(report, jobs.alone(**spec))
-    # With more tensors, other samples might have to be left out: all or none.
+    # More tensors could exclude other samples, so all are observed again, or none.
     more = jobs.run(calibration=skip, **ADDS)
     assert counted(more) == (8, 0)
     same(more, jobs.alone(calibration=skip, **ADDS))
     fewer = jobs.run(calibration=skip, **CONVS)
     assert counted(fewer) == (0, len(fewer["tensors"]))
-    # And as an error it is one each time.
+    # As an error it is reported each time.
     for _ in range(2):
         job = daemon.submit(model=jobs.model, calibration=jobs.data, spec={})
         error = daemon.ended(job)["error"]
@@ -304,6 +307,7 @@ def test_a_restart_keeps_them(daemon, tmp_path):
 
 
 def test_they_go_with_model_and_data(daemon, tmp_path):
+    """Observations are deleted with their model or their dataset."""
     jobs = Jobs(daemon, tmp_path)
     for kind in ("models", "datasets"):
         jobs.run()
@@ -383,7 +387,7 @@ def test_a_job_that_failed_leaves_them(daemon, tmp_path):
     report = jobs.run(**spec)
     assert counted(report) == (0, 1)
     same(report, jobs.alone(**spec))
-    # Likewise of the command.
+    # The command does the same.
     path = tmp_path / "o.qdqobs"
     for _ in range(2):
         done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.npz",
@@ -449,7 +453,7 @@ def test_command_with_a_file_of_something_else(tmp_path):
     files = nets.block_net(), nets.samples()
     path = tmp_path / "o.qdqobs"
     wanted, _ = command(tmp_path, *files, {})
-    # Of other data, damaged, empty: it is made anew.
+    # A file of other data, a damaged one and an empty one are replaced.
     command(tmp_path, files[0], npz(x=noise(3)), {}, "--observations", path.name)
     other = path.read_bytes()
     for content in (other, other[:-1], other[:24], other[:6], b""):
@@ -458,7 +462,7 @@ def test_command_with_a_file_of_something_else(tmp_path):
         assert data == wanted and counted(report) == (6, 0)
         assert counted(command(tmp_path, *files, {}, "--observations", path.name)[1]) == (
             0, len(report["tensors"]))
-    # Of another kind: somebody may need it.
+    # A file of another kind is not overwritten, because it may be needed.
     for content in (b"text", files[0]):
         path.write_bytes(content)
         done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.npz",

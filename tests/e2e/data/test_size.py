@@ -80,7 +80,7 @@ def test_many_samples_in_the_daemon(daemon, tmp_path):
     assert 0 < memory.peak * 1024 < 0.1 * GB
 
 
-# --- a large one -------------------------------------------------------------------------
+# --- one large sample ---------------------------------------------------------------------
 
 INNER = 256
 ROWS = GB // (4 * INNER) + 1

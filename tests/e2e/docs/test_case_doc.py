@@ -26,7 +26,7 @@ def test_session(daemon, tmp_path):
                               text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert done.stdout == output
-    # The last block's broken script was told, with its line, and removed.
+    # The last block's broken script was reported with its line, and removed.
     assert "bad.lua, line 1: " in done.stderr
     assert [path.name for path in (tmp_path / "cases").iterdir()] == ["pools.lua"]
 

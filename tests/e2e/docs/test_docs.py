@@ -38,8 +38,7 @@ def test_links(page):
         assert not anchor or anchor in anchors(target), link
 
 
-# A sentence that begins with one of these has them in the place of its subject, unless it
-# is a question.
+# A sentence that begins with one of these words has no subject, unless it is a question.
 RIDDLE = re.compile(r"(?:^|[.;:!?)] |\| |- )((?:What|Who|Whose|Of)\b(?!-)[^.?!|]*[.?!|]?)")
 
 

@@ -11,9 +11,9 @@ import pytest
 from service import INSTALLED, ROOT
 
 TEXT = (ROOT / "docs" / "spec.md").read_text()
-REFERENCE = TEXT.split("\n## Reference\n")[1]  # test_tutorial.py has what is before
+REFERENCE = TEXT.split("\n## Reference\n")[1]  # test_tutorial.py tests the part before
 MODEL = ROOT / "tests" / "data" / "glyph_resnet.onnx"
-# A spec, and behind it, with at most one paragraph between, what of the answer is told.
+# A spec, and the part of the answer that follows it, with at most one paragraph between.
 EXAMPLES = re.findall(r"^```json\n([^`]*)^```\n\n(?:[^`]{0,300}\n\n)?^```text\n([^`]*)^```",
                       REFERENCE, re.MULTILINE)
 

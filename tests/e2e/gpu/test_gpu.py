@@ -40,7 +40,7 @@ def gpu(service, module, monkeypatch):
                 monkeypatch.setenv(f"EMULATED_CUDA_{key.upper()}",
                                    str(settings.pop(key)))
         one = service(gpu_devices=numbers, gpu_module=module, **settings)
-        devices(one)  # it looked at them, which is over then
+        devices(one)  # waits until the daemon has probed the GPUs
         return one
     return make
 
@@ -55,7 +55,7 @@ def warnings(report, code):
     return [w["detail"] for w in report["warnings"] if w["code"] == code]
 
 
-# --- none ---------------------------------------------------------------------------
+# --- no GPU -------------------------------------------------------------------------
 
 
 def test_without_a_gpu(daemon):
@@ -71,6 +71,8 @@ def test_without_a_gpu(daemon):
 
 
 def test_one_that_cannot_be_used(service):
+    """With `auto`, a job whose CUDA module cannot be loaded runs on the CPU, and a
+    warning names the module."""
     one = service(gpu_devices="0", gpu_module="/nowhere.so")
     job = one.submit_glyphs(spec={**SHORT, "device": "auto"})
     one.succeeded(job)
@@ -87,6 +89,8 @@ def test_one_that_cannot_be_used(service):
     ({"numbers": 3}, "no_device", "there is no CUDA device 3; 1 is here"),
 ])
 def test_why_there_is_none(gpu, mishap, code, says):
+    """A job that requires the device fails with the reason; one with `auto` runs on the
+    CPU and warns of it."""
     one = gpu(**mishap)
     job = one.ended(one.submit_glyphs(spec={**SHORT, "device": "cuda"}))
     assert job["state"] == "failed"
@@ -119,7 +123,7 @@ def test_version_names_them_and_says_why_not(gpu, mishap, cuda, says):
     assert told[0]["name"] == (None if cuda else NAME.removeprefix("cuda:0 "))
 
 
-# --- one ----------------------------------------------------------------------------
+# --- one GPU ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["cuda", "auto"])
@@ -167,6 +171,7 @@ def test_it_is_lost_once(gpu, tmp_path, device, at):
 
 
 def test_it_is_lost_again(gpu):
+    """A job that loses its GPU twice fails, and later jobs run."""
     one = gpu(lost=3)
     job = one.ended(one.submit_glyphs(spec={**SHORT, "device": "cuda"}))
     assert job["state"] == "failed" and job["attempts"] == 2
@@ -237,7 +242,7 @@ def test_one_sample_that_does_not_fit(gpu, mishap):
     assert (job["error"]["status"], job["error"]["retryable"]) == (503, True)
 
 
-# --- who has it ---------------------------------------------------------------------
+# --- sharing the GPU ----------------------------------------------------------------
 
 
 def test_jobs_wait_for_it_and_others_go_on(service):
@@ -307,8 +312,8 @@ def test_a_long_search_lends_it(gpu):
 
 
 def lend(one):
-    """Starts two searches, of which the first lends its GPU to the second. Also returns
-    the worker of the first."""
+    """Starts two searches, of which the first lends its GPU to the second. Returns both,
+    and the worker of the first."""
     search = one.submit_glyphs("glyph_se", spec=SEARCH)
     (worker,) = one.running(search)
     eventually(lambda: in_search(one, search))
@@ -373,7 +378,7 @@ def test_nobody_is_idle_to_take_it(gpu):
     assert "gpu_lent" not in one.log.read_text()
 
 
-# --- what is to be run where there is one --------------------------------------------
+# --- programs for machines with a GPU -----------------------------------------------
 
 
 PROGRAMS = {"QDQ": str(INSTALLED / "bin" / "qdq"),

@@ -79,7 +79,7 @@ def test_jobs(daemon):
     daemon.succeeded(job)
     again = daemon.submit_glyphs()
     daemon.succeeded(again)
-    # The same model and data with another way to choose ranges: observed before.
+    # Another range method for the same model and data uses the observations.
     other = daemon.submit_glyphs(spec={"calibration": {"method": "minmax"}})
     daemon.ended(other)
     seen = metrics(daemon)

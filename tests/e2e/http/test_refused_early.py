@@ -127,6 +127,7 @@ def test_a_client_that_goes_on_sending_is_cut_off(small):
 
 
 def test_good_ones_are_continued(small):
+    """A valid request with Expect: 100-continue gets 100, then its answer."""
     for path, status in (("/v1/models", 201), ("/v1/models", 200)):
         with Connection(small) as one:
             one.head("POST", path, EXPECT, f"Content-Length: {len(MODEL)}")

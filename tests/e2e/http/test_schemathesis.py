@@ -28,7 +28,7 @@ CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conform
           "negative_data_rejection", "unsupported_method", "allow_header_conformance",
           "use_after_free", "ensure_resource_availability", "contract_is_kept"]
 EXAMPLES, CHAINS = 30, 100
-# Small, so that they are met.
+# The limits are small, so that requests reach them.
 LIMITS = {"queue_max": 16, "http_max_body": "4M",
           "workers_threads": 1, "workers_memory": "2G", "workers_short_timeout": 10,
           "workers_job_timeout": 5}
@@ -39,7 +39,7 @@ CONFIG = """
 hooks = "{hooks}"
 request-timeout = {hangs}
 continue-on-failure = true
-# Its sessions stay open, and there are more of them than a daemon has connections.
+# Schemathesis keeps more sessions open than a daemon has connections.
 headers = {{ Connection = "close" }}
 [generation]
 database = "none"

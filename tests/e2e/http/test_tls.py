@@ -88,7 +88,7 @@ def test_versions(secure):
 def test_what_is_refused_in_the_middle_of_a_body_is_told(secure):
     daemon = secure(http_max_body="1M")
 
-    def pieces():  # no more than is read and dropped
+    def pieces():  # not more than the daemon reads and drops
         for _ in range(60):
             yield bytes(100_000)
     problem(daemon.post("/v1/models", data=pieces()), 413, "too_large")
@@ -110,7 +110,7 @@ def test_a_new_certificate_without_a_restart(secure, cert, tmp_path):
     daemon = secure()
     first = served(port_of(daemon))[0]
     new, key = make_certificate(tmp_path, "second")
-    cert[1].write_bytes(key.read_bytes())  # half of it: the old pair stays
+    cert[1].write_bytes(key.read_bytes())  # an invalid pair: the old one stays in use
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "event=reload_failed" in daemon.log.read_text())
     assert served(port_of(daemon))[0] == first
@@ -128,6 +128,8 @@ def test_a_new_certificate_without_a_restart(secure, cert, tmp_path):
     (lambda c, k, other: k.write_bytes(other.read_bytes()), "not the key"),
 ], ids=["no certificate", "none", "no key", "another's key"])
 def test_it_does_not_start_with(tmp_path, cert, spoil, said):
+    """The daemon does not start with a certificate or key that it cannot use, and says
+    why."""
     spoil(*cert, make_certificate(tmp_path, "other")[1])
     done = subprocess.run([INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0", "--state-dir",
                            tmp_path / "state"], capture_output=True, text=True, timeout=60,
@@ -183,7 +185,7 @@ def test_a_unix_socket(tmp_path):
     assert not path.exists()
 
 
-# What systemd does before it starts a service: the socket as descriptor 3.
+# Passes the socket as descriptor 3, as systemd does.
 ACTIVATE = """
 import os, sys
 fd = int(sys.argv[1])

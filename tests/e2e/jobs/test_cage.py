@@ -34,7 +34,7 @@ def test_workers_work_in_their_cage(service):
     service.start(QDQD_WORKERS_CAGE="require")
     quantize(service)
     workers = service.workers()
-    assert len(workers) >= 2  # a lane of jobs, and the short one
+    assert len(workers) >= 2  # one for jobs, one for short work
     for pid in workers:
         assert status(pid)["Seccomp"] == "2"  # a filter
         assert status(pid)["NoNewPrivs"] == "1"

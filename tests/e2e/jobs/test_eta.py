@@ -45,19 +45,19 @@ def test_eta_of_a_job(daemon, many):
     data = daemon.upload("datasets", many)
     spec = {"evaluate": {"samples": 5000}, "calibration": {"max_samples": 50_000}}
     first = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
-    # Nothing is said before there is a pace; then something is, and it becomes less.
+    # There is no estimate before the first speed; later ones become smaller.
     assert all(p["eta_s"] is None for _, p in first if p["total"] == 0
                and p["stage"] in ("load", "plan", "calibrate"))
     counted = [p for _, p in first if p["stage"] == "calibrate" and p["total"]]
     assert counted[0]["eta_s"] is None
     told = [p["eta_s"] for p in counted if p["eta_s"] is not None]
     assert told and min(told) <= told[0] < 600
-    # The next job with that model knows from its first count on.
+    # The next job with that model has an estimate from its first count on.
     spec["calibration"]["max_samples"] = 10_000
     second = watch(daemon, daemon.submit(model=model, calibration=data, spec=spec))
     counted = [p for _, p in second if p["stage"] == "calibrate" and p["total"]]
     assert counted[0]["eta_s"] is not None
-    # Another model's job does not.
+    # A job with another model has none.
     other = daemon.upload("models", nets.block_net().replace(b"logits", b"LOGITS"))
     third = watch(daemon, daemon.submit(model=other, calibration=data, spec=spec))
     counted = [p for _, p in third if p["stage"] == "calibrate" and p["total"]]

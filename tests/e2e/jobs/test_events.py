@@ -95,7 +95,7 @@ def test_ended_job(daemon):
     assert end == (3, "end", document)
     again = {"Last-Event-ID": "3"}
     assert daemon.get(f"/v1/jobs/{job}/events", headers=again).status_code == 204
-    # From wherever it left off, a client is told what it missed, in order.
+    # A client that continues anywhere gets the events that it missed, in order.
     for last, missed in [("1", [2, 3]), ("2", [3])]:
         found = list(parse(daemon.get(f"/v1/jobs/{job}/events", headers={
             "Last-Event-ID": last}).text.split("\n")))
@@ -126,7 +126,7 @@ def test_resume_repeats_and_loses_nothing(held, service):
     stream.close()
     waiting = Stream(one, job, last=1)
     one.post(f"/v1/jobs/{first}/cancel")
-    event = waiting.next()  # the queue's state was not said again
+    event = waiting.next()  # the queued state was not sent again
     assert event[:2] == (2, "state") and event[2]["state"] == "running"
     resumed = Stream(one, job, last=2)
     one.post(f"/v1/jobs/{job}/cancel")
@@ -140,7 +140,7 @@ def test_cancelled_in_the_queue(held, service):
     one.running(first)
     job = one.submit_glyphs("glyph_mobilenet")
     stream = Stream(one, job)
-    assert stream.next()[:2] == (1, "state")  # a stream begins with what is then
+    assert stream.next()[:2] == (1, "state")  # a stream begins with the current state
     one.post(f"/v1/jobs/{job}/cancel")
     assert states(stream.rest()) == [(2, "cancelled")]
     assert states(Stream(one, job, last=1).rest()) == [(2, "cancelled")]  # it never ran

@@ -103,7 +103,7 @@ def test_more_clients_than_descriptors(service):
     assert 2 <= most < 20
     job = one.submit_glyphs(spec=SHORT)
     clients = crowd(one, 150)
-    # This connection was there before; its requests and the lanes have what they need.
+    # The connection was open before, so its requests and the lanes have their descriptors.
     for _ in range(3):
         one.succeeded(one.submit_glyphs(spec=SHORT, fresh=True))
     assert is_idle(one.process.pid)
@@ -255,7 +255,7 @@ def test_clock_set_back(service):
     one.succeeded(early)
     one.stop()
     move_times(one, FUTURE)
-    one.start()  # and now it is forty days earlier than it was
+    one.start()  # the clock is forty days back
     assert one.job(early)["created_at"] > "2026"
     late = one.submit_glyphs(spec=SHORT, fresh=True, labels={"after": "it"})
     begin = time.monotonic()
@@ -265,12 +265,12 @@ def test_clock_set_back(service):
     page = one.get("/v1/jobs?limit=1").json()
     assert [job["id"] for job in page["jobs"]] == [late]
     assert ids(one, f"?limit=1&cursor={page['next_cursor']}") == [early]
-    # Answered by what succeeded in the future; events come in their order.
+    # A job that succeeded in the future answers it; events keep their order.
     again = one.submit_glyphs(spec=SHORT)
     assert one.succeeded(again)["cached_from"] in (early, late)
     events = one.get(f"/v1/jobs/{again}/events").text
     assert events.count("event: end") == 1
-    # Nothing of it is taken for old when the clock is right again, nor kept for less.
+    # When the clock is right again, nothing counts as old or expires early.
     one.stop()
     one.start()
     assert ids(one) == [again, late, early]
@@ -291,7 +291,7 @@ def test_clock_set_back_with_jobs_on_their_way(held, service):
         document = one.succeeded(job)
         assert document["started_at"] <= document["ended_at"]
         assert one.result(job)
-    # The files of jobs that ended now are kept from now on, though "now" is long ago.
+    # The files of jobs that end now are kept from now on, although the clock is far back.
     assert one.get(f"/v1/models/{one.job(running)['model']}").status_code == 200
 
 
@@ -334,7 +334,7 @@ def test_the_database_is_held_for_long(service):
     other.close()
     (job,) = made
     one.succeeded(job)
-    assert ids(one) == [job]  # the one that was refused is not there
+    assert ids(one) == [job]  # the refused job was not stored
 
 
 def test_a_job_ends_while_the_database_is_held(slow, service):
@@ -349,7 +349,7 @@ def test_a_job_ends_while_the_database_is_held(slow, service):
     one.succeeded(job)
 
 
-# --- workers that all die -----------------------------------------------------------------
+# --- all workers die ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -376,12 +376,12 @@ def test_every_worker_dies(broken_runtime, service):
     problem(one.get("/readyz"), 503, "unavailable")
     assert one.get("/healthz").status_code == 200
     assert "event=workers_fail in_a_row=4" in one.log.read_text()
-    # Each waits longer than the one before.
+    # Each process starts after a longer wait than the one before.
     started = one.log.read_text().count("event=job_started")
     assert started < len(jobs)
     for job in jobs[:4]:
         assert one.ended(job)["error"]["code"] == "worker_died"
-    # One that waits can be cancelled, another asked for; stopping is not delayed.
+    # A waiting job can be cancelled, another submitted, and the daemon stops without delay.
     assert one.post(f"/v1/jobs/{jobs[-1]}/cancel").status_code == 202
     begin = time.monotonic()
     one.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of models, datasets and jobs over HTTP."""
+"""Models, datasets and jobs over HTTP, from upload to deletion."""
 
 import hashlib
 import json
@@ -71,6 +71,7 @@ def test_store_a_dataset(daemon):
 
 
 def test_forget(daemon):
+    """A deleted model or dataset is gone, and so are its bytes."""
     model = daemon.upload("models", RESNET)
     dataset = daemon.upload("datasets", CALIBRATION)
     before = daemon.stored_files()
@@ -320,7 +321,7 @@ def test_health_and_version(daemon):
 
 
 def known_version(one):
-    """Once it was found out what there is."""
+    """Returns the answer of /version once the workers have found the backends."""
     return eventually(lambda: (found := one.get("/version").json())["devices"] and found)
 
 
@@ -352,7 +353,8 @@ def test_version_without_backends(service):
 
 
 def test_version_does_not_wait_for_workers(service):
-    """What they say is asked for once, and told without them."""
+    """/version answers with what the workers found at the start, and asks no worker
+    again."""
     one = service()
     first = known_version(one)
     killed = set(one.workers())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing is left behind, and nobody else can read what is kept."""
+"""No temporary file is left behind, and other users cannot read stored files."""
 
 import contextlib
 import hashlib
@@ -18,8 +18,8 @@ SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
 
 
 def modes(folder):
-    """Path and mode of the folder and of all that lies there. A file that the daemon removes
-    between the listing and the look at it has no mode."""
+    """Returns path and mode of the folder and of everything below it. A file that the
+    daemon removes between the listing and the look has no mode."""
     found = {}
     for path in [folder, *folder.rglob("*")]:
         with contextlib.suppress(FileNotFoundError):
@@ -57,7 +57,7 @@ def test_a_folder_that_was_made_before(open_umask, service):
     one.start()
     assert stat.S_IMODE(one.state.stat().st_mode) == 0o700
     one.stop()
-    # An empty one is taken over; one that holds what is not ours keeps its mode.
+    # An empty folder is adopted; one with other files keeps its mode.
     one.state = one.state.parent / "empty"
     one.state.mkdir(mode=0o777)
     one.start()
@@ -72,7 +72,7 @@ def test_a_folder_that_was_made_before(open_umask, service):
 
 
 def half_upload(one, head, body, path="/v1/models"):
-    """Sends a request whose body ends too early, and goes away."""
+    """Sends a request whose body ends too early, and closes the connection."""
     host, port = one.url.split("//")[1].split(":")
     with socket.create_connection((host, int(port))) as client:
         client.sendall((f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{head}"
@@ -99,7 +99,7 @@ def test_client_gone_in_the_middle_of_an_upload(service, head, body, path):
         half_upload(one, head, body, path)
         eventually(lambda: one.temporary_files() == [])
     assert one.stored_files() == []
-    # The bytes that were counted while they came are not counted any more.
+    # The bytes of the upload do not count towards the budget any more.
     one.stop()
     one.start(QDQD_STORAGE_MAX_BYTES="150000")
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_a_download_that_is_broken_off_holds_nothing(service):
 
 
 def test_daemon_killed_at_any_moment(service):
-    """Blobs are whole and named by rows, whenever that was."""
+    """Whenever the daemon is killed, blobs are complete and rows refer to all of them."""
     one = service()
     rng = random.Random(7)
     for _ in range(6):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked before: Idempotency-Key, answers from what is there, joining a job that
-is on its way."""
+"""Repeated requests: Idempotency-Key, answers from earlier results, and joining a job
+that has not ended."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def ids(daemon):
 
 
 def test_another_runtime_answers_anew(service, tmp_path):
-    """An upgrade of ONNX Runtime: what the other one made is not handed out."""
+    """After an upgrade of ONNX Runtime, results of the old one are not reused."""
     (library,) = (INSTALLED / "lib").rglob("libonnxruntime.so*")
     copy = tmp_path / "libonnxruntime.so"
     shutil.copy(library, copy)
@@ -58,7 +58,7 @@ def test_another_runtime_answers_anew(service, tmp_path):
 def test_same_key_is_the_same_job(daemon, ids):
     first = post(daemon, "a key", **ids, spec=SPEC, labels={"a": "1", "b": "2"})
     job = first.json()["id"]
-    # In another order, with a default written out, as a form, with files for ids.
+    # The same in another order, with a default written out, as a form, and with files.
     again = post(daemon, "a key", labels={"b": "2", "a": "1"},
                  spec={**SPEC, "mode": "full"}, **ids)
     form = daemon.post("/v1/jobs", headers={"Idempotency-Key": "a key"}, files={
@@ -142,7 +142,7 @@ def test_asked_again_when_the_queue_is_full(held, service):
         one.post(f"/v1/jobs/{held_job}/cancel")
 
 
-# --- answers from what is there ----------------------------------------------------------
+# --- answers from earlier results --------------------------------------------------------
 
 
 def test_answered_at_once(daemon, ids):
@@ -164,7 +164,7 @@ def test_answered_at_once(daemon, ids):
         assert one.content == other.content, what
     events = daemon.get(f"/v1/jobs/{document['id']}/events").text
     assert events.startswith("id: 2\nevent: end\n")
-    # Each keeps what it has when the other goes.
+    # Each job keeps its result when the other is deleted.
     daemon.request("DELETE", f"/v1/jobs/{first}")
     assert daemon.get(f"/v1/jobs/{document['id']}/model").content == daemon.quantize(
         RESNET, CALIBRATION, SPEC).content
@@ -172,6 +172,7 @@ def test_answered_at_once(daemon, ids):
 
 
 def test_what_is_run_again(daemon, ids):
+    """A job that differs from all earlier ones runs, and so does one with `fresh`."""
     first = daemon.submit(**ids, spec=SPEC)
     daemon.succeeded(first)
     fewer = io.BytesIO()
@@ -254,7 +255,7 @@ def test_a_joined_job_runs_when_the_other_is_cancelled(held, service):
     one.post(f"/v1/jobs/{first}/cancel")
     eventually(lambda: one.job(second)["state"] == "running")
     assert one.job(third)["queue"]["waiting_for"] == second
-    # The one that joined goes without harm to the other.
+    # Cancelling the job that joined does not affect the other.
     one.post(f"/v1/jobs/{third}/cancel")
     assert one.ended(third)["state"] == "cancelled"
     assert one.job(second)["state"] == "running"
@@ -284,11 +285,12 @@ def test_joined_survive_a_killed_daemon(held, service):
     assert one.succeeded(first)["cached_from"] is None
 
 
-# --- a state folder of before ------------------------------------------------------------
+# --- an older state folder ---------------------------------------------------------------
 
 
 def test_older_state_folder(tmp_path):
-    """What stood there before has no identity, and the numbers of its changes."""
+    """Jobs of an older state folder have no identity and are not reused; the numbers of
+    their changes are kept."""
     one = Service(tmp_path / "old")
     one.state.mkdir(parents=True)
     state_of_schema(one, 3)

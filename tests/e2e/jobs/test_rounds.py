@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemon and workers are killed at random moments under load; nothing that was answered
-with 202 is lost. QDQD_ROUNDS=200 for more of it, by hand."""
+"""Daemon and workers are killed at random moments under load; no job that was answered
+with 202 is lost. QDQD_ROUNDS=200 runs more rounds."""
 
 import os
 import random
@@ -19,7 +19,7 @@ RANGES = {"evaluate": False, "calibration": {"random_samples": 1}}
 
 
 class Client(threading.Thread):
-    """Sends jobs one after the other, by id and with their files, whatever happens."""
+    """Submits jobs one after the other, by id and with their files, whatever happens."""
 
     def __init__(self, one, seed, stop):
         super().__init__()
@@ -48,7 +48,7 @@ class Client(threading.Thread):
                 with requests.Session() as session:
                     self.send(session)
             except requests.RequestException:
-                time.sleep(0.02)  # it was killed
+                time.sleep(0.02)  # the daemon was killed
 
 
 def final_states(one, accepted):
@@ -57,7 +57,7 @@ def final_states(one, accepted):
 
 
 def strike(one, rng):
-    """One process of it dies: the daemon, mostly, which then is started again."""
+    """Kills one process: mostly the daemon, which is then started again."""
     workers = one.workers()
     if workers and rng.random() < 0.3:
         try:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes die and the service goes on: kill -9 of daemon and worker, SIGTERM."""
+"""The service survives the death of its processes: kill -9 of daemon and worker, and
+SIGTERM."""
 
 import socket
 
@@ -134,15 +135,16 @@ def test_idle_daemon_stops_at_once(daemon):
 
 
 def sockets(daemon):
-    """How many the daemon has."""
+    """Returns the number of the daemon's sockets."""
     return sum(link.startswith("socket:") for link in open_files(daemon.process.pid))
 
 
 def test_who_connected_before_the_stop_is_answered(daemon):
+    """A connection that was accepted before SIGTERM still gets its answer."""
     address = daemon.url.removeprefix("http://").split(":")
     before = sockets(daemon)
     with socket.create_connection((address[0], int(address[1])), timeout=5) as connection:
-        eventually(lambda: sockets(daemon) > before)  # it was accepted
+        eventually(lambda: sockets(daemon) > before)  # the connection was accepted
         daemon.process.terminate()
         eventually(lambda: "event=stopping" in daemon.log.read_text())
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

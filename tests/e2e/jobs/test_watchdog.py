@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service manager is told: ready, alive while the daemon answers, stopping."""
+"""Notifications to the service manager: ready, alive while the daemon answers, stopping.
+"""
 
 import resource
 import socket
@@ -21,7 +22,7 @@ class Manager:
         self.socket.setblocking(False)
 
     def heard(self):
-        """All that was said since the last call."""
+        """Returns all notifications since the last call."""
         said = []
         try:
             while True:
@@ -52,7 +53,7 @@ def test_watchdog(tmp_path, manager):
         beats += manager.heard().count("WATCHDOG=1")
     took = time.monotonic() - begin
     assert took / 0.4 <= beats <= took / 0.2 + 2
-    # Nobody who connects is answered any more: there is no descriptor for it.
+    # No new connection is answered, because there is no descriptor for it.
     limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
     eventually(lambda: "event=not_answering" in daemon.log.read_text())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each limit of section `limits` is exceeded by one, and kept by one; the daemon is healthy
-then and after."""
+"""Each limit of section `limits`: exceeding it by one is refused, reaching it is not, and
+the daemon is healthy afterwards."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ def chained(n):
 
 
 def nested(n):
-    """An If in an If, `n` graphs in all."""
+    """Returns `n` nested graphs: an If in an If."""
     def body(left, out):
         if left == 1:
             nodes = [helper.make_node("Identity", ["x"], [out], f"last{out}")]
@@ -68,7 +68,7 @@ def weighing(n):
 
 
 def constant(n):
-    """The same in a Constant node."""
+    """Returns the same model with the tensor in a Constant node."""
     value = numpy_helper.from_array(np.ones((1, n // 4), np.float32))
     return model([helper.make_node("Constant", [], ["w"], "c", value=value),
                   helper.make_node("Gemm", ["x", "w"], ["y"], "dense")], shape=(1, 1))
@@ -94,7 +94,8 @@ def test_models(service, limit, most, over, make):
 
 
 def test_functions_count_where_they_are_called(service):
-    """Two of ten nodes each, in a model of two nodes."""
+    """A model of two nodes that call functions of ten nodes each counts as twenty nodes.
+    """
     def function(name):
         inner = [helper.make_node("MatMul", [a, a], [b]) for a, b in zip(
             ["i", *(f"t{k}" for k in range(9))], [*(f"t{k}" for k in range(9)), "o"])]
@@ -113,7 +114,8 @@ def test_functions_count_where_they_are_called(service):
 
 
 def test_a_limit_that_was_lowered(service, tmp_path):
-    """What was stored before is refused when it is used, and is still given back."""
+    """A stored model that exceeds the new limit is refused when it is used, and can still
+    be downloaded."""
     one = service(limits_graph_nodes=11)
     stored = one.post("/v1/models", data=chained(11), headers=RAW).json()["id"]
     one.stop()
@@ -125,7 +127,7 @@ def test_a_limit_that_was_lowered(service, tmp_path):
 
 
 def packed(size):
-    """Calibration data of so many bytes, as a .tar.gz."""
+    """Returns calibration data of this many bytes as a .tar.gz."""
     values = numpy_helper.from_array(np.zeros(size // 4, np.float32), "x")
     data = values.SerializeToString()
     with io.BytesIO() as out:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every limit is exceeded once, is answered as it is documented, and leaves the daemon well:
-/healthz answers and a job succeeds, under that very limit.
+"""Every limit is exceeded once. The answer must be as documented, and the daemon healthy:
+/healthz answers and a job succeeds under the same limit.
 
-LIMITS has a row for each setting that is a number, FIXED one for those
-that no setting changes. More of most of them stands in files of their own: test_limits.py
-(connections, slow clients), test_engine_limits.py (models), test_time_limits.py,
-test_storage.py, test_retention.py, test_tenants.py, test_faults.py."""
+LIMITS has a row for each setting that is a number, FIXED one for each limit without a
+setting. Other files test most limits in more detail: test_limits.py (connections, slow
+clients), test_engine_limits.py (models), test_time_limits.py, test_storage.py,
+test_retention.py, test_tenants.py, test_faults.py."""
 
 import io
 import json
@@ -28,15 +28,15 @@ KEYS = re.findall(r"^SETTING_NUMBER\(\s*(\w+), (\w+),",
                   (ROOT / "daemon/settings/keys.h").read_text(), re.MULTILINE) + [
     ("limits", name) for name in re.findall(
         r"^    ROW\((\w+),", (ROOT / "engine/include/qdq/limits.h").read_text(), re.MULTILINE)]
-NO_LIMIT = {"workers.threads"}  # how a model is run, not how much
+NO_LIMIT = {"workers.threads"}  # it determines how a model runs, and limits nothing
 MODEL, DATA = nets.block_net(), nets.samples()
-# A job that does not end by itself in the time of a test.
+# A job that takes longer than any test.
 LONG = {"calibration": {"random_samples": 20_000_000}, "evaluate": False}
 LIMITS = {}
 
 
 def limit(key):
-    """A row: it exceeds the limit and returns the daemon, or its client."""
+    """A row: a function that exceeds the limit and returns the daemon, or its client."""
     def add(exceed):
         LIMITS[key] = exceed
         return exceed
@@ -68,7 +68,7 @@ def failed(one, job, code, status, says):
 
 
 def closed(connection, seconds):
-    """The other side ends the connection in this time, and says nothing."""
+    """Expects that the daemon closes the connection in this time, without an answer."""
     connection.socket.settimeout(seconds)
     assert connection.socket.recv(1) == b""
 
@@ -138,7 +138,7 @@ def min_rate(service):
     return one
 
 
-# --- what is kept --------------------------------------------------------------------------
+# --- stored bytes --------------------------------------------------------------------------
 
 
 @limit("retention.jobs")
@@ -179,7 +179,7 @@ def min_free(service, tmp_path):
 
 @limit("cache.observations")
 def observations(service):
-    """Nothing fails of it: the next job has to observe again."""
+    """Exceeding this limit fails nothing: the next job observes again."""
     def inferences(one, method):
         job = small(one, spec={"calibration": {"method": method}})
         one.succeeded(job)
@@ -195,7 +195,7 @@ def observations(service):
 
 
 def fill_queue(one):
-    """One runs, one waits, and there is no place for a third."""
+    """Queues one job that runs and one that waits, so that a third has no place."""
     running = long_job(one)
     waits = small(one)
     problem(one.post("/v1/jobs", json={"model": one.upload("models", MODEL), "fresh": True}),
@@ -235,7 +235,7 @@ def attempts(service):
 
 @limit("workers.max_jobs")
 def max_jobs(service):
-    """The next job has another process."""
+    """When a process has done its last job, the next one runs in another process."""
     one = service(workers_max_jobs=1)
     started = lambda: one.log.read_text().count("event=worker_started")  # noqa: E731
     for _ in range(2):
@@ -285,7 +285,7 @@ def cpu_time(service):
 
 @limit("workers.memory")
 def memory(service):
-    """800 MB of samples at once; ONNX Runtime says that it cannot have what it needs."""
+    """800 MB of samples at once: ONNX Runtime reports that the memory is not there."""
     one = service(workers_memory="400M", workers_threads=1)
     spec = {"calibration": {"random_samples": 1, "dims": {"n": 1 << 20}}, "evaluate": False}
     job = one.submit(model=one.upload("models", MODEL), spec=spec)
@@ -351,7 +351,7 @@ def archive_bytes(service):
                    "limits.archive_bytes")
 
 
-# --- all of them ---------------------------------------------------------------------------
+# --- the tests -----------------------------------------------------------------------------
 
 
 def test_each_key_has_a_row():
@@ -373,7 +373,7 @@ def test_it_is_exceeded(key, request, service):
     well(exceed(*[request.getfixturevalue(name) for name in wanted]))
 
 
-# --- those that no setting changes ---------------------------------------------------------
+# --- limits without a setting --------------------------------------------------------------
 
 JSON = {"Content-Type": "application/json"}
 
@@ -403,7 +403,7 @@ def npy(rank):
 
 
 def messages(depth):
-    """A model whose graph is in a node of a graph in a node of a graph…"""
+    """Returns a model whose graph is in an attribute of a node of a graph, and so on."""
     inner = b""
     for field in depth // 3 * (0x0a, 0x2a, 0x32):  # graph.node, node.attribute, attribute.g
         size, head = len(inner), b""
@@ -456,7 +456,7 @@ FIXED = {
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """One daemon for all: what one of these does to it the next would find."""
+    """One daemon for all rows, so that the next row notices any harm."""
     from service import Service
     one = Service(tmp_path_factory.mktemp("fixed")).start()
     yield one

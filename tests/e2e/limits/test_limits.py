@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each limit of connections is exceeded, and the daemon is healthy then and after."""
+"""Each limit of connections is exceeded, and the daemon is healthy meanwhile and
+afterwards."""
 
 import json
 import socket
@@ -15,7 +16,7 @@ HEALTHY = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def healthy(service, seconds=2.0):
-    """/healthz answers a new connection, and how soon."""
+    """Checks that /healthz answers a new connection in time."""
     began = time.monotonic()
     with Connection(service) as one:
         one.socket.settimeout(20)
@@ -28,7 +29,8 @@ def healthy(service, seconds=2.0):
 
 
 class Many:
-    """Connections that are opened and begun, and then left."""
+    """Opens connections, sends the beginning of a request on each, and leaves them open.
+    """
 
     def __init__(self, service, n, begin=b"", **options):
         self.service, self.n, self.begin, self.options = service, n, begin, options
@@ -80,14 +82,16 @@ def test_more_connections_than_there_may_be(service, settings, begin):
 
 
 def test_the_default_leaves_room_for_256_of_one_address(daemon):
-    """Less what this test's client keeps open."""
+    """By default 256 connections of one address are served, less those that this test's
+    own client keeps open."""
     with Many(daemon, 250, b"GET"), Connection(daemon) as one:
         one.head("GET", "/v1/jobs")
         assert one.answer()[0] == 200
 
 
 def test_many_at_the_door_at_once(service):
-    """More than wait in line for a place in reserve, as fast as they come."""
+    """More connections than the reserve holds come at the same time; /healthz still
+    answers."""
     daemon = service(http_connections=8)
     for _ in range(10):
         with Many(daemon, 300):
@@ -96,7 +100,8 @@ def test_many_at_the_door_at_once(service):
 
 
 def drip(one, piece, every, seconds):
-    """Sends a piece now and then; when it was cut off, or None."""
+    """Sends a piece now and then; returns the time after which the daemon closed the
+    connection, or None."""
     began = time.monotonic()
     one.socket.settimeout(every)
     while time.monotonic() - began < seconds:
@@ -112,7 +117,7 @@ def drip(one, piece, every, seconds):
 
 
 def test_a_head_that_drips(service):
-    """Each byte comes in good time, the head never does."""
+    """Each byte comes in time, but the head does not."""
     daemon = service(http_header_timeout=2, http_timeout=60)
     with Connection(daemon) as one:
         one.send(b"GET /healthz HTTP/1.1\r\n")
@@ -141,7 +146,7 @@ def test_a_body_that_drips(service):
     daemon = service(http_timeout=2, http_min_rate=1000)
     with Connection(daemon) as one:
         one.head("POST", "/v1/models", "Content-Length: 1000000")
-        one.send(bytes(5000))  # enough for the first time
+        one.send(bytes(5000))  # enough for the first check
         cut = drip(one, b"x", 0.3, 20)
         assert cut and 3 < cut < 10, cut
     eventually(lambda: not daemon.temporary_files())
@@ -183,7 +188,7 @@ def test_a_head_that_is_too_large(service, size, status):
         if headers.get("content-type", "").startswith("application/problem+json"):
             assert json.loads(body)["code"] == "header_too_large"
         else:
-            assert size > 16_000 or status == 200  # what the HTTP parser refuses itself
+            assert size > 16_000 or status == 200  # the HTTP parser itself refuses larger ones
     healthy(daemon)
 
 
@@ -212,7 +217,7 @@ def test_a_queue_that_is_full(held, service):
 
 
 def test_more_files_than_the_shell_allows(service):
-    """The daemon takes what it may have of descriptors."""
+    """The daemon raises its limit of descriptors as far as it may."""
     import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
@@ -228,7 +233,7 @@ def test_more_files_than_the_shell_allows(service):
 
 
 def test_processor_time_of_a_job(service):
-    """All threads together, and the job is not tried again."""
+    """The processor time of all threads counts, and the job is not tried again."""
     daemon = service(workers_cpu_time=1)
     spec = {"calibration": {"random_samples": 100_000}, "evaluate": False}
     job = daemon.ended(daemon.submit(model=daemon.upload("models", DATA / "glyph_resnet.onnx"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that does not come to its end is ended, and the daemon goes on with the next."""
+"""Work that exceeds its time limit is ended, and the daemon continues with the next."""
 
 import time
 
@@ -28,7 +28,7 @@ def test_a_job_that_hangs_before_it_calibrates(held, service):
     (worker,) = one.running(job)
     assert "1 s" in fails_in_time(one, job, "workers.short_timeout", 20)
     eventually(lambda: worker not in one.workers())
-    # The lane takes the next one, which has a process of its own.
+    # The lane runs the next job in a new process.
     again = one.submit_glyphs()
     (other,) = one.running(again)
     assert other != worker
@@ -49,7 +49,8 @@ def test_one_shot_that_hangs(held, service):
 
 @pytest.mark.alone
 def test_calibration_has_all_the_time_of_the_job(service):
-    """Three pauses lie before calibration, seven in all."""
+    """The limit for short work ends with the start of calibration: three of the seven
+    pauses come before it."""
     one = service(test_worker_pause_ms=1000, workers_short_timeout=5)
     begin = time.monotonic()
     one.succeeded(one.submit_glyphs())

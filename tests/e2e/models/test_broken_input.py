@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever comes in broken is refused with a problem document that says what is wrong,
-and leaves nothing behind: no temporary file, no stored bytes, a healthy daemon."""
+"""Broken input is refused with a problem document that names the mistake. It leaves no
+temporary file, no stored bytes, and a healthy daemon."""
 
 import io
 import json
@@ -19,7 +19,8 @@ IMAGES = np.load(CALIBRATION)["input"][:8]
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """One daemon for the whole table: a broken request must not harm the next one."""
+    """One daemon for the whole table, because a broken request must not harm the next
+    one."""
     one = Service(tmp_path_factory.mktemp("broken"), QDQD_HTTP_MAX_BODY="8M").start()
     yield one
     one.stop()
@@ -27,7 +28,8 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def victim(shared):
-    """The shared daemon; afterwards it is well and holds what it held before."""
+    """The shared daemon. After the test it must be healthy and store the same files as
+    before."""
     pid = shared.process.pid
     before = shared.stored_files()
     shared.may_store = False
@@ -53,7 +55,7 @@ def varint(n):
 
 
 def nested_graphs(depth):
-    """A model whose graph's node's attribute holds a graph, and so on."""
+    """Returns a model whose graphs are nested in attributes of nodes."""
     parts, size = [], 0
     for _ in range(depth):
         for tag in (b"\x32", b"\x2a", b"\x0a"):  # attribute.g, node.attribute, graph.node
@@ -64,7 +66,7 @@ def nested_graphs(depth):
 
 
 def model_bytes(**changes):
-    """A small valid model, or one that is not after these changes."""
+    """Returns a small valid model, or the model after these changes made it invalid."""
     weight = helper.make_tensor("w", TensorProto.FLOAT, [2, 2], [1, 2, 3, 4])
     node = helper.make_node("MatMul", ["x", "w"], ["y"], "mm")
     graph = helper.make_graph(
@@ -132,7 +134,7 @@ BROKEN_DATASETS = {
 
 @pytest.mark.parametrize("name", BROKEN_MODELS)
 def test_broken_model(victim, name):
-    """Refused as an upload, and with the same code in one shot."""
+    """The model is refused as an upload, and with the same code by POST /v1/quantize."""
     body = BROKEN_MODELS[name]
     answer = victim.post("/v1/models", data=body,
                          headers={"Content-Type": "application/octet-stream"})
@@ -141,7 +143,7 @@ def test_broken_model(victim, name):
     problem(answer, {"invalid_model": 400, "limit_exceeded": 422}[code], code)
     again = victim.quantize(body, npz(input=IMAGES))
     problem(again, answer.status_code, code)
-    # The calibration data of that request was fine; whether it is kept is not promised.
+    # The request's calibration data was valid; it may be kept or not.
     victim.may_store = True
 
 
@@ -236,7 +238,7 @@ def test_misfit_names_the_input(victim, name):
     victim.may_store = True
     answer = victim.quantize(RESNET, MISFITS[name])
     code = answer.json().get("code")
-    if code == "invalid_dataset":  # no ONNX type: refused whatever the model
+    if code == "invalid_dataset":  # not a type of ONNX: refused for any model
         assert name in ("wrong type", "text")
         document = problem(answer, 400, "invalid_dataset")
     else:
@@ -321,7 +323,7 @@ def test_body_over_the_limit(victim, path):
 
 
 def test_body_over_the_limit_is_refused_before_it_is_sent(victim):
-    """With Expect: 100-continue the answer comes at once."""
+    """With Expect: 100-continue the refusal comes at once."""
     host, port = victim.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as one:
         one.sendall(b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\n"
@@ -330,14 +332,14 @@ def test_body_over_the_limit_is_refused_before_it_is_sent(victim):
 
 
 def test_a_stream_over_the_limit(victim):
-    """No Content-Length to look at: counted while it comes."""
+    """A body without Content-Length is counted while it arrives."""
     def chunks():
         for _ in range(9):
             yield bytes(1 << 20)
     try:
         answer = victim.post("/v1/models", data=chunks())
     except OSError:
-        return  # closed while we were still sending: allowed, what counts is in `victim`
+        return  # the daemon may close the connection early; `victim` checks the rest
     problem(answer, 413, "too_large")
 
 
@@ -389,7 +391,7 @@ def test_labels_are_texts(victim):
 
 
 def test_boundary_of_one_character(victim):
-    """The parser of forms refuses it; two are enough."""
+    """The parser of forms refuses a boundary of one character; two are enough."""
     body = '--{0}\r\nContent-Disposition: form-data; name="model"\r\n\r\nx\r\n--{0}--\r\n'
     for boundary, wanted in (("b", "bad_request"), ("bb", "invalid_model")):
         answer = victim.post("/v1/models", data=body.format(boundary), headers={
@@ -414,7 +416,7 @@ def test_wrong_content_type(victim, path, kind):
 
 
 def test_two_lengths_are_refused(victim):
-    """Two Content-Length headers that differ: what smuggles requests past proxies."""
+    """Two Content-Length headers that differ could smuggle a request past a proxy."""
     host, port = victim.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as one:
         one.sendall(b"POST /v1/models HTTP/1.1\r\nHost: localhost\r\n"
@@ -423,7 +425,7 @@ def test_two_lengths_are_refused(victim):
 
 
 def test_upload_broken_off(victim):
-    """The client goes away in the middle of its body."""
+    """The client closes the connection in the middle of its body."""
     host, port = victim.url.removeprefix("http://").split(":")
     for kind in (b"application/octet-stream", b"multipart/form-data; boundary=x"):
         with socket.create_connection((host, int(port)), timeout=10) as one:

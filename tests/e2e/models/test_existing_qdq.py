@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with Q/DQ pairs already: refused, kept and completed, or stripped."""
+"""Models that already have Q/DQ pairs: they are refused, kept and completed, or removed.
+"""
 
 import json
 import subprocess
@@ -64,7 +65,7 @@ FLOAT = f"[one] c = Conv <{CONV}> (x, w)  r = Relu (c)  [two] y = Conv <{CONV}> 
 SCALES = {"s": np.float32(0.03), "z": np.int8(0), "t": np.float32(0.05),
           "ws": np.abs(W["w"]).max(axis=(1, 2, 3)) / np.float32(127),
           "wz": np.zeros(4, np.int8)}
-# As a fine-tuned model has it: the first layer's edges, and what goes into the second.
+# Like a fine-tuned model: pairs at the first layer's edges and at the second's input.
 QAT = f"""
     [xq] xq = QuantizeLinear (x, s, z)  [xd] xd = DequantizeLinear (xq, s, z)
     [wq] wq = QuantizeLinear <axis = 0> (w, ws, wz)
@@ -143,7 +144,8 @@ def test_integer_operators_pass_where_pairs_are_kept_and_are_named_else(tmp_path
 # --- strip ----------------------------------------------------------------------------
 
 def alone(tmp_path, model):
-    """What stripping leaves, with nothing quantized afterwards."""
+    """Returns the model after its pairs were removed, with nothing quantized afterwards.
+    """
     return qdq(tmp_path, model, "strip", mode="partial", evaluate=False,
                layers=[{"name": "none of these"}])
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External data in and out: which files, which bytes, what is refused, and that it makes no
-difference to what comes out. onnx and onnxruntime judge, from the files' paths."""
+"""External data in models and results: which files, which bytes, what is refused, and
+that it does not change the result. onnx and onnxruntime check the files by their paths.
+"""
 
 import hashlib
 import json
@@ -29,7 +30,7 @@ def value(name, *shape):
 
 
 def body(name, seed):
-    """A branch whose weight is an initializer of its own."""
+    """Returns a branch whose weight is an initializer of its own."""
     node = helper.make_node("MatMul", ["hidden", f"{name}.w"], [f"{name}.y"], f"{name}.mm")
     return helper.make_graph([node], name, [], [value(f"{name}.y", "n", 64)],
                              [tensor(f"{name}.w", 64, 64, seed=seed)])
@@ -37,7 +38,8 @@ def body(name, seed):
 
 @lru_cache
 def net():
-    """Weights in every place: initializers, a Constant, branches of an If; integers, too."""
+    """Returns a network with weights in every place: initializers, a Constant, branches
+    of an If; some are integers."""
     order = np.random.default_rng(1).integers(0, 64, 200)
     nodes = [
         helper.make_node("MatMul", ["x", "w1"], ["a"], "first"),
@@ -63,7 +65,7 @@ def net():
 
 
 def tensors(graph):
-    """Every tensor of a graph and of those in it, by name."""
+    """Returns every tensor of a graph and of its nested graphs, by name."""
     found = {t.name: t for t in graph.initializer}
     for node in graph.node:
         for attribute in node.attribute:
@@ -84,7 +86,8 @@ def place(t, location, offset=None, length=None):
 
 
 def externalize(folder, file_of, gap=0, lengths=True, model=None):
-    """The net in `folder`, each tensor in the file that file_of(name) says (None: inline)."""
+    """Writes the network to `folder`, with each tensor in the file that file_of(name)
+    returns (None: in the model)."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model or net())
     folder.mkdir(exist_ok=True)
@@ -111,7 +114,7 @@ def samples(tmp_path_factory):
 
 
 def quantize(model, samples, folder, *arguments, **spec):
-    """The result's path and the report."""
+    """Returns the result's path and the report."""
     (folder / "spec.json").write_text(json.dumps(spec))
     done = qdq("quantize", model, "--spec", "spec.json", "--calibration", samples, "-o",
                "out.onnx", "--report", "report.json", *arguments, cwd=folder)
@@ -224,7 +227,8 @@ def test_large_tensors_begin_at_pages(tmp_path):
 
 
 def test_shared_and_overlapping(tmp_path, samples):
-    """Two tensors of the same bytes stand in a result once; others may overlap."""
+    """Two tensors with the same bytes are stored once in a result; tensors may also
+    overlap."""
     model = onnx.ModelProto()
     model.CopyFrom(net())
     found = tensors(model.graph)
@@ -249,7 +253,7 @@ def test_shared_and_overlapping(tmp_path, samples):
 
 
 def test_large_weights_in_every_place(tmp_path):
-    """What calibration saw behind a Constant and a branch is what onnxruntime computes."""
+    """The calibrated ranges behind a Constant and a branch agree with onnxruntime's."""
     def branch(name, seed):
         node = helper.make_node("MatMul", ["hidden", f"{name}.w"], [f"{name}.y"], name)
         return helper.make_graph([node], name, [], [value(f"{name}.y", "n", 512)],
@@ -267,7 +271,7 @@ def test_large_weights_in_every_place(tmp_path):
                           [tensor("w", 512, 4), numpy_helper.from_array(np.array(True),
                                                                         "yes")]),
         opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    # onnxruntime itself does not find a condition that is external.
+    # onnxruntime itself cannot read an external condition.
     path = externalize(tmp_path / "model", lambda name: None if name == "yes" else "w.bin",
                        gap=1, model=model)
     data = np.random.default_rng(3).normal(0, 1, (8, 512)).astype(np.float32)
@@ -284,10 +288,11 @@ def test_large_weights_in_every_place(tmp_path):
     onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
 
 
-# --- what is refused ----------------------------------------------------------------------
+# --- refused models -----------------------------------------------------------------------
 
 def entry(**places):
-    """Changes places of the tensor w1 in a model whose tensors are all in weights.bin."""
+    """Changes the location of tensor w1 in a model whose tensors are all in weights.bin.
+    """
     def change(folder):
         model = onnx.load(folder / "net.onnx", load_external_data=False)
         (t,) = [t for t in model.graph.initializer if t.name == "w1"]
@@ -409,7 +414,8 @@ def test_a_missed_gate_leaves_no_data(tmp_path, samples):
 
 
 def test_more_than_one_file_holds(tmp_path):
-    """A weight of 2.15 GB (a file of holes): with `never` an error, and nothing is left."""
+    """With `never`, a weight of 2.15 GB (a sparse file) is an error, and no file is left.
+    """
     n = 23200
     model = helper.make_model(
         helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], "mm")], "huge",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of float16: pairs with scales of float16 from opset 19 on, nothing before."""
+"""float16 models: pairs have float16 scales from opset 19 on, and there are none before.
+"""
 
 import numpy as np
 import onnx
@@ -36,7 +37,7 @@ def net(opset=19, size=8):
 
 
 def dense(weight):
-    """y = x w, and nothing else."""
+    """Returns a model that only computes y = x w."""
     model = onnx.parser.parse_model("""
         <ir_version: 9, opset_import: ["": 19]>
         dense (float16[n, 6] x) => (float16[n, 2] y) { [fc] y = MatMul (x, w) }""")
@@ -46,17 +47,18 @@ def dense(weight):
 
 
 def scale_of(amax):
-    """The nearest float16 of amax / 127, by numpy's rounding of a float64."""
+    """Returns the float16 nearest to amax / 127, rounded by numpy from a float64."""
     return np.float16(np.float64(amax) / 127)
 
 
 def steps(x, scale):
-    """What QuantizeLinear makes of x."""
+    """Returns the integers that QuantizeLinear makes of x."""
     return np.clip(np.rint(x.astype(np.float32) / np.float32(scale)), -128, 127)
 
 
 def scales_of(model):
-    """Every scale in the model, by the tensor that goes in or (integers) comes out."""
+    """Returns every scale in the model, by the first input of its QuantizeLinear or
+    DequantizeLinear."""
     constants = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     return {node.input[0]: constants[node.input[1]] for node in model.graph.node
             if node.op_type in ("QuantizeLinear", "DequantizeLinear")}
@@ -71,7 +73,7 @@ def output_of(data, tensor, feed):
 
 
 def made(done, weight):
-    """What the layer gets in place of its weight, by onnxruntime."""
+    """Returns the layer's weight input, as onnxruntime computes it."""
     model = onnx.load_model_from_string(done.bytes)
     output = f"{weight}_DequantizeLinear_Output"
     model.graph.output.append(onnx.ValueInfoProto(name=output))
@@ -134,7 +136,7 @@ def test_arithmetic_is_numpys(tmp_path, granularity):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method(tmp_path, method):
-    """Ranges are those that float32 data of the same values give."""
+    """The ranges equal those of float32 data with the same values."""
     x = RANDOM.standard_normal((40, 6)).astype(np.float16)
     w = numpy_helper.from_array(np.float16(RANDOM.standard_normal((6, 2))), "w")
     wide = onnx.parser.parse_model("""
@@ -161,7 +163,7 @@ def test_scales_stay_normal(tmp_path):
 
 
 def test_weight_in_a_form_that_is_not_read(tmp_path):
-    """Bits of halves as a list of integers, which make_tensor() writes."""
+    """float16 bits in a list of integers, which make_tensor() writes."""
     w = onnx.helper.make_tensor("w", TensorProto.FLOAT16, [6, 2], [0.5] * 12)
     if w.raw_data:
         w = TensorProto(name="w", data_type=TensorProto.FLOAT16, dims=[6, 2],
@@ -208,7 +210,7 @@ def test_what_is_float32_is_quantized_nonetheless(tmp_path, opset, quantized):
         assert types["h"] == types["v"] == np.float16
 
 
-# --- data and figures --------------------------------------------------------------------
+# --- data and metrics --------------------------------------------------------------------
 
 def test_evaluation(tmp_path):
     done = Quantized(tmp_path, net(), npz(x=X), calibration=MINMAX, evaluate={"samples": 8})
@@ -224,7 +226,8 @@ def test_evaluation(tmp_path):
 
 
 def test_layers_are_compared(tmp_path):
-    """Each by its own output: against both models with all outputs, by onnxruntime."""
+    """Each layer's figure agrees with onnxruntime, which runs both models with all layers
+    as outputs."""
     source = net(size=80)
     feed = {"x": RANDOM.standard_normal((8, 3, 80, 80)).astype(np.float16)}
     done = Quantized(tmp_path, source, npz(**feed), calibration={"method": "minmax"})
@@ -249,7 +252,7 @@ def test_gates(daemon):
 
 
 def test_sensitivity(tmp_path):
-    """What one layer costs is what a model costs in which no other is quantized."""
+    """A layer's cost equals that of a model in which only this layer is quantized."""
     done = Quantized(tmp_path, net(), npz(x=X), calibration=MINMAX, sensitivity={"samples": 24})
     assert done.ok, done.said
     alone = {row["name"]: row["sqnr_db_alone"] for row in done.report["sensitivity"]}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of before there was a converter to Q/DQ: the light models that come with the
-Python package onnx, opset 9, brought to opset 13 by onnx's own converter.
+"""Networks that are older than Q/DQ: the light models in the Python package onnx, of
+opset 9, converted to opset 13 by onnx's own converter.
 
 Their weights are made by ConstantOfShape, their scales and shifts are Mul and Add of
-unsqueezed constants, their residual connections Sum.
-"""
+unsqueezed constants, and their residual connections are Sum."""
 
 import json
 import subprocess
@@ -48,7 +47,7 @@ def network(request, tmp_path):
 
 
 def quantize(model, folder, **spec):
-    """The quantized model and its report, ranges given."""
+    """Returns the quantized model, with given ranges, and its report."""
     names = [v.name for v in model.graph.input]
     names += [o for node in model.graph.node for o in node.output]
     given = {"ranges": {name: [-1, 3] for name in names}}
@@ -65,7 +64,7 @@ def quantize(model, folder, **spec):
 
 
 def fixed_tensors(graph):
-    """Constants, and what is made of constants alone."""
+    """Returns the tensors that follow from constants alone."""
     fixed = {t.name for t in graph.initializer}
     for node in graph.node:
         if node.op_type not in judge.BOUNDARY and fixed.issuperset(node.input):
@@ -74,7 +73,8 @@ def fixed_tensors(graph):
 
 
 def table(model):
-    """Name of a node with pairs: its operator, activation and weight inputs of them."""
+    """Returns {node name: its operator, and its activation and weight inputs with pairs}.
+    """
     pairs, fixed = judge.Pairs(model), fixed_tensors(model.graph)
     rows = {}
     for node in model.graph.node:

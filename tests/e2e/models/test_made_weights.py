@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that the nodes of a model make out of constants: their scales are those of
-the tensor that onnxruntime makes, and the result runs."""
+"""Weights that a model's nodes compute from constants: their scales are those of the
+tensor that onnxruntime computes, and the result runs."""
 
 import json
 import subprocess
@@ -18,7 +18,8 @@ N, C, SIZE = 2, 4, 8
 
 
 def floats(*shape):
-    """Channels of different size, wherever they are looked for."""
+    """Returns numbers whose magnitude differs from channel to channel along every axis.
+    """
     return np.float32(RANDOM.standard_normal(shape) * np.exp(RANDOM.standard_normal(shape)))
 
 
@@ -91,7 +92,7 @@ def test_scales(made):
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     data = (folder / "out.onnx").read_bytes()
-    pairs = judge.Pairs(judge.load(data))  # which wants nodes behind what they use
+    pairs = judge.Pairs(judge.load(data))  # requires nodes in order
     x, (y, weight) = outputs(model, "y", "v")
     others = tuple(i for i in range(weight.ndim) if i != axis)
     expected = np.abs(weight).max(axis=others).astype(np.float64) / 127

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every row of tests/models/make.py: quantized as it says, valid, close to the float
-model in onnxruntime; or refused with the code that it says."""
+"""Every row of tests/models/make.py is quantized as it says, valid, and close to the
+float model in onnxruntime; or it is refused with the code in the row."""
 
 import json
 import subprocess
@@ -43,7 +43,8 @@ class Run:
                 if layer["quantized_inputs"] or layer["weight_quantized"]]
 
     def warnings(self):
-        """Without those that say what is slow on the target: the models are small."""
+        """Returns the warnings without those about slow kernels on the target, because
+        the models are small."""
         return sorted({w["code"] for w in self.report["warnings"] if not w["rule"]})
 
     def samples(self):
@@ -52,7 +53,8 @@ class Run:
 
 
 def outputs(model, samples):
-    """By output, of all samples. The runtime takes no two nodes of one name."""
+    """Returns the outputs of all samples by name. Duplicate node names are changed first,
+    because onnxruntime refuses them."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     for node in model.graph.node:
         node.name = ""
@@ -117,6 +119,6 @@ def test_no_row_ended_otherwise():
 
 
 def test_the_document_has_the_table():
-    """make.py --document docs/models.md writes it."""
+    """docs/models.md has the table that `make.py --document docs/models.md` writes."""
     text = (ROOT / "docs" / "models.md").read_text()
     assert text.endswith("\n" + tables())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of older opsets: raised by adapters, and the same function afterwards."""
+"""Models of older opsets are converted by adapters, and compute the same function
+afterwards."""
 
 import json
 import re
@@ -15,13 +16,13 @@ import judge
 from service import INSTALLED, ROOT
 
 F = TensorProto.FLOAT
-# Nothing is quantized, so that what comes out is what was raised.
+# Nothing is quantized, so that the result is the converted model alone.
 ALONE = {"mode": "partial", "on_unmatched": "warn", "evaluate": False,
          "layers": [{"name": "none of these"}]}
 
 
 def qdq(tmp_path, model, spec):
-    """The model that the command makes of this one, and what it said."""
+    """Runs the command; returns the model, or None when it failed, and its output."""
     source, out = tmp_path / "old.onnx", tmp_path / "new.onnx"
     source.write_bytes(model.SerializeToString())
     (tmp_path / "spec.json").write_text(json.dumps(spec))
@@ -36,7 +37,7 @@ def value(name, dtype, shape):
 
 
 def case(name, opset, nodes, inputs, outputs, constants=None, ir=None, **more):
-    """A model of that opset; inputs are arrays, by which it is run."""
+    """Returns a model of that opset; its inputs are arrays, with which it runs."""
     types = {n: helper.np_dtype_to_tensor_dtype(a.dtype) for n, a in inputs.items()}
     graph = helper.make_graph(
         nodes, name, [value(n, types[n], list(a.shape)) for n, a in inputs.items()],
@@ -119,7 +120,8 @@ def with_recurrent():
 
 
 def with_bodies():
-    """Nodes to adapt inside of If, Loop and Scan, which also read from outside."""
+    """Puts the nodes to adapt into If, Loop and Scan, where they also read tensors from
+    outside."""
     def branch(name, low):
         return helper.make_graph(
             [node("Unsqueeze", "x", name + "u", axes=[0]),
@@ -238,7 +240,7 @@ def results(model, inputs, by):
 
 
 def declare(model, outputs):
-    """The checker wants the shapes of outputs to be said."""
+    """Declares the shapes of outputs, which the checker requires."""
     for info, array in zip(model.graph.output, outputs):
         info.CopyFrom(value(info.name, info.type.tensor_type.elem_type, array.shape))
 
@@ -261,10 +263,10 @@ def test_a_raised_model_is_the_same_function(tmp_path, model, inputs, by, opsets
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=str(to))
 
 
-# --- what cannot be raised ------------------------------------------------------------
+# --- models that stay as is -----------------------------------------------------------
 
 def conv_after(opset, nodes, inputs, constants=None, weight_of=4, source="y"):
-    """These nodes, and a Conv behind them that there is something to do for."""
+    """Adds a Conv behind the nodes, so that there is a layer to quantize."""
     nodes = [*nodes, helper.make_node("Conv", [source, "w"], ["z"], "conv")]
     constants = {**(constants or {}), "w": data(3, weight_of, 1, 1)}
     return case("it", opset, nodes, inputs, ["z"], constants).values[0]
@@ -379,7 +381,7 @@ def test_a_node_without_what_it_needs_is_an_invalid_model(tmp_path):
 # --- functions and other domains ------------------------------------------------------
 
 def with_function(opset, own):
-    """A local function of an opset of its own, with nodes that have to be adapted."""
+    """Returns a local function with an opset of its own and nodes to adapt."""
     body = [node("Unsqueeze", "a", "u", axes=[0]),
             node("ReduceSum", "u", "s", axes=[0], keepdims=0),
             node("Softmax", "s", "r", axis=0)]
@@ -408,7 +410,7 @@ def test_local_functions_are_raised_too(tmp_path, to):
 # --- the table ------------------------------------------------------------------------
 
 def table():
-    """(operator, opset) -> adapter, or None where nothing has to be done."""
+    """Returns {(operator, opset): its adapter, or None when nothing has to change}."""
     text = (ROOT / "engine" / "tbl" / "opsets.h").read_text()
     rows = {}
     for op, opset, adapter in re.findall(r'OPSET_CHANGE\(\s*"(\w+)", (\d+), (\w+)\)', text):
@@ -436,7 +438,7 @@ def test_the_table_has_every_change_of_every_operator():
 
 
 def test_what_the_table_calls_the_same_takes_every_older_node():
-    """Each attribute, required input and type of the older schema is still one."""
+    """Every attribute, required input and type of the older schema is still valid."""
     schemas = history()
     for (op, opset), adapter in table().items():
         versions = sorted(schemas[op])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Insertion cases: the library's, a user's own, an operator's, and hostile ones."""
+"""Insertion cases: the library's, a user's, an operator's, and hostile ones."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_residual(one):
 
 @pytest.mark.parametrize("name", sorted(LIBRARY))
 def test_library_cases_run_under_their_names(one, name):
-    """Its script sent as a case of one's own does the same."""
+    """A library case gives the same plan by its name as when its script is sent."""
     lua = (ROOT / "engine" / "cases" / f"{name}.lua").read_text()
     by_name, by_text = plan(one, cases=[name]), plan(one, **mine(lua, name))
     assert by_name == by_text
@@ -151,7 +151,7 @@ def test_later_cases_win(one):
 
 
 def script(body):
-    """A case whose function has this body from line 4 on."""
+    """Returns a case whose function has this body from line 4 on."""
     return f"\nreturn {{\n info = '', case = function(model, spec)\n{body}\nend }}"
 
 
@@ -259,13 +259,14 @@ def check_error(document, name):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile(one, name):
-    """A clear error, soon, and the same processes answer the next request."""
+    """A hostile script gets a clear error soon, and the same processes answer the next
+    request."""
     body = {"model": one.net, "calibration": one.upload("datasets", samples())}
     good, bad = {"evaluate": False}, mine(HOSTILE[name][0])
     plan(one)
     one.succeeded(one.submit(spec=good, **body))
     before = sorted(one.workers())
-    assert len(before) == 2  # one for plans, one for jobs
+    assert len(before) == 2  # one process for plans, one for jobs
     begin = time.monotonic()
     answer = one.post("/v1/plan", json={"model": one.net, "spec": bad})
     check_error(problem(answer, 422, "case_failed"), name)
@@ -322,7 +323,7 @@ def test_operator(folder, service):
                 if x["source"] == "operator"]
     assert (layer["class"], layer["op"], layer["kind"], layer["quantize_input"]) == (
         "GlobalMaxPool", "GlobalMaxPool", "non_weighted", True)
-    # The row holds for every plan, the case for those that name it.
+    # The row applies to every plan, the case to specs that name it.
     assert row(plan(one), "head/max") == ([0], "default")
     assert row(plan(one), "pool/max") == ([], "off by default")
     answer = one.quantize(block_net(), samples(), spec={"cases": ["house"]})
@@ -343,7 +344,7 @@ def test_operator_replaces_a_case(folder, service):
 
 @pytest.mark.parametrize("support", [False, True])
 def test_installed_example(tmp_path, service, support):
-    """As it is, and with its second half taken in."""
+    """The installed example works as it is, and with its commented half enabled."""
     (example,) = (INSTALLED / "etc" / "qdqd" / "cases.d").glob("*.example")
     assert example.name == "first_and_last.lua.example"
     lua = example.read_text()

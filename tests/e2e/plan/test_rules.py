@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rules` of a spec by way of the service; what each does: tests/golden/rules_*."""
+"""The spec's `rules` through the service; tests/golden/rules_* have the effect of each
+rule."""
 
 import json
 
@@ -37,8 +38,8 @@ def test_a_plan_cites_rules(daemon, net):
 
 
 def test_a_switched_rule_is_another_job(daemon, net):
-    """The report tells the rule's decision and what it was asked for; an answer without
-    the rule is not taken for one with it."""
+    """The report shows the rule as it was set. A result without the rule is not reused
+    for a job with it."""
     data = daemon.upload("datasets", nets.samples())
     members = {"model": net, "calibration": data}
     plain = daemon.submit(**members, spec={"evaluate": False})

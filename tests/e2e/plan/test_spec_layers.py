@@ -15,7 +15,7 @@ CONVS = ["stem/conv", "block/conv1", "block/conv2"]
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
-    """One daemon for all, and the net's id in `one.net`."""
+    """One daemon for all tests; `one.net` is the network's id."""
     made = Service(tmp_path_factory.mktemp("layers")).start()
     made.net = made.upload("models", block_net())
     yield made
@@ -29,7 +29,8 @@ def plan(one, **spec):
 
 
 def rows(document):
-    """What gets pairs: name to (inputs, is the weight quantized, reason)."""
+    """Returns the layers with pairs: name to (inputs, whether the weight is quantized,
+    reason)."""
     return {x["name"]: (x["quantized_inputs"], x["weight_quantized"], x["reason"])
             for x in document["layers"]
             if x["quantized_inputs"] or x["weight_quantized"]}
@@ -43,7 +44,7 @@ DEFAULT = {name: ([0], True, "default") for name in (*CONVS, "head/fc")} | {
     "pool/mean": ([0], False, "default")}
 
 
-# --- what entries do -----------------------------------------------------------------------
+# --- entries -------------------------------------------------------------------------------
 
 
 def test_default(one):
@@ -51,7 +52,7 @@ def test_default(one):
     assert rows(document) == DEFAULT
     for name in ("block/add", "pool/max", "pool/both", "stem/relu", "head/flat"):
         assert reasons(document)[name] == "off by default"
-    assert "head/max" not in reasons(document)  # no support: a class of its own
+    assert "head/max" not in reasons(document)  # not supported: the operator is its class
 
 
 # the spec's layers: what changes against the default, None for no pair
@@ -131,7 +132,7 @@ def test_layer_support(one):
     support = [{"class": "GlobalMaxPool", "kind": "non_weighted"}]
     document = plan(one, layer_support=support)
     assert rows(document) == DEFAULT | {"head/max": ([0], False, "default")}
-    # A row takes the place of the library's.
+    # A row replaces the library's.
     support = [{"class": "AveragePool", "kind": "non_weighted", "quantize_input": False}]
     document = plan(one, layer_support=support)
     assert "pool/mean" not in rows(document)
@@ -142,7 +143,7 @@ def test_layer_support(one):
     assert layer["weight_axis"] == 1 and layer["class"] == "Gemm"
 
 
-# --- what is planned is done ---------------------------------------------------------------
+# --- the model follows the plan ------------------------------------------------------------
 
 SPECS = {
     "partial": {"mode": "partial", "layers": [{"name": ["block/conv2", "pool/both"]}]},
@@ -242,7 +243,7 @@ def test_mistakes_have_a_place(one, name, tmp_path):
     assert error["pointer"] == pointer
     for word in words:
         assert word in document["detail"]
-    # The same mistake has the same code wherever it is found.
+    # The same mistake has the same code in every route.
     again = problem(one.quantize(block_net(), samples(), spec=spec), 422, code)
     assert again["errors"] == document["errors"]
     assert again["detail"] == document["detail"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The targets that are listed are those that a spec can name."""
+"""The listed targets are those that a spec can name."""
 
 import nets
 from service import problem
@@ -31,7 +31,7 @@ def test_a_target_that_is_not_listed_is_refused(daemon):
 
 
 def test_the_listing_has_the_defaults_of_the_spec(daemon):
-    """A report's spec has every default written out."""
+    """The listing agrees with a report's spec, in which every default is written out."""
     net = daemon.upload("models", nets.block_net())
     data = daemon.upload("datasets", nets.samples())
     for row in daemon.get("/v1/targets").json()["targets"]:

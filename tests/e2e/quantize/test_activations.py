@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations of every format, symmetric and not: scales and zero points are those of
-onnxruntime's quantization tools (floats: the largest |x| over the format's largest number),
-ranges suit the steps that the format has, and what the model computes is what onnx's
-reference evaluator makes of its pairs."""
+"""Activations of every format, symmetric and asymmetric. Scales and zero points equal
+those of onnxruntime's quantization tools (for floats: the largest |x| over the format's
+largest number). Ranges suit the format's steps. The model computes what onnx's reference
+evaluator computes with its pairs."""
 
 import numpy as np
 import onnx
@@ -30,7 +30,8 @@ def opset_of(name):
 
 
 def bounds(name, symmetric):
-    """The lowest and the highest number that symmetric integers use, or all of them."""
+    """Returns the lowest and highest integer of the format, or those that symmetric
+    quantization uses."""
     row = ROWS[name]
     return (-row.highest if symmetric and row.lowest < 0 else row.lowest), row.highest
 
@@ -53,7 +54,7 @@ def asked(name, symmetric):
 
 
 def expected(name, symmetric, low, high, dtype=np.float32):
-    """Scale and zero point of a range."""
+    """Returns scale and zero point of a range."""
     lowest, highest = bounds(name, symmetric)
     if ROWS[name].is_float:
         return dtype(np.float64(max(abs(low), abs(high))) / highest), 0
@@ -93,7 +94,7 @@ def test_pairs_are_those_of_the_ranges(tmp_path, name, symmetric):
     if not refused:
         assert done.warnings["target_format"]["rule"] == "T1"
     real = judge.run(net(opset).SerializeToString(), {"x": X})
-    # Without the runtime's fusions it is what the operators say, to the sums' rounding.
+    # Without the runtime's fusions the results agree, except for the rounding of sums.
     ours = judge.run(done.bytes, {"x": X}, optimized=False)
     model = judge.load(done.bytes)
     model.opset_import[0].version = max(opset, 19)  # the evaluator knows no earlier pairs
@@ -105,7 +106,8 @@ def test_pairs_are_those_of_the_ranges(tmp_path, name, symmetric):
 
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_ranges_by_hand(tmp_path, name, symmetric):
-    """On one side, on both, one that is always zero, one smaller than a float is normal."""
+    """Ranges on one side of zero, on both, always zero, and smaller than a normal float.
+    """
     opset = opset_of(name)
     for low, high in [(0, 3), (-2, 0), (0.5, 7), (-9, -1), (-1, 1), (-0.3, 5.7), (0, 0)]:
         done = Quantized(tmp_path, net(opset), None, activations=asked(name, symmetric),
@@ -136,7 +138,7 @@ def test_models_of_float16(tmp_path, name, symmetric):
 
 
 def fake(name, symmetric, low, high, x):
-    """Q and DQ by NumPy, in float64 but for the scale."""
+    """Computes Q and DQ by NumPy, in float64 except for the scale."""
     scale, zero = expected(name, symmetric, low, high)
     v = x.astype(np.float64) / np.float64(scale)
     row = ROWS[name]
@@ -155,7 +157,7 @@ def cut(x, t):
 @pytest.mark.parametrize("name,symmetric", [f for f in FORMATS if "16" not in f[0]],
                          ids=[i for i in IDS if "16" not in i])
 def test_mse_suits_the_steps_of_the_format(tmp_path, name, symmetric, data):
-    """No threshold has a clearly smaller error over the very data."""
+    """No threshold has a clearly smaller error over the data itself."""
     x = RANDOM.laplace(size=(4000, 8)).astype(np.float32) * 3
     x = np.abs(x) if data == "positive" else np.where(x < 0, x / 8, x) \
         if data == "skewed" else x

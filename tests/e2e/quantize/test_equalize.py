@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""equalize: the same function with weights that are quantized better."""
+"""equalize: the model computes the same function, and its weights quantize better."""
 
 import io
 import json
@@ -17,13 +17,12 @@ from service import CALIBRATION, DATA, INSTALLED
 pytestmark = pytest.mark.long
 GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
 GRANULARITIES = ["channel", "tensor"]
-# Ends of the range of what is measured here, so that other methods of calibration do not
-# decide about it.
+# The range is minmax, so that the calibration method does not affect the comparison.
 MINMAX = {"method": "minmax"}
 
 
 def quantize(folder, model, data, **spec):
-    """The quantized model's bytes and the report, by the command."""
+    """Runs the command; returns the quantized model's bytes and the report."""
     folder.mkdir(exist_ok=True)
     (folder / "model.onnx").write_bytes(model)
     (folder / "data.npz").write_bytes(data)
@@ -40,7 +39,8 @@ def quantize(folder, model, data, **spec):
 
 @pytest.fixture(scope="module")
 def glyph(tmp_path_factory):
-    """A glyph network quantized, once for each spec: bytes and report."""
+    """Returns a quantized glyph network, computed once for each spec: bytes and report.
+    """
     made = {}
 
     def make(name, granularity="channel", storage="qdq", **spec):
@@ -57,7 +57,8 @@ def glyph(tmp_path_factory):
 
 
 def without_pairs(data):
-    """The float model inside a quantized one: each pair replaced by what it reads."""
+    """Returns the float model inside a quantized one: each pair is replaced by its input.
+    """
     model = judge.load(data)
     pairs = judge.Pairs(model)
     kept = [n for n in model.graph.node if n.op_type not in judge.BOUNDARY]
@@ -89,7 +90,7 @@ def warned(report):
     return [w["code"] for w in report["warnings"]]
 
 
-# --- what it is for -----------------------------------------------------------------------
+# --- accuracy -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
 def test_a_skewed_network_is_as_good_as_the_straight_one(glyph, granularity):
@@ -104,7 +105,7 @@ def test_a_skewed_network_is_as_good_as_the_straight_one(glyph, granularity):
     assert ours > best - 1
     assert len(equalized(report)) == 5
     assert "nothing_equalized" not in warned(report)
-    # The service's own figure, of float source against result, says the same.
+    # The service's own figure, float source against result, agrees.
     (output,) = report["evaluation"]["outputs"]
     assert abs(output["sqnr_db"] - ours) < 1.5
 
@@ -174,7 +175,8 @@ def test_factors_are_powers_of_two(glyph):
 
 
 def test_result_tells_its_source(daemon):
-    """What it is made of stays what was sent: digest, size, name; and twice is the same."""
+    """The source in the metadata is the model that was sent (digest, size, name), and a
+    repeated job gives the same bytes."""
     answers = [daemon.quantize(DATA / "glyph_resnet_skewed.onnx", CALIBRATION,
                                {"equalize": True, "evaluate": False},
                                fresh=True) for _ in range(2)]
@@ -202,7 +204,7 @@ def test_frozen_spec_makes_the_same_bytes(daemon):
     assert daemon.result(again) == daemon.result(job)
 
 
-# --- what is left alone -------------------------------------------------------------------
+# --- layers left alone --------------------------------------------------------------------
 
 def test_what_is_left_alone_says_why(glyph):
     _, report = glyph("glyph_mobilenet", equalize=True)
@@ -225,7 +227,7 @@ def test_nothing_to_equalize_is_a_warning(glyph):
 
 
 def test_ranges_by_hand_and_layers(glyph):
-    """The plan, and what is asked of it, know nothing of equalization."""
+    """Equalization does not change the plan, nor the names in spec and report."""
     spec = {"evaluate": False, "layers": [{"name": "Conv_1", "quantize_input": False,
                                            "quantize_weight": False}]}
     data, report = glyph("glyph_resnet_skewed", equalize=True, **spec)
@@ -242,7 +244,8 @@ def test_ranges_by_hand_and_layers(glyph):
 # --- every kind of layer, by onnxruntime --------------------------------------------------
 
 def network(layers, shape):
-    """(op, weight shape or None, attributes) one after the other; channels skewed."""
+    """Returns a chain of (op, weight shape or None, attributes) whose channels differ in
+    size."""
     random = np.random.default_rng(5)
     nodes, weights, at = [], [], "x"
     for i, (op, dims, attributes) in enumerate(layers):

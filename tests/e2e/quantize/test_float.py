@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spec's `float`: results whose floating point is float16 or bfloat16, judged by
-onnx's checker and strict inference, by numpy and ml_dtypes, by onnxruntime."""
+"""The spec's `float`: results whose floating point is float16 or bfloat16, checked by
+onnx's checker and strict inference, numpy, ml_dtypes and onnxruntime."""
 
 import json
 import subprocess
@@ -23,14 +23,15 @@ X = RANDOM.standard_normal((16, 3, 8, 8)).astype(np.float32)
 
 
 def strict(data):
-    """The model, after checker and strict inference have found its types right."""
+    """Returns the model after onnx's checker and strict inference have accepted its
+    types."""
     model = judge.load(data)
     return onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True,
                                              data_prop=True)
 
 
 def types_of(model):
-    """Element type of every tensor of the main graph that is known."""
+    """Returns the known element types of the main graph's tensors."""
     graph = model.graph
     known = {v.name: v.type.tensor_type.elem_type
              for v in [*graph.input, *graph.output, *graph.value_info]}
@@ -116,7 +117,7 @@ def test_glyphs(name, kind, storage, tmp_path):
     for t in same:
         wanted = constants[t.name].astype(numpy_type)
         assert t.raw_data == wanted.tobytes(), t.name
-    # The scales are those that the report and the integers have.
+    # Report, integers and model have the same scales.
     for t in done.report["tensors"]:
         (scale,) = [i for i in model.graph.initializer if i.name == t["name"] + "_scale"]
         assert scale.data_type == onnx_type
@@ -148,7 +149,7 @@ def test_frozen_spec_makes_the_same_bytes(daemon, kind):
     assert daemon.succeeded(again)["result"]["model"] == model
 
 
-# --- what stays float32 ------------------------------------------------------------------
+# --- tensors that stay -------------------------------------------------------------------
 
 def test_constants_beyond_range_stay(tmp_path):
     source = net(CONV + " [big] a = Mul (c, huge) [back] b = Mul (a, tiny)"
@@ -167,7 +168,7 @@ def test_constants_beyond_range_stay(tmp_path):
     assert types[by_name["mask"].input[0]] == types["m"] == TensorProto.FLOAT16
     detail = done.warnings["float_kept"]["detail"]
     assert "1 node (back) stays float32: a constant would become zero" == detail
-    # In bfloat16 both are numbers.
+    # bfloat16 can represent both.
     done, _ = made(tmp_path, source, "bfloat16", calibration={"ranges": {"x": [-4, 4]}})
     assert kept(done) == {}
 
@@ -180,7 +181,7 @@ def test_ranges_beyond_it_stay(tmp_path):
     assert done.tensors["a"]["max"] > 65504
     reason = "a range is beyond the type's"
     assert kept(done)["up"] == kept(done)["same"] == reason
-    # One that gets no pair, by hand.
+    # This range is given for a tensor without a pair.
     done, model = made(tmp_path, source, calibration={"ranges": {"a": [0, 1e5],
                                                                  "x": [-5, 5]}})
     assert kept(done) == {"up": reason, "same": reason}
@@ -204,7 +205,7 @@ def test_operators_that_stay(tmp_path):
 
 
 def test_opset_of_operators(tmp_path):
-    """Conv takes bfloat16 from opset 22 on."""
+    """Conv supports bfloat16 from opset 22 on."""
     source = net(CONV + " [add] y = Add (c, c)")
     done, model = made(tmp_path, source, "bfloat16", opset="keep")
     assert kept(done) == {"conv": "the operator takes the type from a later opset on"}
@@ -242,7 +243,8 @@ def test_pairs_of_its_own_stay(tmp_path):
 # --- borders -----------------------------------------------------------------------------
 
 def test_outputs_in_the_middle_and_shared_casts(tmp_path):
-    """`c` is an output and read on; `p` stays, and two of each kind read `r`."""
+    """`c` is an output that another node reads; `p` stays float32; two nodes of each type
+    read `r`."""
     source = net(CONV + " [relu] r = Relu (c) [p1] p = Pow (r, two) [p2] q = Pow (r, two)"
                  " [a1] a = Add (r, p) [a2] b = Add (r, q) [m] y = Mul (a, b)",
                  "float[n, 4, 8, 8] y, float[n, 4, 8, 8] c, float[n, 4, 8, 8] q",
@@ -257,7 +259,8 @@ def test_outputs_in_the_middle_and_shared_casts(tmp_path):
 
 
 def test_constants_of_both_kinds(tmp_path):
-    """`k` is read by a Pow, too; `o` is an output; `v` is an input that is overridable."""
+    """A Pow, too, reads `k`; `o` is an output; `v` is an input that callers may override.
+    """
     source = net(CONV + " f = Constant <value_float = 0.5> ()"
                  " t = Constant <value = float[1] {0.25}> ()"
                  " [a] d = Mul (c, k) [b] e = Pow (d, k) [g] h = Add (e, o)"
@@ -333,7 +336,7 @@ def test_sparse_constants_stay(tmp_path):
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_external_data(kind, tmp_path):
-    """The same constants, in a file of their own on both sides."""
+    """The same constants, in a data file of the source and of the result."""
     source = net(CONV + " [g] h = Conv (c, v) y = Relu (h)", "float[n, 4, 1, 1] y",
                  v=RANDOM.standard_normal((4, 4, 8, 8)))
     inside = Quantized(tmp_path, source, npz(x=X), float=kind)
@@ -386,7 +389,8 @@ def test_equalized_and_refined(tmp_path):
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("name", GLYPHS)
 def test_target_onnxruntime(name, kind, tmp_path):
-    """Pairs on outputs, numbers that tensors share, biases of int32."""
+    """Pairs on outputs, shared scales and int32 biases, as the target onnxruntime makes
+    them."""
     source = onnx.load(DATA / f"{name}.onnx")
     data = CALIBRATION.read_bytes()
     spec = {"target": "onnxruntime", "evaluate": False, "calibration": {"max_samples": 32}}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number formats: what engine/number/format.c makes of a number, bit for bit against
-onnx's reference evaluator, ml_dtypes and NumPy. The file is compiled here, alone."""
+"""Number formats: engine/number/format.c, which is compiled here alone, agrees bit for
+bit with onnx's reference evaluator, ml_dtypes and NumPy."""
 
 import ctypes
 import subprocess
@@ -64,7 +64,7 @@ def ours(library, name, x, scales, zero_points=None, axis=None):
 
 
 def onnx_pair(name, x, scales, zero_points=None, axis=0):
-    """Q and DQ by onnx's reference evaluator."""
+    """Computes Q and DQ by onnx's reference evaluator."""
     kind = FORMATS[name].kind
     scales = np.float32(scales)
     flat = np.ravel(np.zeros_like(scales) if zero_points is None else zero_points)
@@ -80,7 +80,7 @@ def onnx_pair(name, x, scales, zero_points=None, axis=0):
 
 
 def same(got, want):
-    """The same bits; a NaN for a NaN."""
+    """Expects the same bits; any NaN equals any other."""
     bits = np.uint16 if got.dtype == np.float16 else np.uint32
     either = np.isnan(got) | np.isnan(want)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
@@ -89,7 +89,7 @@ def same(got, want):
 
 
 RANDOM = np.random.default_rng(11)
-# Numbers of every size, those beside them, and halves: where ties are.
+# Numbers of every magnitude, their neighbours, and halves, which are ties.
 SPREAD = np.float32(RANDOM.standard_normal(200_000) * np.exp2(RANDOM.uniform(-150, 120,
                                                                              200_000)))
 HALVES = np.arange(-1200, 1200, dtype=np.float32) / 4
@@ -141,7 +141,7 @@ def test_onnx_makes_the_same_with_zero_points(library, name):
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_ml_dtypes_rounds_every_number_alike(library, name):
-    """Every float32 whose lower 13 bits are 0, 1, at the middle or beside it."""
+    """Tests every float32 whose lower 13 bits are 0, 1, the middle, or next to it."""
     kind, highest = FORMATS[name].dtype, np.float32(FORMATS[name].highest)
     upper = np.arange(1 << 19, dtype=np.uint32) << 13
     for lower in (0, 1, 0xfff, 0x1000, 0x1001, 0x1fff):

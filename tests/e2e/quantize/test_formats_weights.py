@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of every format, granularity and storage: what stands in the file is what onnx's
-reference evaluator makes of the float weight with our scales, whose sizes are NumPy's; and
-what a layer gets of it is the same in onnxruntime, or where that lacks the format, in the
-reference evaluator."""
+"""Weights of every format, granularity and storage. The integers in the file are those
+that onnx's reference evaluator computes with the engine's scales, and the scales are
+NumPy's. The layer's input is the same in onnxruntime or, where that lacks the format, in
+the reference evaluator."""
 
 import numpy as np
 import onnx
@@ -20,13 +20,13 @@ BLOCK = 4
 FLOATS = [name for name, row in FORMATS.items() if row.is_float]
 GRANULARITIES = ["tensor", "channel", {"block": BLOCK}]
 BEYOND_ORT = {name for name, row in FORMATS.items() if row.opset > 21}
-# Odd numbers of elements, and of channels that fill no whole block; a dead channel each.
+# Odd numbers of elements, and channels that fill no whole block; each has a dead channel.
 WEIGHTS = {"w": RANDOM.standard_normal((5, 7, 3, 3)) * 0.3,
            "v": RANDOM.standard_normal((5, 9)) * np.exp2(RANDOM.integers(-6, 6, (5, 9))),
            "u": RANDOM.standard_normal((9, 3))}
 WEIGHTS["w"][2] = WEIGHTS["v"][:, 4] = WEIGHTS["u"][:, 1] = 0
 WEIGHTS = {name: value.astype(np.float32) for name, value in WEIGHTS.items()}
-# The axis of channels, and that of blocks.
+# The channels' axis and the blocks' axis.
 AXES = {"w": (0, 1), "v": (1, 0), "u": (1, 0)}
 X = RANDOM.standard_normal((6, 7, 8, 8)).astype(np.float32)
 
@@ -58,7 +58,7 @@ def quantized(folder, name, granularity, storage, model=None, method="max", **sp
 
 
 class File:
-    """Initializers and DequantizeLinear nodes of what came back, by weight."""
+    """The initializers and DequantizeLinear nodes of a result, by weight."""
 
     def __init__(self, data):
         self.model = onnx.load_model_from_string(data)
@@ -79,7 +79,7 @@ class File:
         return self.constants[f"{weight}_zero_point"]
 
     def made(self, weight):
-        """What the layer gets, by onnxruntime or the reference evaluator."""
+        """Returns the layer's input, by onnxruntime or the reference evaluator."""
         model = onnx.ModelProto.FromString(self.model.SerializeToString())
         output = self.nodes[weight].output[0]
         del model.graph.output[:]
@@ -96,7 +96,7 @@ class File:
 
 
 def reference(name, weight, scale, zero_point, axis, block):
-    """onnx's QuantizeLinear: the tensor it makes, as integers or floats."""
+    """Returns the tensor that onnx's QuantizeLinear computes, as integers or floats."""
     attributes = {}
     if scale.ndim:
         attributes["axis"] = axis
@@ -114,7 +114,7 @@ def reference(name, weight, scale, zero_point, axis, block):
 
 
 def groups(weight, axis, block):
-    """Arrays of the elements that share a scale, in the order of the scales."""
+    """Returns arrays of the elements that share a scale, in the order of the scales."""
     if axis is None:
         return [weight.ravel()]
     if not block:
@@ -130,7 +130,7 @@ def groups(weight, axis, block):
 
 
 def wanted(name, weight, axis, block):
-    """Scales and zero points of the range rule, in float64 and rounded once."""
+    """Returns scales and zero points by the range rule, in float64 and rounded once."""
     low, high = FORMATS[name].lowest, FORMATS[name].highest
     parts = [part.astype(np.float64) for part in groups(weight, axis, block)]
     if low == 0:
@@ -210,7 +210,8 @@ def test_numbers_are_onnxs(tmp_path, name, granularity, storage):
 @pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
 @pytest.mark.parametrize("name", FORMATS)
 def test_clipping_by_error_is_never_worse(tmp_path, name, granularity):
-    """The scale is the best of all shares k/64, by elements that onnx quantizes."""
+    """The error of `mse`, computed by onnx, is never above that of `max`, and below it
+    for some weight of each integer format."""
     errors = {}
     for method in ("max", "mse"):
         found = File(quantized(tmp_path, name, granularity, "dq", method=method).bytes)
@@ -242,7 +243,7 @@ def test_weights_of_float16(tmp_path, name, granularity):
 
 @pytest.mark.parametrize("name", sorted(set(FORMATS) - BEYOND_ORT))
 def test_weight_only_runs_and_is_evaluated(tmp_path, name):
-    """No calibration, and the figures are those of onnxruntime."""
+    """Nothing is calibrated, and the figures agree with onnxruntime's."""
     granularity = {"block": BLOCK}
     model = net(opset_of(name, granularity))
     done = Quantized(tmp_path, model, npz(x=X), activations="none",
@@ -259,7 +260,8 @@ def test_weight_only_runs_and_is_evaluated(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["int4", "uint8", "float8e4m3fn"])
 def test_what_ifs_are_what_the_model_does(tmp_path, name):
-    """Of one layer: quantized alone is quantized."""
+    """A layer's cost alone equals that of a model in which only this layer is quantized.
+    """
     model = onnx.parser.parse_model("""
         <ir_version: 10, opset_import: ["": 21]>
         one (float[n, 9] x) => (float[n, 3] y) { [mm] y = MatMul (x, u) }""")
@@ -274,7 +276,8 @@ def test_what_ifs_are_what_the_model_does(tmp_path, name):
 
 
 def test_float4_is_not_evaluated(tmp_path):
-    """onnxruntime has no kernel for it, and the report says so; who asks gets an error."""
+    """onnxruntime has no kernel for float4. The report says so, and a spec that requires
+    an evaluation gets an error."""
     granularity = {"block": BLOCK}
     spec = {"activations": "none", "weights": {"dtype": "float4e2m1", "storage": "dq",
                                                "granularity": granularity}}
@@ -335,7 +338,8 @@ def test_the_frozen_spec_says_it(tmp_path, daemon):
                                               ("uint4", {"block": BLOCK}), ("uint8", "tensor"),
                                               ("float8e4m3fn", {"block": BLOCK})])
 def test_a_view_is_the_weight_that_it_shows(tmp_path, name, granularity, method):
-    """Behind a Transpose the same numbers as of the weight written out."""
+    """A weight behind a Transpose gets the same numbers as the transposed weight itself.
+    """
     found = []
     for text, value in (("u = Identity (w)", WEIGHTS["u"]),
                         ("u = Transpose (w)", np.ascontiguousarray(WEIGHTS["u"].T))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /v1/jobs/{id}/spec: run again, it makes the same bytes."""
+"""GET /v1/jobs/{id}/spec: a job with this spec makes the same bytes."""
 
 import hashlib
 import io
@@ -17,7 +17,7 @@ from test_gates import MISSED, submit
 
 
 def frozen(daemon, job):
-    """The frozen spec's text."""
+    """Returns the frozen spec's text."""
     answer = daemon.get(f"/v1/jobs/{job}/spec")
     assert answer.status_code == 200, answer.text
     return answer.content
@@ -49,7 +49,7 @@ def test_same_bytes_without_data(daemon, name):
     document = daemon.succeeded(job)
     text = frozen(daemon, job)
     spec = json.loads(text)
-    # It holds what was asked, every default, and the ranges as the report has them.
+    # It contains the spec that was sent, every default, and the report's ranges.
     assert {k: spec[k] for k in ("mode", "target", "device", "layers", "on_unmatched")}
     report = daemon.report(job)
     effective = report["spec"]
@@ -95,7 +95,7 @@ def test_metadata(daemon):
 
 
 def test_other_data_for_evaluation(daemon):
-    """Ranges have their source, whatever data a later run is evaluated with."""
+    """Ranges keep their source, whatever data a later job is evaluated with."""
     job = submit(daemon, {})
     document = daemon.succeeded(job)
     spec = json.loads(frozen(daemon, job))
@@ -103,7 +103,7 @@ def test_other_data_for_evaluation(daemon):
     again = daemon.submit(model=document["model"], calibration=others, spec=spec)
     assert daemon.succeeded(again)["result"] == document["result"]
     assert daemon.report(again)["evaluation"]["samples"] == 4
-    # But where something had to be found, the data that found it are named.
+    # When a range had to be calibrated, the metadata names the data.
     del spec["calibration"]["ranges"]["x"]
     third = daemon.submit(model=document["model"], calibration=others, spec=spec)
     daemon.succeeded(third)

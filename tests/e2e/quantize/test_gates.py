@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""accept: a model that misses what was asked of it is kept from pipelines."""
+"""accept: a model that misses a gate is not handed out."""
 
 import hashlib
 import io
@@ -21,7 +21,8 @@ MISSED = {"min_sqnr_db": 200}
 
 
 def two_outputs():
-    """A Gemm of two outputs: its own, and one number that has no top-1; and an index."""
+    """Returns a Gemm and its data. Outputs are the Gemm's own, a single number, which has
+    no top-1, and an index."""
     random = np.random.default_rng(3)
     weight = random.normal(0, 1, [8, 4]).astype(np.float32)
     nodes = [helper.make_node("Gemm", ["x", "w"], ["wide"], "gemm"),
@@ -48,7 +49,7 @@ def submit(daemon, spec, model=None, data=None):
 
 
 def refused(daemon, job):
-    """Checks a job whose model was refused; its error."""
+    """Checks a job whose model was rejected, and returns its error."""
     document = daemon.ended(job)
     assert document["state"] == "failed"
     assert document["result"] is None
@@ -56,7 +57,7 @@ def refused(daemon, job):
     assert (error["code"], error["status"]) == ("accuracy", 409)
     told = problem(daemon.get(f"/v1/jobs/{job}/model"), 409, "accuracy")
     assert told == error
-    # On purpose it is there, it is a model, and the report is about it.
+    # The rejected model can be downloaded by its id, and the report describes it.
     data = daemon.get("/v1/models/" + error["model"]).content
     assert "sha256:" + hashlib.sha256(data).hexdigest() == error["model"]
     judge.load(data)
@@ -90,7 +91,8 @@ def test_missed(daemon):
 @pytest.mark.parametrize("gate", ["min_sqnr_db", "min_cosine", "max_abs_error",
                                   "min_top1_agreement"])
 def test_a_bound_is_reached_by_itself(daemon, gate):
-    """The figure that was measured is a bound that is reached; the next one is not."""
+    """A bound equal to the measured figure is reached; the next larger number is missed.
+    """
     figure = gate.removeprefix("min_")
     job = submit(daemon, {})
     daemon.succeeded(job)
@@ -113,13 +115,13 @@ def test_by_output(daemon):
     gate = {"min_sqnr_db": 5, "outputs": {"one": {"min_sqnr_db": 150}}}
     error = refused(daemon, submit(daemon, {"accept": gate}, model, data))
     assert [p["pointer"] for p in error["errors"]] == ["/accept/outputs/one/min_sqnr_db"]
-    # The named gate stands in the place of that for all, whichever is stricter.
+    # An output's own gate replaces the gate for all, whichever is stricter.
     gate = {"min_sqnr_db": 150, "outputs": {"one": {}, "wide": {"min_sqnr_db": 5}}}
     daemon.succeeded(submit(daemon, {"accept": gate}, model, data))
 
 
 def test_no_such_figure(daemon):
-    """One number has no top-1: that is missed, and told."""
+    """A single number has no top-1, so a bound on it is missed, and the error says so."""
     model, data = two_outputs()
     job = submit(daemon, {"accept": {"min_top1_agreement": 0}}, model, data)
     error = refused(daemon, job)

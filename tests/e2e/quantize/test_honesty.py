@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The architecture's promises, seen from outside the processes: workers are processes,
-the daemon never loads a model runner, weights do not pass through memory, calibration
-does not keep activations."""
+"""The architecture's promises, checked from outside the processes: workers are processes,
+the daemon never loads ONNX Runtime, weights are not copied into memory, and calibration
+keeps no activations."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_the_daemon_never_loads_a_model_runner(daemon):
 
 @pytest.fixture(scope="module")
 def big_model(tmp_path_factory):
-    """100 MB of random weights: six square matrices."""
+    """Returns a model with 100 MB of random weights: six square matrices."""
     rng = np.random.default_rng(7)
     side = 2048
     nodes, weights = [], []
@@ -62,7 +62,8 @@ def big_model(tmp_path_factory):
 
 
 def test_weights_do_not_pass_through_memory(daemon, big_model):
-    """Upload and quantization of 100 MB: neither process holds the weights."""
+    """Neither daemon nor worker holds the weights while 100 MB are uploaded and
+    quantized."""
     size = big_model.stat().st_size
     assert size > 100e6
     ranges = {f"t{i}": [-1, 1] for i in range(6)}
@@ -85,7 +86,8 @@ def test_weights_do_not_pass_through_memory(daemon, big_model):
 
 
 def test_integers_do_not_pass_through_memory(daemon, big_model):
-    """Not even those that are made: the result is written piece by piece."""
+    """Integer weights are made while the result is written, piece by piece, and are never
+    in memory as a whole."""
     with open(big_model, "rb") as body:
         model = daemon.post("/v1/models", data=body).json()["id"]
     ranges = {f"t{i}": [-1, 1] for i in range(6)}
@@ -104,8 +106,8 @@ def test_integers_do_not_pass_through_memory(daemon, big_model):
 
 
 def test_calibration_keeps_no_activations(daemon, tmp_path):
-    """Four times the samples take no more memory; an observer that were an extra graph
-    output, or kept what it saw, would show here."""
+    """Four times as many samples take no more memory. An observer that was an extra graph
+    output, or kept its input, would show here."""
     images = np.load(CALIBRATION)["input"]
     peaks = []
     for repeat in (1, 4):
@@ -123,7 +125,7 @@ def test_calibration_keeps_no_activations(daemon, tmp_path):
 
 
 def test_quantize_carries_out_the_plan(daemon):
-    """The table of a dry run equals what is read out of the model that comes back."""
+    """The pairs in the result equal those of the plan."""
     for name in ("glyph_resnet", "glyph_mobilenet", "glyph_vit", "glyph_se"):
         model = daemon.upload("models", DATA / f"{name}.onnx")
         plan = daemon.post("/v1/plan", json={"model": model}).json()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""evaluation.layers: how far each quantized layer is from float, held against
-onnxruntime, which gets every layer as an output of the graph; and what it costs."""
+"""evaluation.layers: the SQNR of each quantized layer agrees with onnxruntime, which gets
+every layer as an output of the graph; and the memory that it needs."""
 
 import io
 import json
@@ -20,13 +20,14 @@ from service import CALIBRATION, DATA, INSTALLED, PeakMemory
 from test_equalize import without_pairs
 
 QDQ = INSTALLED / "bin" / "qdq"
-DB = 0.01  # what two ways to run the same graph may differ by
+DB = 0.01  # tolerance between two ways to run the same graph
 
 
 # --- the reference ------------------------------------------------------------------------
 
 def outputs_of(model, names):
-    """A session whose outputs are these tensors; pairs as they stand, not fused."""
+    """Returns a session whose outputs are these tensors, with pairs that are not fused.
+    """
     seen = {v.name for v in model.graph.output}
     for name in names:
         if name not in seen:
@@ -39,7 +40,7 @@ def outputs_of(model, names):
 
 
 def reference(real, quantized, layers, feed):
-    """{layer: dB}, one sample a run."""
+    """Returns {layer: dB}, with one sample in a run."""
     nodes = {n.name or f"@{n.output[0]}": n for n in real.graph.node}
     tensors = [nodes[layer].output[0] for layer in layers]
     signal, noise = np.zeros(len(layers)), np.zeros(len(layers))
@@ -56,7 +57,7 @@ def reference(real, quantized, layers, feed):
 
 
 class Quantized:
-    """A model quantized by the command, calibrated and evaluated with all samples."""
+    """A model that the command quantized, calibrated and evaluated with all samples."""
 
     def __init__(self, folder, model, feed, **spec):
         self.source, self.feed = model, feed
@@ -84,8 +85,8 @@ class Quantized:
                 if row["quantized_inputs"] or row["weight_quantized"]]
 
     def check(self, names=None, real=None):
-        """Every quantized layer is there, in the plan's order, with the figure of the
-        reference; `real`: bytes of the float model, where it is another one."""
+        """Expects every quantized layer, in the plan's order, with the reference's
+        figure. `real` are the bytes of the float model where it is another one."""
         assert list(self.layers) == (self.planned() if names is None else names)
         assert self.report["evaluation"]["samples"] == len(next(iter(self.feed.values())))
         found = reference(onnx.load_model_from_string(real or self.source),
@@ -100,7 +101,7 @@ def glyphs(n):
     return np.load(CALIBRATION)["input"][:n]
 
 
-# --- networks that are used ---------------------------------------------------------------
+# --- real networks ------------------------------------------------------------------------
 
 @pytest.mark.parametrize("spec", [
     {}, {"calibration": {"batch": 8}}, {"weights": {"storage": "dq"}}, {"equalize": True},
@@ -116,7 +117,7 @@ def test_glyph_networks(tmp_path, name, spec):
 
 
 def test_threads_and_repetition_change_nothing(tmp_path):
-    """The same sums, in the same order."""
+    """The sums are the same, because they are added in the same order."""
     model = (DATA / "glyph_resnet.onnx").read_bytes()
     found = []
     for i in range(2):
@@ -134,7 +135,7 @@ def test_the_command_names_the_worst(tmp_path):
 
 
 def test_over_http(daemon):
-    """The daemon's report has them, too, and is what the OpenAPI document says."""
+    """The daemon's report has the figures, too, and matches the OpenAPI document."""
     job = daemon.submit_glyphs(spec={"evaluate": {"samples": 8}})
     daemon.succeeded(job)
     layers = daemon.report(job)["evaluation"]["layers"]
@@ -144,7 +145,7 @@ def test_over_http(daemon):
 # --- shapes of graphs ---------------------------------------------------------------------
 
 class Net:
-    """Builds a small model; input x [n,4,8,8]."""
+    """Builds a small model with input x [n,4,8,8]."""
 
     def __init__(self):
         self.random = np.random.default_rng(3)
@@ -179,8 +180,8 @@ def feed(n=6):
 
 
 def with_if():
-    """Both branches read tensors from outside, one of them two levels deep; layers stand
-    before and behind."""
+    """Returns a model in which both branches read tensors from outside, one of them two
+    levels deep, with layers before and behind."""
     net = Net()
     a = net.conv("first", "x")
     flag = net.node("Greater", "is_large", [
@@ -209,8 +210,8 @@ def shared_weights():
 
 
 def several_outputs():
-    """Layers that are outputs, one that is read further, an integer one, an input that
-    is an output."""
+    """Returns a model with layers that are outputs, one that another node reads, an
+    integer output, and an input that is an output."""
     net = Net()
     a = net.conv("one", "x")
     b = net.conv("two", a)
@@ -241,7 +242,7 @@ def names_that_clash():
 
 
 def out_of_order():
-    """Nodes in an order that onnx forbids and onnxruntime mends."""
+    """Returns nodes in an order that onnx forbids and onnxruntime repairs."""
     net = Net()
     net.conv("first", "x")
     last = net.conv("last", "first_out")
@@ -250,7 +251,7 @@ def out_of_order():
 
 
 def function_inside():
-    """The twin keeps the model's functions, of which there is one set."""
+    """The twin keeps the model's functions once, for both halves."""
     net = Net()
     a = net.conv("one", "x")
     net.nodes.append(helper.make_node("Twice", [a], ["twice"], "twice", domain="mine"))
@@ -285,7 +286,7 @@ def test_outputs_keep_their_names_and_order(tmp_path):
 
 
 def test_float16(tmp_path):
-    """Sums are not of float16, whose largest number is 65504."""
+    """Sums are not computed in float16, whose largest number is 65504."""
     data = {"x": (8 * halves.X).astype(np.float16)}
     done = Quantized(tmp_path, halves.net().SerializeToString(), data)
     assert list(done.layers) == ["conv", "fc"]
@@ -316,11 +317,11 @@ def test_layers_that_are_left_alone_are_left_out(tmp_path):
     assert list(done.layers) == ["two"]
 
 
-# --- what cannot be compared --------------------------------------------------------------
+# --- models without figures ---------------------------------------------------------------
 
 def test_equal_layers_have_no_figure(tmp_path):
-    """All weights are whole numbers times a power of two, and so are all activations:
-    the pairs change nothing."""
+    """All weights and activations are whole numbers times a power of two, so the pairs
+    change nothing."""
     net = Net()
     w = np.zeros((4, 4, 3, 3), np.float32)
     w[:, :, 1, 1] = 127 * np.eye(4)
@@ -334,8 +335,8 @@ def test_equal_layers_have_no_figure(tmp_path):
 
 
 def test_a_twin_that_cannot_be_made(tmp_path):
-    """Of opset 13, Identity does not know sequences. Outputs are compared all the same,
-    and a warning says what is not."""
+    """In opset 13 Identity does not support sequences. The outputs are compared all the
+    same, and a warning says that the layers are not."""
     net = Net()
     a = net.conv("one", "x")
     net.node("SplitToSequence", "split", [a], ["parts"], axis=1)
@@ -355,11 +356,11 @@ def test_without_an_evaluation_there_are_none(tmp_path):
     assert json.loads((tmp_path / "r.json").read_text())["evaluation"] is None
 
 
-# --- what it costs ------------------------------------------------------------------------
+# --- memory ------------------------------------------------------------------------------
 
 def deep_net(layers):
-    """Equally large activations, as many as layers, and next to no weights; behind them a
-    node that is no layer, and that onnxruntime puts others in place of."""
+    """Returns as many equally large activations as layers, with tiny weights; behind them
+    is a node that is not a layer and that onnxruntime replaces."""
     net, x = Net(), "x"
     for i in range(layers):
         x = net.node("Conv", f"c{i}", [x, net.weight(f"w{i}", 4, 4, 1, 1)])
@@ -367,7 +368,8 @@ def deep_net(layers):
 
 
 def peak_of_evaluation(folder, layers, samples):
-    """KiB of the process's own; ranges are given, so evaluation alone runs the model."""
+    """Returns the KiB of private memory; ranges are given, so only the evaluation runs
+    the model."""
     folder.mkdir()
     (folder / "m.onnx").write_bytes(deep_net(layers))
     x = np.random.default_rng(6).normal(0, 1, (1, 4, 384, 384)).astype(np.float32)
@@ -390,8 +392,8 @@ def peak_of_evaluation(folder, layers, samples):
 
 
 def test_memory_grows_neither_with_samples_nor_with_layers(tmp_path):
-    """An activation has 2.25 MiB here. Were layers graph outputs, or did one half run
-    before the other, all of the 32 would be kept, of one half at least."""
+    """An activation has 2.25 MiB here. If layers were graph outputs, or one half ran
+    before the other, all 32 activations of at least one half would be kept."""
     few = peak_of_evaluation(tmp_path / "few", 8, 8)
     many = peak_of_evaluation(tmp_path / "many", 8, 64)
     deep = peak_of_evaluation(tmp_path / "deep", 32, 8)

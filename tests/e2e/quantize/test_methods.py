@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Range methods, from the command and over HTTP: what each one chooses, and that batch,
-threads and repetition change nothing."""
+"""Range methods, by the command and over HTTP: the range that each one chooses, and that
+batch, threads and repetition change nothing."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ SAMPLES = 48
 
 
 def quantize(folder, name, calibration, threads=1, data=CALIBRATION):
-    """The graph that comes back, as bytes, and the report's rows by tensor."""
+    """Returns the resulting graph as bytes, and the report's rows by tensor."""
     spec, out, report = (folder / part for part in ("spec.json", "o.onnx", "r.json"))
     spec.write_text(json.dumps({"calibration": calibration, "evaluate": False}))
     done = subprocess.run(
@@ -35,7 +35,7 @@ def quantize(folder, name, calibration, threads=1, data=CALIBRATION):
 
 @pytest.fixture(scope="module")
 def activations(tmp_path_factory):
-    """The tensors that get a pair, with their values sample by sample, by extra graph
+    """Returns the tensors with a pair and their values sample by sample, from extra graph
     outputs."""
     folder = tmp_path_factory.mktemp("activations")
     _, rows = quantize(folder, "glyph_se", {"method": "minmax", "max_samples": 1})
@@ -62,7 +62,8 @@ def chosen(folder, activations, **calibration):
 
 
 def bin_width(values):
-    """Powers of two; the largest value lies in the upper half of 2048 bins."""
+    """Returns the width of a bin: a power of two, with which the largest value is in the
+    upper half of 2048 bins."""
     return 2.0 ** (np.floor(np.log2(np.abs(values).max())) - 10)
 
 
@@ -95,7 +96,7 @@ def squared_error(values, amax):
 
 
 def test_mse(tmp_path, activations):
-    """No threshold of a grid is better over the very data, but for a bin's width."""
+    """No threshold of a grid is better over the data itself, to within a bin's width."""
     narrower = 0
     for values, _, amax in chosen(tmp_path, activations, method="mse"):
         full = np.abs(values).max()
@@ -114,7 +115,7 @@ def test_entropy_searches(tmp_path, activations):
 @pytest.mark.parametrize("name", ["glyph_resnet", "glyph_se"])
 @pytest.mark.parametrize("method", METHODS)
 def test_neither_batch_nor_threads_matter(tmp_path, name, method):
-    """The last batch of 10 is short."""
+    """The last batch of 10 is incomplete."""
     calibration = {"method": method, "max_samples": SAMPLES}
     graphs = {quantize(tmp_path, name, {**calibration, "batch": batch}, threads)[0]
               for batch in (1, 10, 16) for threads in (1, 2)}
@@ -122,7 +123,7 @@ def test_neither_batch_nor_threads_matter(tmp_path, name, method):
 
 
 def test_large_tensors_are_shared_over_threads(tmp_path):
-    """Beyond 2^16 elements several threads observe one tensor."""
+    """Several threads observe a tensor of more than 2^16 elements."""
     images = np.random.default_rng(5).standard_normal((16, 1, 256, 256), np.float32)
     np.savez(tmp_path / "images.npz", input=images)
     node = onnx.helper.make_node("Conv", ["input", "w"], ["y"], "conv")

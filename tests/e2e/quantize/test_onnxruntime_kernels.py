@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ONNX Runtime's integer kernels take and what they do not: each model made for the
-target onnxruntime runs with them and computes what the float model does. And the rules of
-that target, followed and switched."""
+"""ONNX Runtime's integer kernels: each model that is made for the target onnxruntime runs
+with them and computes what the float model computes. Also the rules of that target, on
+and off."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def quantize(folder):
 
 
 class Made:
-    """A model, quantized; `db` of both ways to run it."""
+    """A quantized model; `db` has its SQNR for both ways to run it."""
 
     def __init__(self, folder, source, data, **spec):
         spec = {"target": "onnxruntime", **spec}
@@ -114,8 +114,8 @@ def test_average_pooling_with_dilations_stays_in_float(tmp_path):
 
 @pytest.mark.parametrize("between", ["Identity", "Dropout"])
 def test_what_is_removed_keeps_the_numbers_of_softmax(tmp_path, between):
-    """QLinearSoftmax is wrong with a smaller range, as its reader would have: onnxruntime
-    makes one pair of two when what stands between is gone."""
+    """QLinearSoftmax is wrong with the smaller range that its reader would get when
+    onnxruntime removes the operator between two pairs and joins them."""
     source = model("(float[6,6] x) => (float[6,6] y) { [s] s = Softmax (x) "
                    f"[between] d = {between} (s) [m] y = MatMul (d, w) }}",
                    w=numbers(6, 6))
@@ -143,7 +143,8 @@ def test_a_pad_by_an_explicit_zero_shares_numbers(tmp_path):
 
 
 def test_alpha_of_gemm(tmp_path):
-    """onnxruntime's bias of such a kernel has another scale, so it stays float here."""
+    """onnxruntime would compute the bias of such a kernel with another scale, so it stays
+    float here."""
     source = model("(float[4,8] x) => (float[4,6] y) "
                    "{ [fc] y = Gemm <alpha = 0.25> (x, w, b) }", w=numbers(8, 6),
                    b=numbers(6))

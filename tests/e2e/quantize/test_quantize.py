@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes back is a valid model, placed as planned, scaled exactly, and accurate."""
+"""The result is a valid model, placed as planned, scaled exactly, and accurate."""
 
 from collections import Counter
 
@@ -12,9 +12,9 @@ from service import CALIBRATION, DATA, Service
 
 pytestmark = pytest.mark.long
 
-# model, least SQNR in dB over the logits of the test images: what others reach there at
-# best with symmetric int8 and weights per channel (onnxruntime by percentile, ModelOpt
-# by its largest values)
+# Model, and the least SQNR in dB over the logits of the test images: the best that other
+# tools reach with symmetric int8 and weights per channel (onnxruntime by percentile,
+# ModelOpt by its largest values).
 GLYPHS = [
     ("glyph_resnet", 32.65),
     ("glyph_mobilenet", 27.66),
@@ -25,7 +25,8 @@ GLYPHS = [
 
 @pytest.fixture(scope="module")
 def quantized(tmp_path_factory):
-    """Each glyph model quantized in one shot: name to (bytes, report)."""
+    """Returns each glyph model, quantized by POST /v1/quantize: name to (bytes, report).
+    """
     one = Service(tmp_path_factory.mktemp("quantize")).start()
     results = {}
 
@@ -43,7 +44,7 @@ def quantized(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=[name for name, _ in GLYPHS])
 def glyph(request, quantized):
-    """name, source model, quantized model, report"""
+    """Returns name, source model, quantized model and report."""
     source = onnx.load(DATA / f"{request.param}.onnx")
     data, report = quantized(request.param)
     return request.param, source, judge.load(data), report
@@ -108,7 +109,7 @@ def test_report_names_what_the_model_has(glyph):
 
 def test_default_matrix(glyph):
     """Conv, Gemm and MatMul with a constant operand quantize input and weight,
-    GlobalAveragePool its input, MaxPool, Concat, Add and Mul nothing."""
+    GlobalAveragePool its input, and MaxPool, Concat, Add and Mul nothing."""
     _, source, result, _ = glyph
     constants = {i.name for i in source.graph.initializer}
     table = judge.Pairs(result).table()
@@ -154,7 +155,7 @@ def test_weights_are_scaled_exactly(glyph):
 
 @pytest.mark.parametrize("name", [name for name, _ in GLYPHS])
 def test_activations_are_scaled_exactly(daemon, name):
-    """The scales of minmax are those of a plain one over extra graph outputs."""
+    """The scales of minmax equal those of a plain minmax over extra graph outputs."""
     job = daemon.submit_glyphs(name, spec={"calibration": {"method": "minmax"}})
     daemon.succeeded(job)
     report = daemon.report(job)
@@ -215,7 +216,7 @@ def test_evaluation_is_what_onnxruntime_measures(daemon):
 
 
 def test_evaluation_prefers_what_calibration_did_not_use(daemon, tmp_path):
-    """200 images calibrate; the 56 behind them are black, which is easy to tell."""
+    """200 images calibrate; the 56 after them are black, so that their use shows."""
     images = np.load(CALIBRATION)["input"].copy()
     images[200:] = 0
     np.savez(tmp_path / "data.npz", input=images)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target onnxruntime: what its own quantizer and its own optimizer make of models
-judges what we make of them."""
+"""The target onnxruntime, compared with onnxruntime's own quantizer and optimizer."""
 
 import collections
 import json
@@ -24,7 +23,7 @@ INTEGER = ("QLinear", "QGemm", "MatMulInteger", "ConvInteger")
 
 
 def quantize(folder, model, data=None, **spec):
-    """The model's bytes and the report."""
+    """Returns the model's bytes and the report."""
     spec.setdefault("target", "onnxruntime")
     (folder / "spec.json").write_text(json.dumps(spec))
     if isinstance(model, bytes):
@@ -44,7 +43,8 @@ def quantize(folder, model, data=None, **spec):
 
 
 def kernels(folder, model):
-    """Operators of the model as onnxruntime runs it, and the session's answer."""
+    """Returns the operators of the model after onnxruntime's optimizer, and the session's
+    output."""
     options = onnxruntime.SessionOptions()
     options.optimized_model_filepath = str(folder / "optimized.onnx")
     options.log_severity_level = 4
@@ -252,7 +252,7 @@ def test_partial_and_layers_left_alone(tmp_path):
     rows = {row["name"]: row for row in report["layers"]}
     assert rows["block/add"]["quantized_inputs"] == []
     assert rows["block/add"]["quantized_outputs"] == []
-    # What is read as it is, too, is made in floating point.
+    # A tensor that is also read without a pair is computed in floating point.
     floats = {k["name"] for k in report["kernels"]["floats"]}
     assert {"stem/conv", "block/conv2"} <= floats
     assert "QLinearAdd" not in report["kernels"]["ops"]

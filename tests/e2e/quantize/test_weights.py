@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights as integers (`weights.storage`) and how their ranges are chosen
-(`weights.method`), held against numpy and onnxruntime."""
+"""Weights as integers (`weights.storage`) and the choice of their ranges
+(`weights.method`), compared with numpy and onnxruntime."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ GLYPHS = ("glyph_resnet", "glyph_mobilenet", "glyph_vit", "glyph_se")
 
 def quantize(folder, model, weights, calibration=None, ranges=None, name="out",
              opset="auto"):
-    """The bytes of the result and the report."""
+    """Returns the bytes of the result and the report."""
     path, out, report, spec = (folder / f"{name}.{end}" for end in
                                ("float.onnx", "onnx", "report.json", "spec.json"))
     path.write_bytes(model)
@@ -37,7 +37,7 @@ def quantize(folder, model, weights, calibration=None, ranges=None, name="out",
 
 
 class Weight:
-    """What a result has of one weight: integers or floats, and their scales."""
+    """One weight of a result: its integers or floats, and its scales."""
 
     def __init__(self, graph, tensor):
         constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
@@ -53,18 +53,19 @@ class Weight:
 
 
 def integers_of(values, scale):
-    """What ONNX says of QuantizeLinear, in float32."""
+    """Computes QuantizeLinear as ONNX defines it, in float32."""
     return np.clip(np.rint(values / scale), -128, 127).astype(np.int8)
 
 
 def squared_error(values, scale):
-    """In float64, of what DequantizeLinear gives back in float32."""
+    """Returns the error in float64 of the float32 numbers that DequantizeLinear returns.
+    """
     back = integers_of(values, scale).astype(np.float32) * scale
     return np.sum((values.astype(np.float64) - back) ** 2)
 
 
 def same_outputs(one, other, feed):
-    """Bit for bit, as the operators are written: nothing folded, nothing fused."""
+    """Expects the same bits when no operator is folded or fused."""
     a = judge.session(one, optimized=False).run(None, feed)
     b = judge.session(other, optimized=False).run(None, feed)
     assert all(np.isfinite(y).all() for y in a)
@@ -104,7 +105,7 @@ def test_integers_are_what_the_pair_would_make(name, method, granularity, tmp_pa
     images, _ = judge.test_images()
     feed = {model.graph.input[0].name: images[:32]}
     assert same_outputs(pairs, data, feed)
-    # And once more as users run it, with all that onnxruntime fuses.
+    # Once more with all of onnxruntime's fusions, as users run it.
     real = judge.run(source, feed, batch=32)
     assert judge.sqnr_db(real, judge.run(data, feed, batch=32)) > 10
 
@@ -124,7 +125,7 @@ def test_daemon_gives_the_same_bytes(daemon, tmp_path):
 
 
 def test_evaluation_reads_integers(daemon):
-    """Both storages of one model cost the same."""
+    """Both storages of one model have the same accuracy."""
     found = []
     for storage in ("qdq", "dq"):
         job = daemon.submit_glyphs(spec={"weights": {"storage": storage},
@@ -278,7 +279,7 @@ def test_mse_is_never_worse_than_max(name, granularity, tmp_path):
     for (values, a), b in zip(channels(w, most), np.atleast_1d(least), strict=True):
         error = squared_error(values, b)
         assert error <= squared_error(values, a)
-        # Nothing of the same grid that is better: the search is exact.
+        # No scale of the same grid is better: the search is exact.
         tried = [np.float32(np.float64(a) * k / 64) for k in range(1, 64)]
         tried = [max(t, np.finfo(np.float32).tiny) for t in tried]
         best = min(squared_error(values, t) for t in tried)
@@ -286,8 +287,9 @@ def test_mse_is_never_worse_than_max(name, granularity, tmp_path):
 
 
 def test_mse_gives_up_outliers(tmp_path):
-    """Of 600 values one is 30 times as large as the others: per tensor it costs them
-    all; what that saves is counted in the error, not only in the scale."""
+    """One of 600 values is 30 times as large as the others, which makes the others
+    inaccurate when one scale serves all. The clipped scale must reduce the error, and not
+    only be smaller."""
     w = distributions()["normal"].astype(np.float32)
     w[5, 2] = 30
     most, least = (scales(tmp_path, w, method, "tensor") for method in ("max", "mse"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What-ifs: layers ranked, searched for, and ranges refined, the model opened once.
+"""What-ifs rank layers, search and refine ranges, with the model opened once.
 
-What they say is held against models that are really quantized so, run by onnxruntime.
-"""
+Their figures are compared with models that are really quantized in that way, run by
+onnxruntime."""
 
 import json
 import subprocess
@@ -19,12 +19,13 @@ from service import CALIBRATION, DATA, INSTALLED
 
 pytestmark = pytest.mark.long
 
-# Few: calibration reads the first 128 of 256, what-ifs judge by some of the rest.
+# Few samples: calibration uses the first 128 of 256, what-ifs some of the rest.
 FEW = {"calibration": {"max_samples": 128}, "evaluate": {"samples": 64}}
 
 
 def quantize(folder, model, data, ok=True, **spec):
-    """The quantized model's bytes and the report, by the command; or what it says."""
+    """Runs the command; returns the quantized model's bytes and the report, or its error
+    output."""
     folder.mkdir(exist_ok=True)
     (folder / "model.onnx").write_bytes(model)
     (folder / "data.npz").write_bytes(data or b"")
@@ -62,7 +63,7 @@ def images(first, n):
 
 
 def measured(name, model, first=128, n=64):
-    """SQNR of a quantized model over calibration images."""
+    """Returns the SQNR of a quantized model over calibration images."""
     real = judge.run((DATA / f"{name}.onnx").read_bytes(), images(first, n))
     return judge.sqnr_db(real, judge.run(model, images(first, n), optimized=False))
 
@@ -73,11 +74,11 @@ def measured(name, model, first=128, n=64):
 @pytest.mark.parametrize("name", ["glyph_mobilenet", "glyph_se", "glyph_vit",
                                   "glyph_resnet_skewed"])
 def test_all_on_is_the_quantized_model(tmp_path, name, storage):
-    """A goal that is met at once: the first step is all layers quantized.
+    """A goal that is met at once: the first step of the search is the model with all
+    layers quantized.
 
-    A sum of products in another order turns some rounding over, here and there: the
-    layouts that the runtime's optimizer takes for the evaluation are worth up to 0.05 dB.
-    """
+    Sums of products in another order change a few roundings: the layouts that ONNX
+    Runtime's optimizer chooses for the evaluation differ by up to 0.05 dB."""
     model, report = glyph(tmp_path, name, search={"min_sqnr_db": 0, "samples": 64},
                       weights={"storage": storage}, **FEW)
     search = report["search"]
@@ -100,9 +101,9 @@ def test_ranks_what_single_layers_cost(tmp_path):
     assert sorted(r["name"] for r in rows) == sorted(layers)
     alone = [r["sqnr_db_alone"] for r in rows]
     assert alone == sorted(alone)
-    # Each layer alone and all but it, all, and none: a run a sample.
+    # Runs for each sample: each layer alone, all but this layer, all, and none.
     assert report["what_ifs"] == (2 * len(layers) + 2) * 64
-    # Models that are really quantized so, for the costliest and another layer.
+    # Models that are really quantized in this way, for the costliest layer and another.
     all_on = report["evaluation"]["outputs"][0]["sqnr_db"]
     for row in (rows[0], rows[len(rows) // 2]):
         model, _ = glyph(tmp_path / "alone", name, mode="partial",
@@ -148,7 +149,7 @@ def test_leaves_the_fewest_layers_in_float(searched):
     assert search["met"] and 0 < len(names) <= 5
     last = search["curve"][-1]
     assert last["float_layers"] == len(names) and last["sqnr_db"] >= 28
-    # The model is what the what-if was, in all that the report says.
+    # Report and model agree with the what-if.
     rows = {r["name"]: r for r in report["layers"]}
     for name in names:
         assert rows[name]["reason"] == "search"
@@ -175,7 +176,7 @@ def test_curve_is_one_layer_a_step(searched):
 
 
 def test_frozen_spec_makes_the_same_bytes(daemon):
-    """It says which layers, not what was asked; and needs no data."""
+    """The frozen spec names the layers instead of the goal, and needs no data."""
     model = daemon.upload("models", (DATA / "glyph_resnet_skewed.onnx").read_bytes())
     data = daemon.upload("datasets", CALIBRATION.read_bytes())
     job = daemon.submit(model=model, calibration=data, spec={
@@ -218,7 +219,7 @@ def test_agreement_is_a_goal(tmp_path):
 
 
 def test_warnings_are_said_once(tmp_path):
-    """The plan and its scales are made twice."""
+    """The plan and its scales are made twice, and each warning is reported once."""
     _, report = glyph(tmp_path, "glyph_se", **FEW, weights={"storage": "dq"}, search={
         "min_sqnr_db": 30, "samples": 8})
     assert report["search"]["float_layers"]
@@ -260,11 +261,12 @@ def test_given_ranges_stay(tmp_path):
     assert report["refinement"] is None and report["what_ifs"] == 0
 
 
-# --- what cannot be done ---------------------------------------------------------------
+# --- refused specs ---------------------------------------------------------------------
 
 @pytest.mark.parametrize("member", ["sensitivity", "search"])
 def test_needs_data(tmp_path, member):
-    """Also with every range given, and before any work."""
+    """Without data the spec is refused, also when every range is given, and before any
+    work."""
     spec = {"sensitivity": {"sensitivity": {"samples": 4}},
             "search": {"search": {"min_sqnr_db": 30}}}[member]
     said = quantize(tmp_path, (DATA / "glyph_resnet.onnx").read_bytes(), None, ok=False,
@@ -291,7 +293,7 @@ def test_nothing_can_be_fed(tmp_path, member):
 
 
 def integer_output():
-    """A network whose only output is the largest index."""
+    """Returns a network whose only output is the index of the largest value."""
     model = onnx.load_model_from_string(nets.block_net())
     name = model.graph.output[0].name
     model.graph.node.append(helper.make_node("ArgMax", [name], ["best"], "best", axis=1,
@@ -332,7 +334,7 @@ def test_progress_and_cancelling(daemon):
             if not seen or seen[-1]["done"] < progress["done"]:
                 seen.append(progress)
         time.sleep(0.05)
-    # 40 layers, each alone and all but it, all and none: samples that are run.
+    # 40 layers, each alone and all but this one; then all, and none.
     assert len(seen) == 5 and {p["total"] for p in seen} == {82 * 256}
     assert all(p["done"] <= p["total"] for p in seen)
     assert daemon.post(f"/v1/jobs/{job}/cancel").status_code == 202
@@ -340,8 +342,8 @@ def test_progress_and_cancelling(daemon):
 
 
 def test_sizes_that_nobody_knows(tmp_path):
-    """How much Compress leaves is known when it has run: until then the size has no name,
-    and is not 0."""
+    """The size of Compress's output is known only after a run: until then it is neither a
+    symbol nor 0."""
     weight = np.random.default_rng(7).normal(size=(12, 5)).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("Greater", ["x", "low"], ["above"]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""qdqd --backup and --restore: whole, checked, also while the daemon works."""
+"""qdqd --backup and --restore: a copy is complete and checked, also while the daemon
+works."""
 
 import hashlib
 import os
@@ -37,7 +38,7 @@ def blobs(folder):
 
 
 def check_copy(folder):
-    """What SQLite and SHA-256 say of it."""
+    """Checks a copy by SQLite's integrity check and by SHA-256."""
     for name, path in blobs(folder).items():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == name
     for path in [folder, *folder.rglob("*")]:
@@ -61,10 +62,10 @@ def test_there_and_back(service, tmp_path):
     assert done.returncode == 0, done.stderr
     assert f"{len(kept)} files, " in done.stdout
     assert check_copy(tmp_path / "copy") == set(kept) == set(blobs(tmp_path / "copy"))
-    # On the same file system the bytes are there once.
+    # On the same file system both share the bytes.
     mine, copied = blobs(one.state), blobs(tmp_path / "copy")
     assert all(mine[name].samefile(copied[name]) for name in kept)
-    # What happens later is not in the copy, and does nothing to it.
+    # Later changes do not affect the copy.
     one.request("DELETE", f"/v1/jobs/{job}")
     one.request("DELETE", f"/v1/models/{before['model']}")
     one.submit_glyphs("glyph_se", spec=SHORT)
@@ -98,7 +99,7 @@ def test_a_live_job_is_in_it_and_runs_after(held, service, tmp_path):
 
 
 def test_while_things_come_and_go(service, tmp_path):
-    """Each copy is whole, whatever was deleted while it was made."""
+    """Each copy is complete, whatever was deleted while it was made."""
     one = service()
     stop = threading.Event()
     faults = []
@@ -133,13 +134,14 @@ def test_while_things_come_and_go(service, tmp_path):
 def test_of_a_daemon_that_is_not_running(service, tmp_path):
     one = service()
     model = one.upload("models", MODEL)
-    one.kill()  # with a log of the database that nobody has written back
+    one.kill()  # leaves a log that was not written back to the database
     assert backup(one, tmp_path / "copy").returncode == 0
     assert model.split(":")[1] in check_copy(tmp_path / "copy")
     one.start()
 
 
 def test_not_over_anything(service, tmp_path):
+    """Backup and restore refuse a folder that is not empty."""
     one = service()
     one.upload("models", MODEL)
     (tmp_path / "full").mkdir()
@@ -161,7 +163,7 @@ def spoil_blob(copy):
     path = blobs(copy)[hashlib.sha256(MODEL.read_bytes()).hexdigest()]
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
-    path.unlink()  # it is a link
+    path.unlink()  # it is a hard link to the blob
     path.write_bytes(data)
 
 
@@ -204,7 +206,7 @@ def test_a_damaged_blob_is_not_backed_up(service, tmp_path):
 
 
 def test_to_another_disk(service, tmp_path):
-    """No links, no shared bytes: copies."""
+    """On another disk the copy has no links and shares no bytes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk],
@@ -239,7 +241,8 @@ def test_a_running_daemon_is_not_restored_over(service, tmp_path):
 
 
 def test_somebody_else_holds_the_database(service):
-    """For a moment: what is asked meanwhile waits for it, and is not refused."""
+    """While another process locks the database for a moment, requests wait for it and are
+    not refused."""
     one = service()
     model = one.upload("models", MODEL)
     other = sqlite3.connect(one.state / "qdqd.sqlite3", isolation_level=None,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes by their digest: stored once, as a whole or not at all, kept as long as needed."""
+"""Bytes by their digest: stored once, completely or not at all, and kept as long as
+needed."""
 
 import hashlib
 import os
@@ -117,7 +118,7 @@ def test_empty_and_without_a_body(daemon):
 
 
 def test_refused_by_the_head(service):
-    """What the head says already is answered at once, without "100 Continue"."""
+    """An error in the head is answered at once, without "100 Continue"."""
     one = service(http_max_body="1M", storage_max_bytes="2M")
     name = "sha256:" + "0" * 64
     for status, code, path, length in [
@@ -129,7 +130,7 @@ def test_refused_by_the_head(service):
     for _ in range(2):
         data = os.urandom(900_000)
         assert put(one, data).status_code == 201
-    with Connection(one) as connection:  # room is made, so it is taken
+    with Connection(one) as connection:  # room can be made, so the upload is accepted
         data = os.urandom(1 << 20)
         connection.head("PUT", f"/v1/blobs/{digest(data)}", EXPECT,
                         f"Content-Length: {len(data)}")
@@ -140,7 +141,7 @@ def test_refused_by_the_head(service):
 
 
 def test_disk_budget(held, service):
-    """What is needed is not removed for it: 507."""
+    """Files that are needed are not removed to make room: the upload gets 507."""
     one = service(storage_max_bytes="1000000", **held)
     model = MODEL.read_bytes()
     assert len(model) < 1_000_000
@@ -154,7 +155,8 @@ def test_disk_budget(held, service):
 
 
 def test_two_at_once(daemon):
-    """Both come through, one of them as new, and the bytes lie there once."""
+    """Two uploads of the same bytes both succeed, one of them as new, and the bytes are
+    stored once."""
     data = os.urandom(3 << 20)
     half = len(data) // 2
     codes = []
@@ -210,7 +212,7 @@ def test_killed_in_the_middle(service):
 
 
 def test_a_blob_and_a_model_of_the_same_bytes(service):
-    """Each is forgotten by itself; the bytes stay for the other."""
+    """Deleting one keeps the bytes for the other."""
     one = service()
     data = MODEL.read_bytes()
     assert put(one, data).status_code == 201

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database of an earlier version: copied, brought to this version's schema, or left."""
+"""A database of an earlier version is copied and brought to this version's schema, or
+left unchanged."""
 
 import hashlib
 import os
@@ -107,8 +108,8 @@ WAITS, FAILED, MADE = ("j" + 32 * c for c in "abc")
 
 
 def state_of_schema(one, version):
-    """A state folder as a daemon of that schema left it: a model, a job that waits, one
-    that failed, one that made the model anew."""
+    """Returns a state folder as a daemon of that schema left it: a model, a queued job, a
+    failed one, and one that made the model anew."""
     for name, content in ((MODEL_ID, MODEL), (REPORT_ID, REPORT)):
         hexed = name.split(":")[1]
         blob = one.state / "blobs" / hexed[:2] / hexed
@@ -149,7 +150,7 @@ def copies(one):
 
 
 def refused(one):
-    """Starts a daemon that does not come up; returns what it says."""
+    """Starts a daemon that must not come up; returns its error output."""
     done = subprocess.run(
         [INSTALLED / "sbin" / "qdqd", "--listen", "127.0.0.1:0", "--state-dir",
          one.state], capture_output=True, text=True, timeout=60,
@@ -160,7 +161,7 @@ def refused(one):
 
 @pytest.fixture
 def old(tmp_path):
-    """A state folder of one's own that no daemon has seen yet."""
+    """Returns a state folder that no daemon has opened yet."""
     one = Service(tmp_path / "old", QDQD_RETENTION_JOBS="0", QDQD_RETENTION_FILES="0")
     one.state.mkdir(parents=True)
     yield one
@@ -175,7 +176,7 @@ def test_an_older_schema(old, version):
     waits, failed = old.succeeded(WAITS), old.job(FAILED)
     assert waits["labels"] == {"k": "v"} and waits["created_at"].startswith("2020-09-13")
     assert failed["error"]["detail"] == "it did"
-    # Schema 1 knew frozen specs: its jobs go on without one.
+    # Schema 1 had no frozen specs: its jobs continue without one.
     assert old.result(MADE) == MODEL
     assert old.http.get(f"{old.url}/v1/jobs/{MADE}/report").content == REPORT
     problem(old.get(f"/v1/jobs/{MADE}/spec"), 404, "not_found")
@@ -186,12 +187,12 @@ def test_an_older_schema(old, version):
     old.stop()
     assert dump(copy) == before
     assert dump(old.state / "qdqd.sqlite3")[0] > version
-    # One start is enough: the next finds nothing to do.
+    # The next start has nothing to migrate.
     changed = copy.stat().st_mtime_ns
     old.start()
     old.stop()
     assert copy.stat().st_mtime_ns == changed
-    # The copy put back is the old database again.
+    # The copy is the old database.
     for path in old.state.glob("qdqd.sqlite3*"):
         if path != copy:
             path.unlink()
@@ -201,7 +202,7 @@ def test_an_older_schema(old, version):
 
 
 def add_waiting(one, specs):
-    """More jobs that wait, of these specs; returns their ids."""
+    """Adds queued jobs with these specs; returns their ids."""
     names = [f"j{i:032x}" for i in range(len(specs))]
     database = sqlite3.connect(one.state / "qdqd.sqlite3")
     database.executemany(
@@ -226,7 +227,8 @@ SPECS = [
 
 
 def test_the_specs_of_jobs_that_wait(old):
-    """Whatever stands there, each is run, shows what was sent, and holds nobody up."""
+    """Whatever the stored spec is, each job runs, shows the spec that was sent, and
+    delays no other."""
     state_of_schema(old, 6)
     names = add_waiting(old, [spec for spec, _, _ in SPECS])
     old.start(QDQD_GPU_DEVICES="0", QDQD_GPU_MODULE="/nowhere.so",
@@ -245,7 +247,8 @@ def test_a_new_database_has_no_copy(daemon):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_step_that_fails(old, version):
-    """A later step finds its table there: the earlier ones are not taken either."""
+    """A later step fails because its table is already there; the earlier steps are rolled
+    back, too."""
     state_of_schema(old, version)
     database = sqlite3.connect(old.state / "qdqd.sqlite3")
     database.execute("CREATE TABLE observations(key TEXT)")
@@ -268,7 +271,7 @@ def test_a_step_that_fails(old, version):
 
 
 def test_no_copy_no_step(old):
-    """Where the copy cannot be made, nothing is changed."""
+    """When the copy cannot be made, nothing changes."""
     state_of_schema(old, 2)
     before = dump(old.state / "qdqd.sqlite3")
     (old.state / "qdqd.sqlite3.schema-2" / "full").mkdir(parents=True)
@@ -279,7 +282,8 @@ def test_no_copy_no_step(old):
 
 
 def test_the_newest_copies_stay(old):
-    """Also a copy that stands there from an earlier time is replaced."""
+    """The two newest copies stay, and a copy of the same schema from an earlier time is
+    replaced."""
     state_of_schema(old, 3)
     for version in (1, 2, 3):
         (old.state / f"qdqd.sqlite3.schema-{version}").write_text("older")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of several files: sent as parts or named by digest, given back as one tar."""
+"""Models of several files: sent as parts or named by digest, and downloaded as one tar.
+"""
 
 import hashlib
 import io
@@ -27,7 +28,7 @@ def digest(data):
 
 
 def identity(files):
-    """What the contract says the id is the digest of."""
+    """Returns the text whose digest is the id, as the contract defines it."""
     rows = sorted(({"digest": digest(data), "path": path, "size": len(data)}
                    for path, data in files), key=lambda row: row["path"].encode())
     return digest(json.dumps({"files": rows}, separators=(",", ":"), sort_keys=True,
@@ -35,8 +36,8 @@ def identity(files):
 
 
 def external_net(locations=("weights.bin",), seed=0):
-    """A chain of products, each weight in the file of its location. Returns the model and
-    the bytes of the files."""
+    """Returns a model (a chain of products, each with its weight in a file of its own)
+    and the bytes of the files."""
     rng = np.random.default_rng(seed)
     files, nodes, weights, x = {}, [], [], "x"
     for i, location in enumerate(locations):
@@ -59,7 +60,7 @@ def external_net(locations=("weights.bin",), seed=0):
 
 
 def parts(model, files, name="net.onnx"):
-    """A form: the model's part and one for each (name, bytes)."""
+    """Returns a form: the model's part, and one for each (name, bytes)."""
     return [("model", (name, model))] + [("external", pair) for pair in files]
 
 
@@ -75,7 +76,7 @@ def put(one, data):
 
 
 def unpacked(answer, folder):
-    """The names in the tar of an answer, which is unpacked into the folder."""
+    """Unpacks the tar of an answer into the folder, and returns its names."""
     assert answer.headers["Content-Type"] == "application/x-tar"
     with tarfile.open(fileobj=io.BytesIO(answer.content)) as tar:
         members = tar.getmembers()
@@ -131,7 +132,7 @@ def test_head_range_and_tags_of_the_tar(daemon):
 
 
 def test_base_names_are_enough(daemon):
-    """curl sends no more of a path."""
+    """Base names are enough, because curl sends no more of a path."""
     model, files = external_net(("deep/down/a.bin", "b.bin"))
     sent = [(path.split("/")[-1], data) for path, data in files.items()]
     answer = send(daemon, model, sent[::-1])
@@ -235,7 +236,7 @@ def test_one_file_named_by_digest(daemon):
 
 
 def test_ids_in_a_form(daemon):
-    """What has changed is sent, the rest is named."""
+    """The changed file is sent, and the others are named by their ids."""
     model, files = external_net(("a.bin", "b.bin"), seed=8)
     a, b = files.values()
     sent = [("model", ("net.onnx", model)), ("external", ("a.bin", put(daemon, a))),
@@ -289,7 +290,7 @@ def test_no_json(daemon):
 # --- jobs ---------------------------------------------------------------------------------
 
 def test_jobs_of_several_files(daemon, tmp_path):
-    """The same as of one file with the same weights."""
+    """The job gives the same result as for one file with the same weights."""
     model, files = external_net(("a.bin", "b/c.bin"), seed=9)
     for path, data in {"m.onnx": model, **files}.items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -350,7 +351,7 @@ def test_the_same_key(daemon):
             "idempotency_mismatch")
 
 
-# --- what stays and what goes -------------------------------------------------------------
+# --- deletion and retention ---------------------------------------------------------------
 
 def test_delete(service):
     one = service()
@@ -370,7 +371,7 @@ def test_delete(service):
 
 
 def beside(location):
-    """A model whose weight is the first bytes of the file of that name."""
+    """Returns a model whose weight is the first bytes of the file of that name."""
     weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4],
                          data_location=TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", 0), ("length", 16)):
@@ -384,7 +385,8 @@ def beside(location):
 
 
 def test_each_the_data_of_the_other(service):
-    """The id is that of the files, so it can be of one of the two alone."""
+    """Either file can be the model and the other its data, with the same id for both. So
+    only one of the two can be stored at a time; the other is a conflict."""
     one = service()
     a, b = beside("b.onnx"), beside("a.onnx")
     first = send(one, a, {"b.onnx": b}, name="a.onnx")
@@ -477,7 +479,8 @@ RESULT = ["model.onnx", "model.onnx.data"]
 
 
 def check_result(answer, folder):
-    """The tar is a model that runs where it is unpacked; its files by name."""
+    """Expects a tar with a model that runs where it is unpacked; returns its files by
+    name."""
     assert answer.status_code == 200, answer.text
     assert unpacked(answer, folder) == RESULT
     onnx.checker.check_model(str(folder / RESULT[0]))
@@ -548,7 +551,7 @@ def test_a_refused_result_of_two_files(daemon, tmp_path):
 
 
 def test_a_result_as_a_model(daemon):
-    """Its id is a model's like any other."""
+    """A result's id can be used like any other model's."""
     model, files = external_net(("a.bin",), seed=23)
     result = daemon.succeeded(daemon.submit(model=send(daemon, model, files).json()["id"],
                                             spec=ALWAYS))["result"]

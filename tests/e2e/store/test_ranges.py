@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of models, conditions and digests: HEAD, Range, If-Range, If-None-Match,
+"""Byte ranges, conditions and digests of models: HEAD, Range, If-Range, If-None-Match,
 Repr-Digest."""
 
 import base64
@@ -73,7 +73,7 @@ def test_if_none_match(model):
     for text, status in [(tag, 304), ("W/" + tag, 304), ("*", 304), (f'"x", {tag}', 304),
                          ('"x"', 200), (tag.strip('"'), 200), (f'"y{tag[1:]}', 200)]:
         for method in ("GET", "HEAD"):
-            # What the client has needs no part of it.
+            # A matching If-None-Match wins over Range.
             answer = daemon.request(method, path, headers={
                 "If-None-Match": text, **({"Range": "bytes=0-3"} if status == 304 else {})})
             assert answer.status_code == status, text
@@ -84,7 +84,7 @@ def test_if_none_match(model):
 def test_head(model):
     daemon, path = model
     answer = daemon.request("HEAD", path, headers={"Range": "bytes=0-3"})
-    assert answer.status_code == 200  # ranges are for GET
+    assert answer.status_code == 200  # HEAD ignores Range
     assert answer.headers["Content-Length"] == str(SIZE)
     assert answer.headers["Accept-Ranges"] == "bytes"
     assert answer.headers["Repr-Digest"] == repr_digest(BYTES)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Things go when their time is over: visible before, never what a live job needs."""
+"""Files and jobs expire: the time is visible before, and nothing that a live job needs
+goes."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +18,7 @@ def when(text):
 
 
 def stored(one, kind, path):
-    """What POST says of a file that is sent."""
+    """Returns POST's description of a file that is uploaded."""
     answer = one.post(f"/v1/{kind}", data=path.read_bytes(),
                       headers={"Content-Type": "application/octet-stream"})
     assert answer.status_code in (200, 201)
@@ -35,6 +36,7 @@ def gone(one, path):
 
 
 def test_what_is_seen_of_it(daemon):
+    """The documents of files and jobs show when they expire."""
     first = stored(daemon, "models", MODEL)
     assert when(first["expires_at"]) - when(first["created_at"]) == 30 * DAY
     again = stored(daemon, "models", MODEL)
@@ -49,6 +51,7 @@ def test_what_is_seen_of_it(daemon):
 
 
 def test_times_of_one_s_own(service):
+    """The settings determine how long jobs and files are kept."""
     one = service(retention_jobs=3600, retention_files=0)
     job = one.submit_glyphs(spec=SHORT)
     ended = one.succeeded(job)
@@ -74,7 +77,7 @@ def test_a_job_goes_with_all_that_it_left(service):
     for part in ("model", "report", "spec"):
         problem(one.get(f"/v1/jobs/{job}/{part}"), 404, "not_found")
     assert one.get("/v1/jobs").json()["jobs"] == []
-    # What was observed of the model stays with it.
+    # The model's observations stay with it.
     eventually(lambda: len(set(one.stored_files()) - set(kept)) <= 1)
     assert is_there(one, f"/v1/models/{before[0]}")
     one.submit(model=before[0], calibration=before[1], spec=SHORT)
@@ -106,7 +109,7 @@ def test_a_result_that_another_job_needs(held, service):
     one.environment["QDQD_TEST_WORKER_PAUSE_MS"] = str(held["test_worker_pause_ms"])
     one.start()
     uses = one.submit(model=result, spec={"calibration": {"random_samples": 1}})
-    one.stop()  # goes back to the queue
+    one.stop()  # the job goes back to the queue
     one.start(QDQD_RETENTION_JOBS="1")
     eventually(lambda: "event=job_started" in one.log.read_text().split("listening")[-1])
     ended = stored(one, "models", DATA / "glyph_se.onnx")["id"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk's budget: what goes for it, what is refused, what a full disk does."""
+"""The disk's budget: which files are removed for it, what is refused, and the effect of a
+full disk."""
 
 import os
 import re
@@ -18,20 +19,21 @@ RAW = {"Content-Type": "application/octet-stream"}
 
 
 def data_of(tmp_path, n, bytes_of_it):
-    """An upload of nearly that size, another for each n."""
+    """Returns an upload of almost that size, a different one for each n."""
     np.save(tmp_path / "d.npy", np.full(bytes_of_it // 4, n, np.float32))
     return (tmp_path / "d.npy").read_bytes()
 
 
 def swept(one):
-    """What went for want of room, in this order."""
+    """Returns what was removed for want of room, in this order."""
     found = re.findall(r"event=(job|file)_swept (?:job|kind)=(\S+).* reason=room",
                        one.log.read_text())
     return [what if kind == "job" else f"{kind} {what}" for kind, what in found]
 
 
 def nothing_on_its_way(one):
-    """The last pieces go when the answer has been sent."""
+    """Waits until the last temporary files are gone, which happens after the answer is
+    sent."""
     return eventually(lambda: one.temporary_files() == [])
 
 
@@ -51,7 +53,7 @@ def test_the_oldest_jobs_go_first_then_the_oldest_files(service, tmp_path):
     one.environment["QDQD_STORAGE_MAX_BYTES"] = str(size)
     one.start()
     assert swept(one) == []
-    # As much as the cache, both jobs and the oldest files together, not the last ones.
+    # The upload needs the room of the cache, both jobs and the oldest files, not the newest.
     big = one.upload("datasets", data_of(tmp_path, 3, size - 900_000))
     gone = swept(one)
     assert gone[:2] == jobs
@@ -74,7 +76,7 @@ def test_more_than_all_is_refused_and_nothing_goes_for_it(service, tmp_path):
     problem(one.post("/v1/quantize", files=form), 507, "disk_full")
     assert one.stored_files() == before and nothing_on_its_way(one)
     assert one.get(f"/v1/datasets/{kept}").status_code == 200
-    # Without a length it is found out on the way.
+    # Without a length the limit is noticed while the body arrives.
     pieces = (bytes(50_000) for _ in range(40))
     problem(one.post("/v1/datasets", data=pieces, headers=RAW), 507, "disk_full")
     assert nothing_on_its_way(one)
@@ -98,7 +100,7 @@ def test_what_a_live_job_needs_stays(held, service, tmp_path):
 
 
 def test_a_result_that_does_not_fit(service):
-    """Accepted is accepted: the job says it, and it may be tried again."""
+    """The accepted job fails with that error, which is retryable."""
     size = MODEL.stat().st_size + CALIBRATION.stat().st_size
     one = service(storage_max_bytes=size + 1000, cache_observations=0)
     job = one.submit_glyphs(spec=SHORT)
@@ -127,12 +129,12 @@ def test_an_older_result_makes_room_for_a_newer(service):
     assert size_of(one) <= size + 1000
 
 
-# --- a disk that is full indeed ---------------------------------------------------------
+# --- a full disk ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A folder on a disk of 48 MB."""
+    """Returns a folder on a disk of 48 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder],
@@ -144,7 +146,7 @@ def small_disk(tmp_path):
 
 
 def start_on(service, folder, **settings):
-    """A daemon whose state lies there."""
+    """Returns a daemon whose state is in the folder."""
     one = service(**settings)
     one.stop()
     one.state = folder / "state"
@@ -158,14 +160,15 @@ def test_a_small_disk(small_disk, service, tmp_path):
     problem(one.post("/v1/datasets", data=bytes(left - (4 << 20)), headers=RAW), 507,
             "disk_full")
     one.succeeded(one.submit_glyphs(spec=SHORT))
-    # Each of these fits alone: the one before goes for the next.
+    # Each upload fits alone; the one before is removed for the next.
     for n in range(4):
         one.upload("datasets", data_of(tmp_path, n, 20 << 20))
     assert len([line for line in swept(one) if line == "file dataset"]) >= 3
 
 
 def test_a_disk_that_others_fill(small_disk, service):
-    """Nothing can be written any more: said, nothing lost, and it goes on afterwards."""
+    """While nothing can be written, requests get an error and nothing is lost; afterwards
+    work continues."""
     one = start_on(service, small_disk)
     job = one.submit_glyphs(spec=SHORT)
     before = one.succeeded(job)
@@ -185,7 +188,7 @@ def test_a_disk_that_others_fill(small_disk, service):
 
 
 def test_files_may_not_grow(service, tmp_path):
-    """A limit of the system is met in the middle of a file."""
+    """The system's limit of a file's size is reached in the middle of a file."""
     limit = 1 << 20
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenants share a daemon and know nothing of each other: what one stores, asks, is answered
-or waits for cannot be seen, counted, or deduced by another."""
+"""Tenants share a daemon and learn nothing about each other: no tenant can see, count or
+deduce another's files, requests, answers or waiting jobs."""
 
 import hashlib
 import re
@@ -92,7 +92,7 @@ def test_jobs_are_nobody_elses(two):
 
 
 def test_nothing_is_answered_by_what_another_asked(two):
-    """The second one's job runs, and calibrates, as if it were the first."""
+    """The second tenant's equal job runs, and calibrates, as if it were the first."""
     a, b = two
     first = a.succeeded(job_of(a))
     assert a.succeeded(job_of(a))["cached_from"] == first["id"]
@@ -147,7 +147,7 @@ def test_places_and_pages_count_ones_own(held, service):
 
 
 def test_the_lanes_serve_one_after_the_other(slow, service):
-    """A tenant with a long queue does not keep another waiting for its end."""
+    """A tenant with a long queue does not make another wait for its end."""
     daemon = service(**slow)
     a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
     many = [job_of(a, fresh=True) for _ in range(6)]
@@ -204,7 +204,7 @@ def test_as_long_as_a_tenants_job_may_run(held, service):
 
 
 def test_what_is_swept_is_logged_with_its_tenant(service):
-    """By age, and for want of room."""
+    """Removal by age and for want of room are both logged with the tenant."""
     daemon = service(retention_jobs=1, retention_files=2)
     a = access.tenant(daemon, "a")
     job = job_of(a)
@@ -248,13 +248,15 @@ def cancel(one, jobs):
 
 
 def works(daemon, one):
-    """After a limit was met: the daemon is well, and a job that keeps to it succeeds."""
+    """Checks after a limit was exceeded that the daemon is healthy, and that a job within
+    the limit succeeds."""
     assert daemon.get("/healthz").status_code == 200
     one.succeeded(job_of(one, fresh=True))
 
 
 def test_a_queue_of_its_own(held, service):
-    """In the place of what is set for all, changed while the daemon runs, and one's alone."""
+    """A tenant's own limit replaces the general one, can change while the daemon runs,
+    and applies to this tenant alone."""
     daemon = service(**held, tenants_queue=3)
     a, b = access.tenant(daemon, "a", "--queue", "1"), access.tenant(daemon, "b")
     jobs = [job_of(a)]
@@ -301,7 +303,7 @@ def test_bytes_of_its_own(service):
 
 
 def test_run_time_of_its_own(service):
-    """The worker is ended, also when the limit came while the job ran."""
+    """The worker is ended at the limit, also when the limit was set while the job ran."""
     daemon = service(test_worker_pause_ms=500)
     a, b = access.tenant(daemon, "a", "--job-timeout", "1"), access.tenant(daemon, "b")
     other = job_of(b)
@@ -323,19 +325,20 @@ def test_run_time_of_its_own(service):
 
 
 def test_a_run_time_that_is_set_while_a_job_says_nothing(held, service):
+    """A limit that is set while a job reports no progress ends it all the same."""
     daemon = service(**held)
     a = access.tenant(daemon, "a")
     job = job_of(a)
     (worker,) = a.running(job)
     limit(daemon, "token-a", "--job-timeout", "1")
-    assert a.get("/v1/jobs").status_code == 200  # has the tokens looked at
+    assert a.get("/v1/jobs").status_code == 200  # makes the daemon read the tokens
     job = a.ended(job)
     assert job["error"]["code"] == "limit_exceeded"
     eventually(lambda: worker not in daemon.workers())
 
 
 def test_limits_hold_from_the_start_on(held, service):
-    """Of a daemon that was started again, before any token was looked at."""
+    """After a restart the limits apply before any token was used."""
     daemon = service(**held, workers_drain_timeout=0)
     a = access.tenant(daemon, "a", "--job-timeout", "1")
     daemon.stop()
@@ -346,7 +349,8 @@ def test_limits_hold_from_the_start_on(held, service):
 
 
 def test_tokens_of_older_versions_are_read(daemon):
-    """They have no limits, and what has none is written as they read it."""
+    """Old tokens have no limits; a token without limits is written in a form that older
+    versions can read."""
     a = access.tenant(daemon, "a")
     path = daemon.state / "tokens"
     line = path.read_text().splitlines()[-1]
@@ -381,7 +385,7 @@ def test_an_administrator_acts_for_any_tenant_that_there_is(daemon, two):
 
 
 def all_jobs(one, **query):
-    """All pages of all tenants' jobs."""
+    """Returns all pages of all tenants' jobs."""
     found, cursor = [], None
     while True:
         query = dict(query, tenant="*", **({"cursor": cursor} if cursor else {}))
@@ -413,7 +417,7 @@ def test_an_administrator_sees_all_jobs(held, service):
         page = root.get(f"/v1/jobs?tenant={name}").json()["jobs"]
         assert told(page) == [one for one in wanted if one[0] == (name or None)]
     assert "tenant" not in root.get("/v1/jobs").json()["jobs"][0]
-    # What is found there can be acted upon.
+    # The listed jobs can be used with the header Qdqd-Tenant.
     for name, job in wanted:
         headers = {"Qdqd-Tenant": name} if name else {}
         assert root.post(f"/v1/jobs/{job}/cancel", headers=headers).status_code == 202
@@ -425,7 +429,8 @@ def test_an_administrator_sees_all_jobs(held, service):
 
 
 def test_equal_times_do_not_lose_jobs(held, service):
-    """Jobs of several tenants that were made in the same millisecond, page by page."""
+    """Jobs of several tenants that were made in the same millisecond are all listed, page
+    by page."""
     daemon = service(**held, workers_drain_timeout=0)
     a, b, root = access.tenant(daemon, "a"), access.tenant(daemon, "b"), administrator(daemon)
     jobs = [(name, job_of(one, fresh=True)) for _ in range(3)
@@ -455,7 +460,7 @@ def test_cursors_that_are_none(daemon, query):
 def test_an_administrator_sees_what_each_tenant_has(held, service):
     daemon = service(**held, tenants_queue=7)
     a, root = access.tenant(daemon, "a", "--max-bytes", "1M"), administrator(daemon)
-    access.tenant(daemon, "b")  # which has not asked for anything
+    access.tenant(daemon, "b")  # this tenant has made no request
     jobs = [job_of(a)]
     a.running(jobs[0])
     jobs += waiting(a, 2)
@@ -470,7 +475,7 @@ def test_an_administrator_sees_what_each_tenant_has(held, service):
 
 
 def test_nobody_else_sees_others(daemon, two):
-    """Nor whether they are there."""
+    """Tenants cannot even find out which other tenants exist."""
     a, _ = two
     every = access.tenant(daemon, "c", "--scope", "read", "--scope", "submit", "--scope", "metrics")
     for one in (a, every):
@@ -487,6 +492,7 @@ def test_nobody_else_sees_others(daemon, two):
 
 
 def test_nobody_else_does(two):
+    """Only an administrator's token may act for another tenant."""
     a, b = two
     problem(b.get("/v1/jobs", headers={"Qdqd-Tenant": "a"}), 403, "forbidden")
     assert a.get("/v1/jobs", headers={"Qdqd-Tenant": "a"}).status_code == 200

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may: access tokens, their scopes, and that a daemon without them is closed to others
-than this machine."""
+"""Access tokens and their scopes. A daemon without tokens is closed to other machines."""
 
 import hashlib
 import os
@@ -25,7 +24,8 @@ def test_without_tokens_nobody_is_asked(daemon):
 
 
 def test_from_the_first_token_on_one_is_needed(daemon):
-    """By a daemon that runs, and still when the last one is revoked."""
+    """This takes effect while the daemon runs, and stays when the last token is revoked.
+    """
     token = access.add(daemon.state, "first")
     for path in ROUTES:
         answer = daemon.get(path)
@@ -105,7 +105,8 @@ def test_the_file_holds_hashes_and_is_nobody_elses(daemon):
 
 
 def test_a_file_that_others_write_or_nobody_can_read_lets_nobody_in(daemon):
-    """Until it is mended: what was revoked by a hand that erred is not let in meanwhile."""
+    """The file must be repaired first. Otherwise a mistake in it could admit a revoked
+    token."""
     token = access.add(daemon.state, "one")
     one = access.client(daemon, token)
     path = daemon.state / "tokens"
@@ -150,6 +151,7 @@ def start_far(state, **environment):
 
 
 def test_without_tokens_only_this_machine(tmp_path):
+    """Without tokens the daemon starts only with a loopback address."""
     one = start_far(tmp_path / "state")
     assert one.wait(60) == 1
     said = one.stderr.read()
@@ -157,6 +159,8 @@ def test_without_tokens_only_this_machine(tmp_path):
 
 
 def test_nor_when_the_last_was_revoked(tmp_path):
+    """After the last token was revoked, the daemon still does not listen for other
+    machines."""
     access.add(tmp_path / "state", "one")
     access.command(tmp_path / "state", "revoke", "one")
     one = start_far(tmp_path / "state")
@@ -172,6 +176,8 @@ def ask(port, host, token=None):
 
 
 def test_with_tokens_also_others_by_the_names_that_it_has(tmp_path):
+    """With tokens the daemon listens for other machines, and answers requests that name
+    one of its hosts."""
     token = access.add(tmp_path / "state", "one")
     one = start_far(tmp_path / "state", QDQD_HTTP_HOSTS="quant.example, q2.example")
     try:
