@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast the kernels are: bytes of the tensor per second, of 256 MB, beside copying as
- * many from one place of the device's memory to another. A copy reads each byte once and
- * writes it once, as fake quantization does; a histogram reads it twice; extremes once;
- * error sums read two tensors, of 256 MB together.
+ * Measures the kernels in bytes of a 256 MB tensor per second, compared with a copy of as
+ * many bytes within the device's memory. A copy reads each byte once and writes it once,
+ * as fake quantization does; a histogram reads it twice; extremes once; error sums read
+ * two tensors, of 256 MB together.
  *
  *     bench/cuda [MODULE]
  */
@@ -54,7 +54,7 @@ value(enum kind kind, uint64_t *state)
     return kind == ONE ? 3 : kind == RELU && sum < 0 ? 0 : (float)sum;
 }
 
-/* A pattern that repeats; most of it has left the caches when it comes again. */
+/* Fills with a repeating pattern, most of which has left the caches when it repeats. */
 static void
 fill(int type, enum kind kind)
 {
@@ -74,7 +74,7 @@ fill(int type, enum kind kind)
     fine(gpu->stream_wait(on.stream));
 }
 
-/* --- what is measured ----------------------------------------------------- */
+/* --- the work that is measured -------------------------------------------- */
 
 static size_t
 elements(int type)
@@ -166,7 +166,7 @@ compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds of one call: the median of rounds. */
+/* Returns the seconds of one call, the median of the rounds. */
 static double
 measure(const struct row *row, int type)
 {

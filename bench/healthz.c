@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that libmicrohttpd can do: one fixed answer, with the threads that qdqd has.
+/* The least work of libmicrohttpd: one fixed answer, with the same threads as qdqd.
    Prints its port, and ends with its standard input. */
 #include <arpa/inet.h>
 #include <microhttpd.h>

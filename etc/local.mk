@@ -6,7 +6,7 @@ alertsdir = $(datadir)/qdqd
 dist_alerts_DATA = etc/qdqd.alerts.yml
 dist_cases_DATA = etc/cases.d/first_and_last.lua.example
 
-# Written from the table of settings.
+# Generated from the table of settings.
 etc/qdqd.conf: daemon/settings-doc
 	$(AM_V_GEN)$(MKDIR_P) etc && daemon/settings-doc conf >$@.tmp && mv $@.tmp $@
 

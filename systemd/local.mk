@@ -1,5 +1,5 @@
-# What systemd is told: the unit (with the paths of this installation), a socket for who
-# wants one, the user, the state folder.
+# Files for systemd: the unit (with the paths of this installation), an optional socket,
+# the user, and the state folder.
 systemdunitdir = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
 tmpfilesdir = $(prefix)/lib/tmpfiles.d
@@ -16,7 +16,7 @@ systemd/qdqd.service: systemd/qdqd.service.in Makefile
 	sed -e 's|@sbindir[@]|$(sbindir)|' $(top_srcdir)/systemd/qdqd.service.in >$@.tmp && \
 	mv $@.tmp $@
 
-# Both are called qdqd.conf where they go, so they need a rule.
+# Both are installed under the name qdqd.conf, so they need a rule.
 install-data-local:
 	$(MKDIR_P) $(DESTDIR)$(sysusersdir) $(DESTDIR)$(tmpfilesdir)
 	$(INSTALL_DATA) $(top_srcdir)/systemd/qdqd.sysusers \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libqdq.so exports what engine/include declares with QDQ_API, and nothing else.
+# Checks that libqdq.so exports exactly the functions that engine/include declares with
+# QDQ_API.
 # Runs in the build folder.
 set -eu
 include=${srcdir:-.}/engine/include

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every C file stands as clang-format 14 with our .clang-format writes it. Other
-# versions write differently, so without that one the check is skipped.
+# Checks that every C file is formatted by clang-format 14 with the project's .clang-format.
+# Other versions format differently, so without version 14 the check is skipped.
 cd "${srcdir:-.}" || exit 1
 
 format=

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The kernels' logic, without a GPU: engine/cuda/*.cu compiled by the C++ compiler for an
-# emulator (tests/cuda/emulator), under the programs of tests/cuda. What this cannot show
-# is what a device does: races, its arithmetic, its speed.
+# Tests the kernels' logic without a GPU: the C++ compiler compiles engine/cuda/*.cu for an
+# emulator (tests/cuda/emulator), and the programs of tests/cuda run with that. It cannot
+# show the properties of a device: races, its arithmetic, its speed.
 # Runs in the build folder.
 module=$PWD/tests/cuda/emulated.so
 if [ ! -f "$module" ]; then

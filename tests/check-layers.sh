@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The architecture holds: arrows point one way, engine <- api <- daemon and cli, and a
-# third party's header stands in one place. make check gives the compiler flags of each
-# room (ENGINE_FLAGS, API_FLAGS, DAEMON_FLAGS, CLI_FLAGS) just as the build uses them.
+# Checks the architecture: includes go one way, engine <- api <- daemon and cli, and each
+# third-party header is included in one place only. make check passes the compiler flags
+# of each part (ENGINE_FLAGS, API_FLAGS, DAEMON_FLAGS, CLI_FLAGS) as the build uses them.
 src=${srcdir:-.}
 failed=0
 
@@ -39,7 +39,7 @@ onnx\.pb-c\.h engine/model/*
 protobuf-c/ engine/model/*
 TABLE
 
-# The engine is a library: it knows no JSON, HTTP, SQL, log, signals or threads.
+# The engine is a library: it uses no JSON, HTTP, SQL, log, signals or threads.
 for header in pthread threads signal syslog sys/socket sys/wait; do
     grep -rnE --include='*.[ch]' "#[[:space:]]*include[[:space:]]*<$header\.h>" \
         "$src/engine" "$src/api" && fault "engine and api do without $header.h"
@@ -49,8 +49,8 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
     fault 'no include goes up with ../'
 
 # --- the folders of a part have an order ---------------------------------------------
-# From the ground up: a file may include headers of its own folder and of those before it.
-# The files that stand beside the folders are on top; include/, which all may see, is below.
+# From the ground up: a file may include headers of its own folder and of the folders before
+# it. Files beside the folders are on top; include/, which all may use, is at the bottom.
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
 engine_order="$engine_order equalize range rewrite run job replan calibrate scale evaluate whatif"
 api_order='base spec documents http'
@@ -100,9 +100,9 @@ order_faults() {
     )
 }
 
-# call_faults PART FOLDERS: a line for each use of what a file of a folder above defines, of
-# symbols on the standard input: FILE SYMBOL TYPE, the type as nm says it. A function that
-# is declared below the place where it is defined needs no include to be called.
+# call_faults PART FOLDERS: a line for each use of a symbol that a folder above defines. The
+# symbols come on the standard input: FILE SYMBOL TYPE, with the type of nm. This finds
+# calls of functions that a lower folder declares and a higher one defines.
 call_faults() {
     awk -v part="$1" -v order="$2" '
     BEGIN {
@@ -126,7 +126,7 @@ call_faults() {
     }'
 }
 
-# symbols PART: those of the objects that the build made of the sources that there are.
+# symbols PART: the symbols of the objects that were built from existing sources.
 symbols() {
     (cd "$src/$1" && find . -name '*.c' | sed 's,^\./,,') >"$work/sources"
     find "$1" -name '*.o' -exec nm -A -P '{}' + |
@@ -134,8 +134,8 @@ symbols() {
         awk 'NR == FNR { is_there[$1] = 1; next } $1 in is_there' "$work/sources" -
 }
 
-# Every include and every call that an order forbids is found, and no other: a tree of the
-# same folders tries all of them.
+# Tests the check itself: in a tree with the same folders it must find every forbidden
+# include and call, and no other.
 order_is_held() {
     part=$1 order=$2
     rm -rf "$work/tree"
@@ -192,7 +192,7 @@ order_is_held api "$api_order"
 order_is_held daemon "$daemon_order"
 
 # --- an illegal include does not compile ---------------------------------------------
-# compiles FLAGS HEADER: the room with these flags can include that header.
+# compiles FLAGS HEADER: succeeds when a part with these flags can include the header.
 compiles() {
     printf '#include "%s"\n' "$2" >"$work/probe.c"
     # shellcheck disable=SC2086 # a list of flags
@@ -208,8 +208,8 @@ probe() {
         [ "$verdict" = may ] && fault "$room cannot include $header and may"
     fi
 }
-# A header for each thing that a room must not see; the same probe with something that
-# it may see shows that a probe can succeed.
+# One header of each kind that a part must not include. The same probe with an allowed
+# header shows that a probe can succeed.
 engine_internal=base/arena.h
 [ -f "$src/engine/$engine_internal" ] || fault "engine/$engine_internal has moved"
 daemon_header=base/log.h

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# api/openapi.yaml says what the tables say, no less and no more: the routes, the error
-# codes, the members of the spec, the range methods, the number formats, the stages, the
-# states, and the version.
+# Checks that api/openapi.yaml agrees with the tables: the routes, the error codes, the
+# members of the spec, the range methods, the number formats, the stages, the states, and
+# the version.
 src=${srcdir:-.}
 document=$src/api/openapi.yaml
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-# same WHAT: what the table says and what the document says, both sorted.
+# same WHAT: compares the table's list with the document's, both sorted.
 same() {
     if [ ! -s "$work/table" ] || ! diff "$work/table" "$work/document"; then
         echo "$1: < stands in the table alone, > in the document alone"
@@ -26,7 +26,7 @@ enum_of() {
         here && /^ *- / { print $2 }' "$document" | sort
 }
 
-# values_of MEMBER VALUE: the enum in brackets of a member, which has that value.
+# values_of MEMBER VALUE: the enum in brackets of the member whose enum has that value.
 values_of() {
     grep -A 6 "^ *$1:" "$document" | sed -n "/\\b$2\\b/s/.*enum: \\[\\(.*\\)\\].*/\\1/p" |
         tr -d ' ' | tr ',' '\n' | sort
@@ -58,7 +58,7 @@ strings_of QDQ_STAGE "$src/engine/include/qdq/stages.h" 1 >"$work/table"
 enum_of Stage >"$work/document"
 same stages
 
-# The targets by name are the files of a list, too, and stand in docs/spec.md.
+# The named targets are also the files of a list, and are listed in docs/spec.md.
 sed -n '/^TARGETS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
 values_of target tensorrt >"$work/document"
@@ -67,7 +67,7 @@ sed -n 's/^| `target` | \([^|]*\) |.*/\1/p' "$src/docs/spec.md" | grep -o '`[a-z
     tr -d '`' | sort >"$work/document"
 same 'targets in docs/spec.md'
 
-# The methods by name are the files of a list, and their rows in docs/spec.md.
+# The named methods are also the files of a list, and have rows in docs/spec.md.
 sed -n '/^RANGE_METHODS = /,/[^\\]$/p' "$src/engine/local.mk" |
     sed -n 's|.*/\([a-z0-9_]*\)\.c.*|\1|p' | sort >"$work/table"
 values_of method minmax >"$work/document"
@@ -76,7 +76,7 @@ sed -n '/^| method | the range |/,/^$/s/^| `\([a-z0-9_]*\)`.*/\1/p' "$src/docs/s
     sort >"$work/document"
 same 'range methods in docs/spec.md'
 
-# formats_for USE: the formats that may be used so, by the rows of their table.
+# formats_for USE: the formats whose rows in the table allow this use.
 formats_for() {
     grep -E "^QDQ_FORMAT\(.*(QDQ_FOR_$1|QDQ_FOR_BOTH)\)" "$src/engine/include/qdq/formats.h" |
         cut -d '"' -f 2 | sort
@@ -97,14 +97,14 @@ sed -n '/state_names\[API/,/};/p' "$src/api/documents/job.c" | grep -oE '"[a-z]+
 enum_of JobState >"$work/document"
 same 'states of a job'
 
-# members_of FILE: the table of FILE, without what this version refuses whatever its value.
+# members_of FILE: the members in the table of FILE, without those that this version refuses.
 members_of() {
     sed -n '/struct member members\[\]/,/^};/p' "$src/api/spec/$1" | tr '\n' ' ' |
         sed 's/}, */},\n/g' | grep -vE 'decode_count, NULL, NO_FIELD' |
         grep -oE '"/[a-z0-9_/]+"' | tr -d '"' | sort
 }
 
-# properties_of SCHEMA COLUMN: its members that stand at a column.
+# properties_of SCHEMA COLUMN: its members that begin at a column.
 properties_of() {
     awk -v name="    $1:" -v column="^$(printf "%$2s" '')[a-z_0-9]+:" '
         $0 == name { here = 1; next }
@@ -113,7 +113,7 @@ properties_of() {
 }
 
 members_of members.c >"$work/table"
-# Members stand at 8 columns, those of groups at 12, of what may be an object at 16.
+# Members begin at column 8, those of groups at 12, those of values that may be objects at 16.
 awk '/^    Spec:/ { here = 1; next } here && /^    [A-Za-z#]/ { exit }
     here && /^        [a-z_0-9]+:/ { sub(/:.*/, "", $1); group = $1; print "/" group }
     here && (/^            [a-z_0-9]+:/ ||

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# House rules that a grep can see: each file says its licence, and nobody calls what has
-# a safer form (unbounded or locale-dependent text, hidden state, the shell).
+# House rules that grep can check: each file names its licence, and no file calls a function
+# that has a safer form (unbounded or locale-dependent text, hidden state, the shell).
 cd "${srcdir:-.}" || exit 1
 failed=0
 
@@ -65,8 +65,8 @@ for file in $headers; do
         failed=1
     fi
 done
-# A target is known by its name in its own files alone, which plan/targets/ has: everybody
-# else asks its row and its hooks. A sentence may speak of it, a comparison may not.
+# Only a target's own files in plan/targets/ may compare with its name; all other code uses
+# its row and its hooks. Comments may mention it.
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
@@ -84,7 +84,7 @@ for tag in $(sed -nE 's/^(struct|enum|union) ([A-Za-z0-9_]+) \{.*/\2/p' $headers
     failed=1
 done
 # A source file has fewer than 700 lines, and a folder of the rooms holds at most 40 files.
-# The objects that a build in the sources leaves there do not count.
+# Objects that a build inside the sources leaves there do not count.
 # shellcheck disable=SC2086 # a list of words
 too_long=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
     -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The Containerfile: built by buildah, and the image run by podman, with a token, on the
+# Tests the Containerfile: buildah builds it, and podman runs the image with a token on the
 # host's network, until SIGTERM.
 #
 #   sudo tests/container.sh [CHROOT]
 #
-# By hand: it has to be root, needs buildah, podman and crun, and takes some minutes. With
-# CHROOT, a folder that debootstrap has made, that stands for the images of Debian; without
-# they are pulled. What tools/build has fetched before is not fetched again.
+# Run it by hand, as root: it needs buildah, podman and crun, and takes some minutes. CHROOT,
+# a folder made by debootstrap, replaces Debian's images; without it they are pulled. The
+# downloads of tools/build are used again.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=${1:-}
@@ -15,7 +15,7 @@ port=18384
 url=http://127.0.0.1:$port
 downloads=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
 [ "$(id -u)" = 0 ] || { echo "container.sh: has to be root" >&2; exit 2; }
-# crun wants version 2 of cgroups and nothing else.
+# crun works only with version 2 of cgroups.
 if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
     exec unshare --mount sh -c 'mount -t cgroup2 none /sys/fs/cgroup && exec "$0" "$@"' "$0" "$@"
 fi

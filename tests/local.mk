@@ -1,8 +1,8 @@
-# make check: unit programs (libcheck, TAP) and the scripts that guard the house.
+# make check: unit programs (libcheck, TAP) and the scripts that check house rules.
 #
-# Each room lists its unit programs in tests/unit/ROOM.mk: a line is all that a program
-# takes, for it is made of the C file of its name, and all of them have these flags and
-# libraries. A program that puts functions in the way of others names its LDFLAGS besides.
+# Each room lists its unit programs in tests/unit/ROOM.mk. One line is enough for a program:
+# it is built from the C file of its name, and all have these flags and libraries. A program
+# that replaces functions (--wrap) also has LDFLAGS of its own.
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
 AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine \
 	-I$(top_builddir)/engine/model \
@@ -19,7 +19,7 @@ TEST_EXTENSIONS = .sh
 LOG_DRIVER = env CK_TAP_LOG_FILE_NAME=- AM_TAP_AWK='$(AWK)' $(SHELL) \
 	$(top_srcdir)/build-aux/tap-driver.sh
 
-# Headers one by one: of a folder, what was built in it would come along.
+# Headers are listed one by one, because a folder would include build results.
 EXTRA_DIST += tests/tsan.supp tests/package.sh tests/package-systemd.sh tests/container.sh \
 	$(wildcard $(srcdir)/tests/unit/*.h) \
 	$(wildcard $(srcdir)/tests/fuzz/*.h) tests/fuzz/corpus tests/data tests/e2e tests/golden tests/pytest.ini tests/models bench docs tools

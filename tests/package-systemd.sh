@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The life of the Debian package under systemd, which is booted in a container of
+# Tests the life of the Debian package under systemd, which boots in a container of
 # systemd-nspawn with a network of its own. tests/package.sh calls it:
 #
 #   tests/package-systemd.sh CHROOT OLD.deb NEW.deb
 #
-# CHROOT is copied, not changed. Ends with 77, and says why, where systemd cannot be booted.
+# CHROOT is copied, not changed. Exits with 77 and the reason where systemd cannot be booted.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=$1 old=$2 new=$3
@@ -25,7 +25,7 @@ fail() {
 }
 without() { echo "# not tried under systemd: $*"; exit 77; }
 
-# The hierarchies that systemd keeps processes in; the first is its own, or all.
+# The cgroup hierarchies of systemd; the first is its own, or the only one.
 hierarchies() {
     [ -d /sys/fs/cgroup/systemd ] || { echo /sys/fs/cgroup; return; }
     echo /sys/fs/cgroup/systemd
@@ -35,7 +35,7 @@ hierarchies() {
 finish() {
     local top
     if [ -n "$nspawn" ]; then
-        # Both halves: a container that was killed from outside leaves nothing behind.
+        # Ends both processes, so that a container that was killed from outside leaves none behind.
         [ -z "$systemd" ] || kill -KILL "$systemd" 2>/dev/null || true
         for _ in $(seq 50); do kill -0 "$nspawn" 2>/dev/null || break; sleep 0.1; done
         kill -KILL "$nspawn" 2>/dev/null || true
@@ -84,14 +84,14 @@ chroot "$inside" apt-get -qq -y --no-install-recommends install systemd systemd-
     >"$work/apt.log" 2>&1 || { tail "$work/apt.log"; fail "installing systemd"; }
 cp "$old" "$inside/opt/old.deb"
 cp "$new" "$inside/opt/new.deb"
-# What it depends on: there is no network later.
+# Installs the dependencies now, because there is no network later.
 chroot "$inside" apt-get -qq -y --no-install-recommends --download-only \
     -o APT::Keep-Downloaded-Packages=true install /opt/old.deb >"$work/apt.log" 2>&1 ||
     { tail "$work/apt.log"; fail "fetching what the package depends on"; }
 
 # --- boot ----------------------------------------------------------------------------
-# In a cgroup of its own. The filter of systemd-nspawn is off: it knows a part of the
-# system calls that a host has.
+# Boots in a cgroup of its own. The filter of systemd-nspawn is off, because it lacks some of
+# the system calls of a host.
 (
     for top in $(hierarchies); do
         mkdir "$top/$cgroup" && echo "$BASHPID" >"$top/$cgroup/cgroup.procs"
@@ -126,7 +126,7 @@ quantize() {
 }
 install_package old
 is ActiveState inactive || fail "the package starts by itself"
-# A worker that cannot lock itself in wholly does no work.
+# A worker whose cage is incomplete does no work.
 sed -i 's/^#cage = .*/cage = require/' "$inside/etc/qdqd.conf"
 booted systemctl --quiet enable --now qdqd
 is SubState running || fail "not started"
@@ -137,7 +137,7 @@ log_has "event=job_succeeded job=${job##*/}" || fail "no line about the job in t
 ok "Type=notify; quantized with workers.cage = require: $(stat -c %s "$work/first.onnx") bytes"
 
 # --- what the unit takes away --------------------------------------------------------
-daemon() { pgrep --ns "$systemd" --nslist pid -x qdqd | head -1; } # its id out here
+daemon() { pgrep --ns "$systemd" --nslist pid -x qdqd | head -1; } # its id outside the container
 status=$(cat "/proc/$(daemon)/status")
 for line in 'CapEff:.0000000000000000' 'CapBnd:.0000000000000000' 'NoNewPrivs:.1' 'Seccomp:.2'; do
     grep -q "^$line" <<<"$status" || fail "$line: $(grep "${line%%:*}" <<<"$status")"
@@ -151,8 +151,8 @@ hidden test -e /dev/tty1 || fail "devices are not hidden"
 [ "$(stat -c '%U %a' "$inside/var/lib/qdqd" 2>/dev/null | sed 's/^.* //')" = 700 ] || fail "state folder"
 ok "no capability, a filter, users of its own; system, homes and devices out of reach"
 
-# The program that tries each wall of the cage, in the sandbox of the unit. What it tries
-# outside of a cage (`outside`) the unit forbids in part; and it expects to see processes.
+# Runs the unit program of the cage in the unit's sandbox. Some actions that it tries outside
+# a cage (`outside`) are forbidden by the unit, and it expects to see other processes.
 walls=$root/build/tests/unit/daemon/test_cage
 if [ -x "$walls" ]; then
     install -m 755 "$walls" "$inside/opt/walls"
@@ -208,7 +208,7 @@ set_up drain TimeoutStopSec=3
 sed -i 's/^#drain_timeout = .*/drain_timeout = 60/' "$inside/etc/qdqd.conf"
 booted systemctl restart qdqd
 quantize again.onnx
-# The job's lane has the worker that was started last; it stands still for a while.
+# The worker that was started last belongs to the job's lane; it is stopped for a while.
 worker=$(pgrep --ns "$systemd" --nslist pid -x qdqd-worker | tail -1)
 kill -STOP "$worker"
 id() { printf 'sha256:%s' "$(sha256sum <"$root/tests/data/$1" | cut -d ' ' -f 1)"; }

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The life of the Debian package, in a chroot that debootstrap makes: install, start as the
-# package's user, quantize, upgrade over a populated state folder, go on, remove, purge; what
-# systemd makes of the unit; and the same under a systemd that is booted in a container,
-# where systemd-nspawn can (tests/package-systemd.sh).
+# Tests the life of the Debian package in a chroot that debootstrap makes: install, start as
+# the package's user, quantize, upgrade over a populated state folder, continue, remove,
+# purge. Also checks the unit with systemd's tools, and repeats the tests under a systemd in
+# a container where systemd-nspawn can boot one (tests/package-systemd.sh).
 #
 #   sudo tests/package.sh [CHROOT]
 #
-# By hand, not by tools/check: it has to be root, asks Debian's archive for some hundred MB
-# and takes minutes. CHROOT is a folder that debootstrap has made before (--variant=minbase);
-# it is copied, not changed. Build with tools/build before.
+# Run it by hand, as root, after tools/build. It downloads some hundred MB from Debian's
+# archive and takes minutes. CHROOT is a folder that debootstrap has made before
+# (--variant=minbase); it is copied, not changed.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 base=${1:-}
@@ -33,8 +33,8 @@ fail() { echo "not ok - $*"; exit 1; }
 in_chroot() { chroot "$inside" "$@"; }
 
 start() {
-    # As the unit does, without systemd: its user, its command line. Each of these becomes
-    # the next, so this is the daemon's own process.
+    # Uses the unit's user and command line, without systemd. Each command executes the next,
+    # so this is the daemon's own process.
     chroot "$inside" setpriv --reuid qdqd --regid qdqd --clear-groups \
         qdqd --listen "127.0.0.1:$port" --state-dir /var/lib/qdqd \
         >>"$work/log" 2>&1 &

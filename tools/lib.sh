@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the tools: where things are, and how a Debian package gets installed.
-# shellcheck disable=SC2034 # used by those who source this
+# Sourced by the tools: paths, and the installation of Debian packages.
+# shellcheck disable=SC2034 # used by the scripts that source this
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 prefix=$root/_install
 build=$root/build
 cache=${QDQD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/qdqd}
-# CUDA's compiler, where tools/cuda has put one.
+# CUDA's compiler, if tools/cuda has installed one.
 cuda_toolkit=$cache/cuda-13.0
-# Debian's own: it is sure to have the modules that Debian's packages bring.
+# Debian's own Python, which has the modules of Debian's packages.
 python=/usr/bin/python3
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
@@ -35,8 +35,8 @@ as_root() {
     fi
 }
 
-# Installs those of the packages that are missing. Asks apt for nothing when all are
-# there, so that a second run needs no network.
+# Installs the missing packages. Does not run apt when none is missing, so that a second run
+# needs no network.
 need_packages() {
     local package missing=()
     for package; do
@@ -49,8 +49,8 @@ need_packages() {
     as_root apt-get -qq -y --no-install-recommends install "${missing[@]}" >&2
 }
 
-# fetch FILE SHA256 COMMAND...: FILE in the cache, made by COMMAND in an empty folder
-# where it has to leave a file of that name. The hash is checked on every run.
+# fetch FILE SHA256 COMMAND...: makes FILE in the cache. COMMAND runs in an empty folder and
+# has to leave a file of that name there. The hash is checked on every run.
 fetch() {
     local file=$1 sha256=$2 work
     shift 2
@@ -71,14 +71,14 @@ matches() {
     [ -f "$1" ] && [ "$(sha256sum <"$1")" = "$2  -" ]
 }
 
-# configure_tree FOLDER ARGUMENT...: an out-of-tree build with these choices added, to be
-# made by make. Configured again when the choices or the place of the clone have changed;
-# what changed in the clone is make's business. A folder that is configured anew compiles by
-# way of ccache where that is installed.
+# configure_tree FOLDER ARGUMENT...: configures an out-of-tree build with these options. It
+# configures again when the options or the path of the clone have changed; make notices
+# changes in the clone. A newly configured folder compiles with ccache where that is
+# installed.
 configure_tree() {
     local folder=$1 found=()
     shift
-    # The machine's own is found by configure.
+    # configure finds the machine's own compiler.
     if ! command -v nvcc >/dev/null && [ ! -x "${CUDA_HOME:-}/bin/nvcc" ] &&
         [ -x "$cuda_toolkit/bin/nvcc" ]; then
         found=("NVCC=$cuda_toolkit/bin/nvcc")
@@ -104,7 +104,7 @@ configure_tree() {
     say "compiling in ${folder#"$root"/}"
 }
 
-# configure_and_make FOLDER ARGUMENT...: the same, and all that is installed made.
+# configure_and_make FOLDER ARGUMENT...: the same, then builds everything that is installed.
 configure_and_make() {
     configure_tree "$@"
     make -C "$1" -j"$(nproc)" --no-print-directory >&2

@@ -1,6 +1,6 @@
-# Kernels against the CPU's definitions, on a device. Without one each of these is
-# skipped; they are built everywhere, for they load the module when they run. test_place is
-# not on a device: what the runtime's CPU does, and the module of the emulator beside it.
+# These programs compare kernels with the CPU's arithmetic on a device, and are skipped
+# without one. They are built everywhere, because they load the module when they run.
+# test_place needs no device: it uses the emulator's module.
 EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator \
 	tests/cuda/quantize.py tests/cuda/serve.py
 check_PROGRAMS += \
@@ -12,8 +12,8 @@ check_PROGRAMS += \
 	tests/cuda/test_place \
 	tests/cuda/test_sums
 
-# The module of a device that is the host, for check-kernels.sh, test_place and tests/e2e/gpu.
-# Without a C++ compiler there is none, and those say so.
+# The emulator's module, for check-kernels.sh, test_place and tests/e2e/gpu. Without a C++
+# compiler there is none, and these tests say so.
 EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu sums.cu) \
 	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \
 	$(wildcard $(srcdir)/tests/cuda/emulator/*)

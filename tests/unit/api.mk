@@ -14,10 +14,10 @@ check_PROGRAMS += \
 	tests/unit/api/test_route \
 	tests/unit/api/test_spec
 
-# Their allocations fail one after the other, jansson's and those of api.
+# In these programs each allocation of jansson and api/ fails in turn.
 tests_unit_api_test_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc
 
-# Replay the corpora of the fuzz targets of the spec and of the head of a request.
+# Fuzz targets of the spec and of the head of a request, which replay their corpora.
 check_PROGRAMS += tests/fuzz/fuzz_spec tests/fuzz/fuzz_head
 EXTRA_DIST += tests/fuzz/replay.h tests/fuzz/corpus

@@ -22,14 +22,14 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_sync \
 	tests/unit/daemon/test_tokens \
 	tests/unit/daemon/test_trace
-# With the checks of builds of developers, whatever this one is.
+# Built with the checks of developer builds, whatever this build is.
 tests_unit_daemon_test_check_SOURCES = tests/unit/daemon/test_check.c daemon/base/lock.c
 tests_unit_daemon_test_check_CPPFLAGS = $(AM_CPPFLAGS) -DQDQ_DEVELOPER_CHECKS=1
 tests_unit_daemon_test_library_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fsync -Wl,--wrap=fdatasync
 tests_unit_daemon_test_sync_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fdatasync
 
-# Replay the corpora of the daemon's fuzz targets. SERVED: what tests/fuzz/server.h puts
-# in the way.
+# The daemon's fuzz targets, which replay their corpora. SERVED lists the functions that
+# tests/fuzz/server.h replaces.
 SERVED = -Wl,--wrap=pool_ask -Wl,--wrap=pool_is_failing -Wl,--wrap=jobs_wait -Wl,--wrap=getrandom \
 	-Wl,--wrap=log_info -Wl,--wrap=log_error
 EXTRA_DIST += tests/fuzz/server.h

@@ -28,7 +28,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_twin \
 	tests/unit/engine/test_weights
 
-# This one has a target more than the library: it is made with a list of targets of its own.
+# This program has one target more than the library: it is built with its own list of targets.
 check_PROGRAMS += tests/unit/engine/test_targets
 tests_unit_engine_test_targets_CPPFLAGS = -I$(top_builddir)/tests/unit/targets $(AM_CPPFLAGS)
 tests_unit_engine_test_targets_SOURCES = tests/unit/engine/test_targets.c \
@@ -39,8 +39,8 @@ tests/unit/targets/targets.inc: engine/targets.inc
 	$(AM_V_GEN)$(MKDIR_P) tests/unit/targets && \
 	{ cat engine/targets.inc && echo 'TARGET(toy)'; } >$@.tmp && mv $@.tmp $@
 
-# The Nth allocation fails (failing.h); the arena makes one malloc for many, see
-# --enable-arena-emulator.
+# In these programs the Nth allocation fails (failing.h). The arena makes one malloc for many
+# allocations; see --enable-arena-emulator.
 FAILING = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += tests/fault/test_engine_memory tests/fault/test_whatif_memory
 tests_fault_test_engine_memory_LDFLAGS = $(FAILING)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Compiles engine/cuda/*.cu for the emulator: the CUDA module of a device that is the
-# host. For tests; it is not installed. Takes a C++ compiler and nothing of CUDA.
+# Compiles engine/cuda/*.cu for the emulator, to a CUDA module whose device is the host. It
+# is for tests and not installed. Needs a C++ compiler and nothing from CUDA.
 #
 #   tests/cuda/emulator/build.sh MODULE.so
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 for file in extremes fake histogram sums; do
     kernels="$kernels -x c++ $src/engine/cuda/$file.cu"
 done
-# Each operation rounded, none fused: as nvcc compiles them (engine/cuda/nvcc.flags).
+# Rounds each operation and fuses none, as nvcc does (engine/cuda/nvcc.flags).
 # shellcheck disable=SC2086 # a list
 "${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -shared -fPIC -w -I"$work" \
     -I"$src/engine" -I"$src/engine/include" -I"$here" $kernels "$here/emulator.cc" \
