@@ -2,9 +2,9 @@
 /*
  * Runs the daemon's HTTP server in the process of a fuzz target, with real sockets,
  * bodies, handlers, store and files. The linker replaces the functions that would run a
- * worker, wait or use random numbers (--wrap; see SERVED in daemon.mk): no upload is checked, no
- * job runs, and the ids of jobs count from 1. Before each request there are one model
- * and one queued job.
+ * worker, wait or use random numbers (--wrap; see SERVED in daemon.mk): no upload is
+ * checked, no job runs, and the ids of jobs count from 1. Before each request there are
+ * one model and one queued job.
  */
 #ifndef TESTS_FUZZ_SERVER_H
 #define TESTS_FUZZ_SERVER_H
