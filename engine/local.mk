@@ -97,18 +97,18 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/write.c engine/model/write.h \
 	engine/number/both.h \
 	engine/number/fake.c engine/number/fake.h \
+	engine/number/float16.c engine/number/float16.h \
 	engine/number/format.c engine/number/format.h \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
-	engine/number/low.c engine/number/low.h \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/params.c engine/number/params.h \
 	engine/number/simd.h \
 	engine/plan/decide.c engine/plan/planner.h \
+	engine/plan/float16_nodes.c engine/plan/float16_nodes.h \
 	engine/plan/formats.c engine/plan/formats.h \
 	engine/plan/lint.c engine/plan/lint.h \
-	engine/plan/low.c engine/plan/low.h \
 	engine/plan/outputs.c engine/plan/outputs.h \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/residual.c engine/plan/residual.h \
@@ -134,9 +134,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/replan/replan.c engine/replan/replan.h \
-	engine/rewrite/split.c engine/rewrite/split.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
-	engine/rewrite/lower.c engine/rewrite/lower.h \
+	engine/rewrite/split.c engine/rewrite/split.h \
+	engine/rewrite/to_float16.c engine/rewrite/to_float16.h \
 	engine/rewrite/twin.c engine/rewrite/twin.h \
 	engine/run/compare.c engine/run/compare.h engine/run/compare_op.h \
 	engine/run/compare_cuda.c engine/run/compare_cuda.h \
@@ -154,15 +154,15 @@ engine_libqdqi_la_SOURCES = \
 	engine/scale/precision.c engine/scale/precision.h \
 	engine/scale/scale.c engine/scale/scale.h \
 	engine/tbl/dtypes.h \
+	engine/tbl/float16_ops.h \
 	engine/tbl/kernels.h \
 	engine/tbl/layers.h \
-	engine/tbl/low.h \
 	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
 	engine/tbl/types.h \
+	engine/weights/float16_data.c engine/weights/float16_data.h \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \
-	engine/weights/lowered.c engine/weights/lowered.h \
 	engine/weights/scales.c engine/weights/scales.h \
 	engine/weights/walk.c engine/weights/walk.h \
 	engine/whatif/greedy.c engine/whatif/greedy.h \

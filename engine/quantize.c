@@ -224,10 +224,10 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
                                            job->scratch, &edited, err);
     if (code)
         return code;
-    bool waits = job->low.dtype == QDQI_BFLOAT16 && wants_evaluation(job);
+    bool waits = job->float16.dtype == QDQI_BFLOAT16 && wants_evaluation(job);
     if (waits)
-        job->to_lower = edited;
-    else if ((code = qdqi_lower_result(job, &edited, err)))
+        job->unconverted = edited;
+    else if ((code = qdqi_convert_result(job, &edited, err)))
         return code;
     report->qdq_pairs = job->plan->view.n_tensors + job->plan->view.n_weights;
     return write_edited(job, &edited, err);
@@ -271,10 +271,10 @@ stage_evaluate(struct qdqi_job *job, struct qdq_error *err)
 /* Writes the result in bfloat16. This follows the evaluation because ONNX Runtime's
    CPU operators have no bfloat16: the evaluation runs the model in float32. */
 static enum qdq_code
-stage_lower(struct qdqi_job *job, struct qdq_error *err)
+stage_convert(struct qdqi_job *job, struct qdq_error *err)
 {
     enum qdq_code code;
-    if (!job->to_lower.proto)
+    if (!job->unconverted.proto)
         return QDQ_OK;
     if (job->report->view.evaluated_samples > 0 &&
         (code = qdqi_warn(&job->warnings, job->arena, err, "evaluated_before_bfloat16",
@@ -282,9 +282,9 @@ stage_lower(struct qdqi_job *job, struct qdq_error *err)
                           "the model was evaluated with float32 in the place of "
                           "bfloat16, which does not run here")))
         return code;
-    if ((code = qdqi_lower_result(job, &job->to_lower, err)))
+    if ((code = qdqi_convert_result(job, &job->unconverted, err)))
         return code;
-    return write_edited(job, &job->to_lower, err);
+    return write_edited(job, &job->unconverted, err);
 }
 
 /* --- all steps ------------------------------------------------------------- */
@@ -355,7 +355,7 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_EVALUATE:
         if ((code = stage_evaluate(job, err)))
             return code;
-        return stage_lower(job, err);
+        return stage_convert(job, err);
     case QDQ_STAGE_KERNELS:
         return qdqi_count_kernels(job, err);
     default:

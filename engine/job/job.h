@@ -8,7 +8,7 @@
 #include "data/feed.h"
 #include "number/params.h"
 #include "model/write.h"
-#include "plan/low.h"
+#include "plan/float16_nodes.h"
 #include "plan/plan.h"
 #include "qdq/quantize.h"
 #include "range/method.h"
@@ -68,12 +68,13 @@ struct qdqi_job {
     size_t reused; /* activations with observations of an earlier calibration */
     /* approximate number of samples; 0 for none or not yet known */
     uint64_t to_evaluate;
-    struct qdqi_low low; /* dtype is QDQI_UNKNOWN when the spec has no `float` */
+    /* dtype is QDQI_UNKNOWN when the spec has no `float` */
+    struct qdqi_float16_nodes float16;
     /* cached facts about constants; NULL when there are none yet */
-    struct qdqi_map *low_constants;
+    struct qdqi_map *float16_constants;
     /* the written result that is still to be converted; proto is NULL when there is
        none */
-    struct qdqi_edited to_lower;
+    struct qdqi_edited unconverted;
     const char *source;      /* id of the data that the ranges come from, or NULL */
     const char *spec_digest; /* digest of the frozen spec, or NULL */
     /* whether the runtime could not load the result, which has a format that it may

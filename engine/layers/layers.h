@@ -56,7 +56,7 @@ enum qdqi_input_kind {
     QDQI_INPUT_UNKNOWN, /* the model does not state its type */
 };
 
-/* The first opset of ONNX with Q/DQ of float16 (QuantizeLinear-19). */
+/* The first opset whose Q/DQ accept float16 and bfloat16 (QuantizeLinear-19). */
 enum { QDQI_OPSET_FLOAT16 = 19 };
 
 /* Returns the type of input i. If the model does not state it, the weight's type is

@@ -13,7 +13,7 @@
 #include "data/inputs.h"
 #include "accept/gates.h"
 #include "plan/lint.h"
-#include "plan/low.h"
+#include "plan/float16_nodes.h"
 #include "plan/target.h"
 
 #include <stdio.h>
@@ -404,7 +404,7 @@ make(struct planner *p, struct qdq_error *err)
         (code = qdqi_inputs_check(&p->model->info, p->spec, &p->warnings,
                                   p->plan->arena, err)) ||
         (code = check_opset(p, err)) ||
-        (code = qdqi_low_check(p->model, p->spec, err)) ||
+        (code = qdqi_float16_check(p->model, p->spec, err)) ||
         (code = qdqi_check_formats(p, err)) || (code = warn_float16(p, err)) ||
         (code = warn_nested(p, err)) || (code = qdqi_lint(p, err)))
         return code;

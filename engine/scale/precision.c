@@ -4,8 +4,8 @@
 #include "config.h"
 #include "scale/precision.h"
 
-#include "number/low.h"
-#include "rewrite/lower.h"
+#include "number/float16.h"
+#include "rewrite/to_float16.h"
 
 #include <math.h>
 
@@ -29,7 +29,7 @@ find_beyond(const struct qdqi_job *job, enum qdqi_dtype dtype)
 {
     const struct qdq_calibration_spec *c = &job->work->spec->calibration;
     const struct qdq_plan_view *plan = &job->plan->view;
-    const double largest = (double)qdqi_low_largest(dtype);
+    const double largest = (double)qdqi_float16_largest(dtype);
     struct qdqi_map *beyond = qdqi_map_new(job->scratch);
     bool ok = beyond;
     for (size_t i = 0; ok && i < c->n_ranges; i++)
@@ -44,10 +44,10 @@ find_beyond(const struct qdqi_job *job, enum qdqi_dtype dtype)
 /* --- scales --------------------------------------------------------------- */
 
 static bool
-is_read_low(const struct qdqi_low *low, const struct qdqi_tensor *t)
+is_read_float16(const struct qdqi_float16_nodes *chosen, const struct qdqi_tensor *t)
 {
     for (const struct qdqi_use *use = t->uses; use; use = use->next)
-        if (low->nodes[use->node])
+        if (chosen->nodes[use->node])
             return true;
     return false;
 }
@@ -60,69 +60,71 @@ round_scales(enum qdqi_dtype dtype, struct qdqi_params *p)
     if (row->fraction_bits == 0)
         steps = (double)row->highest - (p->zero_points ? (double)row->lowest : 0);
     for (size_t i = 0; i < p->n; i++)
-        p->scales[i] = qdqi_low_scale(dtype, p->scales[i], steps);
+        p->scales[i] = qdqi_float16_scale(dtype, p->scales[i], steps);
 }
 
 /* Returns for each planned activation whether a 16-bit node reads it. Activations
    that share their scale get the same answer. NULL when out of memory. */
 static bool *
-find_low(const struct qdqi_job *job)
+find_float16(const struct qdqi_job *job)
 {
     const struct qdq_plan *plan = job->plan;
     size_t n = plan->view.n_tensors;
-    bool *is_low = qdqi_arena_array(job->scratch, n, sizeof *is_low);
-    for (size_t i = 0; is_low && i < n; i++)
-        if (is_read_low(&job->low, plan->activations[i].tensor))
-            is_low[i] = is_low[plan->activations[i].leader] = true;
-    for (size_t i = 0; is_low && i < n; i++)
-        is_low[i] |= is_low[plan->activations[i].leader];
-    return is_low;
+    bool *is_float16 = qdqi_arena_array(job->scratch, n, sizeof *is_float16);
+    for (size_t i = 0; is_float16 && i < n; i++)
+        if (is_read_float16(&job->float16, plan->activations[i].tensor))
+            is_float16[i] = is_float16[plan->activations[i].leader] = true;
+    for (size_t i = 0; is_float16 && i < n; i++)
+        is_float16[i] |= is_float16[plan->activations[i].leader];
+    return is_float16;
 }
 
 static bool
 round_all(struct qdqi_job *job, struct qdqi_scales *scales)
 {
     const struct qdq_plan *plan = job->plan;
-    const struct qdqi_low *low = &job->low;
+    const struct qdqi_float16_nodes *chosen = &job->float16;
     /* The const is cast away: the rows are in the job's own memory. */
     struct qdq_tensor_report *tensors =
         (struct qdq_tensor_report *)(uintptr_t)job->report->view.tensors;
-    const bool *is_low = find_low(job);
-    for (size_t i = 0; is_low && i < plan->view.n_tensors; i++) {
-        if (!is_low[i])
+    const bool *is_float16 = find_float16(job);
+    for (size_t i = 0; is_float16 && i < plan->view.n_tensors; i++) {
+        if (!is_float16[i])
             continue;
-        round_scales(low->dtype, &scales->activations[i]);
+        round_scales(chosen->dtype, &scales->activations[i]);
         tensors[i].scale = (double)scales->activations[i].scales[0];
     }
     for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (is_read_low(low, plan->weights[i].tensor))
-            round_scales(low->dtype, &scales->weights[i]);
-    return is_low;
+        if (is_read_float16(chosen, plan->weights[i].tensor))
+            round_scales(chosen->dtype, &scales->weights[i]);
+    return is_float16;
 }
 
 enum qdq_code
-qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
-                  struct qdq_error *err)
+qdqi_choose_float16(struct qdqi_job *job, struct qdqi_scales *scales,
+                    struct qdq_error *err)
 {
-    enum qdqi_dtype dtype = qdqi_low_dtype(job->work->spec);
+    enum qdqi_dtype dtype = qdqi_float16_dtype(job->work->spec);
     if (dtype == QDQI_UNKNOWN)
         return QDQ_OK;
-    if (!job->low_constants)
-        job->low_constants = qdqi_map_new(job->scratch);
+    if (!job->float16_constants)
+        job->float16_constants = qdqi_map_new(job->scratch);
     struct qdqi_map *beyond = find_beyond(job, dtype);
     struct qdq_float_report *report = qdqi_arena_alloc(job->arena, sizeof *report);
-    if (!job->low_constants || !beyond || !report)
+    if (!job->float16_constants || !beyond || !report)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_low_decide(job->model, dtype, beyond, job->low_constants,
-                                         job->arena, &job->low, err);
-    if (code || (code = qdqi_low_warn(&job->low, &job->warnings, job->arena, err)))
+    enum qdq_code code =
+        qdqi_float16_choose_nodes(job->model, dtype, beyond, job->float16_constants,
+                                  job->arena, &job->float16, err);
+    if (code ||
+        (code = qdqi_float16_warn(&job->float16, &job->warnings, job->arena, err)))
         return code;
     if (!round_all(job, scales))
         return qdqi_no_memory(err);
     *report = (struct qdq_float_report){.type = qdqi_dtype_name((int)dtype),
-                                        .n_nodes = job->low.n_low,
-                                        .n_kept = job->low.n_kept,
-                                        .kept = job->low.kept};
+                                        .n_nodes = job->float16.n_chosen,
+                                        .n_kept = job->float16.n_kept,
+                                        .kept = job->float16.kept};
     job->report->view.floats = report;
     return QDQ_OK;
 }
@@ -130,15 +132,15 @@ qdqi_lower_scales(struct qdqi_job *job, struct qdqi_scales *scales,
 /* --- the model ------------------------------------------------------------ */
 
 enum qdq_code
-qdqi_lower_result(struct qdqi_job *job, struct qdqi_edited *edited,
-                  struct qdq_error *err)
+qdqi_convert_result(struct qdqi_job *job, struct qdqi_edited *edited,
+                    struct qdq_error *err)
 {
-    struct qdqi_edited lowered;
-    if (job->low.dtype == QDQI_UNKNOWN)
+    struct qdqi_edited converted;
+    if (job->float16.dtype == QDQI_UNKNOWN)
         return QDQ_OK;
-    enum qdq_code code =
-        qdqi_lower(job->model, edited, &job->low, job->scratch, &lowered, err);
+    enum qdq_code code = qdqi_convert_to_float16(job->model, edited, &job->float16,
+                                                 job->scratch, &converted, err);
     if (!code)
-        *edited = lowered;
+        *edited = converted;
     return code;
 }

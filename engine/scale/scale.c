@@ -253,7 +253,7 @@ qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_err
     if (!code)
         code = scale_weights(job, ret, err);
     if (!code)
-        code = qdqi_lower_scales(job, ret, err);
+        code = qdqi_choose_float16(job, ret, err);
     if (!code)
         code = qdqi_choose_biases(job, ret, err);
     job->n_scale_warnings = job->warnings.n - job->first_scale_warning;

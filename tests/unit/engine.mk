@@ -12,7 +12,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_half \
 	tests/unit/engine/test_greedy \
-	tests/unit/engine/test_low \
+	tests/unit/engine/test_float16 \
 	tests/unit/engine/test_model \
 	tests/unit/engine/test_number \
 	tests/unit/engine/test_observations \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "number/low.h"
+#include "number/float16.h"
 
 #include "number/both.h"
 
@@ -23,51 +23,51 @@ bfloat_narrowed(float x)
 }
 
 static uint16_t
-narrowed(enum qdqi_dtype low, float x)
+narrowed(enum qdqi_dtype type, float x)
 {
-    return low == QDQI_FLOAT16 ? qdqi_half_narrowed(x) : bfloat_narrowed(x);
+    return type == QDQI_FLOAT16 ? qdqi_half_narrowed(x) : bfloat_narrowed(x);
 }
 
 float
-qdqi_low_widened(enum qdqi_dtype low, uint16_t bits)
+qdqi_float16_widened(enum qdqi_dtype type, uint16_t bits)
 {
-    return low == QDQI_FLOAT16 ? qdqi_half_widened(bits)
-                               : qdqi_float_of_bits((uint32_t)bits << 16);
+    return type == QDQI_FLOAT16 ? qdqi_half_widened(bits)
+                                : qdqi_float_of_bits((uint32_t)bits << 16);
 }
 
 float
-qdqi_low_largest(enum qdqi_dtype low)
+qdqi_float16_largest(enum qdqi_dtype type)
 {
-    return low == QDQI_FLOAT16 ? 65504 : qdqi_float_of_bits(0x7f7f0000);
+    return type == QDQI_FLOAT16 ? 65504 : qdqi_float_of_bits(0x7f7f0000);
 }
 
 void
-qdqi_low_of_floats(uint16_t *to, enum qdqi_dtype low, const void *from, size_t n)
+qdqi_float16_of_floats(uint16_t *to, enum qdqi_dtype type, const void *from, size_t n)
 {
     const unsigned char *bytes = from;
     for (size_t i = 0; i < n; i++) {
         float x;
         memcpy(&x, bytes + i * sizeof x, sizeof x);
-        to[i] = narrowed(low, x);
+        to[i] = narrowed(type, x);
     }
 }
 
 bool
-qdqi_low_has(enum qdqi_dtype low, float x)
+qdqi_float16_has(enum qdqi_dtype type, float x)
 {
-    return isnan(x) || qdqi_low_widened(low, narrowed(low, x)) == x;
+    return isnan(x) || qdqi_float16_widened(type, narrowed(type, x)) == x;
 }
 
 float
-qdqi_low_scale(enum qdqi_dtype low, float scale, double steps)
+qdqi_float16_scale(enum qdqi_dtype type, float scale, double steps)
 {
-    const float least = low == QDQI_FLOAT16 ? 0x1p-14F : FLT_MIN;
-    const float largest = qdqi_low_largest(low);
+    const float least = type == QDQI_FLOAT16 ? 0x1p-14F : FLT_MIN;
+    const float largest = qdqi_float16_largest(type);
     if (scale <= least || scale >= largest)
         return scale <= least ? least : largest;
-    uint16_t bits = narrowed(low, scale);
-    float nearest = qdqi_low_widened(low, bits);
+    uint16_t bits = narrowed(type, scale);
+    float nearest = qdqi_float16_widened(type, bits);
     if (steps * ((double)scale / (double)nearest - 1) > 0.5 && nearest < largest)
-        nearest = qdqi_low_widened(low, (uint16_t)(bits + 1));
+        nearest = qdqi_float16_widened(type, (uint16_t)(bits + 1));
     return nearest;
 }

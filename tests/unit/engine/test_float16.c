@@ -3,8 +3,8 @@
    numbers of the type, which ldexp() computes from the definitions of the types. */
 #include "config.h"
 
-#include "number/low.h"
-#include "weights/lowered.h"
+#include "number/float16.h"
+#include "weights/float16_data.h"
 #include "unit.h"
 
 #include <float.h>
@@ -65,7 +65,7 @@ narrowed(enum qdqi_dtype type, float x)
     unsigned char odd[sizeof x + 1];
     uint16_t bits;
     memcpy(odd + 1, &x, sizeof x);
-    qdqi_low_of_floats(&bits, type, odd + 1, 1);
+    qdqi_float16_of_floats(&bits, type, odd + 1, 1);
     return bits;
 }
 
@@ -73,17 +73,17 @@ START_TEST(every_number_stays)
 {
     enum qdqi_dtype type = types[_i];
     for (uint32_t i = 0; i < 65536; i++) {
-        float x = qdqi_low_widened(type, (uint16_t)i);
+        float x = qdqi_float16_widened(type, (uint16_t)i);
         if (isnan(value_of(type, (uint16_t)i))) {
             ck_assert(isnan(x));
-            ck_assert(isnan(qdqi_low_widened(type, narrowed(type, x))));
+            ck_assert(isnan(qdqi_float16_widened(type, narrowed(type, x))));
             continue;
         }
         ck_assert_msg((double)x == value_of(type, (uint16_t)i), "%x", i);
         ck_assert_msg(narrowed(type, x) == i, "%x", i);
-        ck_assert(qdqi_low_has(type, x));
+        ck_assert(qdqi_float16_has(type, x));
     }
-    ck_assert_double_eq((double)qdqi_low_largest(type),
+    ck_assert_double_eq((double)qdqi_float16_largest(type),
                         value_of(type, (uint16_t)(infinity_of(type) - 1)));
 }
 END_TEST
@@ -123,8 +123,8 @@ START_TEST(scales_do_not_clip)
         state = state * 1664525u + 1013904223u;
         float scale =
             ldexpf((float)(1 + (state >> 9) * 0x1p-23), (int)(state % 24) - 13);
-        double n = steps[i % 5], got = (double)qdqi_low_scale(type, scale, n);
-        ck_assert(qdqi_low_has(type, (float)got));
+        double n = steps[i % 5], got = (double)qdqi_float16_scale(type, scale, n);
+        ck_assert(qdqi_float16_has(type, (float)got));
         ck_assert_msg(n * (double)scale / got <= n + 0.5, "%a", (double)scale);
         ck_assert_msg(fabs(got / (double)scale - 1) <= 0x1p-7, "%a", (double)scale);
         if (n <= 127)
@@ -135,11 +135,11 @@ END_TEST
 
 START_TEST(scales_are_normal)
 {
-    ck_assert_float_eq(qdqi_low_scale(QDQI_FLOAT16, 1e-30F, 127), 0x1p-14F);
-    ck_assert_float_eq(qdqi_low_scale(QDQI_FLOAT16, 1e30F, 127), 65504);
-    ck_assert_float_eq(qdqi_low_scale(QDQI_BFLOAT16, FLT_MIN, 127), FLT_MIN);
-    ck_assert_float_eq(qdqi_low_scale(QDQI_BFLOAT16, FLT_MAX, 127),
-                       qdqi_low_largest(QDQI_BFLOAT16));
+    ck_assert_float_eq(qdqi_float16_scale(QDQI_FLOAT16, 1e-30F, 127), 0x1p-14F);
+    ck_assert_float_eq(qdqi_float16_scale(QDQI_FLOAT16, 1e30F, 127), 65504);
+    ck_assert_float_eq(qdqi_float16_scale(QDQI_BFLOAT16, FLT_MIN, 127), FLT_MIN);
+    ck_assert_float_eq(qdqi_float16_scale(QDQI_BFLOAT16, FLT_MAX, 127),
+                       qdqi_float16_largest(QDQI_BFLOAT16));
 }
 END_TEST
 
@@ -173,7 +173,7 @@ START_TEST(tensor_in_pieces)
     const struct qdqi_constant constant = {
         .dtype = QDQI_FLOAT32, .n = N, .bytes = (const uint8_t *)from};
     struct taker taker = {.sink = {take, NULL}, .to = to};
-    const struct qdqi_made *made = qdqi_lowered_new(arena, types[_i], &constant);
+    const struct qdqi_made *made = qdqi_float16_data_new(arena, types[_i], &constant);
     ck_assert_ptr_nonnull(made);
     ck_assert_int_eq(made->write(made, &taker.sink, NULL), QDQ_OK);
     ck_assert_uint_eq(taker.n, N);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conversion between float32 and the 16-bit types float16 and bfloat16. */
-#ifndef QDQI_NUMBER_LOW_H
-#define QDQI_NUMBER_LOW_H
+#ifndef QDQI_NUMBER_FLOAT16_H
+#define QDQI_NUMBER_FLOAT16_H
 
 #include "base/dtype.h"
 
@@ -10,23 +10,24 @@
 #include <stdint.h>
 
 /* Returns the largest finite number of the type. */
-float qdqi_low_largest(enum qdqi_dtype low);
+float qdqi_float16_largest(enum qdqi_dtype type);
 
 /* Converts n float32 values at any alignment to the nearest numbers of the type,
    ties to even. Numbers beyond its range become infinite, and a NaN stays a NaN. */
-void qdqi_low_of_floats(uint16_t *to, enum qdqi_dtype low, const void *from, size_t n);
+void qdqi_float16_of_floats(uint16_t *to, enum qdqi_dtype type, const void *from,
+                            size_t n);
 
 /* Returns the exact value of the bits. */
-float qdqi_low_widened(enum qdqi_dtype low, uint16_t bits);
+float qdqi_float16_widened(enum qdqi_dtype type, uint16_t bits);
 
 /* Returns whether the type has the number x, or x is a NaN. */
-bool qdqi_low_has(enum qdqi_dtype low, float x);
+bool qdqi_float16_has(enum qdqi_dtype type, float x);
 
 /*
  * Returns the scale in the type for a positive and finite float32 scale: the nearest
  * normal number. If that would move a number `steps` steps away from zero by more than
  * half a step, it returns the next larger number.
  */
-float qdqi_low_scale(enum qdqi_dtype low, float scale, double steps);
+float qdqi_float16_scale(enum qdqi_dtype type, float scale, double steps);
 
 #endif

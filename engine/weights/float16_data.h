@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef QDQI_WEIGHTS_LOWERED_H
-#define QDQI_WEIGHTS_LOWERED_H
+#ifndef QDQI_WEIGHTS_FLOAT16_DATA_H
+#define QDQI_WEIGHTS_FLOAT16_DATA_H
 
 #include "base/arena.h"
 #include "model/constant.h"
@@ -10,7 +10,8 @@
  * C order. It converts them while the model is written. The generator is in the arena
  * and borrows the constant's bytes. NULL: out of memory.
  */
-const struct qdqi_made *qdqi_lowered_new(struct qdqi_arena *arena, enum qdqi_dtype low,
-                                         const struct qdqi_constant *constant);
+const struct qdqi_made *qdqi_float16_data_new(struct qdqi_arena *arena,
+                                              enum qdqi_dtype type,
+                                              const struct qdqi_constant *constant);
 
 #endif

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "plan/low.h"
+#include "plan/float16_nodes.h"
 
+#include "layers/layers.h"
 #include "model/constant.h"
-#include "number/low.h"
+#include "number/float16.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* --- the table ------------------------------------------------------------ */
 
-static const struct qdqi_low_op ops[] = {
-#define LOW(op, half, bfloat) {op, half, bfloat, 0, 0, NULL},
-#define LOW_BUT(op, half, bfloat, inputs, outputs) \
+static const struct qdqi_float16_op ops[] = {
+#define FLOAT16_OP(op, half, bfloat) {op, half, bfloat, 0, 0, NULL},
+#define FLOAT16_OP_EXCEPT(op, half, bfloat, inputs, outputs) \
     {op, half, bfloat, inputs, outputs, NULL},
-#define KEPT(op, reason) {op, 0, 0, 0, 0, reason},
-#include "tbl/low.h"
-#undef LOW
-#undef LOW_BUT
-#undef KEPT
+#define FLOAT32_OP(op, reason) {op, 0, 0, 0, 0, reason},
+#include "tbl/float16_ops.h"
+#undef FLOAT16_OP
+#undef FLOAT16_OP_EXCEPT
+#undef FLOAT32_OP
 };
 
-const struct qdqi_low_op *
-qdqi_low_op(const char *op)
+const struct qdqi_float16_op *
+qdqi_float16_op(const char *op)
 {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (strcmp(ops[i].op, op) == 0)
@@ -31,7 +32,7 @@ qdqi_low_op(const char *op)
 }
 
 enum qdqi_dtype
-qdqi_low_dtype(const struct qdq_spec *spec)
+qdqi_float16_dtype(const struct qdq_spec *spec)
 {
     static const enum qdqi_dtype types[] = {
         [QDQ_FLOAT_KEEP] = QDQI_UNKNOWN,
@@ -42,21 +43,21 @@ qdqi_low_dtype(const struct qdq_spec *spec)
 }
 
 enum qdq_code
-qdqi_low_check(const struct qdq_model *model, const struct qdq_spec *spec,
-               struct qdq_error *err)
+qdqi_float16_check(const struct qdq_model *model, const struct qdq_spec *spec,
+                   struct qdq_error *err)
 {
     int64_t opset = qdqi_model_opset(model->proto);
-    const char *type = qdqi_dtype_name((int)qdqi_low_dtype(spec));
+    const char *type = qdqi_dtype_name((int)qdqi_float16_dtype(spec));
     if (spec->float_type == QDQ_FLOAT_KEEP)
         return QDQ_OK;
     if (model->proto->n_training_info)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/float",
                              "a model that can be trained on is not made %s", type);
-    if (opset >= QDQI_OPSET_LOW)
+    if (opset >= QDQI_OPSET_FLOAT16)
         return QDQ_OK;
     return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/float",
                          "the model's opset is %lld; pairs of %s need opset %d",
-                         (long long)opset, type, QDQI_OPSET_LOW);
+                         (long long)opset, type, QDQI_OPSET_FLOAT16);
 }
 
 /* --- constants ------------------------------------------------------------ */
@@ -67,7 +68,7 @@ struct deciding {
     const struct qdqi_map *beyond;
     struct qdqi_map *seen; /* maps a constant to the index of its row in `found` */
     int64_t opset;
-    struct qdqi_low *low;
+    struct qdqi_float16_nodes *ret;
 };
 
 /* The reason why a constant does not fit the type; "" when it fits or does not
@@ -101,15 +102,15 @@ judge_constant(const struct deciding *d, const struct qdqi_tensor *t)
 {
     struct qdqi_constant c;
     float largest;
-    uint16_t low;
+    uint16_t rounded;
     if (qdqi_stored_read(d->model, t->constant, t->name, &c, NULL))
         return NOT_READ;
     uint32_t bits = largest_bits(&c);
     memcpy(&largest, &bits, sizeof largest);
-    if (largest > qdqi_low_largest(d->dtype))
+    if (largest > qdqi_float16_largest(d->dtype))
         return TOO_LARGE;
-    qdqi_low_of_floats(&low, d->dtype, &largest, 1);
-    return bits > 0 && low == 0 ? VANISHES : FITS;
+    qdqi_float16_of_floats(&rounded, d->dtype, &largest, 1);
+    return bits > 0 && rounded == 0 ? VANISHES : FITS;
 }
 
 /* Returns the row of `found` that fits the constant, or NULL when out of memory. */
@@ -161,7 +162,7 @@ operator_reason(const struct deciding *d, const struct qdqi_node *node)
     if (qdqi_node_is(node->proto, "QuantizeLinear") ||
         qdqi_node_is(node->proto, "DequantizeLinear"))
         return "pairs of the model's own stay as they are";
-    const struct qdqi_low_op *op = qdqi_low_op(node->proto->op_type);
+    const struct qdqi_float16_op *op = qdqi_float16_op(node->proto->op_type);
     if (op && op->kept)
         return op->kept;
     int64_t since = !op ? 0 : d->dtype == QDQI_FLOAT16 ? op->half : op->bfloat;
@@ -215,9 +216,10 @@ is_neutral(const struct qdqi_node *node)
 /* --- all nodes ------------------------------------------------------------ */
 
 enum qdq_code
-qdqi_low_decide(const struct qdq_model *model, enum qdqi_dtype dtype,
-                const struct qdqi_map *beyond, struct qdqi_map *seen,
-                struct qdqi_arena *arena, struct qdqi_low *ret, struct qdq_error *err)
+qdqi_float16_choose_nodes(const struct qdq_model *model, enum qdqi_dtype dtype,
+                          const struct qdqi_map *beyond, struct qdqi_map *seen,
+                          struct qdqi_arena *arena, struct qdqi_float16_nodes *ret,
+                          struct qdq_error *err)
 {
     const struct qdqi_graph *graph = &model->graph;
     struct deciding d = {.model = model,
@@ -225,8 +227,8 @@ qdqi_low_decide(const struct qdq_model *model, enum qdqi_dtype dtype,
                          .beyond = beyond,
                          .seen = seen,
                          .opset = qdqi_model_opset(model->proto),
-                         .low = ret};
-    *ret = (struct qdqi_low){
+                         .ret = ret};
+    *ret = (struct qdqi_float16_nodes){
         .dtype = dtype,
         .nodes = qdqi_arena_array(arena, graph->n_nodes, sizeof *ret->nodes),
         .kept = qdqi_arena_array(arena, graph->n_nodes, sizeof *ret->kept)};
@@ -242,7 +244,7 @@ qdqi_low_decide(const struct qdq_model *model, enum qdqi_dtype dtype,
         if (*reason)
             ret->kept[ret->n_kept++] = (struct qdq_kept_node){node->name, reason};
         ret->nodes[i] = !*reason;
-        ret->n_low += !*reason;
+        ret->n_chosen += !*reason;
     }
     return QDQ_OK;
 }
@@ -254,15 +256,15 @@ enum { NAMED = 3, LONGEST = 64 };
 /* Adds the warning about the nodes from `first` on that have the same reason; it
    names them as "2 nodes (a, b)". */
 static enum qdq_code
-warn_of(const struct qdqi_low *low, size_t first, struct qdqi_warnings *warnings,
-        struct qdqi_arena *arena, struct qdq_error *err)
+warn_of(const struct qdqi_float16_nodes *nodes, size_t first,
+        struct qdqi_warnings *warnings, struct qdqi_arena *arena, struct qdq_error *err)
 {
     char names[NAMED * (LONGEST + 8) + 8] = "";
     size_t n = 0;
-    for (size_t i = first; i < low->n_kept; i++) {
+    for (size_t i = first; i < nodes->n_kept; i++) {
         size_t len = strlen(names), room = sizeof names - len;
-        const char *name = low->kept[i].name;
-        if (strcmp(low->kept[i].reason, low->kept[first].reason) != 0)
+        const char *name = nodes->kept[i].name;
+        if (strcmp(nodes->kept[i].reason, nodes->kept[first].reason) != 0)
             continue;
         if (n < NAMED)
             snprintf(names + len, room, "%s%.*s%s", n ? ", " : "", LONGEST, name,
@@ -271,27 +273,28 @@ warn_of(const struct qdqi_low *low, size_t first, struct qdqi_warnings *warnings
             snprintf(names + len, room, ", ...");
         n++;
     }
-    return qdqi_warn(warnings, arena, err, "float_kept", low->kept[first].name,
+    return qdqi_warn(warnings, arena, err, "float_kept", nodes->kept[first].name,
                      "%zu node%s (%s) stay%s float32: %s", n, n == 1 ? "" : "s", names,
-                     n == 1 ? "s" : "", low->kept[first].reason);
+                     n == 1 ? "s" : "", nodes->kept[first].reason);
 }
 
 enum { MAX_REASONS = 64 }; /* larger than the number of different reasons */
 
 enum qdq_code
-qdqi_low_warn(const struct qdqi_low *low, struct qdqi_warnings *warnings,
-              struct qdqi_arena *arena, struct qdq_error *err)
+qdqi_float16_warn(const struct qdqi_float16_nodes *nodes,
+                  struct qdqi_warnings *warnings, struct qdqi_arena *arena,
+                  struct qdq_error *err)
 {
     const char *told[MAX_REASONS];
     size_t n = 0, k;
     enum qdq_code code = QDQ_OK;
-    for (size_t i = 0; i < low->n_kept && !code && n < MAX_REASONS; i++) {
-        for (k = 0; k < n && strcmp(told[k], low->kept[i].reason) != 0; k++)
+    for (size_t i = 0; i < nodes->n_kept && !code && n < MAX_REASONS; i++) {
+        for (k = 0; k < n && strcmp(told[k], nodes->kept[i].reason) != 0; k++)
             ;
         if (k < n)
             continue;
-        told[n++] = low->kept[i].reason;
-        code = warn_of(low, i, warnings, arena, err);
+        told[n++] = nodes->kept[i].reason;
+        code = warn_of(nodes, i, warnings, arena, err);
     }
     return code;
 }
