@@ -13,31 +13,31 @@
 
 #include <string.h>
 
-#define RULES(RULE)                                                                  \
-    RULE(C1, FIXED,                                                                  \
-         "A layer that has an integer kernel has a pair on all that it reads.")      \
-    RULE(C2, FIXED,                                                                  \
-         "It has one on what it makes, too, and all who read that read it from "     \
-         "the pair.")                                                                \
-    RULE(C4, ON,                                                                     \
-         "The bias of a Conv or Gemm is int32, with the scale of the input "         \
-         "times that of the weight. Off: it stays floating point, and "              \
-         "onnxruntime makes it int32 when it loads the model, whether it fits "      \
-         "or not.")                                                                  \
-    RULE(C6, ON,                                                                     \
-         "No pair stands between a layer and the Relu or Clip that alone reads "     \
-         "it, where the QuantizeLinear behind clips. Off: it stands between "        \
-         "the two.")                                                                 \
-    RULE(C7, OFF,                                                                    \
-         "The integers of the int8 weights of Conv, Gemm and MatMul are from "       \
-         "-64 to 64: sums of 16 bits, of which processors without VNNI add, do "     \
-         "not overflow then.")                                                       \
-    RULE(C9, FIXED,                                                                  \
-         "A weight has a scale for each output channel, that of a MatMul only "      \
-         "where it is a matrix on the right.")                                       \
-    RULE(C13, FIXED, "The output of Sigmoid and Softmax has the range from 0 to 1.") \
-    RULE(                                                                            \
-        C14, FIXED,                                                                  \
+#define RULES(RULE)                                                                    \
+    RULE(C1, FIXED,                                                                    \
+         "A layer that has an integer kernel has a pair on each input that its "       \
+         "kernel reads as integers.")                                                  \
+    RULE(C2, FIXED,                                                                    \
+         "Such a layer has a pair on its output, too, and all readers read the "       \
+         "output from that pair.")                                                     \
+    RULE(C4, ON,                                                                       \
+         "The bias of a Conv or Gemm is int32, with the scale of the input "           \
+         "times that of the weight. Off: it stays floating point, and "                \
+         "onnxruntime makes it int32 when it loads the model, whether it fits "        \
+         "or not.")                                                                    \
+    RULE(C6, ON,                                                                       \
+         "No pair stands between a layer and a Relu or Clip that is its only reader, " \
+         "if the QuantizeLinear behind does the clipping. Off: the pair stands "       \
+         "between the two.")                                                           \
+    RULE(C7, OFF,                                                                      \
+         "The int8 weights of Conv, Gemm and MatMul are integers from -64 to 64, so "  \
+         "that the 16-bit sums of processors without VNNI do not overflow.")           \
+    RULE(C9, FIXED,                                                                    \
+         "A weight has a scale for each output channel; the weight of a MatMul only "  \
+         "if it is a matrix and the right operand.")                                   \
+    RULE(C13, FIXED, "The output of Sigmoid and Softmax has the range from 0 to 1.")   \
+    RULE(                                                                              \
+        C14, FIXED,                                                                    \
         "A layer that only moves data has the scale and the zero point of its input.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
@@ -311,8 +311,8 @@ static const struct qdqi_hooks hooks = {
 const struct qdq_target qdqi_target_onnxruntime = {
     .name = "onnxruntime",
     .title = "ONNX Runtime",
-    .text = "Pairs stand on all that the integer kernels of the CPU provider read and "
-            "make.",
+    .text = "Pairs stand on all tensors that the integer kernels of the CPU provider "
+            "read and write.",
     .weights = QDQ_FORMAT_INT8,
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,

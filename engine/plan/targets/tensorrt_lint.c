@@ -215,17 +215,17 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
      "pooling reads int8 and nothing behind it does, so it is converted back at "
      "once; \"rules\": {\"T14\": true} leaves it in floating point"},
     {QDQI_LINT(concat_scales), T15,
-     "the inputs of the Concat have a scale each, so they are scaled anew to be "
-     "joined; pairs on the layers behind it do without"},
+     "the inputs of the Concat have different scales, so they are rescaled to be "
+     "joined; pairs on the layers behind it avoid that"},
     {QDQI_LINT(pair_behind_pad), T16,
-     "the pair stands between a Pad and the convolution that it feeds, which keeps "
-     "the Pad a kernel of its own"},
+     "the pair stands between a Pad and the convolution that it feeds, so the Pad "
+     "stays a kernel of its own"},
     {QDQI_LINT(norm_or_gelu), T18,
      "this is part of a LayerNormalization or Gelu, whose kernel a pair breaks; "
      "\"rules\": {\"T18\": true} leaves such nodes in floating point"},
     {QDQI_LINT(int8_into_float), T19,
-     "the inputs are int8 and nothing behind it reads int8, so what is saved in "
-     "reading is spent on converting; \"rules\": {\"T19\": true} leaves it in "
+     "the inputs are int8 and nothing behind it reads int8, so the time that reading "
+     "saves is spent on converting; \"rules\": {\"T19\": true} leaves it in "
      "floating point"},
     {QDQI_LINT(output_layer), T20,
      "it makes an output of the model, which is float, from int8 inputs; "
@@ -243,10 +243,10 @@ const struct qdqi_lint qdqi_tensorrt_lints[] = {
      "the layer has a pair on its input or on its weight, not on both, so it "
      "computes in floating point"},
     {QDQI_LINT(gate_in_float), T27,
-     "a Mul by a gate, of squeeze and excitation, that has not a pair on both "
-     "inputs parts int8 layers; the case efficientnet gives it both"},
+     "a Mul by the gate of squeeze and excitation does not have a pair on both inputs, "
+     "so that it separates int8 layers; the case efficientnet gives it both"},
     {QDQI_LINT(swish_into_add), T28,
-     "a convolution, its swish and this Add are not fused as a whole: a kernel of "
-     "its own adds"},
+     "a convolution, its swish and this Add are not fused as a whole: the Add is a "
+     "kernel of its own"},
     {0},
 };
