@@ -2,6 +2,7 @@
 #include "config.h"
 #include "backup.h"
 #include "base/digest.h"
+#include "library/folder.h"
 #include "store/backup.h"
 #include "tenants/tenants.h"
 
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -315,15 +315,6 @@ backup_make(const char *state, const char *to, struct backup_done *ret,
 
 /* --- restore ------------------------------------------------------------- */
 
-/* Locks the folder, so that no daemon begins to use it meanwhile. */
-static bool
-take_lock(const char *state, int dir, int *ret, struct api_problem *p)
-{
-    *ret = openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    return (*ret >= 0 && flock(*ret, LOCK_EX | LOCK_NB) == 0) ||
-           fail(p, state, "locking the state folder");
-}
-
 static bool
 copy_database(struct copy *copy, struct api_problem *p)
 {
@@ -344,16 +335,13 @@ backup_restore(const char *from, const char *state, struct backup_done *ret,
 {
     struct copy copy = {.from_path = from, .to_path = state, .from = -1, .to = -1};
     char database[PATH_MAX];
-    int lock = -1;
     bool ok = join(database, state, DATABASE ".part", p) && begin(&copy, p) &&
-              open_empty(state, &copy.to, p) && take_lock(state, copy.to, &lock, p) &&
+              open_empty(state, &copy.to, p) && folder_lock(copy.to, state, p) &&
               copy_database(&copy, p) && store_backup_check(database, p) &&
               store_backup_each(database, take_blob, &copy, p) &&
               take_tokens(&copy, p) && take_tenants(&copy, backup_restore, p) &&
               seal(&copy, DATABASE ".part", p);
     *ret = copy.done;
-    if (lock >= 0)
-        close(lock);
     end(&copy);
     return ok;
 }

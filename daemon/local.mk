@@ -46,9 +46,15 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/sql.h \
 	daemon/store/steps.h \
 	daemon/store/store.c daemon/store/store.h \
+	daemon/library/ballast.c daemon/library/ballast.h \
 	daemon/library/blob.c daemon/library/blob.h \
 	daemon/library/bundle.c daemon/library/bundle.h \
+	daemon/library/folder.c daemon/library/folder.h \
+	daemon/library/inner.h \
+	daemon/library/integrity.c \
+	daemon/library/leftovers.c \
 	daemon/library/library.c daemon/library/library.h \
+	daemon/library/library_inner.h \
 	daemon/library/sweep.c daemon/library/sweep.h \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \
@@ -94,6 +100,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
+	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/descriptors.c daemon/descriptors.h
 

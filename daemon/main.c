@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qdqd: the start as a list of steps, and the same list backwards. */
 #include "config.h"
+#include "adopt.h"
 #include "backup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -34,7 +35,7 @@ struct arguments {
     const char *config;
     /* folders of a backup or restore; NULL: not asked for */
     const char *backup, *restore;
-    bool check_only, print;
+    bool check_only, print, adopt;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
 };
@@ -48,6 +49,7 @@ enum {
     OPTION_PRINT,
     OPTION_BACKUP,
     OPTION_RESTORE,
+    OPTION_ADOPT,
     OPTION_VERSION,
     OPTION_HELP,
     N_OPTIONS
@@ -75,6 +77,10 @@ static const struct option_row option_rows[N_OPTIONS] = {
                        "runs."},
     [OPTION_RESTORE] = {"restore", '\0', "DIR",
                         "Puts such a copy into an empty state folder and exits."},
+    [OPTION_ADOPT] =
+        {"adopt", '\0', NULL,
+         "Makes the stored files of a lost database blobs of a new one and "
+         "exits."},
     [OPTION_VERSION] = {"version", '\0', NULL, "Prints the version."},
     [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
 };
@@ -134,6 +140,9 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
             break;
         case OPTION_RESTORE:
             ret->restore = optarg;
+            break;
+        case OPTION_ADOPT:
+            ret->adopt = true;
             break;
         case OPTION_VERSION:
             printf("qdqd %s\n", PACKAGE_VERSION);
@@ -354,6 +363,21 @@ copy_state(const struct settings *settings, const char *to, const char *from)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int
+adopt(const struct settings *settings)
+{
+    struct api_problem problem = {0};
+    uint64_t n;
+    umask(077);
+    log_open(settings->log_format);
+    bool ok = adopt_state(settings->state_dir, &n, &problem);
+    if (ok)
+        printf("%s: %llu files\n", settings->state_dir, (unsigned long long)n);
+    else
+        fprintf(stderr, "qdqd: %s\n", problem.detail);
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -377,6 +401,8 @@ main(int argc, char **argv)
     }
     if (arguments.backup || arguments.restore) {
         status = copy_state(&daemon.settings, arguments.backup, arguments.restore);
+    } else if (arguments.adopt) {
+        status = adopt(&daemon.settings);
     } else if (!check_cases(daemon.settings.engine_cases, &err)) {
         fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
         status = USAGE;

@@ -171,9 +171,22 @@ reply_digest(struct request *request, const char *id)
         reply_header(request, "Repr-Digest", "%s", digest);
 }
 
+/* Opens a blob for an answer. Bytes that are sent as a whole are checked first. */
+static bool
+open_bytes(const struct request *request, const char *id, uint64_t size, int *ret,
+           struct api_problem *p)
+{
+    struct blobs *blobs = library_blobs(request->service->library);
+    bool is_whole = !strcmp(request->method, "GET") || !strcmp(request->method, "POST");
+    if (request_header(request, "Range") || request_header(request, "If-None-Match"))
+        is_whole = false;
+    return is_whole ? blob_read(blobs, id, ret, p)
+                    : blob_read_part(blobs, id, size, ret, p);
+}
+
 /* Opens a stored model of several files as one bundle. NOT_FOUND. */
 static bool
-open_bundle(struct library *library, const struct store_model_files *files,
+open_bundle(const struct request *request, const struct store_model_files *files,
             struct bundle **ret, struct api_problem *p)
 {
     struct bundle_file packed[1 + API_MAX_EXTERNAL];
@@ -185,7 +198,7 @@ open_bundle(struct library *library, const struct store_model_files *files,
     for (; ok && n < files->n; n += ok) {
         const struct store_model_file *file = &files->items[n];
         packed[n] = (struct bundle_file){.path = file->path, .size = file->size};
-        ok = blob_read(library_blobs(library), file->digest, &packed[n].fd, p);
+        ok = open_bytes(request, file->digest, file->size, &packed[n].fd, p);
     }
     if (ok)
         return bundle_open(packed, n, ret, p);
@@ -204,13 +217,13 @@ reply_bytes(struct request *request, const struct store_file *file,
     struct bundle *bundle;
     int fd;
     if (!file->info) {
-        if (!blob_read(library_blobs(library), file->id, &fd, p))
+        if (!open_bytes(request, file->id, file->size, &fd, p))
             return false;
         reply_file(request, "application/octet-stream", fd, file->size);
         return true;
     }
     bool ok = store_model_files(library_store(library), file->id, &several, p) &&
-              open_bundle(library, &several, &bundle, p);
+              open_bundle(request, &several, &bundle, p);
     store_model_files_fini(&several);
     if (ok)
         reply_bundle(request, bundle);

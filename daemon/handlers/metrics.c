@@ -27,12 +27,20 @@ METRIC(disk_budget, GAUGE, "qdqd_disk_budget_bytes", &metric_unlabelled, BYTES,
 METRIC(disk_free, GAUGE, "qdqd_disk_free_bytes", &metric_unlabelled, BYTES,
        "Free bytes of the disk of state.dir.");
 
+METRIC(damaged, COUNTER, "qdqd_blobs_damaged_total", &metric_unlabelled, ONE,
+       "Stored files whose bytes were not those of their name, and that were set "
+       "aside.");
+METRIC(scrubbed, COUNTER, "qdqd_scrubbed_bytes_total", &metric_unlabelled, BYTES,
+       "Bytes of stored files that were read to check them, beside those that were "
+       "read for a job or a client.");
+
 /* The number of kinds in struct store_counts. */
 enum { N_STORED = sizeof((struct store_counts *)0)->bytes / sizeof(int64_t) };
 
 /* Sums over all tenants. */
 struct sums {
     int64_t jobs[API_N_JOB_STATES], waiting, oldest, bytes[N_STORED], used;
+    struct blobs_health health;
     struct api_problem problem;
 };
 
@@ -41,6 +49,7 @@ add_tenant(void *arg, const struct service *service)
 {
     struct sums *sums = arg;
     struct store_counts counts;
+    struct blobs_health health;
     if (!store_count(library_store(service->library), &counts, &sums->problem))
         return;
     for (int i = 0; i < API_N_JOB_STATES; i++)
@@ -51,6 +60,9 @@ add_tenant(void *arg, const struct service *service)
     if (counts.oldest && (!sums->oldest || counts.oldest < sums->oldest))
         sums->oldest = counts.oldest;
     sums->used += (int64_t)blobs_used(library_blobs(service->library));
+    blobs_health(library_blobs(service->library), &health);
+    sums->health.damaged += health.damaged;
+    sums->health.scrubbed += health.scrubbed;
 }
 
 static void
@@ -64,6 +76,8 @@ set_sums(struct metrics *metrics, const struct sums *sums)
     metrics_set(metrics, &metric_queue_jobs, 0, sums->waiting);
     metrics_set(metrics, &metric_queue_age, 0, age > 0 ? age * 1000 : 0);
     metrics_set(metrics, &metric_disk_used, 0, sums->used);
+    metrics_set(metrics, &metric_damaged, 0, (int64_t)sums->health.damaged);
+    metrics_set(metrics, &metric_scrubbed, 0, (int64_t)sums->health.scrubbed);
 }
 
 void

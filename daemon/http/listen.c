@@ -60,6 +60,9 @@ bind_socket(const struct sockaddr *address, socklen_t len)
 static bool
 is_stale(const struct sockaddr_un *address)
 {
+    struct stat st;
+    if (lstat(address->sun_path, &st) || !S_ISSOCK(st.st_mode))
+        return false;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return false;
@@ -67,6 +70,26 @@ is_stale(const struct sockaddr_un *address)
                  errno == ECONNREFUSED;
     close(fd);
     return stale;
+}
+
+/* Returns whether something that is not a socket has this name. */
+static bool
+is_occupied(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
+/* Remembers the socket's file, so that no other file is removed in its place. */
+static void
+remember_file(const char *path, struct listener *l)
+{
+    struct stat st;
+    if (lstat(path, &st))
+        return;
+    snprintf(l->unlink_path, sizeof l->unlink_path, "%s", path);
+    l->unlink_device = st.st_dev;
+    l->unlink_inode = st.st_ino;
 }
 
 static bool
@@ -77,6 +100,8 @@ listen_unix(const char *text, const char *path, struct listener *l,
     if (!*path || strlen(path) >= sizeof address.sun_path)
         return fail(p, text, "the path is empty or too long");
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (is_occupied(path))
+        return fail(p, text, "there is a file of this name that is not a socket");
     if (is_stale(&address))
         unlink(path);
     l->fd = bind_socket((const struct sockaddr *)&address, sizeof address);
@@ -89,7 +114,7 @@ listen_unix(const char *text, const char *path, struct listener *l,
         unlink(path);
         return fail(p, text, strerror(saved));
     }
-    snprintf(l->unlink_path, sizeof l->unlink_path, "%s", path);
+    remember_file(path, l);
     snprintf(l->address, sizeof l->address, "unix:%s", path);
     return true;
 }
@@ -238,7 +263,10 @@ listen_open(const char *text, bool far, struct listener *ret, struct api_problem
 void
 listen_forget(struct listener *listener)
 {
-    if (listener->unlink_path[0])
+    struct stat st;
+    if (listener->unlink_path[0] && lstat(listener->unlink_path, &st) == 0 &&
+        S_ISSOCK(st.st_mode) && st.st_dev == listener->unlink_device &&
+        st.st_ino == listener->unlink_inode)
         unlink(listener->unlink_path);
     listener->unlink_path[0] = '\0';
 }

@@ -5,11 +5,15 @@
 
 #include "api/problem.h"
 
+#include <sys/types.h>
+
 struct listener {
     int fd;
     char host[128];        /* as configured; "" for a unix socket */
     char address[192];     /* "127.0.0.1:8383", with the actual port */
     char unlink_path[112]; /* path of a unix socket, else "" */
+    dev_t unlink_device;   /* the file that the socket has there */
+    ino_t unlink_inode;
 };
 
 /* Opens the socket, which listens on return. A socket that systemd passed is used

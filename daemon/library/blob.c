@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/blob.h"
+#include "library/inner.h"
 #include "base/lock.h"
-#include "base/errno_code.h"
+#include "base/log.h"
 #include "base/sync.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +18,6 @@
 /* stays free for writes that must succeed, above all those of the record */
 #define RESERVE (16u << 20)
 #define MOST_FREE (1u << 30) /* the default reserve of a large disk is at most this */
-#define NAME_SIZE 96         /* room for "ab/" and 64 digits, or for a spool's name */
-
-struct blobs {
-    int dir, tmp; /* descriptors of STATE/blobs and STATE/tmp */
-    struct blobs_limits limits;
-    atomic_uint_fast64_t next;
-    atomic_uint_fast64_t used, spooled; /* bytes of all blobs, and of all spools */
-    struct lock naming; /* held while a blob gets or loses its name, and is counted */
-};
 
 struct spool {
     struct blobs *blobs;
@@ -39,25 +28,6 @@ struct spool {
     char id[DIGEST_SIZE]; /* "" until finished */
     bool replaces;        /* replaces a blob of the same name, if there is one */
 };
-
-static bool
-fail(struct api_problem *p, const char *what)
-{
-    return api_problem_set(p, errno_code(errno), QDQ_AT_NOTHING, NULL, "%s: %s", what,
-                           strerror(errno));
-}
-
-static const char *
-hex_of(const char *id)
-{
-    return strchr(id, ':') + 1;
-}
-
-static void
-blob_name(const char *id, char name[NAME_SIZE])
-{
-    snprintf(name, NAME_SIZE, "%.2s/%s", hex_of(id), hex_of(id));
-}
 
 static int
 open_folder(int dir, const char *name)
@@ -80,10 +50,8 @@ make_folders(int dir)
     return fsync(dir) == 0;
 }
 
-/* Opens a descriptor of its own for reading a folder, because the stream owns its
-   descriptor. */
-static DIR *
-open_stream(int dir, const char *name)
+DIR *
+blobs_open_stream(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
@@ -95,13 +63,16 @@ open_stream(int dir, const char *name)
 static bool
 sweep_tmp(int tmp)
 {
-    DIR *stream = open_stream(tmp, ".");
+    size_t n = 0;
+    DIR *stream = blobs_open_stream(tmp, ".");
     if (!stream)
         return false;
     for (struct dirent *entry; (entry = readdir(stream));)
         if (entry->d_name[0] != '.')
-            unlinkat(tmp, entry->d_name, 0);
+            n += unlinkat(tmp, entry->d_name, 0) == 0;
     closedir(stream);
+    if (n)
+        log_info("unfinished_removed", "files=%zu", n);
     return true;
 }
 
@@ -119,7 +90,7 @@ count_blobs(struct blobs *blobs)
     for (unsigned i = 0; i < 256; i++) {
         char name[4];
         snprintf(name, sizeof name, "%02x", i);
-        DIR *stream = open_stream(blobs->dir, name);
+        DIR *stream = blobs_open_stream(blobs->dir, name);
         if (!stream)
             return false;
         for (struct dirent *entry; (entry = readdir(stream));)
@@ -139,9 +110,14 @@ blobs_open(int dir, struct blobs **ret, struct api_problem *p)
     lock_init(&blobs->naming, LOCK_NAMING);
     blobs->dir = open_folder(dir, "blobs");
     blobs->tmp = open_folder(dir, "tmp");
-    if (blobs->dir < 0 || blobs->tmp < 0 || !make_folders(blobs->dir) ||
-        !sweep_tmp(blobs->tmp) || !count_blobs(blobs)) {
-        fail(p, "the state folder");
+    blobs->damaged = open_folder(dir, "damaged");
+    if (!blobs_integrity_open(blobs)) {
+        blobs_close(&blobs);
+        return api_problem_no_memory(p);
+    }
+    if (blobs->dir < 0 || blobs->tmp < 0 || blobs->damaged < 0 ||
+        !make_folders(blobs->dir) || !sweep_tmp(blobs->tmp) || !count_blobs(blobs)) {
+        blobs_fail(p, "the state folder");
         blobs_close(&blobs);
         return false;
     }
@@ -158,27 +134,12 @@ blobs_close(struct blobs **blobs)
         close((*blobs)->dir);
     if ((*blobs)->tmp >= 0)
         close((*blobs)->tmp);
+    if ((*blobs)->damaged >= 0)
+        close((*blobs)->damaged);
+    blobs_integrity_close(*blobs);
     lock_fini(&(*blobs)->naming);
     free(*blobs);
     *blobs = NULL;
-}
-
-bool
-blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
-{
-    char name[NAME_SIZE];
-    if (!digest_is_id(id))
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no blob of this id");
-    blob_name(id, name);
-    int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
-        return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                               "there is no blob %s", id);
-    if (fd < 0)
-        return fail(p, "opening a blob");
-    *ret = fd;
-    return true;
 }
 
 bool
@@ -202,6 +163,7 @@ blob_remove(struct blobs *blobs, const char *id)
     uint64_t size = size_of(blobs->dir, name);
     if (unlinkat(blobs->dir, name, 0) == 0)
         blobs->used -= size;
+    (void)unlinkat(blobs->damaged, blob_hex(id), 0);
     lock_release(&blobs->naming);
 }
 
@@ -223,9 +185,9 @@ blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg
     for (unsigned i = 0; i < 256; i++) {
         char name[4];
         snprintf(name, sizeof name, "%02x", i);
-        DIR *stream = open_stream(blobs->dir, name);
+        DIR *stream = blobs_open_stream(blobs->dir, name);
         if (!stream)
-            return fail(p, "reading the blobs' folder");
+            return blobs_fail(p, "reading the blobs' folder");
         each_of_folder(stream, fn, arg);
         closedir(stream);
     }
@@ -273,7 +235,7 @@ find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_proble
     uint64_t there = blobs->used + blobs->spooled;
     *ret = 0;
     if (fstatvfs(blobs->tmp, &disk))
-        return fail(p, "asking for the disk's free space");
+        return blobs_fail(p, "asking for the disk's free space");
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     uint64_t wanted = free_space_floor(blobs, &disk);
     wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
@@ -339,7 +301,7 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
     spool->fd =
         openat(blobs->tmp, spool->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (spool->fd < 0)
-        fail(p, "making a temporary file");
+        blobs_fail(p, "making a temporary file");
     if (!spool->digest)
         api_problem_no_memory(p);
     if (spool->fd < 0 || !spool->digest) {
@@ -358,7 +320,7 @@ write_all(int fd, const char *at, size_t left, struct api_problem *p)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return fail(p, "writing a temporary file");
+            return blobs_fail(p, "writing a temporary file");
         at += n;
         left -= (size_t)n;
     }
@@ -402,7 +364,7 @@ spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE], struct api_prob
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            ok = fail(p, "reading a blob");
+            ok = blobs_fail(p, "reading a blob");
         else
             ok =
                 (digest_update(digest, chunk, (size_t)n) || api_problem_no_memory(p)) &&
@@ -437,7 +399,7 @@ spool_finish_file(struct spool *spool, struct api_problem *p)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            fail(p, "reading a temporary file");
+            blobs_fail(p, "reading a temporary file");
             goto out;
         }
         if (n == 0)
@@ -477,7 +439,7 @@ spool_read(struct spool *spool, int *ret, struct api_problem *p)
 {
     int fd = openat(spool->blobs->tmp, spool->name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return fail(p, "opening a temporary file");
+        return blobs_fail(p, "opening a temporary file");
     *ret = fd;
     return true;
 }
@@ -491,7 +453,7 @@ spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
         for (size_t i = 0; i < some; i++)
             fds[i] = (*spools[at + i])->fd;
         if ((errno = sync_together(fdatasync, fds, some)))
-            return fail(p, "writing a temporary file");
+            return blobs_fail(p, "writing a temporary file");
     }
     return true;
 }
@@ -508,7 +470,7 @@ static int
 open_folder_of(struct blobs *blobs, const char *id)
 {
     char folder[4];
-    snprintf(folder, sizeof folder, "%.2s", hex_of(id));
+    snprintf(folder, sizeof folder, "%.2s", blob_hex(id));
     return openat(blobs->dir, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
@@ -538,13 +500,14 @@ bool
 blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p)
 {
     int fd = open_folder_of(blobs, id);
-    bool ok = (fd >= 0 && fsync(fd) == 0) || fail(p, "storing a file");
+    bool ok = (fd >= 0 && fsync(fd) == 0) || blobs_fail(p, "storing a file");
     if (fd >= 0)
         close(fd);
     return ok;
 }
 
-/* Renames a finished spool to its blob's name, unless the blob exists. */
+/* Renames a finished spool to its blob's name, unless the blob exists and was verified.
+   A damaged file of that name is forgotten. */
 static bool
 name_blob(struct spool *s)
 {
@@ -554,11 +517,14 @@ name_blob(struct spool *s)
     blob_name(s->id, name);
     lock_acquire(&blobs->naming);
     uint64_t before = size_of(blobs->dir, name);
-    if (!before || before != s->size || s->replaces) {
+    if (!before || before != s->size || s->replaces ||
+        !blobs_is_verified(blobs, s->id)) {
         ok = renameat(blobs->tmp, s->name, blobs->dir, name) == 0;
         if (ok) {
             s->name[0] = '\0';
             blobs->used += s->size - before;
+            blobs_set_verified(blobs, s->id, s->fd);
+            (void)unlinkat(blobs->damaged, blob_hex(s->id), 0);
         }
     }
     lock_release(&blobs->naming);
@@ -570,11 +536,11 @@ spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
 {
     for (size_t i = 0; i < n; i++)
         if (!name_blob(*spools[i]))
-            return fail(p, "storing a file");
+            return blobs_fail(p, "storing a file");
     for (size_t at = 0; at < n; at += SYNC_MOST)
         if (!sync_folders((*spools[at])->blobs, spools + at,
                           n - at < SYNC_MOST ? n - at : SYNC_MOST))
-            return fail(p, "storing a file");
+            return blobs_fail(p, "storing a file");
     for (size_t i = 0; i < n; i++)
         spool_discard(spools[i]);
     return true;

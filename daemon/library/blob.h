@@ -22,8 +22,19 @@ struct spool;
 bool blobs_open(int dir, struct blobs **ret, struct api_problem *p);
 void blobs_close(struct blobs **blobs);
 
-/* Opens a blob read-only (O_CLOEXEC); the caller closes the descriptor. NOT_FOUND. */
+/*
+ * Opens a blob read-only (O_CLOEXEC); the caller closes the descriptor. The first time
+ * after a start, and after a change of the file, this hashes the whole file. NOT_FOUND.
+ * DAMAGED: the bytes are not those of the id; the file is set aside in STATE/damaged,
+ * until the right bytes are stored.
+ */
 bool blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
+/* Opens a blob without hashing it, for a caller that reads a part of it or no byte at
+   all. A file that has not `size` bytes is DAMAGED. */
+bool blob_read_part(struct blobs *blobs, const char *id, uint64_t size, int *ret,
+                    struct api_problem *p);
+/* Opens a blob without any check, for a caller that hashes it while it reads. */
+bool blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p);
 bool blob_exists(struct blobs *blobs, const char *id);
 /* Makes the name of an existing blob durable. */
 bool blob_sync_name(struct blobs *blobs, const char *id, struct api_problem *p);
@@ -32,6 +43,25 @@ void blob_remove(struct blobs *blobs, const char *id);
 /* Calls `fn` with the id of every blob. */
 bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void *arg,
                 struct api_problem *p);
+
+/* --- damage --------------------------------------------------------------- */
+
+/* What was found since the start. */
+struct blobs_health {
+    uint64_t damaged;  /* blobs that were set aside */
+    uint64_t scrubbed; /* bytes that blobs_scrub() read */
+};
+
+void blobs_health(struct blobs *blobs, struct blobs_health *ret);
+/* Sets the function that is called, without a lock of the blobs, with the id of a blob
+   that was set aside. Must be called before other threads call. */
+void blobs_on_damaged(struct blobs *blobs, void (*fn)(void *arg, const char *id),
+                      void *arg);
+/* Reads up to `bytes` of the blobs, in their order and from where the last call ended,
+   and sets damaged ones aside. *ret_done: the last blob was read, and the next call
+   begins with the first. One thread may call. */
+bool blobs_scrub(struct blobs *blobs, uint64_t bytes, bool *ret_done,
+                 struct api_problem *p);
 
 /* --- disk space ---------------------------------------------------------- */
 

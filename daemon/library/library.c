@@ -1,33 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "library/library.h"
+#include "library/library_inner.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/lock.h"
-#include "base/log.h"
+#include "library/ballast.h"
+#include "library/folder.h"
 #include "api/files.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { LOCK_MS = 2000 };
-
-struct library {
-    int dir, lock_file;
-    const char *tenant; /* name for the log; NULL: not set */
-    struct blobs *blobs;
-    struct store *store;
-    struct lock lock;          /* held while rows and blobs change together */
-    struct incoming *incoming; /* guarded by lock */
-};
 
 /*
  * Blobs that a thread is publishing. Syncing takes long and happens without the lock,
@@ -41,86 +25,8 @@ struct incoming {
     struct incoming *next;
 };
 
-#define DATABASE "qdqd.sqlite3"
-
-static bool
-fail(struct api_problem *p, const char *path, const char *what)
-{
-    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s: %s", path, what,
-                           strerror(errno));
-}
-
-static bool
-is_empty(int dir)
-{
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    bool empty = stream != NULL;
-    if (!stream && fd >= 0)
-        close(fd);
-    for (struct dirent *entry; stream && (entry = readdir(stream));)
-        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
-    if (stream)
-        closedir(stream);
-    return empty;
-}
-
-/* Closes the state folder to other users when it was made with another mode. A
-   folder that holds foreign files is left unchanged: it may be the wrong folder. */
-static bool
-restrict_permissions(struct library *library, const char *path, struct api_problem *p)
-{
-    struct stat st;
-    if (fstat(library->dir, &st))
-        return fail(p, path, "looking at the state folder");
-    if ((st.st_mode & 077) == 0)
-        return true;
-    if (faccessat(library->dir, DATABASE, F_OK, 0) && !is_empty(library->dir)) {
-        log_info("state_folder_open", "mode=%03o", (unsigned)st.st_mode & 0777);
-        return true;
-    }
-    return fchmod(library->dir, 0700) == 0 || fail(p, path, "closing it to others");
-}
-
-/* Locks the file. A daemon that was killed while it started a worker leaves the lock
-   to that process for a moment, until exec() closes it; so this waits. */
-static bool
-lock_file(int file)
-{
-    for (int64_t began = clock_steady_ms(); flock(file, LOCK_EX | LOCK_NB);) {
-        const struct timespec pause = {.tv_nsec = 20 * 1000000};
-        if (errno != EWOULDBLOCK || clock_steady_ms() - began > LOCK_MS)
-            return false;
-        nanosleep(&pause, NULL);
-    }
-    return true;
-}
-
-/* Opens the folder and locks it until this process ends. */
-static bool
-lock_folder(struct library *library, const char *path, struct api_problem *p)
-{
-    if (mkdir(path, 0700) && errno != EEXIST)
-        return fail(p, path, "making the state folder");
-    library->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (library->dir < 0)
-        return fail(p, path, "opening the state folder");
-    if (!restrict_permissions(library, path, p))
-        return false;
-    library->lock_file =
-        openat(library->dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (library->lock_file < 0)
-        return fail(p, path, "making its lock file");
-    if (!lock_file(library->lock_file))
-        return errno == EWOULDBLOCK
-                   ? api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
-                                     "%s: another daemon uses this state folder", path)
-                   : fail(p, path, "locking the state folder");
-    return true;
-}
-
-static bool
-is_incoming(const struct library *library, const char *id)
+bool
+library_is_incoming(const struct library *library, const char *id)
 {
     lock_assert_held(&library->lock);
     for (const struct incoming *one = library->incoming; one; one = one->next)
@@ -136,7 +42,7 @@ discard_if_unreferenced(void *arg, const char *id)
 {
     struct library *library = arg;
     lock_assert_held(&library->lock);
-    if (!is_incoming(library, id) && !store_needs_blob(library->store, id))
+    if (!library_is_incoming(library, id) && !store_needs_blob(library->store, id))
         blob_remove(library->blobs, id);
 }
 
@@ -161,17 +67,6 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     return ok;
 }
 
-/* Removes the blobs that no row refers to, which a crash left. Runs before any other
-   thread can add one. */
-static bool
-discard_leftovers(struct library *library, struct api_problem *p)
-{
-    lock_acquire(&library->lock);
-    bool ok = blobs_each(library->blobs, discard_if_unreferenced, library, p);
-    lock_release(&library->lock);
-    return ok;
-}
-
 /* Removes the published blobs that no row refers to, because adding a row failed.
    The caller holds the lock. */
 static void
@@ -182,24 +77,47 @@ discard_unreferenced(struct library *library, const struct incoming *incoming)
         discard_if_unreferenced(library, incoming->ids[i]);
 }
 
+/* A damaged result is no answer to another job. */
+static void
+forget_damaged(void *arg, const char *id)
+{
+    struct library *library = arg;
+    struct api_problem ignored = {0};
+    (void)store_job_forget(library->store, id, &ignored);
+}
+
 bool
-library_open(const char *path, struct library **ret, struct api_problem *p)
+library_open_as(const char *path, bool adopt, struct library **ret,
+                struct api_problem *p)
 {
     char database[PATH_MAX];
     struct library *library = calloc(1, sizeof *library);
     if (!library)
         return api_problem_no_memory(p);
-    library->dir = library->lock_file = -1;
+    library->dir = library->ballast = -1;
     lock_init(&library->lock, LOCK_LIBRARY);
-    snprintf(database, sizeof database, "%s/" DATABASE, path);
-    if (!lock_folder(library, path, p) ||
-        !blobs_open(library->dir, &library->blobs, p) ||
-        !store_open(database, &library->store, p) || !discard_leftovers(library, p)) {
+    snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path);
+    bool ok = folder_open(path, &library->dir, p) &&
+              blobs_open(library->dir, &library->blobs, p);
+    bool has_blobs = ok && blobs_used(library->blobs) > 0;
+    ok = ok && (adopt || folder_check_database(library->dir, path, has_blobs, p)) &&
+         store_open(database, &library->store, p) &&
+         folder_check_record(library->dir, path, library->store, has_blobs, adopt, p) &&
+         library_find_leftovers(library, p);
+    if (!ok) {
         library_close(&library);
         return false;
     }
+    blobs_on_damaged(library->blobs, forget_damaged, library);
+    library->ballast = ballast_open(library->dir);
     *ret = library;
     return true;
+}
+
+bool
+library_open(const char *path, struct library **ret, struct api_problem *p)
+{
+    return library_open_as(path, false, ret, p);
 }
 
 void
@@ -209,8 +127,8 @@ library_close(struct library **library)
         return;
     store_close(&(*library)->store);
     blobs_close(&(*library)->blobs);
-    if ((*library)->lock_file >= 0)
-        close((*library)->lock_file);
+    if ((*library)->ballast >= 0)
+        close((*library)->ballast);
     if ((*library)->dir >= 0)
         close((*library)->dir);
     lock_fini(&(*library)->lock);
@@ -281,7 +199,7 @@ check_parts(struct library *library, const struct library_part *parts, size_t n,
                                    "%s is not stored any more", id);
         /* Another thread is still publishing this blob; make its name durable before
            a row refers to it. */
-        if (is_incoming(library, id) && !blob_sync_name(library->blobs, id, p))
+        if (library_is_incoming(library, id) && !blob_sync_name(library->blobs, id, p))
             return false;
     }
     return true;
@@ -399,9 +317,25 @@ remove_observations_of(struct library *library, enum store_kind kind, const char
             discard_if_unreferenced(library, blob);
 }
 
-bool
-library_remove(struct library *library, enum store_kind kind, const char *id,
-               struct api_problem *p)
+/*
+ * Prepares for another try of a removal that failed because the disk is full: frees the
+ * ballast, and moves the log's contents into the database, so that the log's space is
+ * used again. Returns whether another try makes sense.
+ */
+static bool
+make_room(struct library *library, struct api_problem *p)
+{
+    struct api_problem ignored = {0};
+    if (p->code != API_DISK_FULL || !ballast_drop(library->ballast))
+        return false;
+    *p = (struct api_problem){0};
+    (void)store_checkpoint(library->store, &ignored);
+    return true;
+}
+
+static bool
+remove_stored(struct library *library, enum store_kind kind, const char *id,
+              struct api_problem *p)
 {
     struct store_model_files files = {0};
     lock_acquire(&library->lock);
@@ -415,6 +349,16 @@ library_remove(struct library *library, enum store_kind kind, const char *id,
     }
     lock_release(&library->lock);
     store_model_files_fini(&files);
+    return ok;
+}
+
+bool
+library_remove(struct library *library, enum store_kind kind, const char *id,
+               struct api_problem *p)
+{
+    bool ok = remove_stored(library, kind, id, p) ||
+              (make_room(library, p) && remove_stored(library, kind, id, p));
+    ballast_fill(library->ballast);
     return ok;
 }
 
@@ -524,8 +468,8 @@ find_result_files(struct library *library, const char *id,
     return ok;
 }
 
-bool
-library_job_remove(struct library *library, const char *id, struct api_problem *p)
+static bool
+remove_job(struct library *library, const char *id, struct api_problem *p)
 {
     struct store_job job;
     struct store_model_files files = {0};
@@ -550,6 +494,15 @@ library_job_remove(struct library *library, const char *id, struct api_problem *
     return ok;
 }
 
+bool
+library_job_remove(struct library *library, const char *id, struct api_problem *p)
+{
+    bool ok = remove_job(library, id, p) ||
+              (make_room(library, p) && remove_job(library, id, p));
+    ballast_fill(library->ballast);
+    return ok;
+}
+
 /* --- observations --------------------------------------------------------- */
 
 enum { MOST_OBSERVATIONS = 10000 }; /* limit of rows */
@@ -565,7 +518,7 @@ library_observations_get(struct library *library, const char *key, struct spool 
     lock_acquire(&library->lock);
     bool ok =
         store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
-        (!any || blob_read(library->blobs, ret_id, &fd, p));
+        (!any || blob_open(library->blobs, ret_id, &fd, p));
     lock_release(&library->lock);
     ok = ok && (!any || spool_fill(spool, fd, found, p));
     if (strcmp(ret_id, found) != 0)

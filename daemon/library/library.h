@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state folder: STATE/qdqd.sqlite3, STATE/blobs, STATE/tmp, and STATE/lock, which
- * keeps a second daemon out. The library keeps rows and blobs consistent: operations
- * that add or remove both run under one lock. A crash between the two leaves at worst a
- * blob without a row, which the next library_open() removes.
+ * The state folder: STATE/qdqd.sqlite3, STATE/blobs, STATE/tmp and some more, locked
+ * as a whole against a second daemon. The library keeps rows and blobs consistent:
+ * operations that add or remove both run under one lock. A crash between the two leaves
+ * at worst a blob without a row, which is removed after a grace period.
  *
  * Any thread may call. The order of locks: base/locks.h.
  */
@@ -15,9 +15,19 @@
 
 struct library;
 
-/* Opens the library; makes the folder (mode 0700) when it does not exist. */
+/* Opens the library; makes the folder (mode 0700) when it does not exist. IO: its
+   blobs belong to another database, or to one that is gone. */
 bool library_open(const char *path, struct library **ret, struct api_problem *p);
+/* Gives each blob that no row names a row of its own, whatever database there is.
+   *ret_n is their number. */
+bool library_adopt(const char *path, uint64_t *ret_n, struct api_problem *p);
 void library_close(struct library **library);
+
+/* Logs the blobs that no row names. */
+bool library_find_leftovers(struct library *library, struct api_problem *p);
+/* Removes those blobs when the library has been open for `grace` milliseconds. */
+bool library_remove_leftovers(struct library *library, int64_t grace,
+                              struct api_problem *p);
 
 /* Sets the tenant's name for the log; "" is the nameless tenant, logged as "-".
    Borrowed. Must be called before other threads call. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "library/library_inner.h"
 #include "library/sweep.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 
 /* files of each kind in one round; signals are checked between rounds */
 #define ROUND 32
+#define SCRUB_EVERY_MS INT64_C(86400000)
 
 /* The name of each kind of file in the log. */
 static const char *const kinds[] = {
@@ -123,7 +125,8 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
             bool *ret_more, struct api_problem *p)
 {
     bool jobs = settings->retention_jobs > 0, files = settings->retention_files > 0;
-    bool ok = true;
+    bool ok =
+        library_remove_leftovers(library, settings->retention_leftovers * 1000, p);
     for (int i = 0; ok && (jobs || files) && i < ROUND; i++) {
         if (jobs)
             ok = remove_job(library, now, settings->retention_jobs * 1000, &jobs, p);
@@ -132,4 +135,22 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
     }
     *ret_more = jobs || files;
     return ok;
+}
+
+/* --- damage --------------------------------------------------------------- */
+
+bool
+sweep_scrub(struct library *library, uint64_t bytes, int64_t now_ms)
+{
+    struct api_problem problem = {0};
+    bool done = true;
+    if (now_ms < library->scrub_at)
+        return false;
+    if (!blobs_scrub(library->blobs, bytes, &done, &problem)) {
+        sweep_log_failure(library, &problem);
+        done = true;
+    }
+    if (done)
+        library->scrub_at = now_ms + SCRUB_EVERY_MS;
+    return !done;
 }

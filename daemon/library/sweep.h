@@ -17,6 +17,10 @@ void sweep_configure(struct library *library, const struct settings *settings);
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);
 
+/* Checks the library's blobs for so many bytes, if it is time to. Returns whether there
+   is more to check now. */
+bool sweep_scrub(struct library *library, uint64_t bytes, int64_t now_ms);
+
 /* Logs that a round failed. */
 void sweep_log_failure(struct library *library, const struct api_problem *problem);
 

@@ -64,6 +64,15 @@ SETTING_NUMBER(retention, files, 30 * 86400, 0, INT64_C(4000000000), SECONDS, NO
                "A model or dataset is removed when it was not used for this long; 0: "
                "never. It is used when it is stored again, and when a job that names "
                "it is sent or ends.")
+SETTING_NUMBER(
+    retention, leftovers, 86400, 0, INT64_C(4000000000), SECONDS, NOW,
+    "A stored file that no record names, which a crash or an older database "
+    "leaves, is removed this long after a start that found it. The log names "
+    "it at the start and at its end.")
+SETTING_NUMBER(storage, scrub_rate, 4 << 20, 0, INT64_C(1) << 40, BYTES, NOW,
+               "Bytes per second of stored files that are read and checked in the "
+               "background, once a day; 0: none. Damaged files are set aside in the "
+               "folder \"damaged\".")
 SETTING_NUMBER(storage, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
                "Most bytes of models, datasets, results and observations together; 0: "
                "as many as the disk holds. To stay below, the daemon removes the "

@@ -3,6 +3,8 @@
 #include "config.h"
 #include "store/inner.h"
 
+#include <sys/random.h>
+
 /* --- files ---------------------------------------------------------------- */
 
 static bool
@@ -330,4 +332,72 @@ store_observations_evict(struct store *store, int64_t bytes, int64_t rows,
     bool ok = ask_blob(store, OBSERVATIONS_EVICT, ret, ret_any, p);
     lock_release(&store->lock);
     return ok && store_sync(store, p);
+}
+
+/* --- the database itself -------------------------------------------------- */
+
+/* Reads the number of the database; 0: it has none yet. The caller holds the lock. */
+static bool
+read_number(struct store *store, uint32_t *ret, struct api_problem *p)
+{
+    sqlite3_stmt *stmt = NULL;
+    lock_assert_held(&store->lock);
+    bool ok =
+        !sqlite3_prepare_v2(store->db, "PRAGMA application_id", -1, &stmt, NULL) &&
+        sqlite3_step(stmt) == SQLITE_ROW;
+    if (ok)
+        *ret = (uint32_t)sqlite3_column_int(stmt, 0);
+    else
+        fail(store, p);
+    sqlite3_finalize(stmt);
+    return ok;
+}
+
+static bool
+choose_number(struct store *store, uint32_t *ret, struct api_problem *p)
+{
+    char sql[64];
+    lock_assert_held(&store->lock);
+    if (getrandom(ret, sizeof *ret, 0) != sizeof *ret)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "no random bytes: %s", strerror(errno));
+    *ret = (*ret & 0x7fffffff) | 1;
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %u", (unsigned)*ret);
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ||
+           fail(store, p);
+}
+
+bool
+store_identify(struct store *store, struct store_identity *ret, struct api_problem *p)
+{
+    struct store_identity identity = {0};
+    lock_acquire(&store->lock);
+    bool ok = read_number(store, &identity.number, p) &&
+              (identity.number || choose_number(store, &identity.number, p)) &&
+              ask(store, ANY_ROW, &identity.has_rows, NULL, p);
+    lock_release(&store->lock);
+    if (ok)
+        *ret = identity;
+    return ok && store_sync(store, p);
+}
+
+bool
+store_checkpoint(struct store *store, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bool ok = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_RESTART,
+                                        NULL, NULL) == SQLITE_OK ||
+              fail(store, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_job_forget(struct store *store, const char *blob, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(store->statements[JOB_FORGET], 1, blob);
+    bool ok = run(store, JOB_FORGET, p);
+    lock_release(&store->lock);
+    return ok;
 }

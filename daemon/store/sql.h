@@ -119,6 +119,13 @@ STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = ?2, started_at = 0,"
                        " changes = changes + 1 WHERE state = ?1")
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL")
+STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM files)"
+                   " OR EXISTS (SELECT 1 FROM jobs)")
+/* The result is damaged, so the job answers no other. */
+STATEMENT(JOB_FORGET, "UPDATE jobs SET identity = NULL WHERE identity IS NOT NULL"
+                      " AND (result_model = ?1 OR report = ?1 OR frozen = ?1"
+                      " OR result_model IN (SELECT model FROM model_files"
+                      " WHERE digest = ?1))")
 STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
                               " WHERE state = 'queued' AND waits_for IS NULL")
 STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")

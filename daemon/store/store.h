@@ -190,6 +190,19 @@ bool store_oldest_file(struct store *store, int64_t now, int64_t age,
                        enum store_kind *ret_kind, char ret[DIGEST_SIZE], bool *ret_any,
                        struct api_problem *p);
 
+/* The number that names a database, chosen when it is made, and whether it has rows. */
+struct store_identity {
+    uint32_t number;
+    bool has_rows;
+};
+bool store_identify(struct store *store, struct store_identity *ret,
+                    struct api_problem *p);
+/* Moves the contents of the log into the database as far as possible, so that the
+   log's space is used again. */
+bool store_checkpoint(struct store *store, struct api_problem *p);
+/* Makes sure that no later job is answered with a result that has this blob. */
+bool store_job_forget(struct store *store, const char *blob, struct api_problem *p);
+
 /* Returns whether any row names this blob. Also true when that cannot be found out. */
 bool store_needs_blob(struct store *store, const char *id);
 

@@ -69,6 +69,8 @@ PROBLEM(IDEMPOTENCY_MISMATCH, "idempotency_mismatch", 422, false,
 PROBLEM(QUEUE_FULL, "queue_full", 429, true, "the queue is full")
 PROBLEM(HEADER_TOO_LARGE, "header_too_large", 431, false,
         "the head of the request is over the configured limit")
+PROBLEM(DAMAGED, "damaged", 500, false,
+        "stored bytes are damaged; store them again, or run the job again")
 PROBLEM(WORKER_DIED, "worker_died", 500, true,
         "the process that worked on this ended unexpectedly, also when tried again")
 PROBLEM(DRAINING, "draining", 503, true, "the daemon is stopping")

@@ -220,6 +220,55 @@ def test_a_state_folder_that_cannot_be_written(own_disk, service):
     one.process = None
 
 
+# --- a disk that is full ------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 48 MB that can be filled to its last byte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    made = run("mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder)
+    if made.returncode:
+        pytest.skip(f"no disk of one's own: {made.stderr.strip()}")
+    yield folder
+    run("umount", "--lazy", folder)
+
+
+def fill(folder):
+    """Leaves not a byte free."""
+    with open(folder / "filler", "ab", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+
+
+def test_a_full_disk_can_be_cleared(small_disk, service):
+    """Whatever filled it: DELETE makes room, of jobs and of files."""
+    one = start_on(service, small_disk, storage_min_free=1)
+    model = one.upload("models", MODEL)
+    data = one.upload("datasets", CALIBRATION)
+    jobs = [one.submit(model=model, calibration=data, spec=SHORT, fresh=True)
+            for _ in range(3)]
+    for job in jobs:
+        one.succeeded(job)
+    fill(small_disk)
+    answer = one.post("/v1/datasets", data=bytes(1 << 20), headers=RAW)
+    problem(answer, 507, "disk_full")
+    for job in jobs:
+        fill(small_disk)
+        assert one.request("DELETE", f"/v1/jobs/{job}").status_code == 204
+        assert one.get(f"/v1/jobs/{job}").status_code == 404
+    for path in (f"/v1/models/{model}", f"/v1/datasets/{data}"):
+        fill(small_disk)
+        assert one.request("DELETE", path).status_code == 204
+    (small_disk / "filler").unlink()
+    one.succeeded(one.submit_glyphs(spec=SHORT))
+
+
 # --- a clock that was set back ------------------------------------------------------------
 
 FUTURE = 40 * 86_400_000

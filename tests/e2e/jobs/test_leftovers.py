@@ -175,8 +175,8 @@ def test_daemon_killed_at_any_moment(service):
         (one.state / "tmp" / "9.tmp").write_bytes(b"left")
         orphan = one.state / "blobs" / "00" / ("00" + 62 * "a")
         orphan.write_bytes(b"of no row")
-        one.start()
-        assert not orphan.exists()
+        one.start(QDQD_RETENTION_LEFTOVERS="0")
+        eventually(lambda: not orphan.exists())
         check_blobs(one)
     eventually(lambda: not one.get("/v1/jobs?state=queued").json()["jobs"] and
                not one.get("/v1/jobs?state=running").json()["jobs"], 60)

@@ -160,6 +160,31 @@ def retention_files(service):
     return one
 
 
+@limit("retention.leftovers")
+def retention_leftovers(service):
+    one = service(retention_leftovers=0)
+    path = one.state / "blobs" / "ab" / ("ab" + 62 * "0")
+    one.stop()
+    path.write_bytes(b"of no record")
+    one.start()
+    eventually(lambda: not path.exists())
+    return one
+
+
+@limit("storage.scrub_rate")
+def scrub_rate(service):
+    """So many bytes a second are checked, and no more."""
+    one = service(storage_scrub_rate="20K")
+    begin = time.monotonic()
+    one.upload("models", MODEL)
+    one.stop()
+    one.start()
+    seen = eventually(lambda: int(re.search(r"^qdqd_scrubbed_bytes_total (\d+)",
+                                            one.get("/metrics").text, re.MULTILINE)[1]))
+    assert seen <= 20 * 1024 * (time.monotonic() - begin + 1)
+    return one
+
+
 @limit("storage.max_bytes")
 def max_bytes(service):
     one = service(storage_max_bytes="200K")

@@ -478,8 +478,8 @@ START_TEST(drains)
 }
 END_TEST
 
-/* Blobs that no row refers to are removed at the start; a second daemon cannot open
-   the folder. */
+/* Blobs that no row refers to are removed after a grace period; a second daemon cannot
+   open the folder. */
 START_TEST(state_folder)
 {
     struct library *second = NULL;
@@ -496,6 +496,9 @@ START_TEST(state_folder)
     library_close(&library);
     problem = (struct api_problem){0};
     open_jobs();
+    ck_assert(library_remove_leftovers(library, 3600000, &problem));
+    ck_assert(has_result("lost"));
+    ck_assert(library_remove_leftovers(library, 0, &problem));
     ck_assert(!has_result("lost") && has_result("kept"));
 }
 END_TEST

@@ -350,7 +350,7 @@ START_TEST(a_lock_of_a_killed_daemon)
     library_close(&library);
     pid_t child = fork();
     if (child == 0) {
-        int file = open(scratch_path("state/lock"), O_RDWR);
+        int file = open(scratch_path("state"), O_RDONLY | O_DIRECTORY);
         int rc = flock(file, LOCK_EX | LOCK_NB);
         close(open(scratch_path("held"), O_CREAT | O_WRONLY, 0600));
         nanosleep(&a_while, NULL);

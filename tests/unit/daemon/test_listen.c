@@ -73,6 +73,32 @@ START_TEST(unix_socket)
 }
 END_TEST
 
+/* A file that is not a socket is neither replaced nor removed, and another socket of
+   that name is not removed either. */
+START_TEST(other_files_stay)
+{
+    struct listener l;
+    char text[160];
+    struct stat st;
+    scratch_make();
+    scratch_write("socket", "precious");
+    snprintf(text, sizeof text, "unix:%s", scratch_path("socket"));
+    problem = (struct api_problem){0};
+    ck_assert(!listen_open(text, false, &l, &problem));
+    ck_assert_ptr_nonnull(strstr(problem.detail, "not a socket"));
+    ck_assert_int_eq(stat(scratch_path("socket"), &st), 0);
+    ck_assert_int_eq(st.st_size, 8);
+    ck_assert_int_eq(unlink(scratch_path("socket")), 0);
+    ck_assert(listen_open(text, false, &l, &problem));
+    ck_assert_int_eq(unlink(scratch_path("socket")), 0);
+    scratch_write("socket", "precious");
+    listen_forget(&l);
+    close(l.fd);
+    ck_assert_int_eq(stat(scratch_path("socket"), &st), 0);
+    scratch_remove();
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -82,6 +108,7 @@ suite(void)
     tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(t, says_why);
     tcase_add_test(t, unix_socket);
+    tcase_add_test(t, other_files_stay);
     suite_add_tcase(s, t);
     return s;
 }
