@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Schemathesis has to know of the daemon: read by its command (see
-test_schemathesis.py), which names what is stored in the environment.
+"""Facts about the daemon that Schemathesis needs: its command loads this file (see
+test_schemathesis.py), which names the stored files and jobs in the environment.
 
-Generated ids name nothing, so in most cases a real one stands in their place: then
-there is something behind the path, and members other than the id are looked at.
-"""
+Generated ids exist nowhere, so in most cases a real one replaces them. Then the path
+leads to something, and the daemon also checks other members than the id."""
 
 import hashlib
 import io
@@ -40,13 +39,13 @@ MOST_SAMPLES = 4
 
 
 def number(case):
-    """The same one for the same case in every run."""
+    """Returns a number that is the same for the same case in every run."""
     return zlib.crc32(repr((case.path_parameters, case.query, dict(case.headers),
                             case.body)).encode())
 
 
 def often(case):
-    """Three cases of four."""
+    """Returns true for three cases of four."""
     return number(case) % 4 != 0
 
 
@@ -55,7 +54,7 @@ def is_id(value):
 
 
 def other_model():
-    """The same network under other bytes, so under another id."""
+    """Returns the same network with other bytes, and so another id."""
     model = onnx.load_from_string(FILES["models"])
     model.doc_string = "spare"
     return model.SerializeToString()
@@ -77,7 +76,7 @@ SENT = {"file:models": FILES["models"], "file:datasets": FILES["datasets"],
 
 
 def spare(kind, fresh=False):
-    """An id that may be deleted. Of a job: one that has ended, or a fresh one."""
+    """Returns an id that may be deleted; of jobs, one that has ended or a new one."""
     if kind == "blobs":
         return blob(SPARE[kind])
     what = {"data": SPARE[kind]} if kind != "jobs" else {
@@ -91,7 +90,7 @@ def spare(kind, fresh=False):
 
 
 def blob(data, stored=True):
-    """The id of bytes, which are stored."""
+    """Stores the bytes and returns their id."""
     name = "sha256:" + hashlib.sha256(data).hexdigest()
     if stored:
         requests.put(f"{STORED['url']}/v1/blobs/{name}", data=data, timeout=30)
@@ -99,7 +98,7 @@ def blob(data, stored=True):
 
 
 def real_id(case):
-    """In the place of the generated one."""
+    """Returns a real id to replace the generated one."""
     kind = case.path.split("/")[2]
     if case.method == "PUT" and kind == "blobs":
         return blob(SPARE[kind], stored=False)
@@ -111,8 +110,8 @@ def real_id(case):
 
 
 def mend_spec(spec):
-    """Members that exclude one another, so that the others are looked at; and numbers
-    with which a job ends soon."""
+    """Removes members that exclude one another, so that the daemon checks the others, and
+    chooses numbers with which a job ends soon."""
     if not isinstance(spec, dict):
         return
     calibration = spec.get("calibration")
@@ -131,7 +130,8 @@ def is_file(value):
 
 
 def fill_upload(case):
-    """A real file, and mostly without a digest, which would be another's."""
+    """Replaces the body by a real file, mostly without a digest, which would not match.
+    """
     file = "spare:" + case.path.split("/")[2]
     if is_file(case.body):
         case.body = file
@@ -143,7 +143,7 @@ def fill_upload(case):
 
 
 def fill_listed(case):
-    """Of the files the model alone is one."""
+    """Uses the stored model as the first of the files; no other file exists."""
     files = case.body.get("files") if isinstance(case.body, dict) else None
     for file in files[:1] if isinstance(files, list) else []:
         if isinstance(file, dict) and is_id(file.get("digest")):
@@ -151,7 +151,7 @@ def fill_listed(case):
 
 
 def fill_job(case):
-    """Stored ids, or in a form real files, in the place of generated ones."""
+    """Replaces generated ids by those of stored files or, in a form, by real files."""
     form = case.media_type == FORM
     for name, kind in (("model", "models"), ("calibration", "datasets")):
         value = case.body.get(name)
@@ -174,7 +174,7 @@ def fill_body(case):
 
 
 def fill_wait(case):
-    """Long enough for a job that has to run, and not for ever."""
+    """Sets a wait that is long enough for a job that has to run, but not endless."""
     wait = str((case.query or {}).get("wait", ""))
     if wait.isdigit() and int(wait) <= 300 and (int(wait) > LONGEST_WAIT or often(case)):
         case.query["wait"] = LONGEST_WAIT
@@ -244,6 +244,7 @@ class Answer:
 
 @schemathesis.check
 def contract_is_kept(context, response, case):
-    """What the document says in words: which code comes with which status."""
+    """Checks the parts of the contract that the document states in words: which code
+    comes with which status."""
     path = response.request.url.removeprefix(STORED["url"]).split("?")[0]
     contract.check(response.request.method, path, Answer(response))

@@ -145,6 +145,7 @@ def test_whatever_method_came_first(daemon, tmp_path, first):
 
 
 def test_only_what_was_never_observed(daemon, tmp_path):
+    """A job with pairs on further tensors observes these tensors alone."""
     jobs = glyphs(daemon, tmp_path)
     minmax = {"calibration": {"method": "minmax"}, "evaluate": False}
     before = jobs.run(**minmax)

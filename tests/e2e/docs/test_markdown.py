@@ -59,6 +59,7 @@ def get(daemon, job, accept):
 
 
 def test_it_says_what_the_json_says(daemon, job):
+    """The Markdown report has the same facts as the JSON."""
     report = daemon.report(job)
     answer = get(daemon, job, "text/markdown")
     assert answer.status_code == 200

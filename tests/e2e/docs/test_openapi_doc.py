@@ -45,6 +45,7 @@ def test_an_example_is_what_its_schema_allows(pointer, example):
 @pytest.mark.parametrize("name", ["Model", "Dataset", "JobRequest", "Job", "Plan", "Report",
                                   "Spec", "Problem"])
 def test_what_is_sent_and_answered_has_an_example(name):
+    """Request bodies and answers have examples."""
     shown = [media["schema"] for media in MEDIA.values() if "examples" in media]
     assert {"$ref": f"#/components/schemas/{name}"} in shown
 
@@ -95,6 +96,7 @@ def test_each_error_stands_where_it_can_come(daemon):
 
 
 def test_what_any_path_answers_is_told_at_the_top():
+    """The introduction lists the errors that any path may answer with."""
     text = " ".join(DOCUMENT["info"]["description"].split())
     for status, codes in contract.ANYWHERE.items():
         for code in codes:

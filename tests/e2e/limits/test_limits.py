@@ -167,6 +167,7 @@ def test_a_body_that_is_slow_enough(service):
 
 
 def test_who_waits_is_not_slow(held, service):
+    """A client that waits for a job's end is not cut off as slow."""
     daemon = service(**held, http_timeout=1, http_header_timeout=1)
     job = daemon.submit(model=daemon.upload("models", nets.block_net()))
     daemon.running(job)

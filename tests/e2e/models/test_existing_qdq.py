@@ -223,6 +223,7 @@ def test_pairs_in_branches_go_too(tmp_path):
 
 
 def test_what_is_no_pair_stays_and_is_told(tmp_path):
+    """Q/DQ nodes that are not a pair stay, and a warning counts them."""
     body = f"""
         xq = QuantizeLinear (x, s, z)  [lone] xt = Transpose <perm = [0,1,3,2]> (xq)
         xd = DequantizeLinear (xt, s, z)  [one] y = Conv <{CONV}> (xd, w)"""

@@ -161,6 +161,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("output", ["auto", "always"])
 def test_it_makes_no_difference(tmp_path, samples, inline, layout, output):
+    """The result is the same whether the model's data is external or not."""
     model = externalize(tmp_path / "model", **LAYOUTS[layout])
     onnx.checker.check_model(model)
     path, report = quantize(model, samples, tmp_path, output={"external_data": output})

@@ -190,6 +190,8 @@ def test_older_opsets_leave_float16_alone(tmp_path):
 
 @pytest.mark.parametrize("opset,quantized", [(17, ["full"]), (19, ["full", "half"])])
 def test_what_is_float32_is_quantized_nonetheless(tmp_path, opset, quantized):
+    """The float32 layers of a float16 model are quantized, also where the float16 ones
+    cannot be."""
     text = f"""
         <ir_version: 9, opset_import: ["": {opset}]>
         mixed (float[n, 4] x) => (float16[n, 5] y) {{

@@ -301,6 +301,7 @@ STANDS = [
 
 @pytest.mark.parametrize("model, at, who, most", STANDS)
 def test_what_stands_in_the_way_is_named(tmp_path, model, at, who, most):
+    """The warning or error names the node that cannot be adapted."""
     raised, said = qdq(tmp_path, model, {**ALONE, "opset": 25})
     assert raised is None
     assert f"node '{who}'" in said and f"cannot be brought to opset {at}: " in said
@@ -359,6 +360,7 @@ def test_float16_needs_opset_19(tmp_path):
 @pytest.mark.parametrize("opset, of, text", [
     (6, 10, "/opset"), (26, 10, "/opset"), (9, 10, "/opset"), (13, 6, "/opset")])
 def test_what_is_no_opset_to_raise_to(tmp_path, opset, of, text):
+    """Opsets that a model cannot be converted to are refused."""
     model = case("it", of, [node("Relu", "x")], {"x": X4}, ["y"]).values[0]
     done, said = qdq(tmp_path, model, {**ALONE, "opset": opset})
     assert done is None and text in said

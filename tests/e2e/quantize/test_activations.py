@@ -191,6 +191,7 @@ def test_every_method_does_it(tmp_path, name, symmetric, method):
 
 @pytest.mark.parametrize("name,symmetric", FORMATS, ids=IDS)
 def test_what_ifs_do_what_the_model_does(tmp_path, name, symmetric):
+    """What-ifs compute the same as the quantized model."""
     opset = opset_of(name)
     spec = {"activations": asked(name, symmetric),
             "layers": [{"name": "two", "quantize_input": False, "quantize_weight": False}]}

@@ -207,6 +207,7 @@ def test_frozen_spec_makes_the_same_bytes(daemon):
 # --- layers left alone --------------------------------------------------------------------
 
 def test_what_is_left_alone_says_why(glyph):
+    """The report gives the reason for layers that are not equalized."""
     _, report = glyph("glyph_mobilenet", equalize=True)
     rows = report["equalization"]
     layers = {row["name"] for row in report["layers"]}

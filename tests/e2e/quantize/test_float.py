@@ -292,6 +292,7 @@ def test_nested_graphs_see_float32(tmp_path):
 
 
 def test_what_is_said_of_tensors_is_corrected(tmp_path):
+    """The declared types of tensors agree with their new types."""
     source = onnx.shape_inference.infer_shapes(net(CONV + " [r] e = Relu (c) y = Pow (e, k)",
                                                    k=np.float32(2)))
     assert {v.name for v in source.graph.value_info} == {"c", "e"}

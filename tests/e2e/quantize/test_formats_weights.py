@@ -366,6 +366,7 @@ def test_an_older_model_is_raised(tmp_path):
 @pytest.mark.parametrize("granularity", GRANULARITIES, ids=["tensor", "channel", "block"])
 @pytest.mark.parametrize("name", ["int8", "uint4", "float8e5m2"])
 def test_what_is_not_finite_is_named(tmp_path, name, granularity, bad):
+    """A weight with a NaN or an infinity is an error that names the weight."""
     weights = {w: value.copy() for w, value in WEIGHTS.items()}
     weights["v"][3, 2] = bad
     done = Quantized(tmp_path, net(21, weights=weights), None, activations="none",

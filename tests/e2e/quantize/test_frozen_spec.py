@@ -129,6 +129,7 @@ def test_evaluation_as_asked(daemon):
 
 
 def test_of_a_refused_model(daemon):
+    """A job whose model was rejected has a frozen spec."""
     job = submit(daemon, {"accept": MISSED})
     error = daemon.ended(job)["error"]
     spec = json.loads(frozen(daemon, job))
@@ -138,6 +139,7 @@ def test_of_a_refused_model(daemon):
 
 
 def test_only_of_jobs_that_ran(held, service):
+    """A job that has not run has no frozen spec."""
     one = service(**held)
     job = submit(one, {})
     answer = one.get(f"/v1/jobs/{job}/spec")

@@ -132,6 +132,7 @@ def test_while_things_come_and_go(service, tmp_path):
 
 
 def test_of_a_daemon_that_is_not_running(service, tmp_path):
+    """A backup does not need a running daemon."""
     one = service()
     model = one.upload("models", MODEL)
     one.kill()  # leaves a log that was not written back to the database

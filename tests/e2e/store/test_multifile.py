@@ -165,6 +165,7 @@ def test_a_single_file_needs_no_name(daemon):
 
 
 def test_what_does_not_fit_is_named(daemon):
+    """Files that are missing, ambiguous, unused or too short are refused by name."""
     model, files = external_net(("a/w.bin", "b/w.bin"), seed=4)
     a, b = files.values()
     before = daemon.stored_files()
@@ -407,6 +408,8 @@ def test_each_the_data_of_the_other(service):
 
 
 def test_what_a_live_job_needs(held, service):
+    """A model that an unfinished job needs cannot be deleted, and its files stay when
+    their blobs are deleted."""
     one = service(workers_drain_timeout=0, **held)
     model, files = external_net(("a.bin", "b.bin"))
     rows = [("net.onnx", put(one, model)), *((p, put(one, d)) for p, d in files.items())]

@@ -37,6 +37,7 @@ def test_one_range(model):
 
 
 def test_what_is_no_range_gets_the_whole(model):
+    """A Range that cannot be read, or with several ranges, gets the whole file."""
     daemon, path = model
     for text in ("bytes=0-1,4-5", "bytes=5-4", "lines=0-1", "bytes=x"):
         answer = daemon.get(path, headers={"Range": text})

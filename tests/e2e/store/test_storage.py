@@ -83,6 +83,7 @@ def test_more_than_all_is_refused_and_nothing_goes_for_it(service, tmp_path):
 
 
 def test_what_a_live_job_needs_stays(held, service, tmp_path):
+    """Making room does not remove data that an unfinished job needs."""
     size = MODEL.stat().st_size + CALIBRATION.stat().st_size
     one = service(storage_max_bytes=size + 500_000, **held)
     job = one.submit_glyphs()

@@ -63,6 +63,7 @@ def test_equal_bytes_are_new_to_the_second(two):
 
 
 def test_what_one_deletes_the_other_keeps(two):
+    """Equal bytes of two tenants are deleted independently."""
     a, b = two
     model = a.upload("models", MODEL)
     assert b.upload("models", MODEL) == model
@@ -161,6 +162,7 @@ def test_the_lanes_serve_one_after_the_other(slow, service):
 
 
 def test_no_process_works_for_two(two):
+    """No worker process works for two tenants."""
     a, b = two
     a.succeeded(job_of(a))
     before = set(a.workers())

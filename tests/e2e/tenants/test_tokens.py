@@ -47,6 +47,7 @@ def test_from_the_first_token_on_one_is_needed(daemon):
 @pytest.mark.parametrize("form", ["{}", "Basic {}", "bearer", "Bearer", "Bearer  ", "Bearer {}x",
                                   "Bearer x{}", "Bearer {},{}", "Token {}"])
 def test_what_is_no_token(daemon, form):
+    """Headers without a valid token get 401."""
     token = access.add(daemon.state, "one")
     answer = daemon.get("/v1/jobs", headers={"Authorization": form.format(token, token)})
     problem(answer, 401, "unauthorized")
