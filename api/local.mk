@@ -1,9 +1,10 @@
-# The wire: sees the engine's public headers, jansson, nothing of the daemon.
+# The wire: sees the engine's public headers, jansson, libcrypto, nothing of the daemon.
 noinst_LTLIBRARIES += api/libapi.la
 api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api -I$(top_builddir)/api \
-	$(JANSSON_CFLAGS)
-api_libapi_la_LIBADD = $(JANSSON_LIBS) -lm
+	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+api_libapi_la_LIBADD = $(JANSSON_LIBS) $(CRYPTO_LIBS) -lm
 api_libapi_la_SOURCES = \
+	api/include/api/digest.h api/base/digest.c \
 	api/include/api/eta.h api/documents/eta.c \
 	api/include/api/files.h api/documents/files.c \
 	api/include/api/header.h api/http/header.c \

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +41,7 @@ file_open(const char *path, int *ret, struct api_problem *problem)
 
 /* Updates the digest with all bytes of the file. Sets errno when it returns false. */
 static bool
-update_digest(EVP_MD_CTX *context, int fd)
+update_digest(struct digest *digest, int fd)
 {
     enum { CHUNK = 1 << 18 };
     unsigned char *chunk = malloc(CHUNK);
@@ -50,7 +49,7 @@ update_digest(EVP_MD_CTX *context, int fd)
     ssize_t n = -1;
     while (chunk && (n = pread(fd, chunk, CHUNK, at)) > 0) {
         at += n;
-        if (!EVP_DigestUpdate(context, chunk, (size_t)n)) {
+        if (!digest_update(digest, chunk, (size_t)n)) {
             errno = ENOMEM;
             n = -1;
             break;
@@ -60,32 +59,19 @@ update_digest(EVP_MD_CTX *context, int fd)
     return n == 0;
 }
 
-static bool
-finish_digest(EVP_MD_CTX *context, char ret[DIGEST_SIZE])
-{
-    unsigned char bytes[EVP_MAX_MD_SIZE];
-    unsigned n;
-    if (!EVP_DigestFinal_ex(context, bytes, &n))
-        return false;
-    int len = snprintf(ret, DIGEST_SIZE, "sha256:");
-    for (unsigned i = 0; i < n; i++)
-        len += snprintf(ret + len, (size_t)(DIGEST_SIZE - len), "%02x", bytes[i]);
-    return true;
-}
-
 bool
 digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
             struct api_problem *problem)
 {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+    struct digest *digest = digest_new();
+    bool ok = digest;
     if (!ok)
         api_problem_no_memory(problem);
-    else if (!update_digest(context, fd))
+    else if (!update_digest(digest, fd))
         ok = io_problem(problem, path, errno);
-    else if (!finish_digest(context, ret))
+    else if (!digest_finish(digest, ret))
         ok = api_problem_no_memory(problem);
-    EVP_MD_CTX_free(context);
+    digest_free(&digest);
     return ok;
 }
 
@@ -93,11 +79,7 @@ bool
 digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
              struct api_problem *problem)
 {
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) &&
-              EVP_DigestUpdate(context, data, len) && finish_digest(context, ret);
-    EVP_MD_CTX_free(context);
-    return ok || api_problem_no_memory(problem);
+    return digest_of(data, len, ret) || api_problem_no_memory(problem);
 }
 
 /* --- specs ---------------------------------------------------------------- */

@@ -6,12 +6,13 @@
 #ifndef CLI_FILES_H
 #define CLI_FILES_H
 
+#include "api/digest.h"
 #include "api/spec.h"
 
 /* Opens a regular file for reading; *ret is a descriptor that the caller closes. */
 bool file_open(const char *path, int *ret, struct api_problem *problem);
 
-enum { DIGEST_SIZE = sizeof "sha256:" + 64 };
+/* Computes the digest of bytes in memory. */
 bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
                   struct api_problem *problem);
 /* Computes the digest of the whole file, wherever the descriptor stands. */

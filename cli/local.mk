@@ -1,9 +1,9 @@
 # qdq: sees the public headers of engine and api.
 bin_PROGRAMS += cli/qdq
-cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/cli $(CRYPTO_CFLAGS) \
+cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/cli \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"' \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
-cli_qdq_LDADD = api/libapi.la engine/libqdq.la $(CRYPTO_LIBS) -lm
+cli_qdq_LDADD = api/libapi.la engine/libqdq.la -lm
 cli_qdq_SOURCES = \
 	cli/commands.h \
 	cli/engine.c \

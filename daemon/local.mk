@@ -11,15 +11,14 @@ DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 
 # All but main(), for the unit tests too.
 daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_CFLAGS) \
-	$(SQLITE_CFLAGS) $(CRYPTO_CFLAGS) $(INIH_CFLAGS) \
+	$(SQLITE_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
-	$(SQLITE_LIBS) $(CRYPTO_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
+	$(SQLITE_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/base/check.c daemon/base/check.h \
 	daemon/base/clock.h \
-	daemon/base/digest.c daemon/base/digest.h \
 	daemon/base/errno_code.h \
 	daemon/base/lock.c daemon/base/lock.h daemon/base/locks.h \
 	daemon/base/log.c daemon/base/log.h \

@@ -4,7 +4,7 @@
 #ifndef QDQD_JOBS_PACES_H
 #define QDQD_JOBS_PACES_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "api/eta.h"
 
 enum { PACES_MOST = 64 };

@@ -12,7 +12,7 @@
 #ifndef QDQD_LIBRARY_BLOB_H
 #define QDQD_LIBRARY_BLOB_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "api/problem.h"
 
 struct blobs;

@@ -20,7 +20,7 @@
 #ifndef QDQD_STORE_STORE_H
 #define QDQD_STORE_STORE_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "api/job.h"
 
 #define JOB_ID_SIZE 40

@@ -7,7 +7,7 @@
 #ifndef QDQD_TENANTS_SERVICE_H
 #define QDQD_TENANTS_SERVICE_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "workers/scripts.h"
 
 #include <stdint.h>

@@ -15,7 +15,7 @@
 #ifndef QDQD_TENANTS_TOKENS_H
 #define QDQD_TENANTS_TOKENS_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "tenants/tenants.h"
 
 #define TOKEN_NAME_SIZE TENANT_SIZE

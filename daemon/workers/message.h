@@ -12,7 +12,7 @@
 #ifndef QDQD_WORKERS_MESSAGE_H
 #define QDQD_WORKERS_MESSAGE_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "api/files.h"
 
 #define MESSAGE_MAX_FILES API_MAX_EXTERNAL

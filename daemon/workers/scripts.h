@@ -4,7 +4,7 @@
 #ifndef QDQD_WORKERS_SCRIPTS_H
 #define QDQD_WORKERS_SCRIPTS_H
 
-#include "base/digest.h"
+#include "api/digest.h"
 #include "api/problem.h"
 
 /* Computes a digest of the names and contents of the *.lua files in `folder`: other

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256. A digest is written as the wire shows it: "sha256:" and 64 hex digits,
-   which is also the id of the hashed bytes. */
-#ifndef QDQD_BASE_DIGEST_H
-#define QDQD_BASE_DIGEST_H
+/*
+ * SHA-256. A digest is written as the wire shows it: "sha256:" and 64 hex digits, which
+ * is also the id of the hashed bytes. The daemon and the command line use this one.
+ */
+#ifndef API_DIGEST_H
+#define API_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "base/digest.h"
+#include "api/digest.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
