@@ -7,6 +7,12 @@
 
 enum { MAX_RANK = 64 };
 
+OrtStatusPtr
+qdqi_op_no_memory(const OrtApi *api)
+{
+    return api->CreateStatus(ORT_FAIL, "out of memory");
+}
+
 /* --- callbacks of the runtime -------------------------------------------- */
 
 static const struct qdqi_op *
@@ -157,7 +163,7 @@ kernel_create(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *inf
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "there is no such slot");
     struct qdqi_kernel *kernel = malloc(sizeof *kernel);
     if (!kernel)
-        return api->CreateStatus(ORT_FAIL, "out of memory");
+        return qdqi_op_no_memory(api);
     *kernel = (struct qdqi_kernel){op_of(op), (size_t)slot};
     *ret = kernel;
     return NULL;

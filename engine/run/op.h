@@ -52,6 +52,9 @@ struct qdqi_kernel {
 /* Fills in op->op. The caller has set the other members. */
 void qdqi_op_init(struct qdqi_op *op);
 
+/* Returns the status of the runtime that says that there is no memory. */
+OrtStatusPtr qdqi_op_no_memory(const OrtApi *api);
+
 /* A tensor of a run. */
 struct qdqi_op_tensor {
     ONNXTensorElementDataType type;

@@ -198,7 +198,7 @@ add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOption
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     if (!arena)
-        return api->CreateStatus(ORT_FAIL, "out of memory");
+        return qdqi_op_no_memory(api);
     char **files = qdqi_arena_array(arena, model->n_files, sizeof *files);
     const char **names = qdqi_arena_array(arena, model->n_files, sizeof *names);
     size_t *sizes = qdqi_arena_array(arena, model->n_files, sizeof *sizes), n = 0;
@@ -213,7 +213,7 @@ add_files(const OrtApi *api, const struct qdqi_runnable *model, OrtSessionOption
     }
     OrtStatus *status =
         qdqi_arena_exhausted(arena)
-            ? api->CreateStatus(ORT_FAIL, "out of memory")
+            ? qdqi_op_no_memory(api)
             : api->AddExternalInitializersFromFilesInMemory(o, names, files, sizes, n);
     qdqi_arena_free(&arena); /* the runtime has copied the names */
     return status;
@@ -454,7 +454,7 @@ view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
         return status;
     int64_t *shape = qdqi_arena_array(arena, ret->rank, sizeof *shape);
     if (!shape)
-        return api->CreateStatus(ORT_FAIL, "out of memory");
+        return qdqi_op_no_memory(api);
     /* ONNX Runtime's element types have the numbers of ONNX's */
     ret->dtype = (enum qdqi_dtype)type;
     ret->shape = shape;
@@ -467,7 +467,7 @@ widen(struct qdqi_session *s, struct qdqi_output *output)
 {
     float *floats = qdqi_arena_array(s->shapes, output->n, sizeof *floats);
     if (!floats)
-        return s->runtime->api->CreateStatus(ORT_FAIL, "out of memory");
+        return qdqi_op_no_memory(s->runtime->api);
     qdqi_floats_of_halves(floats, output->data, output->n);
     output->dtype = QDQI_FLOAT32;
     output->data = floats;

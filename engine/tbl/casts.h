@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Casts that the feed makes: CAST(FROM, TO) for those that lose nothing, LOSSY(FROM,
- * TO) for the one that is made with a warning. Equal types need no row.
- */
+/* Casts that the feed makes: CAST(FROM, TO) for exact casts, LOSSY(FROM, TO) for the
+   one that is made with a warning. Equal types need no row. */
 CAST(BOOL, UINT8)
 CAST(BOOL, INT8)
 CAST(BOOL, UINT16)

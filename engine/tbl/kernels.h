@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operators that onnxruntime's CPU provider runs in integers or passes integers through:
- * KERNEL("Op", ROLE). The target onnxruntime quantizes these by default,
- * in the place of the states of tbl/layers.h.
+ * The operators that onnxruntime's CPU provider runs in integers or passes integers
+ * through: KERNEL("Op", ROLE). The target onnxruntime quantizes these by default; it
+ * uses this table in the place of the states in tbl/layers.h.
  *
- *   COMPUTES  an integer kernel, when all that it reads and makes has a pair
- *   UNIT      the same, and what it makes lies in [0, 1], whatever the data
- *   CLIPS     folded into the QuantizeLinear behind it, when that has the lowest number
- *             of its format for what is clipped: so the pair is behind it, not before it
- *   MOVES     moves integers as it moves floats: quantized where its input is, with the
- *             same numbers
+ *   COMPUTES  has an integer kernel, which is used if all inputs and outputs have pairs
+ *   UNIT      the same, and its output is in [0, 1] for any data
+ *   CLIPS     is folded into the QuantizeLinear behind it if the lowest number of that
+ *             format is the lower bound of the clipping; so it gets a pair behind it and
+ *             none before it
+ *   MOVES     moves integers as it moves floats: it is quantized if its input is, with the
+ *             scale and zero point of the input
  *
- * From onnxruntime's qdq_selector_action_transformer.cc and relu_quant_rewrite.cc.
+ * Source: onnxruntime's qdq_selector_action_transformer.cc and relu_quant_rewrite.cc.
  */
 KERNEL("Conv", COMPUTES)
 KERNEL("Gemm", COMPUTES)

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layer support: which nodes form a class, and what of them is quantized by default.
+ * Layer support: the nodes of each class, and the parts of them that are quantized by
+ * default.
  *
  *   LAYER("Class", "Op", KIND, weight, AXIS, STATE, is, "how the class is recognized")
  *
  *   KIND    WEIGHTED      one data input and a constant weight
  *           NON_WEIGHTED  input 0 is data
  *           MOVING        the same, and the operator only moves data
- *           PASS          the same, and all data come out as they went in, perhaps in
- *                         another layout: patterns are seen through such a node
+ *           PASS          the same, and all data come out unchanged, perhaps in another
+ *                         layout: patterns look through such a node
  *           MULTI_INPUT   every computed input is data
  *   weight  input index of the weight, -1 for none; MatMul finds its constant operand
- *   AXIS    where a weight's channels lie: a function of layers/classes.c, or NONE
+ *   AXIS    the axis of a weight's channels: a function of layers/classes.c, or NONE
  *   STATE   ON            quantized by default (a weight with its layer)
- *           OFF           left alone until a spec or a case selects it
- *           ASKED         the same, but a glob over names does not select it: nothing
- *                         is to stand between a layer and its activation by accident
+ *           OFF           not quantized unless a spec or a case selects it
+ *           ASKED         the same, but a glob over names does not select it, so that no
+ *                         pair gets between a layer and its activation by accident
  *           NAMED         only its own name selects it
- *   is      predicate of layers/classes.c that a node of this operator must pass
+ *   is      predicate of layers/classes.c that a node of this operator must meet
  *
- * Rows are tried from the top; the first that fits names the node's class. Classes bear
- * the Keras name where there is one, else the ONNX operator's. The defaults are those
- * of NVIDIA's TensorFlow quantization toolkit.
+ * Rows are tried from the top; the first that fits gives the node its class. A class
+ * has the Keras name if there is one, else the name of the ONNX operator. The defaults
+ * are those of NVIDIA's TensorFlow quantization toolkit.
  */
 LAYER("DepthwiseConv2D", "Conv", WEIGHTED, 1, FIRST, ON, depthwise_conv,
       "Conv of rank 4 with as many groups as input channels")

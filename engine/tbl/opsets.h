@@ -2,15 +2,16 @@
 /*
  * The schema changes of each operator of ONNX's own between opset 7 and 25:
  *
- *   OPSET_SAME(operator, opsets...)  what was valid before each of these opsets is valid
- *       from it on and means the same: types were added, or optional inputs, or
- *       attributes whose default is what was done before
- *   OPSET_CHANGE(operator, opset, adapter)  a node of before has to be made another by
- *       this function of prepare/adapt*.c, which may say that it cannot
+ *   OPSET_SAME(operator, opsets...)  nodes that were valid before each of these opsets
+ *       stay valid and mean the same: types were added, or optional inputs, or attributes
+ *       whose default is the earlier behaviour
+ *   OPSET_CHANGE(operator, opset, adapter)  a node from before this opset must be
+ *       rewritten by this function of prepare/adapt*.c, which can refuse it
  *
- * An operator without a row for some opset had no change there. A schema that wants less
- * than the one before (OneHot and Gather from 11 on take negative indices) is a row of
- * the same; so is ConvTranspose 11, of which only the words about padding changed.
+ * An operator without a row for an opset had no change there. A schema that requires
+ * less than the one before (OneHot and Gather accept negative indices from 11 on) is a
+ * row of OPSET_SAME; so is ConvTranspose 11, which only changed the description of
+ * padding.
  */
 OPSET_SAME("Abs", 13)
 OPSET_SAME("Acos", 22)

@@ -5,14 +5,14 @@
  *
  *   SAME  the element type of input `argument`
  *   FIXED the element type `argument`
- *   ATTR  an attribute says it; `argument` where it is absent
- *   LIKE  an attribute says it; the type of input `argument` where it is absent
- *   VALUE the type of the tensor in attribute "value"; `argument` where it is absent
+ *   ATTR  the type that an attribute states; `argument` if it is absent
+ *   LIKE  the type that an attribute states; the type of input `argument` if it is absent
+ *   VALUE the type of the tensor in attribute "value"; `argument` if it is absent
  *
- * Only what the schema fixes stands here; where the outputs after the first have other
- * types (MaxPool's indices, Dropout's mask), a REST_RULE says theirs, QDQI_UNKNOWN
- * where they differ among themselves. An operator without a row leaves its outputs
- * unknown: a type is never guessed.
+ * The table has only types that the schema fixes. If the outputs after the first have
+ * other types (MaxPool's indices, Dropout's mask), a REST_RULE states their type, or
+ * QDQI_UNKNOWN if they differ from each other. An operator without a row leaves its
+ * outputs unknown: a type is never guessed.
  */
 #define SAME0(op) TYPE_RULE(op, SAME, 0)
 SAME0("Abs")

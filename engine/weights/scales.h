@@ -16,8 +16,7 @@ bool qdqi_weight_is_symmetric(enum qdqi_format format);
  * weight's type. p has the format, the axis and the block, and gets the other members,
  * in the arena. The range of a scale is that of its elements, or [-amax, amax] in
  * symmetric formats. Channels that are all zeros get the median of the other ranges, so
- * that their scale neither underflows nor differs much from the others. NONFINITE names
- * the tensor.
+ * that they neither overflow nor stand out. NONFINITE names the tensor.
  */
 enum qdq_code qdqi_weight_params(const struct qdqi_constant *weight, const char *name,
                                  struct qdqi_arena *arena, struct qdqi_params *p,

@@ -261,7 +261,7 @@ qdqi_whatif_expect(struct qdqi_whatif *w, uint64_t samples)
  * job counts on: its batch might be halved, and its result would depend on this job.
  */
 static enum qdq_code
-make_way(struct qdqi_whatif *w, struct qdq_error *err)
+lend_device(struct qdqi_whatif *w, struct qdq_error *err)
 {
     const struct qdq_work *work = w->job->work;
     if (!w->job->place || !work->wanted || !work->wanted(work->gpu_arg))
@@ -281,7 +281,7 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
     if (w->total < w->done + (uint64_t)samples)
         w->total = w->done + (uint64_t)samples;
     enum qdq_code code = qdqi_job_progress(w->job, w->stage, w->done, w->total, err);
-    if (code || (code = make_way(w, err)))
+    if (code || (code = lend_device(w, err)))
         return code;
     w->runs++;
     w->done += (uint64_t)samples;
@@ -291,8 +291,8 @@ qdqi_whatif_step(struct qdqi_whatif *w, struct qdqi_memo *memo, bool settled,
 /* Adds one run to the metrics. An output whose type or size differs from that of the
    float model gets the worst score. */
 static void
-judge(struct qdqi_whatif *w, const struct qdqi_trials *t,
-      const struct qdqi_trial *trial, const struct qdqi_output *outputs)
+add_to_metrics(struct qdqi_whatif *w, const struct qdqi_trials *t,
+               const struct qdqi_trial *trial, const struct qdqi_output *outputs)
 {
     for (size_t i = 0; i < t->n_outputs; i++) {
         const struct qdqi_kept *f = &trial->outputs[i];
@@ -307,7 +307,7 @@ judge(struct qdqi_whatif *w, const struct qdqi_trials *t,
 }
 
 static struct qdqi_score
-worst(const struct qdqi_whatif *w, const struct qdqi_trials *t)
+worst_score(const struct qdqi_whatif *w, const struct qdqi_trials *t)
 {
     struct qdqi_score score = {INFINITY, NAN};
     for (size_t i = 0; i < t->n_outputs; i++) {
@@ -337,9 +337,9 @@ qdqi_whatif_run(struct qdqi_whatif *w, struct qdqi_trials *t, int64_t samples,
             break;
         if (!(code = qdqi_whatif_step(w, &trial->memo, settled, inputs, trial->samples,
                                       &outputs, &n, err)))
-            judge(w, t, trial, outputs);
+            add_to_metrics(w, t, trial, outputs);
     }
     if (!code)
-        *ret = worst(w, t);
+        *ret = worst_score(w, t);
     return code;
 }
