@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "backup.h"
+
 #include "api/digest.h"
 #include "library/folder.h"
 #include "store/backup.h"
