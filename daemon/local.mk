@@ -57,10 +57,12 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/library/sweep.c daemon/library/sweep.h \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \
+	daemon/workers/confine.c daemon/workers/confine.h \
 	daemon/workers/message.c daemon/workers/message.h \
 	daemon/workers/messages.h \
 	daemon/workers/process.c daemon/workers/process.h \
 	daemon/workers/scripts.c daemon/workers/scripts.h \
+	daemon/workers/trap.c daemon/workers/trap.h \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
 	daemon/jobs/end.c \

@@ -208,7 +208,8 @@ start(struct daemon *d, struct api_problem *p)
     return false;
 }
 
-/* Running jobs have workers.drain_timeout to end, or until a second signal arrives.
+/* Jobs and short work that run have workers.drain_timeout to end, or until a second signal
+   arrives.
    Lanes are joined before connections, because connections wait for them. */
 static void
 drain(struct daemon *d, const sigset_t *signals)
@@ -217,7 +218,8 @@ drain(struct daemon *d, const sigset_t *signals)
     int64_t deadline = clock_steady_ms() + d->settings.workers_drain_timeout * 1000;
     int got;
     tenants_drain(d->tenants);
-    while (!tenants_are_idle(d->tenants) && clock_steady_ms() < deadline)
+    while (!(tenants_are_idle(d->tenants) && pool_is_idle(d->pool)) &&
+           clock_steady_ms() < deadline)
         if ((got = sigtimedwait(signals, NULL, &a_moment)) > 0 && got != SIGHUP)
             break;
     tenants_stop(d->tenants);

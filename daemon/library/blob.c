@@ -288,6 +288,16 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 
 /* --- spools --------------------------------------------------------------- */
 
+/* Makes an empty file with a new name for a spool, and returns its descriptor. */
+static int
+open_named(struct spool *spool)
+{
+    snprintf(spool->name, sizeof spool->name, "%llu.tmp",
+             (unsigned long long)atomic_fetch_add(&spool->blobs->next, 1));
+    return openat(spool->blobs->tmp, spool->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                  0600);
+}
+
 bool
 spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
 {
@@ -296,10 +306,7 @@ spool_open(struct blobs *blobs, struct spool **ret, struct api_problem *p)
         return api_problem_no_memory(p);
     spool->blobs = blobs;
     spool->digest = digest_new();
-    snprintf(spool->name, sizeof spool->name, "%llu.tmp",
-             (unsigned long long)atomic_fetch_add(&blobs->next, 1));
-    spool->fd =
-        openat(blobs->tmp, spool->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    spool->fd = open_named(spool);
     if (spool->fd < 0)
         blobs_fail(p, "making a temporary file");
     if (!spool->digest)
@@ -386,34 +393,64 @@ spool_finish(struct spool *spool, struct api_problem *p)
     return true;
 }
 
+/* Checks that the disk has room for a copy of the file. One without room for it may be
+   nothing but a hole, and its copy would not be. DISK_FULL. */
+static bool
+can_copy(const struct spool *spool, int from, struct api_problem *p)
+{
+    struct statvfs disk;
+    struct stat st;
+    if (fstat(from, &st) || fstatvfs(spool->blobs->tmp, &disk))
+        return blobs_fail(p, "reading a temporary file");
+    return (uint64_t)st.st_size <= (uint64_t)disk.f_bavail * disk.f_frsize ||
+           api_problem_set(p, API_DISK_FULL, QDQ_AT_NOTHING, NULL,
+                           "too little of the disk is free to store a result of %lld "
+                           "bytes",
+                           (long long)st.st_size);
+}
+
+/* Hashes and copies the rest of `from` to the spool's own file. */
+static bool
+copy_file(struct spool *spool, int from, struct api_problem *p)
+{
+    enum { CHUNK = 1 << 18 };
+    char *chunk = malloc(CHUNK);
+    bool ok = chunk || api_problem_no_memory(p);
+    while (ok) {
+        ssize_t n = pread(from, chunk, CHUNK, (off_t)spool->size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            break;
+        ok = n > 0 ? digest_update(spool->digest, chunk, (size_t)n) ||
+                         api_problem_no_memory(p)
+                   : blobs_fail(p, "reading a temporary file");
+        ok = ok && write_all(spool->fd, chunk, (size_t)n, p);
+        if (ok)
+            add_size(spool, (uint64_t)n);
+    }
+    free(chunk);
+    return ok;
+}
+
+/* The worker may still have the file that it wrote. So the spool becomes a copy, and the
+   digest is that of the bytes that were copied. */
 bool
 spool_finish_file(struct spool *spool, struct api_problem *p)
 {
-    enum { CHUNK = 1 << 18 };
-    bool ok = false;
-    char *chunk = malloc(CHUNK);
-    if (!chunk)
-        return api_problem_no_memory(p);
-    for (;;) {
-        ssize_t n = pread(spool->fd, chunk, CHUNK, (off_t)spool->size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            blobs_fail(p, "reading a temporary file");
-            goto out;
-        }
-        if (n == 0)
-            break;
-        if (!digest_update(spool->digest, chunk, (size_t)n)) {
-            api_problem_no_memory(p);
-            goto out;
-        }
-        add_size(spool, (uint64_t)n);
+    char old[NAME_SIZE];
+    int written = spool->fd;
+    memcpy(old, spool->name, sizeof old);
+    spool->fd = open_named(spool);
+    if (spool->fd < 0) {
+        spool->fd = written;
+        memcpy(spool->name, old, sizeof old);
+        return blobs_fail(p, "making a temporary file");
     }
-    ok = spool_finish(spool, p);
-out:
-    free(chunk);
-    return ok;
+    unlinkat(spool->blobs->tmp, old, 0);
+    bool ok = can_copy(spool, written, p) && copy_file(spool, written, p);
+    close(written);
+    return ok && spool_finish(spool, p);
 }
 
 uint64_t

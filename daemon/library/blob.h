@@ -101,8 +101,10 @@ bool spool_fill(struct spool *spool, int from, char ret[DIGEST_SIZE],
                 struct api_problem *p);
 /* Ends the writing and computes the id. */
 bool spool_finish(struct spool *spool, struct api_problem *p);
-/* Does the same for a file that a worker wrote through spool_fd(): hashes it from
-   the file. */
+/*
+ * Does the same for a file that a worker wrote through spool_fd(). The spool becomes a copy
+ * of it: a worker that kept the descriptor cannot change what was hashed. DISK_FULL, IO.
+ */
 bool spool_finish_file(struct spool *spool, struct api_problem *p);
 
 /* Returns the bytes written so far; for a finished spool the bytes of the file. */

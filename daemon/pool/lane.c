@@ -9,7 +9,9 @@
 #include "watch/metrics.h"
 #include "qdq/quantize.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 METRIC(workers_died, COUNTER, "qdqd_workers_died_total", &metric_unlabelled, ONE,
        "Worker processes that ended during work, or could not be started.");
@@ -51,13 +53,22 @@ lane_set_service(struct lane *lane, const struct service *service)
 /* --- back-off after failures ---------------------------------------------- */
 
 /*
- * Limits of the back-off. A process that dies is mostly the fault of its job, so the
- * next process is started at once after the first few. More deaths in a row point to a
- * fault of the machine (a broken library, no memory, no descriptors). The lane then
- * waits longer and longer before it starts another process, so that these attempts do
- * not keep the machine busy.
+ * Limits of the back-off. A process that dies during work is mostly the fault of that work,
+ * so the next process is started at once after the first few. After more deaths in a row
+ * the tenant's further work waits longer and longer; other tenants' work does not. A
+ * process that does not reach its first work is a fault of the machine (a broken library,
+ * no memory, no descriptors): then the lane waits, whose work it may be.
  */
 enum { FEW = 4, FIRST_WAIT_MS = 250, MOST_WAIT_MS = 5000, SLICE_MS = 50 };
+
+static int64_t
+wait_after(int failures)
+{
+    int64_t ms = FIRST_WAIT_MS;
+    for (int i = FEW; i < failures && ms < MOST_WAIT_MS; i++)
+        ms *= 2;
+    return failures < FEW ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+}
 
 bool
 lane_is_failing(const struct lane *lane)
@@ -65,11 +76,28 @@ lane_is_failing(const struct lane *lane)
     return atomic_load(&lane->failures) >= FEW;
 }
 
+static void
+count_death(const struct service *service)
+{
+    struct pool_share *share = service->share;
+    int n = atomic_fetch_add(&share->deaths, 1) + 1;
+    int64_t ms = wait_after(n);
+    if (!ms)
+        return;
+    atomic_store(&share->paused_until, clock_steady_ms() + ms);
+    log_error("tenant_paused", "tenant=\"%s\" in_a_row=%d ms=%lld", service->tenant, n,
+              (long long)ms);
+}
+
 void
 lane_count_failure(struct lane *lane)
 {
-    int n = atomic_fetch_add(&lane->failures, 1) + 1;
     metrics_add(lane->process.metrics, &metric_workers_died, 0, 1);
+    if (lane->process.ready) {
+        count_death(lane->service);
+        return;
+    }
+    int n = atomic_fetch_add(&lane->failures, 1) + 1;
     if (lane_is_failing(lane))
         log_error("workers_fail", "in_a_row=%d", n);
 }
@@ -78,6 +106,8 @@ void
 lane_count_success(struct lane *lane)
 {
     atomic_store(&lane->failures, 0);
+    atomic_store(&lane->service->share->deaths, 0);
+    atomic_store(&lane->service->share->paused_until, 0);
 }
 
 static bool
@@ -90,11 +120,8 @@ void
 lane_back_off(struct lane *lane)
 {
     const struct timespec slice = {0, SLICE_MS * 1000000};
-    int64_t ms = FIRST_WAIT_MS;
-    for (int i = FEW; i < atomic_load(&lane->failures) && ms < MOST_WAIT_MS; i++)
-        ms *= 2;
-    int64_t until = clock_steady_ms() + (ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS);
-    while (lane_is_failing(lane) && clock_steady_ms() < until && !must_end(lane))
+    int64_t until = clock_steady_ms() + wait_after(atomic_load(&lane->failures));
+    while (clock_steady_ms() < until && !must_end(lane))
         nanosleep(&slice, NULL);
 }
 
@@ -107,6 +134,20 @@ struct limit {
     int64_t seconds; /* 0: no limit */
 };
 
+static struct limit
+short_limit(const struct lane *lane)
+{
+    return (struct limit){"workers.short_timeout",
+                          lane->service->settings->workers_short_timeout};
+}
+
+/* Returns how long a message may take from its first byte to its last, in ms. */
+static int
+message_time(const struct lane *lane)
+{
+    return (int)short_limit(lane).seconds * 1000;
+}
+
 /*
  * Returns the limit that applies in a stage (-1: before the first). A job's stages
  * before calibration have the limit of short work, so that a model or a script that
@@ -117,7 +158,7 @@ limit_of_stage(const struct lane *lane, enum message_type type, int stage)
 {
     const struct settings *s = lane->service->settings;
     int64_t each = lane->settings->workers_job_timeout;
-    const struct limit brief = {"workers.short_timeout", s->workers_short_timeout};
+    const struct limit brief = short_limit(lane);
     const struct limit whole = {s->workers_job_timeout == each
                                     ? "workers.job_timeout"
                                     : "the tenant's job_timeout",
@@ -163,96 +204,171 @@ lane_end_dead(struct lane *lane, char how[64], struct api_problem *p)
 
 enum { CHECK_LIMIT_MS = 1000 };
 
-/* Waits for the next message within the limit of a stage. The settings may change
-   meanwhile; *ret_limit is the limit that applied last. */
-static enum message_got
-receive(struct lane *lane, enum message_type type, int stage, int64_t began,
-        struct limit *ret_limit, struct message *ret)
+/* The state of one request. */
+struct asking {
+    struct lane *lane;
+    enum message_type type;
+    const struct lane_events *events;
+    int stage;             /* -1: before the first */
+    int64_t began;         /* steady clock in ms */
+    int64_t stopped_since; /* when the process was first seen stopped; 0: it runs */
+};
+
+/* Returns whether somebody has stopped the process for longer than short work may take: it
+   would tell neither progress nor an end. */
+static bool
+is_stuck(struct asking *asking)
 {
+    struct lane *lane = asking->lane;
+    int64_t now = clock_steady_ms();
+    if (!process_is_stopped(&lane->process))
+        asking->stopped_since = 0;
+    else if (!asking->stopped_since)
+        asking->stopped_since = now;
+    return asking->stopped_since && now - asking->stopped_since >= message_time(lane);
+}
+
+/* Waits for the next message within the limit of a stage. The settings may change
+   meanwhile: *ret_limit is the limit that applied at last. */
+static enum message_got
+receive(struct asking *asking, struct limit *ret_limit, struct message *ret)
+{
+    struct lane *lane = asking->lane;
     enum message_got got;
     bool again;
     do {
-        *ret_limit = limit_of_stage(lane, type, stage);
-        int left = time_left(*ret_limit, began);
+        *ret_limit = limit_of_stage(lane, asking->type, asking->stage);
+        int left = time_left(*ret_limit, asking->began);
         again = left < 0 || left > CHECK_LIMIT_MS;
-        got = message_receive(lane->process.socket, again ? CHECK_LIMIT_MS : left, ret);
+        got = message_receive(lane->process.socket, again ? CHECK_LIMIT_MS : left,
+                              message_time(lane), ret);
+        process_relay(&lane->process);
+        if (got == MESSAGE_TIMEOUT && atomic_load(&lane->closing))
+            return MESSAGE_EOF;
+        if (got == MESSAGE_TIMEOUT && is_stuck(asking)) {
+            *ret_limit = short_limit(lane);
+            again = false;
+        }
     } while (got == MESSAGE_TIMEOUT && again);
+    if (got == MESSAGE_LATE)
+        *ret_limit = short_limit(lane);
     return got;
+}
+
+/* Sends a message to the process within the time of a message. */
+static bool
+send_within(struct lane *lane, const struct message *message)
+{
+    return message_send(lane->process.socket, message_time(lane), message);
 }
 
 static bool
 answer_gpu(struct lane *lane, bool wanted)
 {
-    const struct message answer = {.type = MESSAGE_GPU, .body.gpu.wanted = wanted};
-    return message_send(lane->process.socket, &answer);
+    const struct message message = {.type = MESSAGE_GPU, .body.gpu.wanted = wanted};
+    return send_within(lane, &message);
 }
 
 /* Lends the GPU. The time until it is back does not count as time of the work. */
 static bool
-lend_gpu(struct lane *lane, const struct lane_events *events, int64_t *began)
+lend_gpu(struct asking *asking)
 {
     int64_t waited = 0;
-    bool back = events->lend_gpu(events->arg, &waited);
-    *began += waited;
-    return back && answer_gpu(lane, false);
+    bool back = asking->events->lend_gpu(asking->events->arg, &waited);
+    asking->began += waited;
+    return back && answer_gpu(asking->lane, false);
+}
+
+static bool
+answer_file(struct lane *lane)
+{
+    int fd = process_open_temporary(&lane->process);
+    const struct message message = {
+        .type = MESSAGE_FILE, .fds = {fd}, .n_fds = fd >= 0 ? 1 : 0};
+    bool sent = send_within(lane, &message);
+    if (fd >= 0)
+        close(fd);
+    return sent;
 }
 
 /* Handles a message that does not end the work. Returns false when the process broke
-   the protocol or has ended, or when the work must be given up. */
+   the protocol or is gone, or when its work must be given up. */
 static bool
-handle_event(struct lane *lane, const struct message *message,
-             const struct lane_events *events, int *stage, int64_t *began)
+handle_event(struct asking *asking, const struct message *message)
 {
+    struct lane *lane = asking->lane;
+    const struct lane_events *events = asking->events;
     switch (message->type) {
     case MESSAGE_PROGRESS:
-        *stage = (int)message->body.progress.stage;
+        asking->stage = (int)message->body.progress.stage;
         if (events)
             events->on_progress(events->arg, &message->body.progress);
         return true;
+    case MESSAGE_NOTE:
+        process_note(&lane->process, message);
+        return true;
+    case MESSAGE_FILE_WANTED:
+        return answer_file(lane);
     case MESSAGE_GPU_WANTED:
         return answer_gpu(lane, events && events->gpu_is_wanted(events->arg));
     case MESSAGE_GPU_LENT:
-        return events && lend_gpu(lane, events, began);
+        return events && lend_gpu(asking);
     default:
         return false;
     }
 }
 
 enum outcome
+lane_start_process(struct lane *lane, int gpu, struct api_problem *p)
+{
+    enum process_started started = process_start(&lane->process, gpu, p);
+    return started == PROCESS_RUNS   ? OUTCOME_DONE
+           : started == PROCESS_DIED ? OUTCOME_DIED
+                                     : OUTCOME_FAILED;
+}
+
+/* Takes the last answer to a request; its text, if any, becomes *ret. */
+static enum outcome
+take_answer(const struct message *last, char **ret, struct api_problem *p)
+{
+    if (last->type != MESSAGE_RESULT)
+        *p = last->body.failed;
+    if (last->type == MESSAGE_FAILED)
+        return OUTCOME_FAILED;
+    *ret = last->text ? last->text : strdup("");
+    if (!*ret)
+        return OUTCOME_DIED;
+    return last->type == MESSAGE_RESULT ? OUTCOME_DONE : OUTCOME_REJECTED;
+}
+
+enum outcome
 lane_ask(struct lane *lane, const struct message *request,
          const struct lane_events *events, char **ret, struct api_problem *p)
 {
-    int64_t began = clock_steady_ms();
-    int stage = -1;
+    struct asking asking = {.lane = lane,
+                            .type = request->type,
+                            .events = events,
+                            .stage = -1,
+                            .began = clock_steady_ms()};
     lane->process.jobs++;
     process_allow(&lane->process);
-    if (!message_send(lane->process.socket, request))
-        return OUTCOME_DIED;
+    if (!send_within(lane, request))
+        return errno == ETIMEDOUT ? fail_timeout(lane, short_limit(lane), -1, p)
+                                  : OUTCOME_DIED;
     for (;;) {
-        struct message answer;
+        struct message message;
         struct limit limit;
-        enum message_got got =
-            receive(lane, request->type, stage, began, &limit, &answer);
-        if (got == MESSAGE_TIMEOUT)
-            return fail_timeout(lane, limit, stage, p);
+        enum message_got got = receive(&asking, &limit, &message);
+        if (got == MESSAGE_TIMEOUT || got == MESSAGE_LATE)
+            return fail_timeout(lane, limit, asking.stage, p);
         if (got != MESSAGE_GOT)
             return OUTCOME_DIED;
-        switch (answer.type) {
-        case MESSAGE_RESULT:
-            *ret = answer.text ? answer.text : strdup("");
-            return *ret ? OUTCOME_DONE : OUTCOME_DIED;
-        case MESSAGE_REJECTED:
-            *p = answer.body.failed;
-            *ret = answer.text ? answer.text : strdup("");
-            return *ret ? OUTCOME_REJECTED : OUTCOME_DIED;
-        case MESSAGE_FAILED:
-            *p = answer.body.failed;
-            return OUTCOME_FAILED;
-        default:
-            if (handle_event(lane, &answer, events, &stage, &began))
-                break;
-            message_fini(&answer);
+        if (message.type == MESSAGE_RESULT || message.type == MESSAGE_REJECTED ||
+            message.type == MESSAGE_FAILED)
+            return take_answer(&message, ret, p);
+        bool goes_on = handle_event(&asking, &message);
+        message_fini(&message);
+        if (!goes_on)
             return OUTCOME_DIED;
-        }
     }
 }

@@ -23,7 +23,8 @@ struct lane {
     const struct settings *settings; /* the daemon's; a tenant has its own */
     struct process process;
     const struct service *service; /* the tenant of the current or last work */
-    atomic_int failures; /* consecutive processes that died or could not be started */
+    /* processes in a row that could not be started, or died before their first work */
+    atomic_int failures;
     atomic_bool closing; /* the lane is ending, so it must not wait for anything */
     pthread_t thread;
     bool started;
@@ -54,6 +55,9 @@ struct lane_events {
     void *arg;
 };
 
+/* Makes sure that the lane has a process with this GPU (GPUS_NONE: none): DONE; FAILED with
+   the problem set; or DIED, as below. */
+enum outcome lane_start_process(struct lane *lane, int gpu, struct api_problem *p);
 /*
  * Sends the request to the lane's process, which must be running, and handles its
  * messages until the work ends: DONE with the text in *ret, which the caller frees;
@@ -72,11 +76,15 @@ enum outcome lane_end_dead(struct lane *lane, char how[64], struct api_problem *
 
 /* --- back-off after failures --------------------------------------------- */
 
-/* Counts a process that died or could not be started. */
+/*
+ * Counts a process that died or could not be started: one that died during work is the
+ * matter of the tenant whose work it was, whose further work waits; any other is the matter
+ * of the machine, and the lane waits.
+ */
 void lane_count_failure(struct lane *lane);
-/* Resets the count of failures after work was done. */
+/* Resets both counts of failures after work was done. */
 void lane_count_success(struct lane *lane);
-/* Returns whether the last few processes have all died. Any thread may call. */
+/* Returns whether the last few processes could not even begin. Any thread may call. */
 bool lane_is_failing(const struct lane *lane);
 /* Waits before the next process is started when the lane is failing; the delay
    doubles with each failure. Ends early when the daemon stops. */

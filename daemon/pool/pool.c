@@ -56,9 +56,17 @@ pool_open(struct tenants *tenants, const struct settings *settings, struct pool 
     return false;
 }
 
+bool
+pool_is_idle(struct pool *pool)
+{
+    return short_work_is_idle(pool->short_work);
+}
+
 void
 pool_join(struct pool *pool)
 {
+    if (pool->short_work)
+        short_work_stop(pool->short_work);
     for (size_t i = 0; i < pool->n_runners; i++)
         lane_join(&pool->runners[i].lane);
 }

@@ -264,8 +264,9 @@ run_worker(struct runner *runner, const struct message *request, char **ret,
            struct api_problem *p)
 {
     const struct lane_events events = {on_progress, gpu_is_wanted, lend_gpu, runner};
-    if (!process_start(&runner->lane.process, runner->slot.device, p))
-        return OUTCOME_FAILED;
+    enum outcome started = lane_start_process(&runner->lane, runner->slot.device, p);
+    if (started != OUTCOME_DONE)
+        return started;
     if (jobs_is_unwanted(runner->lane.service->jobs, &runner->slot))
         return OUTCOME_DIED;
     return lane_ask(&runner->lane, request, &events, ret, p);

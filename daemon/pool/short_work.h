@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lane for short work: checking uploads, describing models, making plans.
-   Requests wait for it in a queue, which serves tenants in turns. */
+/*
+ * The lanes for short work: checking uploads, describing models, making plans. Requests
+ * wait in a queue, which serves the tenants in turns. At most two lanes work for one tenant,
+ * and the last free lane is kept for tenants for whom none works. So one tenant's slow work
+ * does not delay another's while fewer than workers.short_count tenants have slow work.
+ * Work of a tenant whose workers died, one after the other, waits a while.
+ */
 #ifndef QDQD_POOL_SHORT_WORK_H
 #define QDQD_POOL_SHORT_WORK_H
 
@@ -18,7 +23,11 @@ bool short_work_open(struct tenants *tenants, const struct settings *settings,
 bool short_work_ask(struct short_work *work, const struct service *service,
                     const struct message *request, char **ret, struct api_problem *p);
 bool short_work_is_failing(const struct short_work *work);
-/* Frees the lane. No thread may call short_work_ask() any more. */
+/* Returns whether no short work waits or runs. */
+bool short_work_is_idle(struct short_work *work);
+/* Ends all short work, and refuses any more: UNAVAILABLE. */
+void short_work_stop(struct short_work *work);
+/* Frees the lanes. No thread may call short_work_ask() any more. */
 void short_work_close(struct short_work **work);
 
 #endif

@@ -116,7 +116,12 @@ SETTING_NUMBER(workers, memory, 0, 0, INT64_MAX, BYTES, NOW,
 SETTING_NUMBER(workers, short_timeout, 120, 1, 3600, SECONDS, NOW,
                "Longest time to check an upload, to describe a model or to make a "
                "plan, also for the part of a job before its calibration.")
-SETTING_NUMBER(workers, job_timeout, 86400, 0, 1000000, SECONDS, NOW,
+SETTING_NUMBER(
+    workers, short_count, 8, 2, 64, COUNT, START,
+    "Most worker processes for short work (uploads, model descriptions, plans) "
+    "at the same time. Two are kept; the others run only while several "
+    "tenants have short work. One tenant has at most two.")
+SETTING_NUMBER(workers, job_timeout, 21600, 0, 1000000, SECONDS, NOW,
                "Longest time that a job may run; 0: no limit.")
 SETTING_NUMBER(workers, drain_timeout, 30, 0, 86400, SECONDS, NOW,
                "Time for running jobs to end after SIGTERM; then they go back to the "

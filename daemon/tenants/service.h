@@ -10,6 +10,8 @@
 #include "api/digest.h"
 #include "workers/scripts.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct backends;
@@ -20,10 +22,20 @@ struct pool;
 struct settings;
 struct tenants;
 
-/* A tenant's turns in the short work. Guarded by the lock of the short work. */
+/* A tenant's share of the workers. */
 struct pool_share {
+    /* guarded by the lock of the short work: */
     uint64_t served; /* number of the turn in which it was served last; 0: never */
+    int running;     /* pieces of its short work that run now */
+    /* any thread: */
+    atomic_int deaths; /* of worker processes during its work, in a row */
+    /* the time of the steady clock until which none of its work is begun, because of
+       these deaths */
+    _Atomic int64_t paused_until;
 };
+
+/* Returns whether the tenant's work has to wait because its workers died. */
+bool pool_share_is_paused(struct pool_share *share);
 
 struct service {
     struct tenants *tenants; /* all tenants */

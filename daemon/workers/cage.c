@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/cage.h"
+#include "workers/trap.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -101,9 +104,9 @@ rules_of(long version)
 }
 
 static bool
-allow_paths(int ruleset, enum cage_profile profile, const char *scratch, uint64_t known)
+allow_paths(int ruleset, enum cage_profile profile, uint64_t known)
 {
-    bool ok = !scratch || allow_path(ruleset, scratch, READ_FILE | WRITE_FILE);
+    bool ok = true;
     for (size_t i = 0;
          ok && profile == CAGE_GPU && i < sizeof gpu_paths / sizeof *gpu_paths; i++)
         ok = allow_path(ruleset, gpu_paths[i].path, gpu_paths[i].rights & known);
@@ -112,8 +115,7 @@ allow_paths(int ruleset, enum cage_profile profile, const char *scratch, uint64_
 
 /* Restricts the file system. *ret_there is false when the kernel has no Landlock. */
 static bool
-close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
-            char lacking[CAGE_TEXT])
+close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])
 {
     long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     *ret_there = version > 0;
@@ -126,7 +128,7 @@ close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
     int ruleset = (int)syscall(CREATE_RULESET, &rules, size, 0);
     if (ruleset < 0)
         return fail(lacking, "landlock_create_ruleset");
-    bool ok = allow_paths(ruleset, profile, scratch, rules.files);
+    bool ok = allow_paths(ruleset, profile, rules.files);
     if (!ok)
         fail(lacking, "landlock_add_rule");
     else if (!(ok = syscall(RESTRICT_SELF, ruleset, 0) == 0))
@@ -137,7 +139,8 @@ close_files(enum cage_profile profile, const char *scratch, bool *ret_there,
 
 /* --- seccomp -------------------------------------------------------------- */
 
-/* System calls that are allowed with any arguments. */
+/* System calls that are allowed with any arguments. None of them takes a path, and none
+   acts on another process. */
 static const int calls[] = {
     /* descriptors that are open already */
     SCMP_SYS(read),
@@ -152,13 +155,8 @@ static const int calls[] = {
     SCMP_SYS(close),
     SCMP_SYS(dup),
     SCMP_SYS(dup3),
-    SCMP_SYS(fcntl),
     SCMP_SYS(fstat),
-    SCMP_SYS(newfstatat),
-    SCMP_SYS(statx),
     SCMP_SYS(fstatfs),
-    SCMP_SYS(fsync),
-    SCMP_SYS(fdatasync),
     SCMP_SYS(ftruncate),
     SCMP_SYS(fallocate),
     SCMP_SYS(fadvise64),
@@ -174,20 +172,15 @@ static const int calls[] = {
     SCMP_SYS(munmap),
     SCMP_SYS(mremap),
     SCMP_SYS(madvise),
-    SCMP_SYS(mincore),
-    SCMP_SYS(msync),
-    SCMP_SYS(memfd_create),
     SCMP_SYS(membarrier),
     /* the process's own threads */
     SCMP_SYS(futex),
     SCMP_SYS(set_robust_list),
-    SCMP_SYS(get_robust_list),
     SCMP_SYS(rseq),
     SCMP_SYS(set_tid_address),
     SCMP_SYS(gettid),
     SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(sched_setaffinity),
     SCMP_SYS(getcpu),
     SCMP_SYS(exit),
     SCMP_SYS(exit_group),
@@ -217,10 +210,20 @@ static const int calls[] = {
     SCMP_SYS(sysinfo),
 };
 
-/* Calls with paths. They are allowed only where Landlock restricts the paths. */
-static const int path_calls[] = {
-    SCMP_SYS(openat), SCMP_SYS(open),      SCMP_SYS(readlink),   SCMP_SYS(readlinkat),
-    SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(getdents64),
+/* Calls with paths that the handler of SIGSYS answers (trap.h). */
+static const int trapped_calls[] = {
+    SCMP_SYS(openat),
+    SCMP_SYS(open),
+    SCMP_SYS(newfstatat),
+};
+
+/* Calls with paths, for CUDA. They are allowed only where Landlock restricts the
+   paths. */
+static const int gpu_path_calls[] = {
+    SCMP_SYS(openat),     SCMP_SYS(open),      SCMP_SYS(newfstatat),
+    SCMP_SYS(statx),      SCMP_SYS(readlink),  SCMP_SYS(readlinkat),
+    SCMP_SYS(access),     SCMP_SYS(faccessat), SCMP_SYS(faccessat2),
+    SCMP_SYS(getdents64),
 };
 
 static const int gpu_calls[] = {
@@ -229,57 +232,144 @@ static const int gpu_calls[] = {
     SCMP_SYS(pipe2),         SCMP_SYS(epoll_create1),  SCMP_SYS(epoll_ctl),
     SCMP_SYS(epoll_wait),    SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
     SCMP_SYS(get_mempolicy), SCMP_SYS(set_mempolicy),  SCMP_SYS(mbind),
+    SCMP_SYS(memfd_create),  SCMP_SYS(mincore),        SCMP_SYS(fsync),
 };
 
 static int
-allow(scmp_filter_ctx filter, const int *list, size_t n)
+add_rules(scmp_filter_ctx filter, uint32_t action, const int *list, size_t n)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, list[i], 0);
+        rc = seccomp_rule_add(filter, action, list[i], 0);
     return rc;
 }
-#define ALLOW(filter, list) allow(filter, list, sizeof(list) / sizeof *(list))
+#define ALLOW(filter, list) \
+    add_rules(filter, SCMP_ACT_ALLOW, list, sizeof(list) / sizeof *(list))
+#define TRAP(filter, list) \
+    add_rules(filter, SCMP_ACT_TRAP, list, sizeof(list) / sizeof *(list))
 
-/* Allows calls that depend on their arguments. clone3() hides them behind a pointer,
-   so it is refused, and the C library falls back to clone(). */
+/* Any combination of these makes a process, or puts a thread into another namespace. */
+#define CLONE_OTHER                                                                \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+     CLONE_NEWPID | CLONE_NEWNET | CLONE_PTRACE | CLONE_VFORK | CLONE_PARENT)
+/* Mappings that the limit of a process's data does not count. */
+#define UNCOUNTED (MAP_GROWSDOWN | MAP_HUGETLB)
+
+struct conditional {
+    int call;
+    unsigned n;
+    struct scmp_arg_cmp when[2];
+};
+
+/* Calls that depend on their arguments. */
+static const struct conditional conditionals[] = {
+    /* of a descriptor only what concerns this process alone: no signal, lock or lease */
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_DUPFD)}},
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC)}},
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_GETFD)}},
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_SETFD)}},
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_GETFL)}},
+    {SCMP_SYS(clone),
+     1,
+     {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | CLONE_OTHER, CLONE_THREAD)}},
+    {SCMP_SYS(prctl), 1, {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}},
+    {SCMP_SYS(sendto), 1, {SCMP_A4(SCMP_CMP_EQ, 0)}}, /* only to the connected peer */
+    {SCMP_SYS(prlimit64), 2, {SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}},
+};
+
+/* A mapping is private, or one of a file. */
+static const struct conditional cpu_conditionals[] = {
+    {SCMP_SYS(mmap),
+     2,
+     {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+      SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | UNCOUNTED, 0)}},
+    {SCMP_SYS(mmap),
+     2,
+     {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+      SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_ANONYMOUS | UNCOUNTED, MAP_SHARED)}},
+    {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
+};
+
 static int
-allow_some(scmp_filter_ctx filter, enum cage_profile profile)
+allow_when(scmp_filter_ctx filter, const struct conditional *rows, size_t n)
 {
-    const struct {
-        int call;
-        struct scmp_arg_cmp when;
-    } rows[] = {
-        {SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)},
-        {SCMP_SYS(tgkill), SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())},
-        {SCMP_SYS(prctl), SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)},
-        {SCMP_SYS(sendto), SCMP_A4(SCMP_CMP_EQ, 0)},    /* only to the connected peer */
-        {SCMP_SYS(prlimit64), SCMP_A2(SCMP_CMP_EQ, 0)}, /* only to read a limit */
-        {SCMP_SYS(mmap), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
-        {SCMP_SYS(mprotect), SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
-    };
-    size_t n = sizeof rows / sizeof *rows - (profile == CAGE_GPU ? 2 : 0);
-    int rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    int rc = 0;
     for (size_t i = 0; !rc && i < n; i++)
-        rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rows[i].call, 1,
-                                    &rows[i].when);
+        rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rows[i].call, rows[i].n,
+                                    rows[i].when);
     return rc;
+}
+#define ALLOW_WHEN(filter, list) allow_when(filter, list, sizeof(list) / sizeof *(list))
+
+/* Builds the filter. clone3() hides its arguments behind a pointer, so it is refused, and
+   the C library falls back to clone(). */
+static int
+fill_filter(scmp_filter_ctx filter, enum cage_profile profile, bool landlock)
+{
+    const struct conditional own_thread[] = {
+        {SCMP_SYS(tgkill), 1, {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())}}};
+    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+    if (!rc)
+        rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    if (!rc)
+        rc = ALLOW(filter, calls);
+    if (!rc)
+        rc = ALLOW_WHEN(filter, conditionals);
+    if (!rc)
+        rc = ALLOW_WHEN(filter, own_thread);
+    if (rc)
+        return rc;
+    if (profile == CAGE_CPU)
+        return (rc = ALLOW_WHEN(filter, cpu_conditionals))
+                   ? rc
+                   : TRAP(filter, trapped_calls);
+    if (landlock && (rc = ALLOW(filter, gpu_path_calls)))
+        return rc;
+    return ALLOW(filter, gpu_calls);
 }
 
 static bool
-close_calls(enum cage_profile profile, bool paths, char lacking[CAGE_TEXT])
+close_calls(enum cage_profile profile, bool landlock, char lacking[CAGE_TEXT])
 {
+    if (!trap_install())
+        return fail(lacking, "the handler of SIGSYS");
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int rc = filter ? ALLOW(filter, calls) : -ENOMEM;
-    if (!rc && paths)
-        rc = ALLOW(filter, path_calls);
-    if (!rc && profile == CAGE_GPU)
-        rc = ALLOW(filter, gpu_calls);
-    if (!rc && !(rc = allow_some(filter, profile)))
+    int rc = filter ? fill_filter(filter, profile, landlock) : -ENOMEM;
+    if (!rc)
         rc = seccomp_load(filter);
     seccomp_release(filter);
     errno = -rc;
     return !rc || fail(lacking, "seccomp");
+}
+
+/* --- before both ---------------------------------------------------------- */
+
+/* Checks that the process has one thread: procfs counts a folder's subfolders as links,
+   and two more. */
+static bool
+is_alone(char lacking[CAGE_TEXT])
+{
+    struct stat st;
+    if (stat("/proc/self/task", &st))
+        return fail(lacking, "/proc/self/task");
+    if (st.st_nlink > 3)
+        snprintf(lacking, CAGE_TEXT, "the process has %ld threads, not one",
+                 (long)st.st_nlink - 2);
+    return st.st_nlink <= 3;
+}
+
+/* Gives up the privileges of a daemon that runs as root. A process without any needs no
+   capset(), which the sandbox of a service may forbid. */
+static bool
+drop_capabilities(char lacking[CAGE_TEXT])
+{
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &header, data))
+        return fail(lacking, "capget");
+    return memcmp(data, none, sizeof none) == 0 ||
+           syscall(SYS_capset, &header, none) == 0 || fail(lacking, "capset");
 }
 
 /* Returns whether a sanitizer is built in: they read /proc, and look for leaks from
@@ -295,14 +385,15 @@ is_sanitized(void)
 }
 
 bool
-cage_enter(enum cage_profile profile, const char *scratch, char lacking[CAGE_TEXT])
+cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT])
 {
-    bool there;
+    bool landlock;
     lacking[0] = '\0';
     if (is_sanitized()) {
         snprintf(lacking, CAGE_TEXT, "this is a build with a sanitizer");
         return false;
     }
-    return close_files(profile, scratch, &there, lacking) &&
-           close_calls(profile, there, lacking);
+    return is_alone(lacking) && drop_capabilities(lacking) &&
+           close_files(profile, &landlock, lacking) &&
+           close_calls(profile, landlock, lacking);
 }

@@ -4,14 +4,21 @@
  * if it takes over the process. The process keeps only its open descriptors, memory,
  * time and its own threads.
  *
- *   Landlock   no path of the file system can be opened, made, renamed or removed, except
- *              for files without a name in one empty folder; no TCP port can be used; no
- *              signal reaches a process outside, no abstract socket can be reached
- *   seccomp    only the system calls that a quantization needs are allowed: no socket, no
- *              program, no process, no tracing, no mount; no memory becomes code
+ *   capabilities  none
+ *   Landlock      no path of the file system can be opened, made, renamed or removed; no
+ *                 TCP port can be used; no signal reaches a process outside, no abstract
+ *                 socket can be reached
+ *   seccomp       only the system calls that a quantization needs are allowed: no path, no
+ *                 socket, no program, no process, no tracing, no mount; no memory becomes
+ *                 code, and none escapes the limit of the process's data
  *
- * Everything that must be loaded or read by path is loaded before. Nothing lifts the
- * cage.
+ * Landlock alone does not hide whether a path exists, so a call that takes one is not
+ * allowed at all: the handler of SIGSYS answers the few forms that the C library and ONNX
+ * Runtime use for descriptors that are open already ("trap.h").
+ *
+ * Landlock binds the calling thread and those that it starts later. So the process enters
+ * the cage while it has one thread, and starts ONNX Runtime's threads in there. Everything
+ * that must be loaded or read by path is loaded before. Nothing lifts the cage.
  */
 #ifndef QDQD_WORKERS_CAGE_H
 #define QDQD_WORKERS_CAGE_H
@@ -20,22 +27,21 @@
 
 /*
  * CPU: all of the above. GPU: CUDA opens its devices and libraries late and maps code,
- * so the process may read the system's folders, use /dev, and make memory executable.
- * Sockets, programs, processes, and writing anywhere else stay forbidden.
+ * so the process may read the system's folders, use /dev, make memory executable, and find
+ * out which paths exist. Sockets, programs, processes, and writing anywhere else stay
+ * forbidden.
  */
 enum cage_profile { CAGE_CPU, CAGE_GPU };
 
 enum { CAGE_TEXT = 160 };
 
 /*
- * Puts the calling process into the cage. `scratch` (NULL: none) is a folder in which
- * it may open files without a name (O_TMPFILE), for data that need not fit in memory.
- * The process must have one thread, and PR_SET_NO_NEW_PRIVS must be set. Returns true
+ * Puts the calling process into the cage. PR_SET_NO_NEW_PRIVS must be set. Returns true
  * when the process is caged with everything that this kernel offers; `lacking` then
  * names what it does not offer ("" when the cage is complete). Returns false when the
- * process is not caged, or only in part, and `lacking` says why.
+ * process is not caged, or only in part, and `lacking` says why: above all when it has
+ * more than one thread.
  */
-bool cage_enter(enum cage_profile profile, const char *scratch,
-                char lacking[CAGE_TEXT]);
+bool cage_enter(enum cage_profile profile, char lacking[CAGE_TEXT]);
 
 #endif

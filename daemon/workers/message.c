@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "workers/message.h"
+#include "base/clock.h"
 #include "qdq/quantize.h"
 
 #include <errno.h>
@@ -43,6 +44,35 @@ header_fits(const struct header *h)
            (h->n_files || !h->names_len);
 }
 
+/* --- deadlines -------------------------------------------------------------- */
+
+/* Returns the time of the steady clock at which `ms` from now are over; -1: never. */
+static int64_t
+deadline_in(int ms)
+{
+    return ms < 0 ? -1 : clock_steady_ms() + ms;
+}
+
+/* Waits until the socket can be read or written, or is closed. Returns false and sets
+   errno when the deadline passes before. */
+static bool
+wait_for(int socket, short events, int64_t deadline)
+{
+    struct pollfd poll_fd = {.fd = socket, .events = events};
+    for (;;) {
+        int64_t left = deadline < 0 ? -1 : deadline - clock_steady_ms();
+        int n = poll(&poll_fd, 1, deadline < 0 ? -1 : left < 0 ? 0 : (int)left);
+        if (n > 0)
+            return true;
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n == 0) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+    }
+}
+
 /* --- sending -------------------------------------------------------------- */
 
 static void
@@ -77,7 +107,7 @@ advance(struct msghdr *msg, size_t n)
 }
 
 bool
-message_send(int socket, const struct message *message)
+message_send(int socket, int within_ms, const struct message *message)
 {
     struct header header = {
         MAGIC,
@@ -100,9 +130,11 @@ message_send(int socket, const struct message *message)
     struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 4};
     union control control;
     attach_fds(&msg, &control, message);
+    int64_t deadline = deadline_in(within_ms);
     while (msg.msg_iovlen) {
-        ssize_t n = sendmsg(socket, &msg, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
+        ssize_t n = sendmsg(socket, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR ||
+                      (errno == EAGAIN && wait_for(socket, POLLOUT, deadline))))
             continue;
         if (n < 0)
             return false;
@@ -115,13 +147,18 @@ message_send(int socket, const struct message *message)
 
 /* --- receiving ------------------------------------------------------------ */
 
+/* Reads `len` bytes. Returns false at the end of file, on an error, and with ETIMEDOUT
+   after the deadline. */
 static bool
-read_all(int socket, void *buf, size_t len)
+read_all(int socket, int64_t deadline, void *buf, size_t len)
 {
     for (char *at = buf; len;) {
-        ssize_t n = recv(socket, at, len, MSG_WAITALL);
-        if (n < 0 && errno == EINTR)
+        ssize_t n = recv(socket, at, len, MSG_DONTWAIT);
+        if (n < 0 &&
+            (errno == EINTR || (errno == EAGAIN && wait_for(socket, POLLIN, deadline))))
             continue;
+        if (n == 0)
+            errno = ECONNRESET;
         if (n <= 0)
             return false;
         at += n;
@@ -149,8 +186,16 @@ detach_fds(struct msghdr *msg, struct message *message)
     }
 }
 
+/* Returns why not all bytes of a message could be read. */
 static enum message_got
-read_header(int socket, struct header *header, struct message *message)
+why_not_read(void)
+{
+    return errno == ETIMEDOUT ? MESSAGE_LATE : MESSAGE_EOF;
+}
+
+static enum message_got
+read_header(int socket, int64_t deadline, struct header *header,
+            struct message *message)
 {
     struct iovec part = {header, sizeof *header};
     union control control;
@@ -160,16 +205,17 @@ read_header(int socket, struct header *header, struct message *message)
                          .msg_controllen = sizeof control.bytes};
     ssize_t n;
     do
-        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-    while (n < 0 && errno == EINTR);
+        n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (n < 0 &&
+           (errno == EINTR || (errno == EAGAIN && wait_for(socket, POLLIN, deadline))));
     if (n <= 0)
         return MESSAGE_EOF;
     detach_fds(&msg, message);
     if (msg.msg_flags & MSG_CTRUNC)
         return MESSAGE_BROKEN;
     if ((size_t)n < sizeof *header &&
-        !read_all(socket, (char *)header + n, sizeof *header - (size_t)n))
-        return MESSAGE_EOF;
+        !read_all(socket, deadline, (char *)header + n, sizeof *header - (size_t)n))
+        return why_not_read();
     return header_fits(header) && header->n_fds == message->n_fds ? MESSAGE_GOT
                                                                   : MESSAGE_BROKEN;
 }
@@ -192,6 +238,8 @@ body_fits(const struct message *m)
                m->body.quantize.observe <= 1;
     case MESSAGE_GPU:
         return m->body.gpu.wanted <= 1;
+    case MESSAGE_NOTE:
+        return m->body.note.event < MESSAGE_N_NOTES;
     case MESSAGE_PROGRESS:
         return m->body.progress.stage < QDQ_N_STAGES;
     case MESSAGE_REJECTED:
@@ -205,15 +253,15 @@ body_fits(const struct message *m)
     }
 }
 
-/* Reads `len` bytes and appends a NUL. Returns NULL when out of memory, or when the
-   other side has closed the socket. */
+/* Reads `len` bytes and appends a NUL. Returns NULL and sets errno when out of memory, or
+   as read_all(). */
 static char *
-read_text(int socket, size_t len)
+read_text(int socket, int64_t deadline, size_t len)
 {
     char *text = malloc(len + 1);
     if (text)
         text[len] = '\0';
-    if (text && !read_all(socket, text, len)) {
+    if (text && !read_all(socket, deadline, text, len)) {
         free(text);
         text = NULL;
     }
@@ -231,40 +279,39 @@ names_fit(const struct message *m)
 }
 
 static enum message_got
-read_rest(int socket, const struct header *header, struct message *message)
+read_rest(int socket, int64_t deadline, const struct header *header,
+          struct message *message)
 {
     message->type = (enum message_type)header->type;
-    if (!read_all(socket, &message->body, types[message->type].body))
-        return MESSAGE_EOF;
+    if (!read_all(socket, deadline, &message->body, types[message->type].body))
+        return why_not_read();
     if (!body_fits(message))
         return MESSAGE_BROKEN;
     message->n_files = header->n_files;
     message->names_len = header->names_len;
-    if (header->n_files && !(message->names = read_text(socket, header->names_len)))
-        return MESSAGE_EOF;
+    if (header->n_files &&
+        !(message->names = read_text(socket, deadline, header->names_len)))
+        return why_not_read();
     if (header->n_files && !names_fit(message))
         return MESSAGE_BROKEN;
     message->text_len = header->text_len;
-    if (header->text_len && !(message->text = read_text(socket, header->text_len)))
-        return MESSAGE_EOF;
+    if (header->text_len &&
+        !(message->text = read_text(socket, deadline, header->text_len)))
+        return why_not_read();
     return MESSAGE_GOT;
 }
 
 enum message_got
-message_receive(int socket, int timeout_ms, struct message *ret)
+message_receive(int socket, int begin_ms, int whole_ms, struct message *ret)
 {
     struct message message = {0};
     struct header header;
-    struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
-    int n;
-    do
-        n = poll(&poll_fd, 1, timeout_ms);
-    while (n < 0 && errno == EINTR);
-    if (n == 0)
-        return MESSAGE_TIMEOUT;
-    enum message_got got = read_header(socket, &header, &message);
+    if (!wait_for(socket, POLLIN, deadline_in(begin_ms)))
+        return errno == ETIMEDOUT ? MESSAGE_TIMEOUT : MESSAGE_BROKEN;
+    int64_t deadline = deadline_in(whole_ms);
+    enum message_got got = read_header(socket, deadline, &header, &message);
     if (got == MESSAGE_GOT)
-        got = read_rest(socket, &header, &message);
+        got = read_rest(socket, deadline, &header, &message);
     if (got == MESSAGE_GOT)
         *ret = message;
     else

@@ -21,6 +21,7 @@
 /* a spec of the size of a request body, with all defaults written out */
 #define MESSAGE_MAX_SPEC (16u << 20)
 #define MESSAGE_MAX_RESULT (64u << 20)
+#define MESSAGE_MAX_NOTE 1024u
 
 /* The file name of a result's external data. */
 #define MESSAGE_DATA_NAME "model.onnx.data"
@@ -47,6 +48,24 @@ struct message_gpu {
     uint32_t wanted; /* 1: another job wants the GPU; 0: go on */
 };
 
+/* What a worker lacks: NOTE(NAME, event in the daemon's log). */
+#define MESSAGE_NOTES(NOTE)                  \
+    NOTE(CAGE_LACKING, "cage_lacking")       \
+    NOTE(ENGINE_FAILED, "engine_failed")     \
+    NOTE(RUNTIME_MISSING, "runtime_missing") \
+    NOTE(GPU_MISSING, "gpu_missing")
+
+enum message_note_event {
+#define NOTE(name, event) MESSAGE_NOTE_##name,
+    MESSAGE_NOTES(NOTE)
+#undef NOTE
+        MESSAGE_N_NOTES
+};
+
+struct message_note {
+    uint32_t event; /* enum message_note_event */
+};
+
 struct message_progress {
     uint32_t stage; /* enum qdq_stage */
     uint64_t done, total, later;
@@ -65,6 +84,7 @@ struct message {
         struct message_quantize quantize;
         struct message_progress progress;
         struct message_gpu gpu;
+        struct message_note note;
         struct api_problem failed; /* for FAILED and REJECTED */
     } body;
     char *text; /* NULL, or text that ends in '\0', which text_len does not count */
@@ -84,21 +104,25 @@ message_own_fds(const struct message *message)
     return message->n_fds - message->n_files;
 }
 
-/* Sends a message; everything is borrowed. Returns false and sets errno when the
-   other side has closed the socket. */
-bool message_send(int socket, const struct message *message);
+/* Sends a message within `within_ms` (-1: without limit); everything is borrowed. Returns
+   false and sets errno when the other side has closed the socket, ETIMEDOUT when it reads
+   too slowly: half a message was sent then, so the socket cannot be used any more. */
+bool message_send(int socket, int within_ms, const struct message *message);
 
 enum message_got {
     MESSAGE_GOT,     /* *ret is filled */
     MESSAGE_EOF,     /* the other side has closed the socket */
     MESSAGE_TIMEOUT, /* no message began in time */
+    MESSAGE_LATE,    /* one began and was not whole in time: the same as BROKEN */
     /* not as messages.h says, or out of memory: the socket cannot be used any more */
     MESSAGE_BROKEN,
 };
 
 /* Receives one message; the caller owns its text and descriptors (O_CLOEXEC). Waits
-   at most `timeout_ms` for it to begin; -1: without limit. */
-enum message_got message_receive(int socket, int timeout_ms, struct message *ret);
+   at most `begin_ms` for it to begin, and from then on at most `whole_ms` until it is
+   whole; -1: without limit. */
+enum message_got message_receive(int socket, int begin_ms, int whole_ms,
+                                 struct message *ret);
 /* Frees text and names of a received message, and closes its descriptors. */
 void message_fini(struct message *message);
 

@@ -18,6 +18,10 @@
  *     of a worker with a GPU, between its steps, before the last answer:
  *   GPU_WANTED     is the GPU wanted?                             GPU: whether
  *   GPU_LENT       it is lent                                     GPU: it is back
+ *     of any worker:
+ *   READY          first of all: it is in its cage and serves requests from now on
+ *   NOTE           something is missing; text: why; before READY or within work
+ *   FILE_WANTED    a temporary file is needed                     FILE: [it]
  *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
  *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
@@ -35,6 +39,10 @@ MESSAGE(LAYERS, 0, 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)
 MESSAGE(GPU_LENT, 0, 0, 0, 0, 0)
 MESSAGE(GPU, sizeof(struct message_gpu), 0, 0, 0, 0)
+MESSAGE(READY, 0, 0, 0, 0, 0)
+MESSAGE(NOTE, sizeof(struct message_note), MESSAGE_MAX_NOTE, 0, 0, 0)
+MESSAGE(FILE_WANTED, 0, 0, 0, 0, 0)
+MESSAGE(FILE, 0, 0, 0, 1, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)
 MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0, 0)
 MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0, 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One worker process and the socket to it.
+ * One worker process, the socket to it, and the pipe to which it writes what would go to
+ * standard error: a worker has no descriptor of the daemon's log.
  *
  * A process belongs to the thread that starts it, which must live on: the process ends
  * with that thread (PR_SET_PDEATHSIG looks at the thread, not at the process). Only
@@ -10,7 +11,7 @@
 #define QDQD_WORKERS_PROCESS_H
 
 #include "base/lock.h"
-#include "api/problem.h"
+#include "workers/message.h"
 
 #include <sys/types.h>
 
@@ -21,9 +22,15 @@ struct metrics;
 struct process {
     const struct settings *settings;
     struct metrics *metrics;
-    int socket; /* -1 when there is no process */
-    int jobs;   /* pieces of work that it was given */
-    int device; /* the GPU that it was started for, or GPUS_NONE */
+    int socket;  /* -1 when there is no process */
+    int said;    /* the read end of the pipe; -1 when there is no process */
+    int jobs;    /* pieces of work that it was given */
+    int device;  /* the GPU that it was started for, or GPUS_NONE */
+    bool ready;  /* the last process that was started has reached its first request */
+    int n_notes; /* lines and notes of the process that are in the log */
+    int n_files; /* temporary files that it got for the current work */
+    char line[256]; /* the beginning of a line, which is not whole yet */
+    size_t line_len;
     struct lock lock;
     pid_t pid;   /* guarded by lock; 0 when there is none */
     bool killed; /* guarded by lock; process_kill() was called */
@@ -33,14 +40,30 @@ struct process {
 void process_init(struct process *process, const struct settings *settings,
                   struct metrics *metrics);
 
-/* Makes sure that a process for that GPU (or for none) is alive; starts one if
-   necessary. */
-bool process_start(struct process *process, int device, struct api_problem *p);
-/* Allows workers.cpu_time for one piece of work, from now on. */
-void process_allow(const struct process *process);
+enum process_started {
+    PROCESS_RUNS,
+    PROCESS_FAILED, /* no process could be started; the problem is set */
+    PROCESS_DIED,   /* it ended, or took too long, before it could serve a request */
+};
+
+/* Makes sure that a process for that GPU (or for none) is alive and serves requests;
+   starts one if necessary. After DIED process_end() must be called. */
+enum process_started process_start(struct process *process, int device,
+                                   struct api_problem *p);
+/* Begins one piece of work: allows workers.cpu_time for it, and temporary files. */
+void process_allow(struct process *process);
+/* Returns whether somebody has stopped the process (SIGSTOP). */
+bool process_is_stopped(const struct process *process);
+/* Logs what the process lacks. */
+void process_note(struct process *process, const struct message *note);
+/* Logs what the process has written to its standard error. */
+void process_relay(struct process *process);
+/* Opens an empty file without a name for the process, on the disk of the state folder.
+   Returns -1 when that fails, or when the process has too many. */
+int process_open_temporary(struct process *process);
 /*
  * Ends the process, if there is one, and waits for it. Closing the socket asks it to
- * end; `force` kills it. Writes how it ended ("was killed by signal 9", "ended with
+ * end; it is killed when it does not do so soon, or at once with `force`. Writes how it ended ("was killed by signal 9", "ended with
  * status 1") to `how`, if not NULL.
  */
 void process_end(struct process *process, bool force, char how[64]);

@@ -2,9 +2,9 @@
 #include "config.h"
 #include "workers/worker.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "settings/settings.h"
 #include "workers/cage.h"
+#include "workers/confine.h"
 #include "workers/message.h"
 #include "api/report.h"
 #include "api/spec.h"
@@ -14,12 +14,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,7 +48,7 @@ struct worker {
 static void
 send_message(struct worker *w, const struct message *message)
 {
-    if (!message_send(WORKER_SOCKET, message))
+    if (!message_send(WORKER_SOCKET, -1, message))
         w->gone = true;
 }
 
@@ -140,7 +137,7 @@ ask_daemon_for_gpu(struct worker *w, enum message_type question)
     const struct message message = {.type = question};
     struct message answer;
     send_message(w, &message);
-    if (w->gone || message_receive(WORKER_SOCKET, -1, &answer) != MESSAGE_GOT) {
+    if (w->gone || message_receive(WORKER_SOCKET, -1, -1, &answer) != MESSAGE_GOT) {
         w->gone = true;
         return false;
     }
@@ -172,6 +169,28 @@ regain_gpu(void *arg)
     (void)ask_daemon_for_gpu(w, MESSAGE_GPU_LENT);
     w->regained_at = clock_steady_ms();
     return !w->gone;
+}
+
+/* Asks the daemon for a temporary file: the cage opens no path. */
+static int
+open_temporary(void *arg)
+{
+    struct worker *w = arg;
+    const struct message message = {.type = MESSAGE_FILE_WANTED};
+    struct message answer;
+    int fd = -1;
+    send_message(w, &message);
+    if (w->gone || message_receive(WORKER_SOCKET, -1, -1, &answer) != MESSAGE_GOT) {
+        w->gone = true;
+        errno = EPIPE;
+        return -1;
+    }
+    w->gone = answer.type != MESSAGE_FILE;
+    if (answer.n_fds == 1 && !w->gone)
+        fd = answer.fds[--answer.n_fds];
+    message_fini(&answer);
+    errno = EIO; /* where there is none; the daemon knows why */
+    return fd;
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -284,11 +303,17 @@ answer_check_dataset(struct worker *w, const struct message *request)
     qdq_dataset_free(&dataset);
 }
 
+/* Has the daemon log what is missing here. */
 static void
-log_missing(const char *event, const char *detail)
+log_missing(struct worker *w, enum message_note_event event, const char *detail)
 {
-    char quoted[LOG_QUOTED];
-    log_error(event, "detail=%s", log_quote(quoted, detail));
+    char text[MESSAGE_MAX_NOTE];
+    snprintf(text, sizeof text, "%s", detail);
+    const struct message note = {.type = MESSAGE_NOTE,
+                                 .body.note.event = event,
+                                 .text = text,
+                                 .text_len = strlen(text)};
+    send_message(w, &note);
 }
 
 static void
@@ -299,7 +324,7 @@ answer_runtime(struct worker *w, const struct message *request)
     (void)request;
     bool ok = qdq_engine_runtime_version(w->engine, &version, &why) == QDQ_OK;
     if (!ok && w->runtime)
-        log_missing("runtime_missing", why.text);
+        log_missing(w, MESSAGE_NOTE_RUNTIME_MISSING, why.text);
     answer_result(w, api_runtime_encode(w->runtime, version, ok ? NULL : why.text));
 }
 
@@ -312,7 +337,7 @@ answer_device(struct worker *w, const struct message *request)
     (void)request;
     bool ok = qdq_engine_gpu(w->engine, &found, &why) == QDQ_OK;
     if (!ok)
-        log_missing("gpu_missing", why.text);
+        log_missing(w, MESSAGE_NOTE_GPU_MISSING, why.text);
     answer_result(
         w, api_gpu_encode(&(struct api_gpu){.index = w->device,
                                             .name = *found.name ? found.name : NULL,
@@ -501,7 +526,7 @@ serve(struct worker *w)
 {
     for (;;) {
         struct message request;
-        enum message_got got = message_receive(WORKER_SOCKET, -1, &request);
+        enum message_got got = message_receive(WORKER_SOCKET, -1, -1, &request);
         if (got == MESSAGE_EOF)
             return EXIT_SUCCESS;
         if (got != MESSAGE_GOT)
@@ -520,67 +545,36 @@ serve(struct worker *w)
 
 /* --- start ---------------------------------------------------------------- */
 
-/* Makes the kernel prefer this process when memory runs out: that costs one job, not
-   the daemon. */
-static void
-offer_to_oom_killer(void)
-{
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    ssize_t n = write(fd, "500", 3);
-    (void)n; /* a failure is harmless */
-    close(fd);
-}
-
-/* Makes the process end with the daemon, also when the daemon ends between its
-   fork() and this prctl(). */
+/* Opens the engine, with one thread at first; the configuration that the daemon checked at
+   its start may have changed. */
 static bool
-confine(pid_t parent, rlim_t memory)
+open_engine(struct worker *w, const struct qdq_engine_options *options)
 {
-    const struct rlimit no_core = {0, 0}, data = {memory, memory};
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || setrlimit(RLIMIT_CORE, &no_core) ||
-        (memory && setrlimit(RLIMIT_DATA, &data)))
-        return false;
-    prctl(PR_SET_NAME, "qdqd-worker");
-    offer_to_oom_killer();
-    return true;
-}
-
-/* Opens the engine; the configuration that the daemon checked at its start may have
-   changed. */
-static bool
-open_engine(const struct qdq_engine_options *options, struct qdq_engine **ret)
-{
-    char quoted[LOG_QUOTED];
     struct qdq_error err = {0};
-    if (qdq_engine_open(options, ret, &err) == QDQ_OK)
+    if (qdq_engine_open(options, &w->engine, &err) == QDQ_OK)
         return true;
-    log_error("engine_failed", "detail=%s", log_quote(quoted, err.text));
+    log_missing(w, MESSAGE_NOTE_ENGINE_FAILED, err.text);
     return false;
 }
 
 /* Enters the cage. Everything that needs a path is done before: loading ONNX
    Runtime, and finding out why that fails. */
 static bool
-enter_cage(const struct qdq_engine_options *options, struct qdq_engine *engine,
-           const char *setting, const char *scratch)
+enter_cage(struct worker *w, const char *setting)
 {
-    char lacking[CAGE_TEXT], quoted[LOG_QUOTED];
+    char lacking[CAGE_TEXT];
     const char *version;
     struct qdq_error ignored = {0};
     if (strcmp(setting, "off") == 0)
         return true;
-    (void)!qdq_engine_runtime_version(engine, &version, &ignored);
+    (void)!qdq_engine_runtime_version(w->engine, &version, &ignored);
     /* The module stays loaded. CUDA itself starts in the cage, because it makes
        threads. */
-    if (options->cuda_module)
-        (void)!dlopen(options->cuda_module, RTLD_NOW | RTLD_LOCAL);
-    enum cage_profile profile = options->cuda_module ? CAGE_GPU : CAGE_CPU;
-    bool whole = cage_enter(profile, scratch, lacking) && !*lacking;
+    if (w->cuda_module)
+        (void)!dlopen(w->cuda_module, RTLD_NOW | RTLD_LOCAL);
+    bool whole = cage_enter(w->cuda_module ? CAGE_GPU : CAGE_CPU, lacking) && !*lacking;
     if (!whole)
-        log_error("cage_lacking", "detail=%s", log_quote(quoted, lacking));
+        log_missing(w, MESSAGE_NOTE_CAGE_LACKING, lacking);
     return whole || strcmp(setting, "auto") == 0;
 }
 
@@ -614,11 +608,10 @@ limits_of(const struct settings *settings)
 
 /* Serves until the daemon closes the socket. Returns the exit status. */
 static int
-run_worker(const struct settings *settings, pid_t parent, const char *scratch,
-           int device)
+run_worker(const struct settings *settings, pid_t parent, int device)
 {
     const struct qdq_engine_options options = {
-        .threads = count_threads(settings),
+        .threads = 1, /* the cage binds the threads that are made in it */
         .runtime = path_of(settings->engine_runtime),
         .catalog = path_of(settings->engine_cases),
         .cuda_module = device >= 0 ? settings->gpu_module : NULL,
@@ -629,14 +622,16 @@ run_worker(const struct settings *settings, pid_t parent, const char *scratch,
     struct worker w = {.runtime = options.runtime,
                        .cuda_module = options.cuda_module,
                        .device = options.device};
-    setenv("TMPDIR", scratch, 1);
-    if (!confine(parent, (rlim_t)settings->workers_memory) ||
-        !open_engine(&options, &w.engine) ||
-        !enter_cage(&options, w.engine, settings->workers_cage, scratch))
+    const struct message ready = {.type = MESSAGE_READY};
+    if (!confine_process(parent, (rlim_t)settings->workers_memory) ||
+        !open_engine(&w, &options) || !enter_cage(&w, settings->workers_cage))
         return EXIT_FAILURE;
+    qdq_engine_set_threads(w.engine, count_threads(settings));
+    qdq_set_open_temporary(open_temporary, &w);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);
     w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;
+    send_message(&w, &ready);
     int status = serve(&w);
     qdq_engine_close(&w.engine);
     return status;
@@ -647,7 +642,7 @@ worker_main(int argc, char **argv)
 {
     struct settings settings;
     char error[SETTINGS_ERROR];
-    if (argc != 3) {
+    if (argc != 2) {
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
@@ -655,8 +650,8 @@ worker_main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return 2;
     }
-    int status = run_worker(&settings, (pid_t)strtol(argv[0], NULL, 10), argv[1],
-                            (int)strtol(argv[2], NULL, 10));
+    int status = run_worker(&settings, (pid_t)strtol(argv[0], NULL, 10),
+                            (int)strtol(argv[1], NULL, 10));
     settings_fini(&settings);
     return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's side: `qdqd --worker PARENT SCRATCH DEVICE`, which process.c starts with
+ * The worker's side: `qdqd --worker PARENT DEVICE`, which process.c starts with
  * the socket at WORKER_SOCKET and the settings in the environment. The worker gets open
- * descriptors and, except for SCRATCH, no path of the state folder. It answers one
+ * descriptors and no path of the state folder. It answers one
  * request after the other and ends at the end of file.
  */
 #ifndef QDQD_WORKERS_WORKER_H

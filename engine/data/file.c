@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "data/file.h"
+#include "qdq/quantize.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -42,9 +44,28 @@ qdqi_file_write(int fd, uint64_t offset, const void *from, size_t size)
     return 0;
 }
 
+static qdq_open_temporary_fn open_instead;
+static void *open_instead_arg;
+
+void
+qdq_set_open_temporary(qdq_open_temporary_fn fn, void *arg)
+{
+    open_instead = fn;
+    open_instead_arg = arg;
+}
+
+int
+qdqi_file_open_buffer(void)
+{
+    return open_instead ? open_instead(open_instead_arg)
+                        : memfd_create("qdq", MFD_CLOEXEC);
+}
+
 int
 qdqi_file_open_temporary(void)
 {
+    if (open_instead)
+        return open_instead(open_instead_arg);
     const char *dir = secure_getenv("TMPDIR");
     char name[4096];
     if (!dir || !*dir)

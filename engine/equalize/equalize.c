@@ -3,12 +3,12 @@
 #include "equalize/equalize.h"
 
 #include "equalize/balance.h"
+#include "data/file.h"
 #include "model/write.h"
 #include "edit/edit.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A tensor with new elements, which are generated while the model is written. */
@@ -117,10 +117,10 @@ write_model(struct equalizing *e, int fd, struct qdq_error *err)
 static enum qdq_code
 make_model(struct equalizing *e, struct qdq_model **ret, struct qdq_error *err)
 {
-    int fd = memfd_create("equalized", MFD_CLOEXEC);
+    int fd = qdqi_file_open_buffer();
     if (fd < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "memfd_create: %s",
-                             strerror(errno));
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "opening a temporary file: %s", strerror(errno));
     enum qdq_code code = write_model(e, fd, err);
     if (!code)
         code = qdq_model_open(fd, ret, err);

@@ -4,6 +4,7 @@
 #include "config.h"
 #include "evaluate/kernels.h"
 
+#include "data/file.h"
 #include "layers/kernels.h"
 #include "qdq/targets.h"
 
@@ -11,10 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-/* The optimized model is written to memory, so the size of a model is limited. */
+/* The optimized model may be written to memory, so the size of a model is limited. */
 static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
 
 /* Operators that compute with integers. Operators whose name begins with QLinear do
@@ -42,17 +42,17 @@ is_conversion(const char *op)
 
 /* --- the optimized model -------------------------------------------------- */
 
-/* Writes the optimized model to a file in memory. *ret is its descriptor. */
+/* Writes the optimized model to a temporary file. *ret is its descriptor. */
 static enum qdq_code
 write_optimized(struct qdqi_runtime *runtime, const struct qdq_model *model, int *ret,
                 struct qdq_error *err)
 {
     char path[64];
     struct qdqi_session *session = NULL;
-    int fd = memfd_create("optimized", MFD_CLOEXEC);
+    int fd = qdqi_file_open_buffer();
     if (fd < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "memfd_create: %s",
-                             strerror(errno));
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "opening a temporary file: %s", strerror(errno));
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     const struct qdqi_session_options options = {.optimized = path};
     enum qdq_code code =

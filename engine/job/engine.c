@@ -33,6 +33,13 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
     return QDQ_OK;
 }
 
+void
+qdq_engine_set_threads(struct qdq_engine *engine, int threads)
+{
+    engine->threads = threads > 1 ? threads : 1;
+    qdqi_runtime_close(&engine->runtime);
+}
+
 const struct qdq_catalog *
 qdq_engine_catalog(const struct qdq_engine *engine)
 {

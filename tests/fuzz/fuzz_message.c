@@ -48,9 +48,9 @@ try_again(const struct message *message)
     struct message again;
     int rc = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets);
     assert(rc == 0 && message->text_len < MAX_SIZE);
-    bool sent = message_send(sockets[0], message);
+    bool sent = message_send(sockets[0], 5000, message);
     assert(sent);
-    enum message_got got = message_receive(sockets[1], 0, &again);
+    enum message_got got = message_receive(sockets[1], 0, 5000, &again);
     assert(got == MESSAGE_GOT && again.type == message->type);
     assert(again.n_fds == message->n_fds && again.text_len == message->text_len);
     assert(!again.text_len || !memcmp(again.text, message->text, again.text_len));
@@ -81,7 +81,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     send_raw(sockets[0], data + 1, size - 1, data[0] % (MAX_FDS + 1));
     shutdown(sockets[0], SHUT_WR);
     enum message_got got;
-    while ((got = message_receive(sockets[1], 0, &message)) == MESSAGE_GOT) {
+    while ((got = message_receive(sockets[1], 0, 5000, &message)) == MESSAGE_GOT) {
         try_again(&message);
         message_fini(&message);
     }

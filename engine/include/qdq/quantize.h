@@ -99,6 +99,20 @@ QDQ_API enum qdq_code qdq_engine_open(const struct qdq_engine_options *options,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 QDQ_API void qdq_engine_close(struct qdq_engine **engine);
 
+/*
+ * Opens an empty regular file without a name, readable and writable; the caller closes it.
+ * Returns -1 and sets errno on failure. Called on the thread that works.
+ */
+typedef int (*qdq_open_temporary_fn)(void *arg);
+/* Sets how all engines of the process open temporary files, for a process that can open
+   no path. NULL: in the folder TMPDIR or /var/tmp, or in memory. */
+QDQ_API void qdq_set_open_temporary(qdq_open_temporary_fn fn, void *arg);
+
+/* Sets the number of threads (>= 1) for the next model that runs. ONNX Runtime is started
+   again, in the calling process as it is then: its threads are bound by what binds the
+   caller. The caller has no work in progress. */
+QDQ_API void qdq_engine_set_threads(struct qdq_engine *engine, int threads);
+
 /* Returns the catalog that the engine plans with; it lives as long as the engine. */
 QDQ_API const struct qdq_catalog *qdq_engine_catalog(const struct qdq_engine *engine);
 

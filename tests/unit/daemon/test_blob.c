@@ -79,17 +79,24 @@ START_TEST(same_bytes)
 }
 END_TEST
 
-/* Bytes that a worker writes through the descriptor are hashed from the file. */
+/* Bytes that a worker writes through the descriptor are hashed from the file. What it
+   writes later, through a duplicate that it kept, does not change the spool. */
 START_TEST(file_of_a_worker)
 {
     struct spool *spool;
-    int fd;
+    char text[8] = "";
+    int fd, kept;
     ck_assert(spool_open(blobs, &spool, &problem));
     ck_assert_int_eq(write(spool_fd(spool), "abcd", 4), 4);
     ck_assert_int_eq(ftruncate(spool_fd(spool), 3), 0);
+    kept = dup(spool_fd(spool));
     ck_assert(spool_finish_file(spool, &problem));
     ck_assert_str_eq(spool_id(spool), ABC);
     ck_assert_uint_eq(spool_size(spool), 3);
+    ck_assert_int_eq(pwrite(kept, "xyz and more", 12, 0), 12);
+    ck_assert_int_eq(pread(spool_fd(spool), text, sizeof text, 0), 3);
+    ck_assert_str_eq(text, "abc");
+    close(kept);
     ck_assert(spool_read(spool, &fd, &problem));
     ck_assert_int_lt(write(fd, "x", 1), 0);
     close(fd);
@@ -280,6 +287,19 @@ START_TEST(budget_of_spools)
 }
 END_TEST
 
+/* A file of nothing but a hole is not copied until the disk is full. */
+START_TEST(hole_of_a_worker)
+{
+    struct spool *spool;
+    ck_assert(spool_open(blobs, &spool, &problem));
+    ck_assert_int_eq(ftruncate(spool_fd(spool), INT64_C(1) << 42), 0);
+    ck_assert(!spool_finish_file(spool, &problem));
+    ck_assert_int_eq(problem.code, API_DISK_FULL);
+    spool_discard(&spool);
+    ck_assert_int_eq(scratch_count("tmp"), 0);
+}
+END_TEST
+
 /* Bytes that a worker wrote count after the spool was finished. */
 START_TEST(budget_of_workers)
 {
@@ -318,6 +338,7 @@ suite(void)
     tcase_add_loop_test(t, commits, 0, (int)(sizeof digests / sizeof *digests));
     tcase_add_test(t, same_bytes);
     tcase_add_test(t, file_of_a_worker);
+    tcase_add_test(t, hole_of_a_worker);
     tcase_add_test(t, sweep);
     tcase_add_test(t, each);
     tcase_add_loop_test(t, id_form, 0, (int)(sizeof ids / sizeof *ids));

@@ -4,6 +4,7 @@
 #include "qdq/quantize.h"
 #include "daemon.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -39,8 +40,8 @@ START_TEST(request_with_files)
         sent.fds[i] = fileno(files[i]);
         ck_assert_int_eq(pwrite(sent.fds[i], "0123456" + i, 1, 0), 1);
     }
-    ck_assert(message_send(ends[0], &sent));
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert(message_send(ends[0], 5000, &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
     ck_assert_int_eq(got.type, MESSAGE_QUANTIZE);
     ck_assert_str_eq(got.text, text);
     ck_assert_str_eq(got.body.quantize.model_id, "sha256:m");
@@ -71,8 +72,8 @@ START_TEST(model_of_several_files)
         sent.fds[i] = fileno(file);
     for (size_t i = 0; i < MESSAGE_MAX_FILES; i++)
         sent.names_len += (size_t)snprintf(names + sent.names_len, 5, "w%zu", i) + 1;
-    ck_assert(message_send(ends[0], &sent));
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert(message_send(ends[0], 5000, &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
     ck_assert_uint_eq(got.n_files, MESSAGE_MAX_FILES);
     ck_assert_uint_eq(message_own_fds(&got), 1);
     ck_assert_uint_eq(got.names_len, sent.names_len);
@@ -98,15 +99,15 @@ START_TEST(names_that_do_not_fit)
                            .n_files = 2,
                            .n_fds = 3};
     struct message got;
-    ck_assert(message_send(ends[0], &sent));
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_BROKEN);
+    ck_assert(message_send(ends[0], 5000, &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_BROKEN);
 }
 END_TEST
 
 static void *
 send_in_thread(void *arg)
 {
-    return message_send(ends[0], arg) ? arg : NULL;
+    return message_send(ends[0], 5000, arg) ? arg : NULL;
 }
 
 /* Sends an answer longer than any socket's buffer. */
@@ -121,7 +122,7 @@ START_TEST(long_answer)
     for (size_t i = 0; i < len; i++)
         sent.text[i] = (char)('a' + i % 23);
     pthread_create(&thread, NULL, send_in_thread, &sent);
-    ck_assert_int_eq(message_receive(ends[1], 5000, &got), MESSAGE_GOT);
+    ck_assert_int_eq(message_receive(ends[1], 5000, 5000, &got), MESSAGE_GOT);
     pthread_join(thread, &ok);
     ck_assert_ptr_nonnull(ok);
     ck_assert_uint_eq(got.text_len, len);
@@ -137,17 +138,17 @@ START_TEST(row_of_answers)
     struct message sent = {.type = MESSAGE_PROGRESS}, got;
     for (unsigned i = 0; i < 100; i++) {
         sent.body.progress = (struct message_progress){i % QDQ_N_STAGES, i, 100, 2 * i};
-        ck_assert(message_send(ends[0], &sent));
+        ck_assert(message_send(ends[0], 5000, &sent));
     }
     for (unsigned i = 0; i < 100; i++) {
-        ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+        ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
         ck_assert_uint_eq(got.body.progress.done, i);
         ck_assert_uint_eq(got.body.progress.later, 2 * i);
         ck_assert_ptr_null(got.text);
     }
-    ck_assert_int_eq(message_receive(ends[1], 10, &got), MESSAGE_TIMEOUT);
+    ck_assert_int_eq(message_receive(ends[1], 10, 5000, &got), MESSAGE_TIMEOUT);
     close(ends[0]);
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_EOF);
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_EOF);
     ends[0] = -1;
 }
 END_TEST
@@ -158,8 +159,8 @@ START_TEST(rejected)
     static char text[] = "{\"layers\":3}";
     struct message sent = {.type = MESSAGE_REJECTED, .text = text, .text_len = 12}, got;
     api_problem_set(&sent.body.failed, API_ACCURACY, QDQ_AT_POINTER, "/accept", "off");
-    ck_assert(message_send(ends[0], &sent));
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_GOT);
+    ck_assert(message_send(ends[0], 5000, &sent));
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_GOT);
     ck_assert_int_eq(got.type, MESSAGE_REJECTED);
     ck_assert_int_eq(got.body.failed.code, API_ACCURACY);
     ck_assert_str_eq(got.body.failed.detail, "off");
@@ -172,7 +173,7 @@ START_TEST(the_other_side_is_closed)
 {
     struct message sent = {.type = MESSAGE_RUNTIME};
     close(ends[1]);
-    ck_assert(!message_send(ends[0], &sent));
+    ck_assert(!message_send(ends[0], 5000, &sent));
     ends[1] = -1;
 }
 END_TEST
@@ -190,7 +191,7 @@ START_TEST(not_sent)
         {.type = MESSAGE_RESULT, .n_fds = 1},                         /* with a file */
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        ck_assert_msg(!message_send(ends[0], &wrong[i]), "row %zu", i);
+        ck_assert_msg(!message_send(ends[0], 5000, &wrong[i]), "row %zu", i);
 }
 END_TEST
 
@@ -233,7 +234,7 @@ START_TEST(raw_bytes)
     ck_assert_int_eq(write(ends[0], raw[_i].header, sizeof raw[_i].header), 24);
     ck_assert_int_eq(write(ends[0], zeros, raw[_i].body), (ssize_t)raw[_i].body);
     shutdown(ends[0], SHUT_WR);
-    ck_assert_msg(message_receive(ends[1], 1000, &got) == raw[_i].wanted, "%s",
+    ck_assert_msg(message_receive(ends[1], 1000, 5000, &got) == raw[_i].wanted, "%s",
                   raw[_i].what);
     message_fini(&got);
 }
@@ -244,7 +245,7 @@ START_TEST(header_cut)
     struct message got;
     ck_assert_int_eq(write(ends[0], raw[0].header, (size_t)_i), _i);
     shutdown(ends[0], SHUT_WR);
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_EOF);
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_EOF);
 }
 END_TEST
 
@@ -265,8 +266,39 @@ START_TEST(bad_body)
     memset(sent[3].body.failed.detail, 'x', sizeof sent[3].body.failed.detail);
     memset(sent[4].body.failed.model, 'x', sizeof sent[4].body.failed.model);
     sent[5].body.failed.code = API_N_CODES;
-    ck_assert(message_send(ends[0], &sent[_i]));
-    ck_assert_int_eq(message_receive(ends[1], 1000, &got), MESSAGE_BROKEN);
+    ck_assert(message_send(ends[0], 5000, &sent[_i]));
+    ck_assert_int_eq(message_receive(ends[1], 1000, 5000, &got), MESSAGE_BROKEN);
+}
+END_TEST
+
+/* --- deadlines ------------------------------------------------------------ */
+
+/* A message that begins has to become whole, wherever it stops. */
+START_TEST(late)
+{
+    char bytes[256], text[] = "0123456789";
+    struct message sent = {.type = MESSAGE_RESULT, .text = text, .text_len = 10}, got;
+    ck_assert(message_send(ends[0], 5000, &sent));
+    ssize_t whole = recv(ends[1], bytes, sizeof bytes, 0);
+    ck_assert_int_gt(whole, 10);
+    for (ssize_t part = 1; part < whole; part++) {
+        ck_assert_int_eq(send(ends[0], bytes, (size_t)part, 0), part);
+        ck_assert_int_eq(message_receive(ends[1], 1000, 1, &got), MESSAGE_LATE);
+        tear_down();
+        set_up();
+    }
+}
+END_TEST
+
+/* The other side reads nothing. */
+START_TEST(slow_reader)
+{
+    struct message sent = {.type = MESSAGE_RESULT, .text_len = 8 << 20};
+    sent.text = calloc(1, sent.text_len);
+    ck_assert_ptr_nonnull(sent.text);
+    ck_assert(!message_send(ends[0], 10, &sent));
+    ck_assert_int_eq(errno, ETIMEDOUT);
+    free(sent.text);
 }
 END_TEST
 
@@ -288,6 +320,8 @@ suite(void)
     tcase_add_loop_test(t, raw_bytes, 0, (int)(sizeof raw / sizeof *raw));
     tcase_add_loop_test(t, header_cut, 0, 24);
     tcase_add_loop_test(t, bad_body, 0, N_BAD_BODIES);
+    tcase_add_test(t, late);
+    tcase_add_test(t, slow_reader);
     suite_add_tcase(s, t);
     return s;
 }

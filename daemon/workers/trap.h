@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler of SIGSYS: answers system calls that the cage traps. The kernel never sees
+ * their paths, because the handler knows only those that stand for an open descriptor:
+ *
+ *   newfstatat(fd, "", ..., AT_EMPTY_PATH)     as fstat(fd), by which the C library calls it
+ *   newfstatat(..., "/proc/self/fd/N", ...)    as fstat(N)
+ *   open("/proc/self/fd/N"), openat()          as a duplicate of N, emptied with O_TRUNC
+ *
+ * All others fail with EACCES, whether the path exists or not. The handler is a
+ * convenience and no wall: whoever replaces it gains nothing, because all that it calls is
+ * allowed anyway.
+ */
+#ifndef QDQD_WORKERS_TRAP_H
+#define QDQD_WORKERS_TRAP_H
+
+#include <stdbool.h>
+
+/* Sets the handler. Returns false and sets errno on failure, ENOSYS on a processor whose
+   registers it does not know. */
+bool trap_install(void);
+
+#endif
