@@ -8,7 +8,6 @@
 enum {
     OF_DAEMON = 112, /* for folders and databases, and connections that get an error */
     OF_LANE = 16, /* for a worker's socket, a job's files and folders that are synced */
-    OF_SHORT_LANE = 3, /* for the socket and the pipe of its worker */
     OF_CONNECTION = 6, /* for its socket, an upload, an answer and an event */
     LEAST = 2          /* connections */
 };
@@ -17,8 +16,7 @@ bool
 descriptors_share(struct settings *settings, struct api_problem *p)
 {
     struct rlimit limit;
-    rlim_t kept = OF_DAEMON + OF_LANE * ((rlim_t)settings->workers_count + 1) +
-                  OF_SHORT_LANE * (rlim_t)settings->workers_short_count;
+    rlim_t kept = OF_DAEMON + OF_LANE * ((rlim_t)settings->workers_count + 1);
     rlim_t wanted = kept + OF_CONNECTION * (rlim_t)settings->http_connections;
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
         return true;
