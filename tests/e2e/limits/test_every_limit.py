@@ -13,6 +13,7 @@ import os
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -292,6 +293,23 @@ def short_timeout(service):
     found = problem(one.post("/v1/models", data=MODEL, headers=RAW), 422, "limit_exceeded")
     assert "workers.short_timeout" in found["detail"]
     return one
+
+
+@limit("workers.short_count")
+def short_count(service):
+    """Two tenants have a process each, which are stuck, and a third one waits for one."""
+    one = service(workers_short_count=2, workers_short_timeout=4)
+    tenants = [access.tenant(one, name) for name in "abc"]
+    with ThreadPoolExecutor() as pool:
+        for tenant in tenants[:2]:
+            tenant.upload("models", MODEL)
+            for worker in one.workers():
+                os.kill(worker, signal.SIGSTOP)
+            pool.submit(tenant.post, "/v1/models", data=MODEL, headers=RAW)
+            eventually(one.temporary_files)
+        tenants[2].upload("models", MODEL)
+        assert len(one.workers()) <= 2
+    return tenants[2]
 
 
 @limit("workers.job_timeout")
