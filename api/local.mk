@@ -21,6 +21,7 @@ api_libapi_la_SOURCES = \
 	api/spec/accept.c \
 	api/spec/cases.c \
 	api/spec/data.c \
+	api/spec/host.c \
 	api/spec/layers.c \
 	api/spec/members.c api/spec/members.h \
 	api/spec/ranges.c \

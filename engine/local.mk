@@ -9,6 +9,7 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
 	engine/include/qdq/formats.h \
+	engine/include/qdq/hosts.h \
 	engine/include/qdq/limits.h \
 	engine/include/qdq/model.h \
 	engine/include/qdq/plan.h \
@@ -40,6 +41,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
 	engine/base/glob.c engine/base/glob.h \
+	engine/base/host.c engine/base/host.h \
 	engine/base/map.c engine/base/map.h \
 	engine/base/version.c \
 	engine/base/warnings.c engine/base/warnings.h \

@@ -153,7 +153,10 @@ static json_t *
 encode_rule(const void *rules, size_t i)
 {
     const struct qdq_rule *rule = (const struct qdq_rule *)rules + i;
-    const char *state = rule->is_fixed ? "always" : rule->is_on ? "on" : "off";
+    const char *state = rule->is_fixed  ? "always"
+                        : rule->is_auto ? "auto"
+                        : rule->is_on   ? "on"
+                                        : "off";
     return json_pack("{s:o, s:s, s:o}", "id", api_json_text(rule->id), "state", state,
                      "text", api_json_text(rule->text));
 }

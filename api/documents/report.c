@@ -274,6 +274,22 @@ encode_calibration(const struct qdq_report *report)
 }
 
 static json_t *
+encode_host(const struct qdq_host_report *host)
+{
+    return json_pack("{s:o, s:o, s:o}", "name", api_json_text(host->name), "reason",
+                     api_json_text(host->reason), "processor",
+                     api_json_text(host->processor));
+}
+
+static json_t *
+encode_rule(const void *items, size_t i)
+{
+    const struct qdq_rule_report *row = (const struct qdq_rule_report *)items + i;
+    return json_pack("{s:o, s:b, s:o}", "id", api_json_text(row->id), "on", row->on,
+                     "reason", api_json_text(row->reason));
+}
+
+static json_t *
 encode_model(const struct qdq_report *report)
 {
     const struct qdq_model_info *model = report->model;
@@ -397,11 +413,13 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
-            encode_spec(report->spec), "device", api_json_text(report->device),
-            "summary", encode_report_summary(report), "external_bytes",
+            encode_spec(report->spec), "device", api_json_text(report->device), "host",
+            encode_host(&report->host), "rules",
+            api_json_list(report->rules, report->n_rules, encode_rule), "summary",
+            encode_report_summary(report), "external_bytes",
             integer(report->external_bytes), "layers",
             api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),

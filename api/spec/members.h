@@ -41,6 +41,10 @@ json_t *api_encode_cases(const void *spec, const struct member *m);
 bool api_decode_rules(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_rules(const void *spec, const struct member *m);
 bool api_check_rules(struct decoder *d);
+/* The class of processors. The settling is for frozen specs of version 0.1. */
+bool api_decode_host(struct decoder *d, const struct member *m, json_t *value);
+const char *api_host_name(size_t i);
+void api_settle_host(struct decoder *d);
 bool api_decode_support(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_support(const void *spec, const struct member *m);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The member rules: placement rules of the target, by id, switched on or off. */
+/* The member rules: placement rules of the target, by id, switched on or off, or left to
+   the target. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -51,6 +52,26 @@ unknown_rule(struct decoder *d, const char *pointer, const char *id)
                       nearest ? "\"?" : "");
 }
 
+/* Returns whether a value leaves a rule to the target. */
+static bool
+is_left(const json_t *value)
+{
+    return json_is_string(value) && strcmp(json_string_value(value), "auto") == 0;
+}
+
+static bool
+refuse_value(struct decoder *d, const char *pointer, int i, const json_t *value)
+{
+    const struct qdq_rule *rule = qdq_rule((size_t)i);
+    const char *known = rule->is_auto ? "true, false or \"auto\"" : "true or false";
+    if (json_is_string(value))
+        return api_refuse(d, API_INVALID_SPEC, pointer,
+                          "rules.%s is to be %s, not \"%.64s\"", rule->id, known,
+                          json_string_value(value));
+    return api_refuse(d, API_INVALID_SPEC, pointer, "rules.%s is to be %s, not %s",
+                      rule->id, known, api_json_type_name(value));
+}
+
 /* Decodes one rule. api_check_rules() checks later that it belongs to the target. */
 static bool
 decode_rule(struct decoder *d, const struct member *m, const char *id,
@@ -60,17 +81,18 @@ decode_rule(struct decoder *d, const struct member *m, const char *id,
     int i = find_rule(id);
     if (i < 0)
         return unknown_rule(d, at.pointer, id);
-    if (!json_is_boolean(value))
-        return api_refuse(d, API_INVALID_SPEC, at.pointer,
-                          "rules.%s is to be true or false, not %s", id,
-                          api_json_type_name(value));
+    const bool is_auto = is_left(value) && qdq_rule((size_t)i)->is_auto;
+    if (!json_is_boolean(value) && !is_auto)
+        return refuse_value(d, at.pointer, i, value);
     if (qdq_rule((size_t)i)->is_fixed && json_is_false(value))
         return api_refuse(d, API_UNSUPPORTED, at.pointer,
                           "cannot do without rule %s: %s", id,
                           qdq_rule((size_t)i)->text);
     uint64_t bit = (uint64_t)1 << i;
     uint64_t *set = &d->to->spec.rules;
+    uint64_t *left = &d->to->spec.auto_rules;
     *set = json_is_true(value) ? *set | bit : *set & ~bit;
+    *left = is_auto ? *left | bit : *left & ~bit;
     return true;
 }
 

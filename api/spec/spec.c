@@ -56,6 +56,7 @@ api_spec_decode(const char *text, size_t len, struct api_spec **ret,
         !api_check_formats(&decoder) || !api_check_random(&decoder) ||
         !api_check_rules(&decoder))
         goto out;
+    api_settle_host(&decoder);
     qdq_spec_complete(&spec->spec);
     *ret = spec;
     spec = NULL;

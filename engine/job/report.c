@@ -2,6 +2,10 @@
 #include "config.h"
 #include "job/job.h"
 
+#include "base/host.h"
+#include "plan/rules.h"
+#include "qdq/targets.h"
+
 /* Copies the spec, because the report outlives the caller's. The copy has room for
    `more` ranges behind those that were given. */
 static struct qdq_spec *
@@ -104,6 +108,43 @@ qdqi_report_freeze(struct qdqi_job *job, struct qdq_error *err)
     return work->freeze && !job->spec_digest ? qdqi_no_memory(err) : QDQ_OK;
 }
 
+/* Returns why the spec has its host. A worker sees only the effective spec, in which
+   this processor's class looks the same whether it was asked for or not. */
+static const char *
+host_reason(enum qdq_host host)
+{
+    if (host == QDQ_HOST_UNSTATED)
+        return "the spec is a frozen one of version 0.1, which states no host";
+    return host == qdqi_host_here() ? "it is the class of this processor"
+                                    : "the spec asks for it";
+}
+
+/* Reports the class of processors, and the rules that depend on it. */
+static enum qdq_code
+report_host(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    const struct qdq_spec *spec = job->work->spec;
+    const struct qdqi_host_row *row = qdqi_host_row(spec->host);
+    struct qdq_rule_report *rules =
+        qdqi_arena_array(job->arena, spec->target->n_rules, sizeof *rules);
+    char processor[64];
+    qdqi_host_processor(processor, sizeof processor);
+    r->host = (struct qdq_host_report){row ? row->name : NULL, host_reason(spec->host),
+                                       qdqi_arena_strdup(job->arena, processor)};
+    if (!rules || !r->host.processor)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < spec->target->n_rules; i++) {
+        bool on;
+        const char *reason = qdqi_rule_reason(spec, (int)i, &on);
+        if (reason)
+            rules[r->n_rules++] = (struct qdq_rule_report){
+                .id = spec->target->rules[i].id, .reason = reason, .on = on};
+    }
+    r->rules = rules;
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -126,7 +167,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     if (!r->spec || (work->model_id && !r->model_id) ||
         (work->dataset_id && !r->dataset_id))
         return qdqi_no_memory(err);
-    return QDQ_OK;
+    return report_host(job, err);
 }
 
 struct qdqi_report *

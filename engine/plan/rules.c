@@ -50,6 +50,45 @@ qdqi_rules_default(void)
 }
 
 uint64_t
+qdqi_rules_automatic(void)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; qdq_rule(i); i++)
+        if (qdq_rule(i)->is_auto)
+            set |= (uint64_t)1 << i;
+    return set;
+}
+
+void
+qdqi_rules_decide(struct qdq_spec *spec)
+{
+    const struct qdq_target *target = spec->target;
+    const size_t first = first_rule(target);
+    const char *reason;
+    for (size_t i = 0; i < target->n_rules; i++) {
+        const uint64_t bit = (uint64_t)1 << (first + i);
+        if (!(spec->auto_rules & bit) || !target->hooks->decide_rule)
+            continue;
+        bool on = target->hooks->decide_rule(spec, (int)i, &reason);
+        spec->rules = on ? spec->rules | bit : spec->rules & ~bit;
+    }
+    spec->auto_rules = 0;
+}
+
+const char *
+qdqi_rule_reason(const struct qdq_spec *spec, int rule, bool *ret_on)
+{
+    const struct qdq_target *target = spec->target;
+    const char *reason;
+    if (!target->rules[rule].is_auto || !target->hooks->decide_rule)
+        return NULL;
+    *ret_on = spec->rules >> (first_rule(target) + (size_t)rule) & 1;
+    if (target->hooks->decide_rule(spec, rule, &reason) == *ret_on)
+        return reason;
+    return *ret_on ? "the spec switches it on" : "the spec switches it off";
+}
+
+uint64_t
 qdqi_rule_bit(const struct planner *p, int rule)
 {
     return (uint64_t)1 << (first_rule(p->spec->target) + (size_t)rule);

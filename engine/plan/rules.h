@@ -12,8 +12,18 @@
 #include "plan/planner.h"
 #include "qdq/rules.h"
 
-/* Returns the rules of all targets that are on by default. */
+/* Return the rules of all targets that are on by default, and those that are decided
+   automatically by default. */
 uint64_t qdqi_rules_default(void);
+uint64_t qdqi_rules_automatic(void);
+
+/* Decides the automatic rules of the spec's target. The other members must be
+   complete. */
+void qdqi_rules_decide(struct qdq_spec *spec);
+
+/* Returns why a rule of the spec's target is on or off, or NULL if it is not an
+   automatic rule. `rule` is its number among the rules of the target. */
+const char *qdqi_rule_reason(const struct qdq_spec *spec, int rule, bool *ret_on);
 
 /*
  * These functions are about a rule of the plan's target; `rule` is its number among the

@@ -3,6 +3,7 @@
 #include "plan/rules.h"
 #include "qdq/targets.h"
 
+#include "base/host.h"
 #include "number/format.h"
 
 #include <math.h>
@@ -14,7 +15,9 @@ qdq_spec_init(struct qdq_spec *spec)
         .mode = QDQ_MODE_FULL,
         .target = qdq_target_row(0),
         .device = QDQ_DEVICE_AUTO,
+        .host = QDQ_HOST_AUTO,
         .rules = qdqi_rules_default(),
+        .auto_rules = qdqi_rules_automatic(),
         .weight_format = QDQ_FORMAT_DEFAULT,
         .weight_granularity = QDQ_PER_CHANNEL,
         .weight_storage = QDQ_STORE_DEFAULT,
@@ -65,4 +68,7 @@ qdq_spec_complete(struct qdq_spec *spec)
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
     if (spec->weight_storage == QDQ_STORE_DEFAULT)
         spec->weight_storage = target->storage;
+    if (spec->host == QDQ_HOST_AUTO)
+        spec->host = qdqi_host_here();
+    qdqi_rules_decide(spec);
 }

@@ -19,15 +19,17 @@
  *   STATE  FIXED  holds always, where no entry of a spec or case asks for something else
  *          ON     holds until a spec's `rules` switches it off
  *          OFF    holds where a spec's `rules` switches it on
+ *          AUTO   holds where decide_rule() says so, unless a spec's `rules` decides
  *
  * These make an enum and a table of the list. A rule's id is its constant of that enum,
  * and is unique over all targets. All targets together have at most 64 rules.
  */
 #define QDQI_RULE_INDEX(id, state, text) id,
 #define QDQI_RULE_ROW(id, state, text) {#id, QDQI_RULE_##state, text},
-#define QDQI_RULE_FIXED true, true
-#define QDQI_RULE_ON false, true
-#define QDQI_RULE_OFF false, false
+#define QDQI_RULE_FIXED true, true, false
+#define QDQI_RULE_ON false, true, false
+#define QDQI_RULE_OFF false, false, false
+#define QDQI_RULE_AUTO false, false, true
 
 /* A rule that keeps a layer in floating point that would be quantized by default. */
 struct qdqi_veto {
@@ -56,6 +58,15 @@ struct qdqi_lint {
 #define QDQI_LINT(code) #code, lint_##code
 
 struct qdqi_hooks {
+    /* --- which rules hold --- */
+
+    /*
+     * Returns whether an automatic rule holds for a spec whose other members are
+     * complete, and sets *ret_reason to the reason. `rule` is its number among the
+     * rules of the target. NULL: the target has no automatic rule.
+     */
+    bool (*decide_rule)(const struct qdq_spec *spec, int rule, const char **ret_reason);
+
     /* --- which layers are quantized, and with how many scales --- */
 
     /* Returns whether layers of a class of the library are quantized where no entry

@@ -186,7 +186,8 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
         (code = count_filled(&c, w, &budget->filled, err)) ||
         (code = qdqi_weight_params(&c, w->tensor->name, job->arena, p, err)))
         return code;
-    if (job->work->spec->weight_method == QDQ_WEIGHT_MSE &&
+    /* A narrower range would clip, and the integers would go beyond 64. */
+    if (job->work->spec->weight_method == QDQ_WEIGHT_MSE && !w->is_reduced &&
         (code = qdqi_weight_narrow(&c, p, err)))
         return code;
     if (w->is_reduced)

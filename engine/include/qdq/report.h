@@ -137,6 +137,19 @@ struct qdq_timing {
     double seconds;
 };
 
+/* The class of processors that the result is made for. */
+struct qdq_host_report {
+    const char *name;      /* a row of qdq/hosts.h; NULL: a frozen spec states none */
+    const char *reason;    /* why it is that class */
+    const char *processor; /* the name of the processor that did the work */
+};
+
+/* The state of a rule that depends on the class of processors and on the spec. */
+struct qdq_rule_report {
+    const char *id, *reason;
+    bool on;
+};
+
 struct qdq_report {
     const struct qdq_model_info *model; /* describes the source model */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
@@ -148,6 +161,9 @@ struct qdq_report {
        without data. */
     const struct qdq_spec *frozen;
     const char *device; /* "cpu", or "cuda:0 NAME" */
+    struct qdq_host_report host;
+    const struct qdq_rule_report *rules; /* the automatic rules of the target */
+    size_t n_rules;
     const struct qdq_plan_view *plan;
     size_t qdq_pairs;
     uint64_t size_before, size_after; /* bytes of the model and of its external data */

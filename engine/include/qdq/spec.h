@@ -26,6 +26,23 @@ enum qdq_format {
     QDQ_N_FORMATS
 };
 
+/*
+ * The class of processors that the model is made for, generated from the rows of
+ * qdq/hosts.h. A frozen spec of version 0.1 states none: rules that depend on the
+ * processor are off there unless the spec switches them on.
+ */
+enum qdq_host {
+    QDQ_HOST_UNSTATED = -2,
+    QDQ_HOST_AUTO = -1, /* this processor's class */
+#define QDQ_HOST(name, ...) QDQ_HOST_##name,
+#include "qdq/hosts.h"
+#undef QDQ_HOST
+    QDQ_N_HOSTS
+};
+
+/* Returns the name of class i; NULL past the last. */
+QDQ_API const char *qdq_host_name(size_t i);
+
 /* The tensors that a format can be used for; a set of bits. */
 enum qdq_format_use {
     QDQ_FOR_WEIGHTS = 1,
@@ -190,6 +207,7 @@ struct qdq_spec {
     enum qdq_mode mode;
     const struct qdq_target *target; /* a row of qdq/targets.h */
     enum qdq_device device;
+    enum qdq_host host;
     const struct qdq_layer_entry *layers;
     size_t n_layers;
     /* run in this order, each independent of the others */
@@ -198,6 +216,8 @@ struct qdq_spec {
     const struct qdq_support *support;
     size_t n_support;
     uint64_t rules; /* rules that are on, of all targets: bit i is qdq_rule(i) */
+    /* rules that the target switches on or off when the spec is completed */
+    uint64_t auto_rules;
     enum qdq_format weight_format; /* a format for weights (QDQ_FOR_WEIGHTS) */
     enum qdq_granularity weight_granularity;
     /* for PER_BLOCK: number of elements that share a scale, >= 2 */
@@ -227,8 +247,9 @@ struct qdq_spec {
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
 
 /*
- * Replaces the markers of formats, storage and symmetry by the target's defaults: the
- * spec is "effective" then. A second call changes nothing. Engine functions that take a
+ * Replaces the markers of formats, storage and symmetry by the target's defaults, the
+ * host QDQ_HOST_AUTO by the class of this processor, and decides the automatic rules of
+ * the target: the spec is "effective" then. A second call changes nothing. Engine functions that take a
  * spec call it on their copy.
  */
 QDQ_API void qdq_spec_complete(struct qdq_spec *spec);

@@ -8,6 +8,7 @@
 #include "plan/outputs.h"
 #include "plan/target.h"
 
+#include "base/host.h"
 #include "layers/kernels.h"
 #include "layers/patterns.h"
 
@@ -29,7 +30,7 @@
          "No pair stands between a layer and a Relu or Clip that is its only reader, " \
          "if the QuantizeLinear behind does the clipping. Off: the pair stands "       \
          "between the two.")                                                           \
-    RULE(C7, OFF,                                                                      \
+    RULE(C7, AUTO,                                                                     \
          "The int8 weights of Conv, Gemm and MatMul are integers from -64 to 64, so "  \
          "that the 16-bit sums of processors without VNNI do not overflow.")           \
     RULE(C9, FIXED,                                                                    \
@@ -46,6 +47,38 @@ static const struct qdqi_node *
 node_of(const struct planner *p, const struct qdq_layer *layer)
 {
     return &p->model->graph.nodes[layer->node];
+}
+
+/* --- which rules ----------------------------------------------------------- */
+
+static bool
+has_integer_kernels(enum qdq_format activations)
+{
+    return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
+}
+
+/* Decides rule C7, the only automatic one, by the class of processors and by the
+   formats. */
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    const struct qdqi_host_row *host = qdqi_host_row(spec->host);
+    (void)rule;
+    if (!host)
+        *ret_reason = "the spec states no host";
+    else if (!host->adds_in_16_bits)
+        *ret_reason = host->text;
+    else if (spec->weight_only)
+        *ret_reason = "activations stay floating point, so no sum is one of integers";
+    else if (spec->weight_format != QDQ_FORMAT_INT8)
+        *ret_reason = "the rule is of int8 weights alone";
+    else if (!has_integer_kernels(spec->activation_format))
+        *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
+    else {
+        *ret_reason = host->text;
+        return true;
+    }
+    return false;
 }
 
 /* --- which layers, and how ------------------------------------------------ */
@@ -212,7 +245,8 @@ plan_reduced(struct planner *p)
 {
     for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
-        if (!qdqi_rule_is_on(p, C7) || !is_product(layer) || layer->weight_input < 0)
+        if (!qdqi_rule_is_on(p, C7) || !is_product(layer) || layer->weight_input < 0 ||
+            p->plan->weights[layer->weight_row].format != QDQI_TO_INT8)
             continue;
         p->plan->weights[layer->weight_row].is_reduced = true;
         layer->rules |= qdqi_rule_bit(p, C7);
@@ -279,17 +313,15 @@ complete(struct planner *p, struct qdq_error *err)
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Checks rule C7, which needs int8 weights whose range is their largest value. */
+/* Checks rule C7, which needs int8 weights. */
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
     const struct qdq_spec *spec = p->spec;
-    if (!qdqi_rule_is_on(p, C7) || (spec->weight_format == QDQ_FORMAT_INT8 &&
-                                    spec->weight_method == QDQ_WEIGHT_MAX))
+    if (!qdqi_rule_is_on(p, C7) || spec->weight_format == QDQ_FORMAT_INT8)
         return QDQ_OK;
     return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
-                         "rule C7 is of weights whose dtype is int8 and whose method "
-                         "is max");
+                         "rule C7 is of weights whose dtype is int8");
 }
 
 /* --- the row -------------------------------------------------------------- */
@@ -297,6 +329,7 @@ check_formats(struct planner *p, struct qdq_error *err)
 static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
+    .decide_rule = decide_rule,
     .is_on = is_on,
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,

@@ -149,6 +149,7 @@ static const struct qdq_missed_gate missed[] = {
     {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why"},
     {"logits", "max_abs_error", "max_abs_error", true, false, 0.0625, 0.125, NULL},
 };
+static const struct qdq_rule_report rule_reports[] = {{"C7", "it saturates", true}};
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
 
 static struct qdq_report
@@ -162,6 +163,9 @@ make_report(const struct qdq_spec *spec)
         .reused = 27,
         .spec = spec,
         .device = "cpu",
+        .host = {"avx2", "as asked", "A CPU"},
+        .rules = rule_reports,
+        .n_rules = 1,
         .plan = &plan,
         .qdq_pairs = 3,
         .size_before = 1000,
@@ -216,7 +220,9 @@ START_TEST(test_report)
         "\"pytorch\",\"ir_version\":8,\"opset\":13,\"size\":1000,\"nodes\":3,"
         "\"initializers\":2},\"calibration\":{\"id\":\"sha256:bb\",\"samples\":256,"
         "\"inferences\":0,\"reused\":27},"
-        "\"device\":\"cpu\",\"summary\":" SUMMARY_JSON(
+        "\"device\":\"cpu\",\"host\":{\"name\":\"avx2\",\"reason\":\"as asked\","
+        "\"processor\":\"A CPU\"},\"rules\":[{\"id\":\"C7\",\"on\":true,\"reason\":"
+        "\"it saturates\"}],\"summary\":" SUMMARY_JSON(
             "400") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
                    ",\"tensors\":[{\"name\":\"input\","
                    "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
@@ -522,7 +528,7 @@ START_TEST(test_targets)
             expect_text(json_array_get(rules, i), "id", rule->id);
             expect_text(json_array_get(rules, i), "text", rule->text);
             expect_text(json_array_get(rules, i), "state",
-                        states[rule->is_fixed + rule->is_on]);
+                        rule->is_auto ? "auto" : states[rule->is_fixed + rule->is_on]);
         }
         ck_assert_uint_eq(json_object_size(row), 7);
     }

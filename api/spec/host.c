@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The member host: the class of processors that the model is made for. */
+#include "config.h"
+#include "spec/members.h"
+
+/* Returns the name of value i: the classes in the order of their enum, then "auto". */
+const char *
+api_host_name(size_t i)
+{
+    return i == QDQ_N_HOSTS ? "auto" : qdq_host_name(i);
+}
+
+bool
+api_decode_host(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_spec *spec = &d->to->spec;
+    if (!api_decode_choice(d, m, value))
+        return false;
+    if (spec->host == QDQ_N_HOSTS)
+        spec->host = QDQ_HOST_AUTO;
+    return true;
+}
+
+/* Returns whether the spec asks for the automatic state of a rule. */
+static bool
+leaves_rule(const json_t *rules)
+{
+    const char *id;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)rules, id, value)
+        if (json_is_string(value))
+            return true;
+    return false;
+}
+
+/*
+ * A frozen spec of version 0.1 has a `calibration.source` and no `host`. It gives the
+ * bytes that it gave then: it stays without a host, and rules that depend on one are
+ * off unless it switches them on.
+ */
+void
+api_settle_host(struct decoder *d)
+{
+    struct qdq_spec *spec = &d->to->spec;
+    const json_t *root = d->to->root;
+    if (!spec->calibration.source || json_object_get(root, "host") ||
+        leaves_rule(json_object_get(root, "rules")))
+        return;
+    spec->host = QDQ_HOST_UNSTATED;
+    spec->auto_rules = 0;
+}

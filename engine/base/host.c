@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "base/host.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static const struct qdqi_host_row rows[QDQ_N_HOSTS] = {
+#define QDQ_HOST(id, name, adds_in_16_bits, text) \
+    [QDQ_HOST_##id] = {name, adds_in_16_bits, text},
+#include "qdq/hosts.h"
+#undef QDQ_HOST
+};
+
+const struct qdqi_host_row *
+qdqi_host_row(enum qdq_host host)
+{
+    return host >= 0 && host < QDQ_N_HOSTS ? &rows[host] : NULL;
+}
+
+const char *
+qdq_host_name(size_t i)
+{
+    return i < QDQ_N_HOSTS ? rows[i].name : NULL;
+}
+
+#if defined(__x86_64__) || defined(__i386__)
+
+#include <cpuid.h>
+
+struct answer {
+    unsigned a, b, c, d;
+};
+
+/* Returns the processor's answer for a leaf; zeros if it has no such leaf. */
+static struct answer
+ask(unsigned leaf, unsigned sub)
+{
+    struct answer r = {0};
+    if (!__get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d))
+        return (struct answer){0};
+    return r;
+}
+
+static bool
+has_bit(unsigned word, unsigned bit)
+{
+    return word >> bit & 1;
+}
+
+/* Returns the register state that the system saves for a process, as a set of bits. */
+static unsigned
+saved_state(void)
+{
+    unsigned low = 0, high = 0;
+    if (has_bit(ask(1, 0).c, 27)) /* OSXSAVE: XGETBV can be used */
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+/*
+ * Returns whether ONNX Runtime finds VNNI, which it looks for in this way: AVX-VNNI on
+ * registers of 256 bits, or AVX512-VNNI beside AVX512 F, BW, DQ and VL. The system must
+ * save the registers.
+ */
+static bool
+has_vnni(void)
+{
+    const unsigned ymm = 0x6, zmm = 0xe6,
+                   avx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
+    const struct answer seven = ask(7, 0), seven_1 = ask(7, seven.a > 0 ? 1 : 0);
+    unsigned saved = saved_state();
+    bool has_avx2 = (saved & ymm) == ymm && has_bit(seven.b, 5);
+    if (has_avx2 && seven.a > 0 && has_bit(seven_1.a, 4))
+        return true;
+    return has_avx2 && (saved & zmm) == zmm && (seven.b & avx512) == avx512 &&
+           has_bit(seven.c, 11);
+}
+
+enum qdq_host
+qdqi_host_here(void)
+{
+    return has_vnni() ? QDQ_HOST_VNNI : QDQ_HOST_AVX2;
+}
+
+/* Reads the brand string, which is padded with spaces or NULs on either side. */
+static void
+read_brand(char to[49])
+{
+    memset(to, 0, 49);
+    for (unsigned i = 0; i < 3; i++) {
+        struct answer r = ask(0x80000002 + i, 0);
+        memcpy(to + (size_t)16 * i, &r, sizeof r);
+    }
+}
+
+void
+qdqi_host_processor(char *to, size_t size)
+{
+    char brand[49];
+    read_brand(brand);
+    const char *first = brand + strspn(brand, " ");
+    size_t n = strlen(first);
+    while (n > 0 && first[n - 1] == ' ')
+        n--;
+    snprintf(to, size, "%.*s", (int)n, n > 0 ? first : "x86");
+}
+
+#else
+
+enum qdq_host
+qdqi_host_here(void)
+{
+    return QDQ_HOST_ARM;
+}
+
+void
+qdqi_host_processor(char *to, size_t size)
+{
+    struct utsname name;
+    snprintf(to, size, "%s", uname(&name) == 0 ? name.machine : "unknown");
+}
+
+#endif
