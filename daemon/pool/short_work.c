@@ -31,7 +31,6 @@ struct short_lane {
     struct short_work *work;
     /* guarded by the lock: */
     struct task *task;          /* the task that runs, or is to run; NULL: none */
-    bool probing;               /* it finds out which backends there are */
     const struct service *last; /* the tenant of the lane's process; NULL: none */
 };
 
@@ -55,7 +54,7 @@ struct short_work {
 static bool
 is_idle(const struct short_lane *lane)
 {
-    return !lane->task && !lane->probing;
+    return !lane->task;
 }
 
 /* Returns how many lanes are idle or can still be started. */
@@ -192,8 +191,6 @@ probe_backend(void *arg, int gpu, const struct message *request, char **ret,
                             "the worker process %s", how));
 }
 
-static void dispatch(struct short_work *work);
-
 static void
 probe_backends(struct short_work *work)
 {
@@ -205,9 +202,8 @@ probe_backends(struct short_work *work)
         backends_learn(service->backends, lane->settings, probe_backend, lane);
     }
     lock_acquire(&work->lock);
-    work->lanes[0].last = lane->service;
-    work->lanes[0].probing = false;
-    dispatch(work);
+    if (is_idle(&work->lanes[0]))
+        work->lanes[0].last = lane->service;
     lock_release(&work->lock);
 }
 
@@ -437,7 +433,6 @@ short_work_open(struct tenants *tenants, const struct settings *settings,
     lock_cond_init(&work->changed);
     lock_cond_init(&work->answered);
     lock_acquire(&work->lock);
-    work->lanes[0].probing = true;
     bool ok = add_lane(work, p) != NULL;
     lock_release(&work->lock);
     if (!ok) {
