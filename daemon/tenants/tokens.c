@@ -292,22 +292,23 @@ write_lines(int fd, const struct token *list, size_t n)
     return !fclose(file) && ok;
 }
 
-/* Opens the folder of the file and locks it against other writers. */
+/* Opens the folder of the file, and locks a file beside it against other writers. The
+   folder itself may be the state folder, which a running daemon has locked. */
 static bool
-lock_folder(const char *path, int *ret, struct api_problem *p)
+lock_file(const char *path, int *ret_folder, int *ret_lock, struct api_problem *p)
 {
-    char copy[TOKEN_PATH];
+    char copy[TOKEN_PATH], name[TOKEN_PATH + 8];
     snprintf(copy, sizeof copy, "%s", path);
+    snprintf(name, sizeof name, "%s.lock", path);
     const char *folder = dirname(copy);
     if (mkdir(folder, 0700) && errno != EEXIST)
         return fail(p, folder, strerror(errno));
-    *ret = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*ret >= 0 && flock(*ret, LOCK_EX) == 0)
-        return true;
-    fail(p, folder, strerror(errno));
-    if (*ret >= 0)
-        close(*ret);
-    return false;
+    *ret_folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_folder < 0)
+        return fail(p, folder, strerror(errno));
+    *ret_lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    return (*ret_lock >= 0 && flock(*ret_lock, LOCK_EX) == 0) ||
+           fail(p, name, strerror(errno));
 }
 
 /* Replaces the file by the list, atomically and durably. Where root writes it, it
@@ -364,7 +365,7 @@ make_secret(struct token *token, char ret[TOKEN_SIZE], struct api_problem *p)
 /* The file while it is being changed. */
 struct edit {
     const char *path;
-    int folder; /* -1: not locked */
+    int folder, lock; /* -1: not open */
     struct token *list;
     size_t n;
 };
@@ -373,8 +374,8 @@ static bool
 edit_begin(struct edit *edit, const char *path, struct api_problem *p)
 {
     bool there;
-    *edit = (struct edit){.path = path, .folder = -1};
-    return lock_folder(path, &edit->folder, p) &&
+    *edit = (struct edit){.path = path, .folder = -1, .lock = -1};
+    return lock_file(path, &edit->folder, &edit->lock, p) &&
            token_file_read(path, &edit->list, &edit->n, &there, p);
 }
 
@@ -386,6 +387,8 @@ edit_end(struct edit *edit, bool ok, struct api_problem *p)
     free(edit->list);
     if (edit->folder >= 0)
         close(edit->folder);
+    if (edit->lock >= 0)
+        close(edit->lock);
     return ok;
 }
 
