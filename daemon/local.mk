@@ -17,6 +17,7 @@ daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
 daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
+	daemon/base/budget.c daemon/base/budget.h \
 	daemon/base/check.c daemon/base/check.h \
 	daemon/base/clock.h \
 	daemon/base/errno_code.h \

@@ -18,6 +18,7 @@
 #include "qdq/catalog.h"
 
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +310,7 @@ serve(struct daemon *d, const struct arguments *arguments)
     struct api_problem problem = {0};
     sigset_t signals;
     umask(077);
+    mallopt(M_ARENA_MAX, 2); /* threads of connections are many and need little */
     raise_files();
     set_signals(&signals);
     log_open(d->settings.log_format);

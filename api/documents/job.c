@@ -108,6 +108,18 @@ encode_result(const struct api_job *job)
                      api_json_embed(job->summary));
 }
 
+/* Encodes the names of the members that are null because they are long. */
+static json_t *
+encode_omitted(const struct api_job *job)
+{
+    json_t *names = json_array();
+    if (job->omits_spec)
+        json_array_append_new(names, json_string("spec"));
+    if (job->omits_labels)
+        json_array_append_new(names, json_string("labels"));
+    return names;
+}
+
 static json_t *
 encode_job(const void *items, size_t i)
 {
@@ -124,6 +136,8 @@ encode_job(const void *items, size_t i)
         "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
         "cached_from", api_json_text(job->cached_from), "result", encode_result(job),
         "error", job->error ? api_problem_json(job->error) : json_null());
+    if (job->omits)
+        json = with_members(json, json_pack("{s:o}", "omitted", encode_omitted(job)));
     return job->tenant ? with_members(json, json_pack("{s:o}", "tenant",
                                                       encode_name(job->tenant)))
                        : json;
@@ -244,6 +258,10 @@ check_labels(json_t *labels, const char *base, struct api_problem *problem)
         return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_POINTER, base,
                                "labels are to be an object of strings, not %s",
                                api_json_type_name(labels));
+    if (json_object_size(labels) > API_MAX_LABELS)
+        return api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
+                               "a job has at most %d labels, not %zu", API_MAX_LABELS,
+                               json_object_size(labels));
     json_object_foreach (labels, key, value) {
         char where[256];
         snprintf(where, sizeof where, "%s", base);
@@ -256,11 +274,22 @@ check_labels(json_t *labels, const char *base, struct api_problem *problem)
     return true;
 }
 
+/* Checks the size of labels as they are stored. */
+static bool
+check_labels_size(size_t len, const char *base, struct api_problem *problem)
+{
+    return len <= API_MAX_LABELS_TEXT ||
+           api_problem_set(problem, API_LIMIT_EXCEEDED, QDQ_AT_POINTER, base,
+                           "the labels of a job have at most %d bytes as JSON, not %zu",
+                           API_MAX_LABELS_TEXT, len);
+}
+
 bool
 api_labels_check(const char *text, struct api_problem *problem)
 {
     json_t *labels = api_json_load(text, strlen(text), API_BAD_REQUEST, problem);
-    bool ok = labels && check_labels(labels, "", problem);
+    bool ok = labels && check_labels(labels, "", problem) &&
+              check_labels_size(strlen(text), "", problem);
     json_decref(labels);
     return ok;
 }
@@ -339,7 +368,9 @@ parse_labels(struct api_job_request *request, const char *name, json_t *value,
     if (!check_labels(value, "/labels", problem))
         return false;
     request->labels = api_json_dump(json_incref(value), 0);
-    return request->labels || api_problem_no_memory(problem);
+    return request->labels
+               ? check_labels_size(strlen(request->labels), "/labels", problem)
+               : api_problem_no_memory(problem);
 }
 
 static bool

@@ -18,4 +18,5 @@ LOCK(PROCESS, "process")     /* a worker's process id */
 LOCK(SHORT_WORK, "short_work") /* the short work that waits */
 LOCK(BACKENDS, "backends")     /* the backends that were found */
 LOCK(CONNS, "conns")           /* the connections */
+LOCK(BUDGET, "budget")         /* the memory for large texts that is taken */
 LOCK(TLS, "tls")               /* the newest certificate */

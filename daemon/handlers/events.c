@@ -74,7 +74,8 @@ add_past(struct events *events, const struct api_job *now, int64_t change)
 static bool
 add_changes(struct events *events, const struct job_view *view)
 {
-    const struct api_job job = show_job(view);
+    struct api_job job = show_job(view);
+    job.omits = job.omits_spec || job.omits_labels;
     bool ended = api_job_state_ended(job.state), ok = true;
     int64_t change = view->row.changes;
     if (events->told == change)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers of jobs and plans, and of POST /v1/quantize. */
 #include "config.h"
+#include "base/budget.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
 #include "settings/settings.h"
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define REPORT_COST 24   /* bytes of memory for a byte of a report that is decoded */
 #define QUANTIZE_WAIT 55 /* seconds; proxies give up after a minute */
 
 /* --- submitting a job ----------------------------------------------------- */
@@ -61,7 +63,7 @@ check_spec_size(size_t len, struct api_problem *p)
 /* Reads the spec. Checks all of it that can be checked without the model, and that
    the request has a model. */
 static bool
-read_spec(const struct body *body, struct asked_spec *ret, struct api_problem *p)
+read_spec(struct body *body, struct asked_spec *ret, struct api_problem *p)
 {
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
@@ -73,7 +75,10 @@ read_spec(const struct body *body, struct asked_spec *ret, struct api_problem *p
     ret->effective = api_spec_encode(api_spec_get(ret->decoded));
     if (!ret->effective)
         return api_problem_no_memory(p);
-    return check_spec_size(strlen(ret->effective), p);
+    len += strlen(ret->effective);
+    /* The decoder's memory is free again; the texts wait for the job to be stored. */
+    return check_spec_size(strlen(ret->effective), p) &&
+           (!body->reserved || body_reserve(body, 4 * len, p));
 }
 
 static bool
@@ -231,7 +236,7 @@ static bool
 submit(struct request *request, const char *key, char id[JOB_ID_SIZE],
        struct api_problem *p)
 {
-    const struct body *body = &request->body;
+    struct body *body = &request->body;
     struct store_asking asking = {.key = key};
     struct brought brought = {0};
     struct asked_spec spec = {0};
@@ -282,6 +287,8 @@ show_job(const struct job_view *view)
                             .calibration = row->calibration,
                             .spec = row->spec,
                             .labels = row->labels,
+                            .omits_spec = row->omits_spec && !row->spec,
+                            .omits_labels = row->omits_labels && !row->labels,
                             .result_model = row->result_model,
                             .result_files = row->result_files,
                             .result_size = row->result_size,
@@ -289,11 +296,35 @@ show_job(const struct job_view *view)
                             .error = row->error.set ? &row->error : NULL};
 }
 
-static void
-reply_job(struct request *request, int status, const struct job_view *view)
+/* Reads the long texts of a job, after memory for them was reserved. */
+static bool
+read_texts(struct request *request, struct job_view *view, struct api_problem *p)
 {
-    const struct api_job job = show_job(view);
-    reply_json(request, status, api_job_encode(&job));
+    struct store *store = library_store(request->service->library);
+    int64_t size;
+    return (!view->row.omits_spec && !view->row.omits_labels) ||
+           (store_job_texts_size(store, view->row.id, &size, p) &&
+            body_reserve(&request->body, BUDGET_JSON * (uint64_t)size, p) &&
+            store_job_texts(store, &view->row, p));
+}
+
+/* Answers with a job and its long texts. The answer to a job that was just added or
+   changed goes without them where there is no memory for them now. */
+static void
+reply_job(struct request *request, int status, struct job_view *view)
+{
+    struct api_problem problem = {0};
+    bool whole = read_texts(request, view, &problem);
+    if (!whole && !strcmp(request->method, "GET")) {
+        reply_problem(request, &problem);
+        return;
+    }
+    struct api_job job = show_job(view);
+    job.omits = !whole;
+    char *text = api_job_encode(&job);
+    size_t len = text ? strlen(text) : 0;
+    reply_json(request, status, text);
+    (void)body_reserve(&request->body, len > API_MAX_LISTED ? len : 0, &problem);
 }
 
 static void
@@ -533,14 +564,21 @@ static void
 reply_markdown(struct request *request, const struct job_document *document)
 {
     struct api_problem problem = {0};
+    if (!body_reserve(&request->body, REPORT_COST * document->size, &problem)) {
+        reply_problem(request, &problem);
+        close(document->fd);
+        return;
+    }
     char *json = malloc(document->size + 1);
     ssize_t n = json ? pread(document->fd, json, document->size, 0) : 0;
     if (json && n != (ssize_t)document->size) {
         api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
         reply_problem(request, &problem);
     } else {
-        reply_text(request, 200, "text/markdown; charset=utf-8",
-                   json ? api_report_markdown(json, document->size) : NULL);
+        char *text = json ? api_report_markdown(json, document->size) : NULL;
+        size_t len = text ? strlen(text) : 0;
+        reply_text(request, 200, "text/markdown; charset=utf-8", text);
+        (void)body_reserve(&request->body, len, &problem);
     }
     free(json);
     close(document->fd);

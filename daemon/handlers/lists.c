@@ -12,6 +12,7 @@
 
 #define DEFAULT_PAGE 50
 #define MAX_PAGE 500
+#define STEP 8 /* jobs that are in memory at once */
 #define MOST_DIGITS 18
 
 /* A cursor stands for the last job on a page: "MS.SEQ.TENANT" in a list of all
@@ -71,8 +72,7 @@ read_asked(const struct request *request, struct asked *asked, struct api_proble
     if (!request_number(request, "limit", 1, MAX_PAGE, DEFAULT_PAGE, &limit, p) ||
         !read_cursor(request, asked, p))
         return false;
-    /* the job beyond the page shows that there is a next page */
-    filter->limit = (int)limit + 1;
+    filter->limit = (int)limit;
     if (state)
         filter->state = api_job_state_parse(state);
     if (state && filter->state == API_N_JOB_STATES)
@@ -167,63 +167,163 @@ add_tenant(void *arg, const struct service *service)
         (void)merge_tenant(page, service, jobs, n);
 }
 
-static void
-write_cursor(const struct row *last, bool of_all, char ret[CURSOR_SIZE])
-{
-    long long seq = (long long)last->job.seq;
-    if (of_all)
-        snprintf(ret, CURSOR_SIZE, "%lld.%lld.%s", (long long)last->job.created_at, seq,
-                 last->service->tenant);
-    else
-        snprintf(ret, CURSOR_SIZE, "%lld", seq);
-}
+/* --- the list as a stream -------------------------------------------------- */
 
-static void
-reply_page(struct request *request, struct page *page)
+/* A list that is sent while it is read, some jobs at a time. */
+struct list {
+    const struct service *service;
+    bool of_all, names_tenants;
+    struct asked asked;
+    int64_t left;  /* jobs that the page still takes */
+    bool is_begun; /* a job was written */
+    bool is_over;
+    char *text; /* bytes to send, from `at` to `len` */
+    size_t at, len, capacity;
+};
+
+static bool
+append(struct list *list, const char *text, struct api_problem *p)
 {
-    struct api_problem *problem = &page->problem;
-    bool more = page->n == (size_t)page->asked->filter.limit;
-    bool names = request_query(request, "tenant");
-    size_t n = more ? page->n - 1 : page->n;
-    struct job_view *views = calloc(n + 1, sizeof *views);
-    struct api_job *shown = calloc(n + 1, sizeof *shown);
-    char cursor[CURSOR_SIZE];
-    bool ok = (views && shown) || api_problem_no_memory(problem);
-    if (more)
-        write_cursor(&page->rows[n - 1], request->of_all, cursor);
-    for (size_t i = 0; ok && i < n; i++) {
-        const struct service *service = page->rows[i].service;
-        ok = jobs_view(service->jobs, &page->rows[i].job, &views[i], problem);
-        if (!ok)
-            continue;
-        shown[i] = show_job(&views[i]);
-        shown[i].tenant = names ? service->tenant : NULL;
+    size_t len = strlen(text);
+    if (list->len + len + 1 > list->capacity) {
+        size_t capacity = 2 * (list->len + len) + 256;
+        char *grown = realloc(list->text, capacity);
+        if (!grown)
+            return api_problem_no_memory(p);
+        list->text = grown;
+        list->capacity = capacity;
     }
-    if (ok)
-        reply_json(request, 200, api_jobs_encode(shown, n, more ? cursor : NULL));
-    else
-        reply_problem(request, problem);
-    for (size_t i = 0; views && i < n; i++)
-        job_view_fini(&views[i]);
-    free(views);
-    free(shown);
+    memcpy(list->text + list->len, text, len + 1);
+    list->len += len;
+    return true;
 }
 
+static bool
+append_job(struct list *list, struct row *row, struct api_problem *p)
+{
+    struct job_view view = {0};
+    if (!jobs_view(row->service->jobs, &row->job, &view, p))
+        return false;
+    struct api_job job = show_job(&view);
+    job.omits = true;
+    job.tenant = list->names_tenants ? row->service->tenant : NULL;
+    char *text = api_job_encode(&job);
+    bool ok = text || api_problem_no_memory(p);
+    ok = ok && append(list, list->is_begun ? "," : "", p) && append(list, text, p);
+    list->is_begun = true;
+    free(text);
+    job_view_fini(&view);
+    return ok;
+}
+
+/* Begins the next part of the list behind a job. */
+static void
+move_behind(struct list *list, const struct row *last)
+{
+    struct asked *asked = &list->asked;
+    asked->filter.before = last->job.seq;
+    asked->seq = last->job.seq;
+    asked->filter.time = last->job.created_at;
+    snprintf(asked->tenant, sizeof asked->tenant, "%s", last->service->tenant);
+}
+
+static bool
+append_end(struct list *list, bool more, struct api_problem *p)
+{
+    const struct asked *asked = &list->asked;
+    char end[CURSOR_SIZE + 32];
+    long long seq = (long long)asked->seq;
+    list->is_over = true;
+    if (!more)
+        snprintf(end, sizeof end, "],\"next_cursor\":null}");
+    else if (list->of_all)
+        snprintf(end, sizeof end, "],\"next_cursor\":\"%lld.%lld.%s\"}",
+                 (long long)asked->filter.time, seq, asked->tenant);
+    else
+        snprintf(end, sizeof end, "],\"next_cursor\":\"%lld\"}", seq);
+    return append(list, end, p);
+}
+
+/* Reads some more jobs and writes them as text. */
+static bool
+read_more(struct list *list, struct api_problem *p)
+{
+    struct page page = {.asked = &list->asked};
+    int64_t most = list->left < STEP ? list->left : STEP;
+    /* The job beyond the part shows that there is a next one. */
+    list->asked.filter.limit = (int)most + 1;
+    list->at = list->len = 0;
+    if (list->of_all)
+        tenants_each(list->service->tenants, add_tenant, &page);
+    else
+        add_tenant(&page, list->service);
+    bool ok = !page.problem.set, more = page.n > (size_t)most;
+    size_t n = more ? (size_t)most : page.n;
+    if (!ok)
+        *p = page.problem;
+    if (ok && n)
+        move_behind(list, &page.rows[n - 1]);
+    if (ok && !list->is_begun)
+        ok = append(list, "{\"jobs\":[", p);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = append_job(list, &page.rows[i], p);
+    list->left -= (int64_t)n;
+    if (ok && (!more || !list->left))
+        ok = append_end(list, more, p);
+    free_rows(page.rows, page.n);
+    return ok;
+}
+
+static ssize_t
+read_list(void *arg, int socket, char *to, size_t size)
+{
+    struct list *list = arg;
+    struct api_problem problem = {0};
+    (void)socket;
+    if (list->at == list->len && (list->is_over || !read_more(list, &problem)))
+        return list->is_over && !problem.set ? 0 : -1;
+    size_t n = list->len - list->at < size ? list->len - list->at : size;
+    memcpy(to, list->text + list->at, n);
+    list->at += n;
+    return (ssize_t)n;
+}
+
+static void
+free_list(void *arg)
+{
+    struct list *list = arg;
+    free(list->asked.label_key);
+    free(list->text);
+    free(list);
+}
+
+/* A list that is short is sent as a whole. */
 void
 handle_jobs_get(struct request *request)
 {
-    struct asked asked;
-    struct page page = {.asked = &asked};
-    if (read_asked(request, &asked, &page.problem) && request->of_all)
-        tenants_each(request->service->tenants, add_tenant, &page);
-    else if (!page.problem.set)
-        add_tenant(&page, request->service);
-    if (page.problem.set)
-        reply_problem(request, &page.problem);
-    else
-        reply_page(request, &page);
-    free_rows(page.rows, page.n);
-    free(asked.label_key);
+    struct api_problem problem = {0};
+    struct list *list = calloc(1, sizeof *list);
+    bool ok = list ? read_asked(request, &list->asked, &problem)
+                   : api_problem_no_memory(&problem);
+    if (ok) {
+        list->service = request->service;
+        list->of_all = request->of_all;
+        list->names_tenants = request_query(request, "tenant");
+        list->left = list->asked.filter.limit;
+        ok = read_more(list, &problem);
+    }
+    if (!ok) {
+        reply_problem(request, &problem);
+    } else if (list->is_over) {
+        reply_json(request, 200, list->text);
+        list->text = NULL;
+    } else {
+        reply_stream(request, "application/json",
+                     &(struct stream){read_list, free_list, list});
+        return;
+    }
+    if (list)
+        free_list(list);
 }
 
 /* --- tenants -------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "http/body.h"
+#include "base/budget.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -10,6 +11,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#define LARGE_TEXT (16u << 10) /* smaller ones are not counted */
 #define FORM_BUFFER (64u << 10)
 /* bytes of a file after which the free room on the disk is checked again */
 #define CHECK_EVERY (8u << 20)
@@ -27,14 +29,38 @@ static const struct {
 
 /* --- appending bytes ------------------------------------------------------ */
 
+bool
+body_reserve(struct body *body, uint64_t bytes, struct api_problem *p)
+{
+    budget_give(body->reserved);
+    body->reserved = 0;
+    bool ok = budget_take(bytes, p);
+    body->reserved = ok ? bytes : 0;
+    return ok;
+}
+
+/* Returns the bytes of all texts that the body has. */
+static uint64_t
+count_text(const struct body *body)
+{
+    uint64_t n = body->json.len;
+    for (int i = 0; i < BODY_N_PARTS; i++)
+        n += body->texts[i].len;
+    return n;
+}
+
 static bool
-append_text(struct body_text *text, const char *data, size_t len, struct api_problem *p)
+append_text(struct body *body, struct body_text *text, const char *data, size_t len,
+            struct api_problem *p)
 {
     if (len > BODY_MAX_TEXT - text->len)
         return api_problem_set(p, API_TOO_LARGE, QDQ_AT_NOTHING, NULL,
                                "JSON and text are at most %u bytes", BODY_MAX_TEXT);
     if (text->len + len + 1 > text->capacity) {
         size_t capacity = 2 * (text->len + len) + 64;
+        if (capacity > LARGE_TEXT &&
+            !body_reserve(body, 2 * count_text(body) + capacity, p))
+            return false;
         char *grown = realloc(text->data, capacity);
         if (!grown)
             return api_problem_no_memory(p);
@@ -178,9 +204,10 @@ on_piece(void *arg, enum MHD_ValueKind value_kind, const char *name,
     if (!goes_on && !begin_part(body, name, filename, body->problem))
         return MHD_NO;
     body->part_size += len;
-    bool ok = parts[body->part].kind == TEXT
-                  ? append_text(&body->texts[body->part], data, len, body->problem)
-                  : append_file(body, current_file(body), data, len, body->problem);
+    bool ok =
+        parts[body->part].kind == TEXT
+            ? append_text(body, &body->texts[body->part], data, len, body->problem)
+            : append_file(body, current_file(body), data, len, body->problem);
     return ok ? MHD_YES : MHD_NO;
 }
 
@@ -249,7 +276,7 @@ body_take(struct body *body, const char *data, size_t len, struct api_problem *p
     if (body->kind == API_BODY_NONE)
         return true;
     if (body->is_json)
-        return append_text(&body->json, data, len, p);
+        return append_text(body, &body->json, data, len, p);
     if (!body->post)
         return append_file(body, &body->files[BODY_MODEL], data, len, p);
     body->problem = p;
@@ -416,6 +443,9 @@ body_finish(struct body *body, struct api_problem *p)
     if (body->received == 0)
         return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
                                "the request has no body");
+    if (count_text(body) > LARGE_TEXT &&
+        !body_reserve(body, BUDGET_JSON * count_text(body), p))
+        return false;
     if (body->post)
         return finish_form(body, p);
     if (body->is_json && body->kind == API_BODY_MODEL)
@@ -449,4 +479,6 @@ body_fini(struct body *body)
     free(body->model_name);
     body->model_name = NULL;
     api_job_request_fini(&body->job);
+    budget_give(body->reserved);
+    body->reserved = 0;
 }

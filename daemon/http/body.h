@@ -57,6 +57,7 @@ struct body {
     char *model_name; /* file name that the client gave the model; NULL: none */
     size_t n_externals;
     struct body_external *externals;
+    uint64_t reserved; /* bytes of the budget for large texts */
     bool
         is_listed; /* the model's files are given by digest; `job.model` is the first */
 };
@@ -69,6 +70,8 @@ bool body_begin(struct body *body, enum api_body kind, struct blobs *blobs,
 bool body_take(struct body *body, const char *data, size_t len, struct api_problem *p);
 /* Ends the body: fills files and job. DIGEST_MISMATCH, and errors in the body. */
 bool body_finish(struct body *body, struct api_problem *p);
+/* Replaces what the request has of the budget for large texts by `bytes`. BUSY. */
+bool body_reserve(struct body *body, uint64_t bytes, struct api_problem *p);
 /* Frees everything, and discards the files that no handler has consumed. */
 void body_fini(struct body *body);
 

@@ -90,7 +90,7 @@ check_room(struct jobs *jobs, struct api_problem *p)
     if (jobs->draining)
         return api_problem_set(p, API_DRAINING, QDQ_AT_NOTHING, NULL,
                                "the daemon is stopping and takes no jobs");
-    if (!store_queue_length(jobs->store, &length, p))
+    if (!store_count_queued(jobs->store, &length, p))
         return false;
     return length < jobs->settings->queue_max ||
            api_problem_set(p, API_QUEUE_FULL, QDQ_AT_NOTHING, NULL,

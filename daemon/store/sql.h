@@ -104,7 +104,13 @@ STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = ?4, started_at = ?1,"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = ?3"
                      " AND waits_for IS NULL AND (?2 OR NOT wants_gpu)"
                      " ORDER BY priority DESC, seq LIMIT 1)"
-                     " RETURNING " JOB_COLUMNS)
+                     " RETURNING " CLAIMED_COLUMNS)
+STATEMENT(JOB_TEXTS, "SELECT spec, labels FROM jobs WHERE id = ?1")
+STATEMENT(JOB_TEXTS_SIZE, "SELECT coalesce(length(CAST(spec AS BLOB)), 0)"
+                          " + coalesce(length(CAST(labels AS BLOB)), 0)"
+                          " FROM jobs WHERE id = ?1")
+/* Jobs that joined another wait, too, and cost as much as others. */
+STATEMENT(JOB_WAITING, "SELECT count(*) FROM jobs WHERE state = 'queued'")
 STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = ?4, started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
                        "AND state = ?3")

@@ -13,13 +13,25 @@
     "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
     " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
 
-#define JOB_COLUMNS                                                                 \
+/* A text that is not long, else NULL; and whether it is long. */
+#define BOUNDED(text) \
+    "CASE WHEN length(CAST(" text " AS BLOB)) <= 4096 THEN " text " END"
+#define IS_LONG(text) "coalesce(length(CAST(" text " AS BLOB)) > 4096, 0)"
+_Static_assert(API_MAX_LISTED == 4096, "the limit of the statements");
+
+#define JOB_COLUMNS_OF(effective)                                                   \
     "kept_from, "                                                                   \
     "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
-    "calibration, spec, labels, result_model, result_size, report, frozen, "        \
-    "summary, error_code, error_kind, error_where, error_detail, fresh, changes, "  \
-    "waits_for, cached_from, effective_spec, observations, "                        \
-    "wants_gpu, " MODEL_FILES_OF("jobs.result_model")
+    "calibration, " BOUNDED("spec") ", " BOUNDED(                                   \
+        "labels") ", result_model, result_size, report, frozen, "                   \
+                  "summary, error_code, error_kind, error_where, error_detail, "    \
+                  "fresh, changes, "                                                \
+                  "waits_for, cached_from, " effective ", observations, "           \
+                  "wants_gpu, " MODEL_FILES_OF("jobs.result_model") ", " IS_LONG(   \
+                      "spec") ", " IS_LONG("labels")
+/* The effective spec is read where a job is claimed, and nowhere else. */
+#define JOB_COLUMNS JOB_COLUMNS_OF("NULL")
+#define CLAIMED_COLUMNS JOB_COLUMNS_OF("effective_spec")
 
 /* How long to wait for a backup, which reads at the same time and which the lock of
    the state folder does not keep out. It holds the database for moments only. */
@@ -184,6 +196,8 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     column_chars(stmt, i++, job.observations, sizeof job.observations);
     job.wants_gpu = sqlite3_column_int(stmt, i++) != 0;
     job.result_files = column_text(stmt, i++, &ok);
+    job.omits_spec = sqlite3_column_int(stmt, i++) != 0;
+    job.omits_labels = sqlite3_column_int(stmt, i++) != 0;
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
@@ -363,6 +377,35 @@ store_job_get(struct store *store, const char *id, struct store_job *ret,
 }
 
 bool
+store_job_texts(struct store *store, struct store_job *job, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    sqlite3_stmt *stmt = store->statements[JOB_TEXTS];
+    bind_text(stmt, 1, job->id);
+    int rc = sqlite3_step(stmt);
+    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p), whole = true;
+    if (rc == SQLITE_ROW && job->omits_spec)
+        job->spec = column_text(stmt, 0, &whole);
+    if (rc == SQLITE_ROW && job->omits_labels)
+        job->labels = column_text(stmt, 1, &whole);
+    done(stmt);
+    lock_release(&store->lock);
+    return ok && (whole || api_problem_no_memory(p));
+}
+
+bool
+store_job_texts_size(struct store *store, const char *id, int64_t *ret,
+                     struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(store->statements[JOB_TEXTS_SIZE], 1, id);
+    *ret = 0;
+    bool ok = ask(store, JOB_TEXTS_SIZE, NULL, ret, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
 store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
                 bool *ret_any, struct api_problem *p)
 {
@@ -499,6 +542,15 @@ store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
         *ret_n = sqlite3_changes(store->db);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_count_queued(struct store *store, int64_t *ret, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bool ok = ask(store, JOB_WAITING, NULL, ret, p);
     lock_release(&store->lock);
     return ok;
 }

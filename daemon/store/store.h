@@ -61,7 +61,10 @@ struct store_job {
     /* earliest time at which it is deleted; 0: never, or not known yet */
     int64_t expires_at;
     char *model, *calibration; /* ids; calibration may be NULL */
-    char *spec, *labels;       /* JSON as it was sent, or NULL */
+    /* JSON as it was sent, or NULL. Where a text is longer than API_MAX_LISTED it is
+       NULL, too, and store_job_texts() reads it. */
+    char *spec, *labels;
+    bool omits_spec, omits_labels;
     /* These follow from the members above and were decided at submit; see
        store/derive.h. */
     char *effective_spec; /* JSON; NULL once the job has ended */
@@ -229,6 +232,11 @@ bool store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_S
                       struct api_problem *p);
 bool store_job_get(struct store *store, const char *id, struct store_job *ret,
                    struct api_problem *p);
+/* Reads the long texts of a job that were omitted. */
+bool store_job_texts(struct store *store, struct store_job *job, struct api_problem *p);
+/* Returns the bytes of a job's spec and labels. */
+bool store_job_texts_size(struct store *store, const char *id, int64_t *ret,
+                          struct api_problem *p);
 /* Claims the next queued job (highest priority, then oldest), which becomes running.
    Without `gpu` it skips jobs that want one. *ret_any is false when there is none. */
 bool store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
@@ -251,6 +259,9 @@ bool store_job_remove(struct store *store, const char *id, struct store_job *ret
                       struct api_problem *p);
 /* Puts all running jobs back into the queue, when a daemon starts after a crash. */
 bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
+/* Counts all queued jobs, also those that joined another. */
+bool store_count_queued(struct store *store, int64_t *ret, struct api_problem *p);
+/* Counts the queued jobs that wait for a lane. */
 bool store_queue_length(struct store *store, int64_t *ret, struct api_problem *p);
 /* The figures of a store that are monitored. */
 struct store_counts {

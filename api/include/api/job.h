@@ -24,6 +24,12 @@ const char *api_job_state_name(enum api_job_state state);
 enum api_job_state api_job_state_parse(const char *name);
 bool api_job_state_ended(enum api_job_state state);
 
+/* Limits of the labels of a new job: their number, and the bytes of their JSON. */
+#define API_MAX_LABELS 64
+#define API_MAX_LABELS_TEXT 4096
+/* Where jobs are listed, a spec or labels of more bytes are left out. */
+#define API_MAX_LISTED 4096
+
 /* A job to encode. NULL strings become null. Texts marked JSON are embedded
    unchanged. */
 struct api_job {
@@ -49,6 +55,8 @@ struct api_job {
     /* name of the job's tenant, "": the tenant without a name; NULL: the member is
        left out */
     const char *tenant;
+    /* whether the member `omitted` is there, and what it names */
+    bool omits, omits_spec, omits_labels;
 };
 
 char *api_job_encode(const struct api_job *job);

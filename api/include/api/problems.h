@@ -75,7 +75,7 @@ PROBLEM(WORKER_DIED, "worker_died", 500, true,
         "the process that worked on this ended unexpectedly, also when tried again")
 PROBLEM(DRAINING, "draining", 503, true, "the daemon is stopping")
 PROBLEM(BUSY, "busy", 503, true,
-        "there are as many connections as there may be, in all or of this address")
+        "there are as many connections, or as many large requests, as there may be")
 PROBLEM(UNAVAILABLE, "unavailable", 503, true,
         "the service lacks something at this moment that it needs for this")
 PROBLEM(STILL_RUNNING, "still_running", 504, true,
