@@ -29,8 +29,8 @@ _Static_assert(API_MAX_LISTED == 4096, "the limit of the statements");
                   "waits_for, cached_from, " effective ", observations, "           \
                   "wants_gpu, " MODEL_FILES_OF("jobs.result_model") ", " IS_LONG(   \
                       "spec") ", " IS_LONG("labels")
-/* The effective spec is read where a job is claimed, and nowhere else. */
-#define JOB_COLUMNS JOB_COLUMNS_OF("NULL")
+/* The effective spec is needed where a job is claimed, and nowhere else. */
+#define JOB_COLUMNS JOB_COLUMNS_OF(BOUNDED("effective_spec"))
 #define CLAIMED_COLUMNS JOB_COLUMNS_OF("effective_spec")
 
 /* How long to wait for a backup, which reads at the same time and which the lock of
