@@ -320,6 +320,24 @@ put_worst_layers(const struct qdq_report *report)
         putchar('\n');
 }
 
+/* Prints the figures of the outputs, those of the result as deployed if it was run in
+   that way. */
+static void
+put_evaluation(const struct qdq_report *report)
+{
+    const struct qdq_deployed *deployed = report->deployed;
+    const struct qdq_output_report *outputs =
+        deployed ? deployed->outputs : report->outputs;
+    size_t n = deployed ? deployed->n_outputs : report->n_outputs;
+    if (report->evaluated_samples > 0)
+        printf("  float against quantized%s%s%s%s, %lld samples:\n",
+               deployed ? " as run by " : "", deployed ? deployed->runtime : "",
+               deployed ? " " : "", deployed ? deployed->version : "",
+               (long long)report->evaluated_samples);
+    for (size_t i = 0; i < n; i++)
+        put_output(&outputs[i]);
+}
+
 void
 print_summary(const struct qdq_report *report, const char *out)
 {
@@ -335,10 +353,6 @@ print_summary(const struct qdq_report *report, const char *out)
     if (report->external_bytes > 0)
         fputs(" with its data file", stdout);
     printf(", in %.1f s\n", seconds);
-    if (report->evaluated_samples > 0)
-        printf("  float against quantized, %lld samples:\n",
-               (long long)report->evaluated_samples);
-    for (size_t i = 0; i < report->n_outputs; i++)
-        put_output(&report->outputs[i]);
+    put_evaluation(report);
     put_worst_layers(report);
 }

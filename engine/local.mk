@@ -69,6 +69,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
+	engine/evaluate/deployed.c engine/evaluate/deployed.h \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \

@@ -268,6 +268,9 @@ add_evaluation(struct text *text, const json_t *report)
               N_COLUMNS(missed));
     add_table(text, "Outputs", json_object_get(evaluation, "outputs"), outputs,
               N_COLUMNS(outputs));
+    add_table(text, "Outputs as deployed",
+              json_object_get(json_object_get(evaluation, "deployed"), "outputs"),
+              outputs, N_COLUMNS(outputs));
     if (json_is_integer(samples)) {
         add_plain(text, "\nFloat against quantized, on this many samples: ");
         add_value(text, samples);

@@ -212,15 +212,28 @@ encode_missed(const void *items, size_t i)
                      api_json_real(missed->value));
 }
 
+/* Encodes the figures as deployed; null where the result was not run in that way. */
+static json_t *
+encode_deployed(const struct qdq_deployed *deployed)
+{
+    if (!deployed)
+        return json_null();
+    return json_pack(
+        "{s:o, s:{s:o, s:o}, s:o}", "processor", api_json_text(deployed->processor),
+        "runtime", "name", api_json_text(deployed->runtime), "version",
+        api_json_text(deployed->version), "outputs",
+        api_json_list(deployed->outputs, deployed->n_outputs, encode_output));
+}
+
 static json_t *
 encode_evaluation(const struct qdq_report *report)
 {
     if (report->evaluated_samples == 0)
         return json_null();
     return json_pack(
-        "{s:I, s:o, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples,
+        "{s:I, s:o, s:o, s:o, s:o}", "samples", (json_int_t)report->evaluated_samples,
         "outputs", api_json_list(report->outputs, report->n_outputs, encode_output),
-        "layers",
+        "deployed", encode_deployed(report->deployed), "layers",
         api_json_list(report->layer_errors, report->n_layer_errors, encode_layer_error),
         "missed", api_json_list(report->missed, report->n_missed, encode_missed));
 }

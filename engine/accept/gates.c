@@ -175,12 +175,18 @@ qdqi_gates_check(const struct qdq_spec *spec, const struct qdq_model_info *model
 
 /* --- after the evaluation ------------------------------------------------- */
 
+/* Returns the figures of an output: those of the result as deployed where it was run
+   in that way. */
 static const struct qdq_output_report *
 find_measured(const struct qdq_report *report, const char *name)
 {
-    for (size_t i = 0; i < report->n_outputs; i++)
-        if (strcmp(report->outputs[i].name, name) == 0)
-            return &report->outputs[i];
+    const struct qdq_deployed *deployed = report->deployed;
+    size_t n = deployed ? deployed->n_outputs : report->n_outputs;
+    const struct qdq_output_report *outputs =
+        deployed ? deployed->outputs : report->outputs;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(outputs[i].name, name) == 0)
+            return &outputs[i];
     return NULL;
 }
 

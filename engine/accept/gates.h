@@ -22,7 +22,8 @@ enum qdq_code qdqi_gates_check(const struct qdq_spec *spec,
 /*
  * Fills the report's `missed` after the evaluation. `not_float` says for each output of
  * the model whether it turned out to hold no floating point when the model ran. An
- * output that has a bound and was not measured has missed it.
+ * output that has a bound and was not measured has missed it. Bounds are for the
+ * result as deployed where it was run in that way.
  */
 enum qdq_code qdqi_gates_judge(const struct qdq_accept *accept,
                                const struct qdq_model_info *model,

@@ -8,11 +8,19 @@
 #include "evaluate/evaluate.h"
 
 #include "accept/gates.h"
+#include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
 #include "rewrite/twin.h"
 
 #include <stdint.h>
 #include <string.h>
+
+/* The comparison of the float outputs with those of one way to run the result. */
+struct judged {
+    struct qdqi_metrics *metrics; /* by output */
+    bool *measured;               /* by output: compared in some run */
+    bool *differs;                /* by output: could not be compared in some run */
+};
 
 struct evaluation {
     struct qdqi_job *job;
@@ -25,13 +33,13 @@ struct evaluation {
     struct qdqi_session *twin;
     struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
     struct qdqi_session *q;
+    /* the result as deployed; NULL when it does not run here */
+    struct qdqi_session *plain;
     struct qdqi_feed *feed;
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
     struct qdqi_comparisons comparisons;
-    struct qdqi_metrics *metrics; /* by output */
-    bool *measured;               /* by output: compared in some run */
-    bool *differs;                /* by output: could not be compared in some run */
+    struct judged literal, deployed;
     bool *not_float; /* by output: has a known type that is not a floating-point type */
 };
 
@@ -205,7 +213,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
                                  &e->q, err);
     job->lacks_format =
         code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
-    return code;
+    return code ? code : qdqi_deployed_open(job, runtime, e->quantized, &e->plain, err);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -240,6 +248,47 @@ is_known_and_not_float(enum qdqi_dtype dtype)
     return *name && strncmp(name, "float", 5) != 0 && strcmp(name, "bfloat16") != 0;
 }
 
+/* Adds the outputs of one run to the figures. */
+static void
+compare_outputs(struct judged *to, const struct qdqi_output *f,
+                const struct qdqi_output *q, size_t n, int64_t samples)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
+            f[i].n != q[i].n) {
+            to->differs[i] = true;
+            continue;
+        }
+        size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
+        qdqi_metrics_update(&to->metrics[i], f[i].data, q[i].data, f[i].n, samples,
+                            last);
+        to->measured[i] = true;
+    }
+}
+
+/* Runs the result as deployed. If that fails, it is not measured, and a warning says
+   so. */
+static enum qdq_code
+compare_deployed(struct evaluation *e, const struct qdqi_input *inputs,
+                 const struct qdqi_output *f, size_t n, int64_t samples,
+                 struct qdq_error *err)
+{
+    const struct qdqi_output *q;
+    struct qdq_error why = {0};
+    size_t n_q;
+    if (!e->plain)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_session_run(e->plain, inputs,
+                                          e->job->model->info.n_inputs, &q, &n_q, &why);
+    if (!code) {
+        compare_outputs(&e->deployed, f, q, n < n_q ? n : n_q, samples);
+        return QDQ_OK;
+    }
+    qdqi_session_close(&e->plain);
+    return code == QDQ_NO_MEMORY ? qdqi_no_memory(err)
+                                 : qdqi_deployed_warn(e->job, why.text, err);
+}
+
 static enum qdq_code
 compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t samples,
             struct qdq_error *err)
@@ -249,19 +298,10 @@ compare_run(struct evaluation *e, const struct qdqi_input *inputs, int64_t sampl
     enum qdq_code code = run_both(e, inputs, &f, &q, &n, err);
     if (code)
         return code;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         e->not_float[i] = is_known_and_not_float(f[i].dtype);
-        if (f[i].dtype != QDQI_FLOAT32 || q[i].dtype != QDQI_FLOAT32 ||
-            f[i].n != q[i].n) {
-            e->differs[i] = true;
-            continue;
-        }
-        size_t last = f[i].rank ? (size_t)f[i].shape[f[i].rank - 1] : 0;
-        qdqi_metrics_update(&e->metrics[i], f[i].data, q[i].data, f[i].n, samples,
-                            last);
-        e->measured[i] = true;
-    }
-    return QDQ_OK;
+    compare_outputs(&e->literal, f, q, n, samples);
+    return compare_deployed(e, inputs, f, n, samples, err);
 }
 
 static enum qdq_code
@@ -305,22 +345,51 @@ report_layers(struct evaluation *e, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Computes the figures of all outputs that were compared in every run. */
 static enum qdq_code
-report_outputs(struct evaluation *e, struct qdq_error *err)
+finish(const struct evaluation *e, const struct judged *from,
+       const struct qdq_output_report **ret, size_t *ret_n, struct qdq_error *err)
 {
     const struct qdq_model_info *info = &e->job->model->info;
     struct qdq_output_report *outputs =
         qdqi_arena_array(e->job->arena, info->n_outputs, sizeof *outputs);
     if (!outputs)
         return qdqi_no_memory(err);
-    size_t n = 0;
+    *ret_n = 0;
     for (size_t i = 0; i < info->n_outputs; i++)
-        if (e->measured[i] && !e->differs[i])
-            qdqi_metrics_finish(&e->metrics[i], info->outputs[i].name, &outputs[n++]);
-    e->job->report->view.outputs = outputs;
-    e->job->report->view.n_outputs = n;
-    return qdqi_gates_judge(&e->job->work->spec->accept, info, e->not_float,
-                            &e->job->report->view, e->job->arena, err);
+        if (from->measured[i] && !from->differs[i])
+            qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name,
+                                &outputs[(*ret_n)++]);
+    *ret = outputs;
+    return QDQ_OK;
+}
+
+static enum qdq_code
+report_outputs(struct evaluation *e, struct qdqi_runtime *runtime,
+               struct qdq_error *err)
+{
+    struct qdqi_job *job = e->job;
+    struct qdq_report *report = &job->report->view;
+    const struct qdq_output_report *deployed;
+    size_t n;
+    enum qdq_code code =
+        finish(e, &e->literal, &report->outputs, &report->n_outputs, err);
+    if (code)
+        return code;
+    if (e->plain && ((code = finish(e, &e->deployed, &deployed, &n, err)) ||
+                     (code = qdqi_deployed_report(job, runtime, deployed, n, err))))
+        return code;
+    return qdqi_gates_judge(&job->work->spec->accept, &job->model->info, e->not_float,
+                            report, job->arena, err);
+}
+
+static bool
+judged_init(struct judged *j, struct qdqi_arena *arena, size_t n)
+{
+    j->metrics = qdqi_arena_array(arena, n, sizeof *j->metrics);
+    j->measured = qdqi_arena_array(arena, n, sizeof *j->measured);
+    j->differs = qdqi_arena_array(arena, n, sizeof *j->differs);
+    return j->metrics && j->measured && j->differs;
 }
 
 /* Evaluates once. Sets *ret_again when device memory was too small and a smaller
@@ -330,13 +399,11 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
          struct qdq_error *err)
 {
     size_t n = job->model->info.n_outputs;
-    struct evaluation e = {
-        .job = job,
-        .metrics = qdqi_arena_array(job->scratch, n, sizeof *e.metrics),
-        .measured = qdqi_arena_array(job->scratch, n, sizeof *e.measured),
-        .differs = qdqi_arena_array(job->scratch, n, sizeof *e.differs),
-        .not_float = qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
-    if (!e.metrics || !e.measured || !e.differs || !e.not_float)
+    struct evaluation e = {.job = job,
+                           .not_float =
+                               qdqi_arena_array(job->scratch, n, sizeof *e.not_float)};
+    if (!e.not_float || !judged_init(&e.literal, job->scratch, n) ||
+        !judged_init(&e.deployed, job->scratch, n))
         return qdqi_no_memory(err);
     enum qdq_code code;
     if (!(code = open_feed(&e, err)) && !(code = open_sessions(&e, runtime, err))) {
@@ -347,10 +414,11 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
                      !(code = qdqi_job_halve_batch(job, e.feed, code, err));
     }
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
-        code = report_outputs(&e, err);
+        code = report_outputs(&e, runtime, err);
     qdqi_session_close(&e.twin);
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);
+    qdqi_session_close(&e.plain);
     qdq_model_free(&e.quantized);
     qdqi_feed_close(&e.feed);
     return code;

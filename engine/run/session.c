@@ -230,8 +230,9 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
         (status = api->SetSessionGraphOptimizationLevel(
              o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
         (status =
-             options->optimized
-                 ? api->SetOptimizedModelFilePath(o, options->optimized)
+             options->optimized ? api->SetOptimizedModelFilePath(o, options->optimized)
+             : options->plain
+                 ? NULL
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
     if (options->one_of_many &&

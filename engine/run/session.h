@@ -32,6 +32,12 @@ struct qdqi_session_options {
     /* updated by a twin's Compare nodes, or NULL */
     struct qdqi_comparisons *comparisons;
     /*
+     * True for a session as a user of the runtime opens one: with its default
+     * optimizations, so that pairs become integer kernels. The other members are then
+     * 0.
+     */
+    bool plain;
+    /*
      * True if activations become 8-bit floats. ONNX Runtime 1.31 wrongly drops a Relu
      * in front of such a QuantizeLinear unless only its basic optimizations are on.
      */
@@ -48,7 +54,8 @@ struct qdqi_session_options {
  * Opens a session for `proto`, which is source->proto or an edited copy of it. Weights
  * are read from the source's mapping, which must outlive the session. Q/DQ pairs are
  * computed in floating point as ONNX defines the operators and are never fused into
- * integer kernels, so results show the effect of quantization, not that of a backend.
+ * integer kernels, so results show the effect of quantization, not that of a backend;
+ * a plain session shows that of the runtime's kernels, too.
  * RUN_FAILED, with the runtime's message.
  */
 enum qdq_code qdqi_session_open(struct qdqi_runtime *runtime,

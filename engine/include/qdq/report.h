@@ -39,6 +39,15 @@ struct qdq_output_report {
     double top1_agreement;
 };
 
+/* The same comparison for the result as the target's runtime runs it on this
+   processor, with its default optimizations. */
+struct qdq_deployed {
+    const char *processor;
+    const char *runtime, *version; /* "onnxruntime", "1.31.1" */
+    size_t n_outputs;
+    const struct qdq_output_report *outputs;
+};
+
 /* The same comparison for the first output of a quantized layer. */
 struct qdq_layer_error {
     const char *name; /* the layer's name */
@@ -174,6 +183,8 @@ struct qdq_report {
     const struct qdq_weight_report *weights;
     int64_t evaluated_samples; /* 0: there was no evaluation, and outputs is empty */
     const struct qdq_output_report *outputs;
+    /* NULL: the target's kernels do not run here, or a warning says why not */
+    const struct qdq_deployed *deployed;
     /* In the plan's order; layers that no sample reached are left out. */
     const struct qdq_layer_error *layer_errors;
     size_t n_layer_errors;

@@ -141,6 +141,10 @@ static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN},
     {"same", INFINITY, 1, 0, 1},
 };
+static const struct qdq_output_report deployed_reports[] = {
+    {"logits", 12.5, 0.75, 2, NAN}};
+static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1,
+                                             deployed_reports};
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
                                                       {"conv1", INFINITY}};
 
@@ -180,6 +184,7 @@ make_report(const struct qdq_spec *spec)
         .weights = weights,
         .evaluated_samples = 128,
         .outputs = output_reports,
+        .deployed = &deployed,
         .layer_errors = layer_errors,
         .n_layer_errors = 2,
         .n_missed = 2,
@@ -242,7 +247,11 @@ START_TEST(test_report)
                    "null},"
                    "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
                    "error\":0.0,"
-                   "\"top1_agreement\":1.0}],\"layers\":[{\"name\":\"conv0\","
+                   "\"top1_agreement\":1.0}],\"deployed\":{\"processor\":\"A "
+                   "CPU\",\"runtime\":{\"name\":\"onnxruntime\",\"version\":"
+                   "\"1.31.1\"},\"outputs\":[{\"name\":\"logits\",\"sqnr_db\":12.5,"
+                   "\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":null}]},"
+                   "\"layers\":[{\"name\":\"conv0\","
                    "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
                    "\"missed\":[{\"output\":\"log/its\","
                    "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"

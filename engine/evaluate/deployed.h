@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The result as deployed: run by a plain session of the target's runtime, on the
+ * processor that the result is made for. Its integer kernels saturate, fold and
+ * requantize, which the literal arithmetic of pairs does not show.
+ */
+#ifndef QDQI_EVALUATE_DEPLOYED_H
+#define QDQI_EVALUATE_DEPLOYED_H
+
+#include "job/job.h"
+
+/*
+ * Opens a plain session for the quantized model. *ret is NULL where the target's
+ * kernels do not run here. A target whose kernels could run on another processor, or a
+ * model that the runtime cannot load, adds the warning deployed_not_measured.
+ * NO_MEMORY.
+ */
+enum qdq_code qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
+                                 const struct qdq_model *quantized,
+                                 struct qdqi_session **ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Adds the warning deployed_not_measured, with the reason. NO_MEMORY. */
+enum qdq_code qdqi_deployed_warn(struct qdqi_job *job, const char *why,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Fills the report's `deployed` with the figures of n outputs. NO_MEMORY. */
+enum qdq_code qdqi_deployed_report(struct qdqi_job *job,
+                                   const struct qdqi_runtime *runtime,
+                                   const struct qdq_output_report *outputs, size_t n,
+                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif
