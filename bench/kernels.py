@@ -84,7 +84,7 @@ def theirs(model, out, method):
 
 def ours(model, out, method):
     spec = out.with_suffix(".json")
-    spec.write_text(json.dumps({"target": "onnxruntime", "evaluate": False,
+    spec.write_text(json.dumps({"target": "onnxruntime", "recipe": "none", "evaluate": False,
                                 "calibration": {"method": method}}))
     Measured([QDQ, "quantize", model, "--spec", spec, "--calibration", CALIBRATION, "-o",
               out])

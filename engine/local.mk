@@ -120,9 +120,11 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/spec.c \
 	engine/plan/target.h \
 	engine/plan/targets.c \
+	engine/plan/targets/onnxruntime_gain.c engine/plan/targets/onnxruntime_gain.h \
 	engine/plan/targets/tensorrt.h engine/plan/targets/tensorrt_lint.c \
 	engine/prepare/adapt.c engine/prepare/adapt.h \
 	engine/prepare/adapters.c \
+	engine/prepare/fold.c engine/prepare/fold.h \
 	engine/prepare/functions.c engine/prepare/functions.h \
 	engine/prepare/inline.c \
 	engine/prepare/known.c engine/prepare/known.h \

@@ -190,15 +190,15 @@ encode_target(const void *none, size_t i)
     json_t *spec = default_spec(row);
     (void)none;
     json_t *json =
-        json_pack("{s:o, s:o, s:o, s:{s:O, s:O}, s:{s:O, s:O}, s:b, s:o}", "name",
+        json_pack("{s:o, s:o, s:o, s:{s:O, s:O}, s:{s:O, s:O}, s:O, s:b, s:o}", "name",
                   api_json_text(row->name), "title", api_json_text(row->title), "info",
                   api_json_text(row->text), "weights", "dtype",
                   member_of(spec, "weights", "dtype"), "storage",
                   member_of(spec, "weights", "storage"), "activations", "dtype",
                   member_of(spec, "activations", "dtype"), "symmetric",
-                  member_of(spec, "activations", "symmetric"), "integer_kernels",
-                  row->has_kernels, "rules",
-                  api_json_list(row->rules, row->n_rules, encode_rule));
+                  member_of(spec, "activations", "symmetric"), "recipe",
+                  json_object_get(spec, "recipe"), "integer_kernels", row->has_kernels,
+                  "rules", api_json_list(row->rules, row->n_rules, encode_rule));
     json_decref(spec);
     return json;
 }

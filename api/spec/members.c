@@ -233,6 +233,7 @@ static const struct member members[] = {
     {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda"), 0},
     {"/host", STRING, api_decode_host, api_encode_choice, FIELD(host),
      NAMES_OF_ROWS(api_host_name), 0},
+    {"/recipe", STRING, CHOICE, FIELD(recipe), NAMES("none", "auto"), 0},
     {"/layers", ARRAY, api_decode_layers, api_encode_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_decode_cases, api_encode_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_decode_support, api_encode_support, NO_FIELD, NULL,

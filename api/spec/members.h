@@ -41,6 +41,10 @@ json_t *api_encode_cases(const void *spec, const struct member *m);
 bool api_decode_rules(struct decoder *d, const struct member *m, json_t *value);
 json_t *api_encode_rules(const void *spec, const struct member *m);
 bool api_check_rules(struct decoder *d);
+
+/* Checks that the target has the recipe that is asked for, and that no search is asked for,
+   too. */
+bool api_check_recipe(struct decoder *d);
 /* The class of processors. The settling is for frozen specs of version 0.1. */
 bool api_decode_host(struct decoder *d, const struct member *m, json_t *value);
 const char *api_host_name(size_t i);

@@ -117,7 +117,7 @@ api_encode_rules(const void *object, const struct member *m)
     (void)m;
     for (size_t i = 0; rules && qdq_rule(i); i++) {
         const struct qdq_rule *rule = qdq_rule(i);
-        if (!(own >> i & 1) || rule->is_fixed)
+        if (!((own & ~spec->unstated_rules) >> i & 1) || rule->is_fixed)
             continue;
         if (json_object_set_new(rules, rule->id, json_boolean(spec->rules >> i & 1)) !=
             0) {

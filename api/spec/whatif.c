@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members sensitivity and search, which ask for what-ifs. */
+/* The members sensitivity and search, which ask for what-ifs, and their conflict with the
+   recipe. */
 #include "config.h"
 #include "spec/members.h"
 
 #include <math.h>
+
+#include "qdq/targets.h"
 
 enum { SAMPLES = 128 }; /* the default number */
 
@@ -24,4 +27,20 @@ api_decode_search(struct decoder *d, const struct member *m, json_t *value)
     return !isnan(search->min_sqnr_db) || !isnan(search->min_top1_agreement) ||
            api_refuse(d, API_INVALID_SPEC, m->pointer,
                       "search has no goal: min_sqnr_db or min_top1_agreement");
+}
+
+bool
+api_check_recipe(struct decoder *d)
+{
+    const struct qdq_spec *spec = &d->to->spec;
+    if (spec->recipe != QDQ_RECIPE_AUTO)
+        return true;
+    if (json_object_get(d->to->root, "search"))
+        return api_refuse(
+            d, API_INVALID_SPEC, "/recipe",
+            "recipe and search both choose the layers that stay in float; "
+            "ask for one of them");
+    return spec->target->recipe != QDQ_RECIPE_NONE ||
+           api_refuse(d, API_UNSUPPORTED, "/recipe",
+                      "the target %s has no recipe but none", spec->target->name);
 }

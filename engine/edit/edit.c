@@ -212,6 +212,21 @@ qdqi_edit_set_input(struct qdqi_edit *e, size_t node, size_t i, const char *tens
 }
 
 void
+qdqi_edit_put_input(struct qdqi_edit *e, size_t node, size_t i, const char *tensor)
+{
+    Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, node) : NULL;
+    if (copy && i == copy->n_input) {
+        char **inputs = qdqi_edit_array(e, i + 1, sizeof *inputs);
+        if (!inputs)
+            return;
+        memcpy(inputs, copy->input, i * sizeof *inputs);
+        copy->input = inputs;
+        copy->n_input++;
+    }
+    qdqi_edit_set_input(e, node, i, tensor);
+}
+
+void
 qdqi_edit_pass_on(struct qdqi_edit *e, size_t i, const char *tensor)
 {
     Onnx__NodeProto *copy = e && tensor ? qdqi_edit_change_node(e, i) : NULL;

@@ -52,6 +52,14 @@ void qdqi_edit_set_input(struct qdqi_edit *edit, size_t node, size_t i,
    have an input. */
 void qdqi_edit_pass_on(struct qdqi_edit *edit, size_t node, const char *tensor);
 
+/* Does the same for an input that may be behind the last one of the source's node, by
+   one. */
+void qdqi_edit_put_input(struct qdqi_edit *edit, size_t node, size_t i,
+                         const char *tensor);
+
+/* Removes node `node`, and makes the node `into` make the first output of it. */
+void qdqi_edit_absorb(struct qdqi_edit *edit, size_t node, size_t into);
+
 /* Renames output `i` of node `node` of the source. */
 void qdqi_edit_set_output(struct qdqi_edit *edit, size_t node, size_t i,
                           const char *tensor);

@@ -16,6 +16,8 @@ static bool
 still_reads(const struct qdqi_edit *e, const struct qdqi_use *use, const char *name)
 {
     const Onnx__NodeProto *copy = e->changed[use->node];
+    if (e->dropped[use->node])
+        return false;
     return !copy || strcmp(copy->input[use->input], name) == 0;
 }
 
@@ -88,6 +90,21 @@ qdqi_edit_drop_unused(struct qdqi_edit *e, const char *tensor)
     qdqi_edit_append(e, &todo, t);
     while (todo.n > 0 && !e->out_of_memory)
         drop_tensor(e, todo.rows[--todo.n], &todo);
+}
+
+void
+qdqi_edit_absorb(struct qdqi_edit *e, size_t node, size_t into)
+{
+    Onnx__NodeProto *copy = e ? qdqi_edit_change_node(e, into) : NULL;
+    struct qdqi_tensor *t =
+        copy ? qdqi_map_get(e->source->graph.tensors, copy->output[0]) : NULL;
+    struct usage *u = t ? usage_of(e, t) : NULL;
+    if (!u)
+        return;
+    u->dropped = true;
+    qdqi_edit_set_output(e, into, 0, e->source->graph.nodes[node].outputs[0]->name);
+    e->dropped[node] = true;
+    e->n_dropped++;
 }
 
 static bool

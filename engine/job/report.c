@@ -83,6 +83,8 @@ clear_questions(struct qdq_spec *frozen)
     struct qdq_spec none;
     qdq_spec_init(&none);
     frozen->search = none.search;
+    if (frozen->recipe == QDQ_RECIPE_AUTO)
+        frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
     frozen->sensitivity_samples = none.sensitivity_samples;
 }
 

@@ -33,3 +33,10 @@ qdqi_kernel_hindrance(const struct qdqi_node *node)
         return "the integer kernel of AveragePool has no dilations";
     return NULL;
 }
+
+bool
+qdqi_is_product(const char *op)
+{
+    return strcmp(op, "Conv") == 0 || strcmp(op, "Gemm") == 0 ||
+           strcmp(op, "MatMul") == 0;
+}

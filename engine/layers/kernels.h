@@ -21,4 +21,8 @@ enum qdqi_role qdqi_kernel_role(const char *op);
    pairs does not run, or NULL if it runs. */
 const char *qdqi_kernel_hindrance(const struct qdqi_node *node);
 
+/* Returns whether the operator is one of the products with a weight: Conv, Gemm,
+   MatMul. */
+bool qdqi_is_product(const char *op);
+
 #endif

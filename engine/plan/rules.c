@@ -95,9 +95,15 @@ qdqi_rule_bit(const struct planner *p, int rule)
 }
 
 bool
+qdqi_spec_has_rule(const struct qdq_spec *spec, int rule)
+{
+    return spec->rules >> (first_rule(spec->target) + (size_t)rule) & 1;
+}
+
+bool
 qdqi_rule_is_on(const struct planner *p, int rule)
 {
-    return p->spec->rules & qdqi_rule_bit(p, rule);
+    return qdqi_spec_has_rule(p->spec, rule);
 }
 
 const char *

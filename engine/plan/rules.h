@@ -34,6 +34,9 @@ uint64_t qdqi_rule_bit(const struct planner *p, int rule);
 bool qdqi_rule_is_on(const struct planner *p, int rule);
 const char *qdqi_rule_id(const struct planner *p, int rule);
 
+/* Returns whether a rule of the spec's target is on. */
+bool qdqi_spec_has_rule(const struct qdq_spec *spec, int rule);
+
 /* Returns whether a rule that keeps layers in floating point applies to the layer.
    It does not matter whether the rule is on, nor whether the layer is quantized. */
 bool qdqi_rule_means(const struct planner *p, int rule, const struct qdq_layer *layer);

@@ -16,6 +16,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .target = qdq_target_row(0),
         .device = QDQ_DEVICE_AUTO,
         .host = QDQ_HOST_AUTO,
+        .recipe = QDQ_RECIPE_DEFAULT,
         .rules = qdqi_rules_default(),
         .auto_rules = qdqi_rules_automatic(),
         .weight_format = QDQ_FORMAT_DEFAULT,
@@ -51,6 +52,17 @@ is_float(enum qdq_format format)
     return row && row->fraction_bits > 0;
 }
 
+/* Returns the recipe of a spec that names none. A search decides itself what stays in
+   float, and a spec with the source of its ranges is a frozen one. */
+static enum qdq_recipe
+default_recipe(const struct qdq_spec *spec)
+{
+    const struct qdq_search *search = &spec->search;
+    bool searches = !isnan(search->min_sqnr_db) || !isnan(search->min_top1_agreement);
+    return searches || spec->calibration.source ? QDQ_RECIPE_NONE
+                                                : spec->target->recipe;
+}
+
 /* Fills in the defaults. When the activations are 8-bit floats, the weights have the
    same format by default. */
 void
@@ -68,6 +80,8 @@ qdq_spec_complete(struct qdq_spec *spec)
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
     if (spec->weight_storage == QDQ_STORE_DEFAULT)
         spec->weight_storage = target->storage;
+    if (spec->recipe == QDQ_RECIPE_DEFAULT)
+        spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)
         spec->host = qdqi_host_here();
     qdqi_rules_decide(spec);

@@ -67,6 +67,12 @@ struct qdqi_hooks {
      */
     bool (*decide_rule)(const struct qdq_spec *spec, int rule, const char **ret_reason);
 
+    /* --- before the plan --- */
+
+    /* Returns whether BatchNormalizations and biases are folded into the layers before
+       them, for a complete spec. NULL: the model stays as it is. */
+    bool (*folds)(const struct qdq_spec *spec);
+
     /* --- which layers are quantized, and with how many scales --- */
 
     /* Returns whether layers of a class of the library are quantized where no entry

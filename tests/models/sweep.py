@@ -61,7 +61,7 @@ def classes():
 
 SPECS = {
     "default": {},
-    "onnxruntime": {"target": "onnxruntime"},
+    "onnxruntime": {"target": "onnxruntime", "recipe": "none"},
     "all": {"layers": [{"class": name} for name in classes()], "on_unmatched": "warn"},
 }
 

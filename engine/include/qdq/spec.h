@@ -201,6 +201,16 @@ enum qdq_existing {
     QDQ_EXISTING_STRIP, /* they are removed */
 };
 
+/* Whether the target leaves in floating point the layers by whose integers its runtime
+   gains nothing (AUTO), or quantizes every layer that it can (NONE). A frozen spec of
+   version 0.1 states neither, which means NONE. */
+enum qdq_recipe {
+    QDQ_RECIPE_UNSTATED = -2,
+    QDQ_RECIPE_DEFAULT = -1, /* the target's */
+    QDQ_RECIPE_NONE,
+    QDQ_RECIPE_AUTO
+};
+
 struct qdq_target;
 
 struct qdq_spec {
@@ -208,6 +218,7 @@ struct qdq_spec {
     const struct qdq_target *target; /* a row of qdq/targets.h */
     enum qdq_device device;
     enum qdq_host host;
+    enum qdq_recipe recipe;
     const struct qdq_layer_entry *layers;
     size_t n_layers;
     /* run in this order, each independent of the others */
@@ -218,6 +229,9 @@ struct qdq_spec {
     uint64_t rules; /* rules that are on, of all targets: bit i is qdq_rule(i) */
     /* rules that the target switches on or off when the spec is completed */
     uint64_t auto_rules;
+    /* rules that are younger than the version that froze the spec: they are off, and
+       the spec does not state them */
+    uint64_t unstated_rules;
     enum qdq_format weight_format; /* a format for weights (QDQ_FOR_WEIGHTS) */
     enum qdq_granularity weight_granularity;
     /* for PER_BLOCK: number of elements that share a scale, >= 2 */

@@ -19,6 +19,8 @@ struct qdq_target {
        used symmetrically then, one without is not. */
     enum qdq_format weights, activations;
     enum qdq_storage storage;
+    /* the recipe of a spec that names none; NONE: the target has no other */
+    enum qdq_recipe recipe;
     bool has_kernels;         /* its integer kernels run here: reports count them */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
     const struct qdq_rule *rules; /* by number */

@@ -7,6 +7,7 @@
 #include "config.h"
 #include "plan/outputs.h"
 #include "plan/target.h"
+#include "plan/targets/onnxruntime_gain.h"
 
 #include "base/host.h"
 #include "layers/kernels.h"
@@ -39,7 +40,20 @@
     RULE(C13, FIXED, "The output of Sigmoid and Softmax has the range from 0 to 1.")   \
     RULE(                                                                              \
         C14, FIXED,                                                                    \
-        "A layer that only moves data has the scale and the zero point of its input.")
+        "A layer that only moves data has the scale and the zero point of its input.") \
+    RULE(C15, AUTO,                                                                    \
+         "A layer that no entry selects is computed in integers only where "           \
+         "onnxruntime gains time by that: a Conv, Gemm or MatMul whose weight is "     \
+         "large beside the conversions around it and whose output is not squared; "    \
+         "an Add of two tensors, Concat, pool or LeakyRelu between such layers.")      \
+    RULE(C16, AUTO,                                                                    \
+         "Only layers that compute in integers read a pair on a tensor that a "        \
+         "floating-point layer makes, and the output of a Gemm or MatMul has a "       \
+         "pair only where such a layer reads it.")                                     \
+    RULE(C17, AUTO,                                                                    \
+         "A BatchNormalization, or the Add of one constant for each channel, is "      \
+         "folded into the Conv, ConvTranspose or Gemm in front of it, which "          \
+         "computes the same then.")
 
 enum { RULES(QDQI_RULE_INDEX) N_RULES };
 
@@ -57,13 +71,11 @@ has_integer_kernels(enum qdq_format activations)
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
 }
 
-/* Decides rule C7, the only automatic one, by the class of processors and by the
-   formats. */
+/* Decides rule C7 by the class of processors and by the formats. */
 static bool
-decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+decide_c7(const struct qdq_spec *spec, const char **ret_reason)
 {
     const struct qdqi_host_row *host = qdqi_host_row(spec->host);
-    (void)rule;
     if (!host)
         *ret_reason = "the spec states no host";
     else if (!host->adds_in_16_bits)
@@ -79,6 +91,35 @@ decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
         return true;
     }
     return false;
+}
+
+/* Decides rules C15 to C17 by the recipe and by the formats. */
+static bool
+decide_gain(const struct qdq_spec *spec, const char **ret_reason)
+{
+    if (spec->recipe != QDQ_RECIPE_AUTO)
+        *ret_reason = "the recipe is none";
+    else if (spec->weight_only || !has_integer_kernels(spec->activation_format))
+        *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
+    else {
+        *ret_reason = "the recipe is auto";
+        return true;
+    }
+    return false;
+}
+
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    return rule == C7 ? decide_c7(spec, ret_reason) : decide_gain(spec, ret_reason);
+}
+
+/* --- before the plan ------------------------------------------------------- */
+
+static bool
+folds(const struct qdq_spec *spec)
+{
+    return qdqi_spec_has_rule(spec, C17);
 }
 
 /* --- which layers, and how ------------------------------------------------ */
@@ -155,13 +196,44 @@ clipping(const struct planner *p, const struct qdqi_node *node)
                : NULL;
 }
 
+/*
+ * Returns whether only the Add of a bias reads what a MatMul makes. onnxruntime makes one
+ * Gemm of the two before it looks for pairs, and that Gemm is no integer kernel, unless a
+ * pair stands between them.
+ */
+static bool
+is_biased_matmul(const struct planner *p, const struct qdqi_node *node)
+{
+    const struct qdqi_use *use = node->outputs[0]->uses;
+    const int64_t *dims;
+    size_t rank;
+    if (!qdqi_node_is(node->proto, "MatMul") || !use || use->next)
+        return false;
+    const struct qdqi_node *add = &p->model->graph.nodes[use->node];
+    return qdqi_node_is(add->proto, "Add") && add->proto->n_input == 2 &&
+           qdqi_input_is_constant(add, !use->input) &&
+           qdqi_tensor_dims(add->inputs[!use->input], &dims, &rank) && rank >= 1 &&
+           rank <= 2;
+}
+
+/* Returns whether the kernel of a Gemm or MatMul makes floating-point numbers of its
+   integers itself. */
+static bool
+makes_floats(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    return qdqi_rule_is_on(p, C16) && qdqi_is_product(layer->op) &&
+           !qdqi_node_is(node->proto, "Conv") && !is_biased_matmul(p, node) &&
+           !qdqi_gain_goes_to_integers(p, node->outputs[0]);
+}
+
 static bool
 decide_output(struct planner *p, struct qdq_layer *layer)
 {
     const struct qdqi_node *node = node_of(p, layer);
     enum qdqi_role role = qdqi_kernel_role(layer->op);
     const struct qdqi_class *cls = p->graph->classes[layer->node];
-    if (layer->n_inputs == 0 || !computes(role))
+    if (layer->n_inputs == 0 || !computes(role) || makes_floats(p, layer))
         return true;
     if (!qdqi_output_can_have_pair(
             p, node, 0, qdqi_layer_dtype(cls, node, layer->quantized_inputs[0])) ||
@@ -180,6 +252,18 @@ decide_output(struct planner *p, struct qdq_layer *layer)
 
 /* --- layers that move data ------------------------------------------------- */
 
+/* Returns whether a layer that moves data moves integers from a kernel to another. */
+static bool
+is_on_the_way(const struct planner *p, const struct qdqi_node *node)
+{
+    bool read = false;
+    if (!qdqi_rule_is_on(p, C16))
+        return true;
+    for (size_t i = 0; !read && i < node->proto->n_output; i++)
+        read = node->outputs[i] && qdqi_gain_goes_to_integers(p, node->outputs[i]);
+    return read && qdqi_gain_comes_from_integers(p, node->inputs[0]);
+}
+
 /* Decides about a layer that moves data. If an entry selects the layer, only the
    entry decides. */
 static bool
@@ -191,7 +275,8 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
     if (qdqi_kernel_role(layer->op) != QDQI_MOVES || node->proto->n_input == 0 ||
         !node->inputs[0] || !qdqi_map_get(p->outputs.paired, node->inputs[0]->name) ||
         (choice->entry && !choice->entry->quantize_input) ||
-        !qdqi_moves_in_range(p->model, node))
+        !qdqi_moves_in_range(p->model, node) ||
+        (!choice->entry && !is_on_the_way(p, node)))
         return true;
     if (layer->n_inputs == 0) {
         layer->quantized_inputs = first;
@@ -204,6 +289,10 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 decide_outputs(struct planner *p, struct qdq_error *err)
 {
+    enum qdq_code code =
+        qdqi_rule_is_on(p, C15) ? qdqi_gain_apply(p, C15, err) : QDQ_OK;
+    if (code)
+        return code;
     bool ok = qdqi_outputs_begin(p);
     for (size_t i = 0; ok && i < p->n_layers; i++)
         ok = decide_output(p, &p->layers[i]);
@@ -233,19 +322,13 @@ bias_input(const struct planner *p, const struct qdq_layer *layer)
     return gemm && !qdqi_gemm_is_unscaled(node->proto) ? -1 : 2;
 }
 
-static bool
-is_product(const struct qdq_layer *layer)
-{
-    return strcmp(layer->op, "Conv") == 0 || strcmp(layer->op, "Gemm") == 0 ||
-           strcmp(layer->op, "MatMul") == 0;
-}
-
 static void
 plan_reduced(struct planner *p)
 {
     for (size_t i = 0; i < p->n_layers; i++) {
         struct qdq_layer *layer = &p->layers[i];
-        if (!qdqi_rule_is_on(p, C7) || !is_product(layer) || layer->weight_input < 0 ||
+        if (!qdqi_rule_is_on(p, C7) || !qdqi_is_product(layer->op) ||
+            layer->weight_input < 0 ||
             p->plan->weights[layer->weight_row].format != QDQI_TO_INT8)
             continue;
         p->plan->weights[layer->weight_row].is_reduced = true;
@@ -291,7 +374,7 @@ cite(const struct planner *p, struct qdq_layer *layer)
         layer->rules |= qdqi_rule_bit(p, C2);
     if (role == QDQI_CLIPS && layer->n_inputs == 0 && layer->n_outputs > 0)
         layer->rules |= qdqi_rule_bit(p, C6);
-    if (is_product(layer) && layer->weight_axis >= 0)
+    if (qdqi_is_product(layer->op) && layer->weight_axis >= 0)
         layer->rules |= qdqi_rule_bit(p, C9);
     if (role == QDQI_UNIT && layer->n_outputs > 0)
         layer->rules |= qdqi_rule_bit(p, C13);
@@ -301,12 +384,23 @@ cite(const struct planner *p, struct qdq_layer *layer)
         layer->rules |= qdqi_rule_bit(p, C14);
 }
 
+/* A tensor that no integer kernel makes is read as it is by floating-point layers. */
+static void
+keep_raw(struct planner *p)
+{
+    for (size_t i = 0; qdqi_rule_is_on(p, C16) && i < p->plan->view.n_tensors; i++) {
+        struct qdqi_planned_tensor *t = &p->plan->activations[i];
+        t->everywhere = qdqi_gain_comes_from_integers(p, t->tensor);
+    }
+}
+
 static enum qdq_code
 complete(struct planner *p, struct qdq_error *err)
 {
     enum qdq_code code = qdqi_outputs_complete(p, err);
     if (code)
         return code;
+    keep_raw(p);
     plan_reduced(p);
     return plan_biases(p, err);
 }
@@ -330,6 +424,7 @@ static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
 
 static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
+    .folds = folds,
     .is_on = is_on,
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,
@@ -349,6 +444,7 @@ const struct qdq_target qdqi_target_onnxruntime = {
     .weights = QDQ_FORMAT_INT8,
     .activations = QDQ_FORMAT_UINT8,
     .storage = QDQ_STORE_DQ,
+    .recipe = QDQ_RECIPE_AUTO,
     .has_kernels = true,
     .quantizes_constants = true,
     .rules = rules,

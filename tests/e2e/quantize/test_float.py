@@ -394,7 +394,7 @@ def test_target_onnxruntime(name, kind, tmp_path):
     them."""
     source = onnx.load(DATA / f"{name}.onnx")
     data = CALIBRATION.read_bytes()
-    spec = {"target": "onnxruntime", "evaluate": False, "calibration": {"max_samples": 32}}
+    spec = {"target": "onnxruntime", "recipe": "none", "evaluate": False, "calibration": {"max_samples": 32}}
     plain = Quantized(tmp_path, source, data, **spec)
     done = Quantized(tmp_path, source, data, **spec, float=kind)
     assert done.ok, done.said

@@ -46,7 +46,7 @@ class Made:
     """A quantized model; `db` has its SQNR for both ways to run it."""
 
     def __init__(self, folder, source, data, **spec):
-        spec = {"target": "onnxruntime", **spec}
+        spec = {"target": "onnxruntime", "recipe": "none", **spec}
         (folder / "spec.json").write_text(json.dumps(spec))
         onnx.save(source, folder / "m.onnx")
         np.savez(folder / "d.npz", **data)
@@ -173,7 +173,7 @@ def test_a_bias_that_callers_may_send_stays(tmp_path):
 
 def plan(folder, **rules):
     (folder / "spec.json").write_text(json.dumps(
-        {"target": "onnxruntime", "host": "vnni", "rules": rules, "evaluate": False}))
+        {"target": "onnxruntime", "recipe": "none", "host": "vnni", "rules": rules, "evaluate": False}))
     (folder / "m.onnx").write_bytes(nets.block_net())
     (folder / "d.npz").write_bytes(nets.samples())
     done = quantize(folder)
@@ -190,7 +190,8 @@ def test_layers_cite_rules(tmp_path):
     assert rows["stem/relu"]["rules"] == ["C6"]
     assert rows["pool/max"]["rules"] == ["C14"]
     assert rows["block/conv2"]["rules"] == ["C1", "C2", "C4", "C9"]
-    assert report["spec"]["rules"] == {"C4": True, "C6": True, "C7": False}
+    assert report["spec"]["rules"] == {"C4": True, "C6": True, "C7": False, "C15": False,
+                                       "C16": False, "C17": False}
 
 
 def test_biases_may_stay_float(tmp_path):

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An estimate of what an integer kernel of onnxruntime's CPU provider gains over the
+ * floating-point one. It looks at the model alone: the shapes of weights, and which
+ * neighbours compute in integers. The constants were fitted to times of single nodes of
+ * real networks on AVX2. They decide the same on every machine, so that a plan does not
+ * depend on the machine that makes it.
+ */
+#include "config.h"
+#include "plan/targets/onnxruntime_gain.h"
+
+#include "layers/kernels.h"
+#include "layers/patterns.h"
+
+#include <string.h>
+
+/* Nanoseconds of one thread. */
+static const struct {
+    double mac;        /* gained by a multiplication */
+    double element;    /* lost by an element that the kernel reads or makes */
+    double conversion; /* lost by an element that is quantized or dequantized */
+    double tap;        /* lost by each element of a Conv's kernel, position and group */
+    double group;      /* lost by each further group of a Conv, and position */
+    double node;       /* lost by each node */
+} costs = {.mac = 0.016,
+           .element = 0.2,
+           .conversion = 0.33,
+           .tap = 1,
+           .group = 11,
+           .node = 3000};
+
+/* The number of positions that are assumed, since shapes are often not known: of a
+   Conv's output, and rows of a MatMul's. */
+enum { CONV_POSITIONS = 256, ROWS = 64 };
+
+/* The most layers that move data which are followed from a tensor. */
+enum { FAR = 32 };
+
+static const struct qdqi_node *
+maker_of(const struct planner *p, const struct qdqi_tensor *t)
+{
+    return t && t->producer >= 0 ? &p->model->graph.nodes[t->producer] : NULL;
+}
+
+static bool
+computes(enum qdqi_role role)
+{
+    return role == QDQI_COMPUTES || role == QDQI_UNIT;
+}
+
+static bool
+is_passed_on(enum qdqi_role role)
+{
+    return role == QDQI_MOVES || role == QDQI_CLIPS;
+}
+
+/* --- the paths of integers ------------------------------------------------- */
+
+bool
+qdqi_gain_comes_from_integers(const struct planner *p, const struct qdqi_tensor *t)
+{
+    for (int i = 0; i < FAR; i++) {
+        const struct qdqi_node *node = maker_of(p, t);
+        if (!node)
+            return false;
+        enum qdqi_role role = qdqi_kernel_role(node->proto->op_type);
+        if (computes(role)) {
+            const struct qdq_layer *layer = p->by_node[t->producer];
+            return layer && layer->n_inputs > 0;
+        }
+        if (!is_passed_on(role) || node->proto->n_input == 0)
+            return false;
+        t = node->inputs[0];
+    }
+    return false;
+}
+
+/* Counts the readers of a tensor that compute in integers, and those that do not.
+   Layers that move data count as their own readers do. */
+struct readers {
+    size_t integer, other;
+};
+
+static void
+count_readers(const struct planner *p, const struct qdqi_tensor *t, int far,
+              struct readers *ret)
+{
+    ret->other += far == FAR || t->is_output || t->is_captured;
+    for (const struct qdqi_use *use = t->uses; use && far < FAR; use = use->next) {
+        const struct qdqi_node *node = &p->model->graph.nodes[use->node];
+        const struct qdq_layer *layer = p->by_node[use->node];
+        enum qdqi_role role = qdqi_kernel_role(node->proto->op_type);
+        if (is_passed_on(role) && use->input == 0) {
+            for (size_t i = 0; i < node->proto->n_output; i++)
+                if (node->outputs[i])
+                    count_readers(p, node->outputs[i], far + 1, ret);
+        } else if (layer && computes(role) && qdqi_layer_has_pair(layer, use->input)) {
+            ret->integer++;
+        } else {
+            ret->other++;
+        }
+    }
+}
+
+static struct readers
+readers_of(const struct planner *p, const struct qdqi_tensor *t)
+{
+    struct readers readers = {0, 0};
+    count_readers(p, t, 0, &readers);
+    return readers;
+}
+
+bool
+qdqi_gain_goes_to_integers(const struct planner *p, const struct qdqi_tensor *t)
+{
+    return readers_of(p, t).integer > 0;
+}
+
+/* --- spectra ---------------------------------------------------------------- */
+
+/* Returns whether the node squares that input: Pow, or a Mul of the tensor with
+   itself. */
+static bool
+squares(const struct qdqi_node *node, int input)
+{
+    if (qdqi_node_is(node->proto, "Pow"))
+        return input == 0;
+    return qdqi_node_is(node->proto, "Mul") && node->proto->n_input == 2 &&
+           node->inputs[0] == node->inputs[1];
+}
+
+/* Returns whether values go through the node without a sum over several of them. */
+static bool
+keeps_values(const struct qdqi_node *node)
+{
+    static const char *const ops[] = {
+        "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice",    "Split", "Gather",
+        "Concat",  "Neg",       "Cast",    "Flatten",   "Identity", "Pad",   NULL};
+    return qdqi_node_is_one_of(node->proto, ops) ||
+           (qdqi_node_is(node->proto, "Mul") &&
+            (qdqi_input_is_constant(node, 0) || qdqi_input_is_constant(node, 1)));
+}
+
+/*
+ * Marks the nodes whose outputs are squared, as the parts of a spectrum are. Squares
+ * span twice as many decibels as what is squared, and a logarithm often follows: the
+ * noise of 8 bits hides all but the loudest part.
+ */
+static bool *
+mark_squared(const struct planner *p)
+{
+    const struct qdqi_graph *graph = &p->model->graph;
+    bool *squared = qdqi_arena_array(p->plan->arena, graph->n_nodes, sizeof *squared);
+    for (size_t i = squared ? graph->n_nodes : 0; i-- > 0;)
+        for (size_t k = 0; k < graph->nodes[i].proto->n_output; k++) {
+            const struct qdqi_tensor *t = graph->nodes[i].outputs[k];
+            for (const struct qdqi_use *use = t ? t->uses : NULL; use;
+                 use = use->next) {
+                const struct qdqi_node *node = &graph->nodes[use->node];
+                squared[i] |= squares(node, use->input) ||
+                              (squared[use->node] && keeps_values(node));
+            }
+        }
+    return squared;
+}
+
+/* --- layers with a weight --------------------------------------------------- */
+
+/* A layer's shape: the elements of one position of its output and input, and the
+   multiplications that it takes. */
+struct shape {
+    double outputs, inputs, macs, taps, groups, positions;
+};
+
+static double
+strides_of(const struct qdqi_node *node)
+{
+    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, "strides");
+    double product = 1;
+    for (size_t i = 0; a && i < a->n_ints; i++)
+        product *= (double)a->ints[i];
+    return product;
+}
+
+/* Returns whether each sample has one position, behind a pool over all of them. */
+static bool
+is_pooled(const struct planner *p, const struct qdqi_tensor *t)
+{
+    static const char *const pools[] = {"GlobalAveragePool", "GlobalMaxPool",
+                                        "ReduceMean", NULL};
+    const struct qdqi_node *node = maker_of(p, t);
+    for (int i = 0; node && i < FAR; i++) {
+        if (qdqi_node_is_one_of(node->proto, pools))
+            return true;
+        bool conv = qdqi_node_is(node->proto, "Conv");
+        bool bias = qdqi_node_is(node->proto, "Add") && qdqi_input_is_constant(node, 1);
+        if (!conv && !bias && !is_passed_on(qdqi_kernel_role(node->proto->op_type)))
+            return false;
+        node = maker_of(p, node->inputs[0]);
+    }
+    return false;
+}
+
+/* Returns false for a weight whose shape is none of a layer's. */
+static bool
+read_shape(const struct planner *p, const struct qdq_layer *layer, struct shape *ret)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const int64_t *dims;
+    size_t rank;
+    *ret = (struct shape){.taps = 0, .groups = 1, .positions = ROWS};
+    if (layer->weight_input < 0 ||
+        !qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) || rank < 2)
+        return false;
+    if (!qdqi_node_is(node->proto, "Conv")) {
+        ret->inputs = (double)dims[rank - 2];
+        ret->outputs = (double)dims[rank - 1];
+        ret->macs = ret->inputs * ret->outputs;
+        return true;
+    }
+    ret->groups = (double)qdqi_node_int(node->proto, "group", 1);
+    ret->outputs = (double)dims[0];
+    ret->taps = 1;
+    for (size_t i = 2; i < rank; i++)
+        ret->taps *= (double)dims[i];
+    ret->macs = ret->outputs * (double)dims[1] * ret->taps;
+    ret->inputs = (double)dims[1] * ret->groups * strides_of(node);
+    ret->positions = is_pooled(p, node->inputs[0]) ? 1 : CONV_POSITIONS;
+    return true;
+}
+
+/* Estimates the nanoseconds that a position of the layer's output gains. */
+static double
+estimate(const struct planner *p, const struct qdq_layer *layer, const struct shape *s)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct qdqi_tensor *in = node->inputs[layer->quantized_inputs[0]];
+    const struct readers readers = readers_of(p, node->outputs[0]);
+    double gain = s->macs * costs.mac - (s->inputs + s->outputs) * costs.element -
+                  s->taps * s->groups * costs.tap - (s->groups - 1) * costs.group -
+                  costs.node / s->positions;
+    if (!qdqi_gain_comes_from_integers(p, in))
+        gain -= s->inputs * costs.conversion / (double)readers_of(p, in).integer;
+    if (readers.other > 0 && (readers.integer > 0 || strcmp(layer->op, "Conv") == 0))
+        gain -=
+            s->outputs * costs.conversion; /* other kernels make floats themselves */
+    return gain;
+}
+
+/* --- the decision ------------------------------------------------------------ */
+
+/* Returns whether an operator without a weight passes integers on as fast as they come,
+   and without further rounding than its readers need. */
+static bool
+is_passing(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {
+        "Add", "Concat", "AveragePool", "GlobalAveragePool", "LeakyRelu", NULL};
+    return qdqi_node_is_one_of(p->model->graph.nodes[layer->node].proto, ops) &&
+           layer->weight_input < 0;
+}
+
+static bool
+is_between_integers(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    const struct readers readers = readers_of(p, node->outputs[0]);
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (!qdqi_gain_comes_from_integers(p, node->inputs[layer->quantized_inputs[i]]))
+            return false;
+    return readers.integer > 0 && readers.other == 0;
+}
+
+/* Returns the reason to leave a layer in floating point, or NULL. */
+static const char *
+reason_against(const struct planner *p, const struct qdq_layer *layer,
+               const bool *squared)
+{
+    struct shape shape;
+    if (is_passing(p, layer))
+        return is_between_integers(p, layer)
+                   ? NULL
+                   : "rule:C15, not all of its neighbours compute in integers";
+    if (!qdqi_is_product(layer->op) || !read_shape(p, layer, &shape))
+        return "rule:C15, integers cost accuracy there and gain no time";
+    if (squared[layer->node])
+        return "rule:C15, its output is squared";
+    return estimate(p, layer, &shape) > 0
+               ? NULL
+               : "rule:C15, conversions cost more time than integers gain";
+}
+
+static void
+leave(const struct planner *p, struct qdq_layer *layer, int rule, const char *reason)
+{
+    layer->quantized_inputs = NULL;
+    layer->n_inputs = 0;
+    layer->weight_input = layer->weight_axis = -1;
+    layer->weight = NULL;
+    layer->reason = reason;
+    layer->rules = qdqi_rule_bit(p, rule);
+}
+
+enum qdq_code
+qdqi_gain_apply(struct planner *p, int rule, struct qdq_error *err)
+{
+    const bool *squared = mark_squared(p);
+    bool changed = squared;
+    if (!squared)
+        return qdqi_no_memory(err);
+    /* Each layer that is left may take away what its neighbours gain. */
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < p->n_layers; i++) {
+            struct qdq_layer *layer = &p->layers[i];
+            const char *reason;
+            if (layer->n_inputs == 0 || p->selection.choices[layer->node].entry ||
+                !computes(qdqi_kernel_role(layer->op)) ||
+                !(reason = reason_against(p, layer, squared)))
+                continue;
+            leave(p, layer, rule, reason);
+            changed = true;
+        }
+    }
+    return QDQ_OK;
+}
