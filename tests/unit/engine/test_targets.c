@@ -166,6 +166,7 @@ START_TEST(other_targets_stay_as_they_are)
     ck_assert_str_eq(rules_of(view, 0), "T2 T3 T8");
     spec.target = qdq_target_find("onnxruntime");
     spec.host = QDQ_HOST_VNNI;
+    spec.recipe = QDQ_RECIPE_NONE;
     view = make_plan();
     ck_assert_uint_eq(view->n_quantized, 3);
     ck_assert_str_eq(rules_of(view, 0), "C1 C2 C9");
