@@ -529,8 +529,7 @@ START_TEST(test_targets)
         expect_text(row, "title", wanted->title);
         expect_text(row, "info", wanted->text);
         ck_assert_int_eq(flag(row, "integer_kernels"), wanted->has_kernels);
-        expect_text(row, "recipe",
-                    wanted->recipe == QDQ_RECIPE_AUTO ? "auto" : "none");
+        expect_text(row, "recipe", wanted->recipe == QDQ_RECIPE_AUTO ? "auto" : "none");
         expect_text(json_object_get(row, "weights"), "storage",
                     wanted->storage == QDQ_STORE_DQ ? "dq" : "qdq");
         ck_assert_uint_eq(json_array_size(rules), wanted->n_rules);
