@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+
 import pytest
 
 from service import Service
+
+
+def pytest_configure():
+    """One thread for NumPy's products, which are small: a second one waits more than it works."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items):
@@ -27,10 +34,31 @@ def service(tmp_path):
         one.stop()
 
 
+@pytest.fixture(scope="session")
+def common(tmp_path_factory):
+    """Holds the daemon of the tests that share one, which is started for the first of them."""
+    made = []
+    yield made
+    for one in made:
+        one.stop()
+
+
 @pytest.fixture
-def daemon(service):
-    """A daemon with default settings."""
-    return service()
+def daemon(request, common, tmp_path_factory):
+    """A daemon with default settings; with the mark shares_daemon one that other tests have
+    used and will use. Such a test neither stops it nor looks at what it does not own: the
+    log, the stored files, the lists of models, datasets and jobs."""
+    if not request.node.get_closest_marker("shares_daemon"):
+        yield request.getfixturevalue("service")()
+        return
+    if not common:
+        common.append(Service(tmp_path_factory.mktemp("common")).start())
+    begin = common[0].log.stat().st_size
+    yield common[0]
+    print(common[0].log.read_bytes()[begin:].decode())
+    if common[0].process.poll() is not None:
+        common.clear()
+        pytest.fail("the daemon ended by itself")
 
 
 @pytest.fixture

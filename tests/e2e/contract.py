@@ -22,7 +22,7 @@ ANYWHERE = {400: ["bad_request"], 401: ["unauthorized"],
 
 @lru_cache
 def document():
-    return yaml.safe_load(DOCUMENT.read_text())
+    return yaml.load(DOCUMENT.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 @lru_cache

@@ -24,7 +24,7 @@ def session(model, optimized=True, integers=True):
     VNNI, and saturate."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = 2
+    options.intra_op_num_threads = 1  # two of them wait for each other more than they work
     if not optimized:
         options.graph_optimization_level = (
             onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL)

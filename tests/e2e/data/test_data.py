@@ -17,7 +17,7 @@ from onnx import TensorProto, numpy_helper
 
 import contract
 import judge
-from service import INSTALLED, problem
+from service import QUANTIZE, problem
 
 RANDOM = np.random.default_rng(11)
 METHODS = contract.range_methods()
@@ -106,7 +106,7 @@ class Quantized:
         paths = {name: folder / name for name in ("m.onnx", "d", "s.json", "o", "r")}
         paths["m.onnx"].write_bytes(model.SerializeToString())
         paths["s.json"].write_text(json.dumps(spec))
-        command = [INSTALLED / "bin" / "qdq", "quantize", paths["m.onnx"], "--spec",
+        command = [*QUANTIZE, paths["m.onnx"], "--spec",
                    paths["s.json"], "-o", paths["o"], "--report", paths["r"]]
         if data is not None:
             paths["d"].write_bytes(data)
@@ -170,6 +170,7 @@ def test_data_is_held_against_dims(tmp_path):
     assert "calibration_mismatch" in done.said and "'ids' wants int64 [?,6]" in done.said
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("where", ["plan", "quantize"])
 def test_unknown_symbol(daemon, where):
     """A spec that sizes a symbol which no input has is refused; `/` in its name is
@@ -299,6 +300,7 @@ def test_tar_that_claims_too_much(daemon):
     assert daemon.stored_files() == []
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("packing", ["zip", "tar", "tar.gz"])
 def test_test_data_is_described(daemon, packing):
     pack = {"zip": lambda data: data, "tar": lambda data: tarred(unzipped(data)),

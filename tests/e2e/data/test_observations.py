@@ -16,14 +16,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 import contract
 import nets
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, INSTALLED, QUANTIZE
 
 pytestmark = pytest.mark.long
-QDQ = INSTALLED / "bin" / "qdq"
 METHODS = contract.range_methods()
 ADDS = {"layers": [{"class": "Add"}]}
 CONVS = {"mode": "partial", "layers": [{"class": "Conv2D"}]}
 SIZE = [4]
+FEW = 32
 DENSE = {"mode": "partial", "layers": [{"class": "Dense"}]}
 
 
@@ -37,6 +37,13 @@ def noise(n=6, seed=8):
     return np.random.default_rng(seed).normal(0, 1, [n, *nets.SHAPE]).astype(np.float32)
 
 
+@lru_cache
+def few_glyphs():
+    """The first images of the calibration set."""
+    with np.load(CALIBRATION) as arrays:
+        return npz(**{name: array[:FEW] for name, array in arrays.items()})
+
+
 def command(folder, model, data, spec, *more):
     """Runs `qdq quantize` and returns the result and its report."""
     folder.mkdir(exist_ok=True)
@@ -44,7 +51,7 @@ def command(folder, model, data, spec, *more):
         (folder / name).write_bytes(content)
     (folder / "s.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [QDQ, "quantize", "m.onnx", "--spec", "s.json", "--calibration", "d.npz", "-o",
+        [*QUANTIZE, "m.onnx", "--spec", "s.json", "--calibration", "d.npz", "-o",
          "o.onnx", "--report", "r.json", *more],
         cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -83,7 +90,7 @@ class Jobs:
 
 def glyphs(daemon, folder, model="glyph_resnet"):
     return Jobs(daemon, folder, (DATA / f"{model}.onnx").read_bytes,
-                CALIBRATION.read_bytes)
+                few_glyphs)
 
 
 def counted(report):
@@ -108,13 +115,13 @@ def same(report, fresh):
 def test_another_method_takes_no_inference(daemon, tmp_path, model):
     jobs = glyphs(daemon, tmp_path, model)
     first = jobs.run(evaluate=False)
-    assert counted(first) == (256, 0)
+    assert counted(first) == (FEW, 0)
     for method in METHODS:
         spec = {"calibration": {"method": method}, "evaluate": False}
         report = jobs.run(**spec)
         assert counted(report) == (0, len(report["tensors"]))
-        assert report["calibration"]["samples"] == 256
-        assert {t["samples"] for t in report["tensors"]} == {256}
+        assert report["calibration"]["samples"] == FEW
+        assert {t["samples"] for t in report["tensors"]} == {FEW}
         same(report, jobs.alone(**spec))
         print(f"{model}: {first['timings']['calibrate'] * 1000:.0f} ms, then "
               f"{report['timings']['calibrate'] * 1000:.1f} ms ({method})")
@@ -150,7 +157,7 @@ def test_only_what_was_never_observed(daemon, tmp_path):
     minmax = {"calibration": {"method": "minmax"}, "evaluate": False}
     before = jobs.run(**minmax)
     more = jobs.run(**minmax, **ADDS)
-    assert counted(more) == (256, len(before["tensors"]))
+    assert counted(more) == (FEW, len(before["tensors"]))
     assert len(more["tensors"]) > len(before["tensors"])
     assert ranges(more).items() >= ranges(before).items()
     # The runtime fuses tensors that are not observed, which changes their rounding. So
@@ -172,12 +179,12 @@ def test_a_fresh_job_takes_nothing(daemon, tmp_path):
     minmax = {"calibration": {"method": "minmax"}, "evaluate": False}
     jobs.run(**minmax, **ADDS)
     fresh = jobs.run(fresh=True, **minmax)
-    assert counted(fresh) == (256, 0)
+    assert counted(fresh) == (FEW, 0)
     same(fresh, jobs.alone(**minmax))
     # The new observations replace the old ones.
     assert counted(jobs.run(**minmax)) == (0, len(fresh["tensors"]))
-    assert counted(jobs.run(**minmax, **ADDS)) == (256, len(fresh["tensors"]))
-    for value, inferences in (("true", 256), ("false", 0)):
+    assert counted(jobs.run(**minmax, **ADDS)) == (FEW, len(fresh["tensors"]))
+    for value, inferences in (("true", FEW), ("false", 0)):
         answer = daemon.post("/v1/quantize", files={
             "model": (None, jobs.model), "calibration": (None, jobs.data),
             "spec": (None, json.dumps(minmax)), "fresh": (None, value)})
@@ -391,7 +398,7 @@ def test_a_job_that_failed_leaves_them(daemon, tmp_path):
     # The command does the same.
     path = tmp_path / "o.qdqobs"
     for _ in range(2):
-        done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.npz",
+        done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.npz",
                                "--observations", path.name], cwd=tmp_path,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert done.returncode == 1
@@ -431,7 +438,7 @@ def test_the_least_recently_used_goes(service, tmp_path):
 
 @pytest.mark.parametrize("calibration", [{}, {"batch": 5}])
 def test_command(tmp_path, calibration):
-    files = (DATA / "glyph_mobilenet.onnx").read_bytes(), CALIBRATION.read_bytes()
+    files = (DATA / "glyph_mobilenet.onnx").read_bytes(), few_glyphs()
     keep = "--observations", "o.qdqobs"
     path, kept = tmp_path / "o.qdqobs", None
     for threads in ("1", "3"):
@@ -466,7 +473,7 @@ def test_command_with_a_file_of_something_else(tmp_path):
     # A file of another kind is not overwritten, because it may be needed.
     for content in (b"text", files[0]):
         path.write_bytes(content)
-        done = subprocess.run([QDQ, "quantize", "m.onnx", "--calibration", "d.npz",
+        done = subprocess.run([*QUANTIZE, "m.onnx", "--calibration", "d.npz",
                                "--observations", path.name], cwd=tmp_path,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert done.returncode == 1

@@ -83,12 +83,13 @@ def test_many_samples_in_the_daemon(daemon, tmp_path):
 # --- one large sample ---------------------------------------------------------------------
 
 INNER = 256
-ROWS = GB // (4 * INNER) + 1
+LARGE = GB // 4
+ROWS = LARGE // (4 * INNER) + 1
 BLOCK = 1 << 13  # rows
 
 
 def write_large(path, packed):
-    """Writes one sample of 1 GB [1, ROWS, INNER], in which a few rows repeat."""
+    """Writes one sample of LARGE bytes [1, ROWS, INNER], in which a few rows repeat."""
     block = np.zeros((BLOCK, INNER), np.float32)
     block[:, ::8] = RANDOM.integers(-8, 9, (BLOCK, INNER // 8)) / 4
     method = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
@@ -111,4 +112,4 @@ def test_one_large_sample(tmp_path, packing):
     assert abs(tensor["scale"] * 127 / np.abs(block).max() - 1) < 0.1
     assert report["evaluation"]["samples"] == 1
     assert report["evaluation"]["outputs"][0]["sqnr_db"] > 30
-    assert peak < 2 * GB
+    assert peak < 2 * LARGE

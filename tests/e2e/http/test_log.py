@@ -35,6 +35,7 @@ def test_request_id_in_and_out(daemon):
                "route=/v1/jobs status=200" in daemon.log.read_text())
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("id", ["", "x" * 65, "a b", "a\"b", "a=b", "ü".encode("latin1")])
 def test_request_id_that_is_none(daemon, id):
     first, second = (daemon.get("/v1/jobs", headers={"X-Request-Id": id}) for _ in range(2))
@@ -58,6 +59,7 @@ def test_trace(daemon):
     assert "traceparent" not in daemon.get("/v1/jobs").headers
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("parent", [
     "", "00", PARENT[:-1], PARENT + "0", PARENT + "-x", PARENT.upper(), "ff" + PARENT[2:],
     f"00-{32 * '0'}-00f067aa0ba902b7-01", f"00-{TRACE}-{16 * '0'}-01", f"00-{TRACE}-x-01"])

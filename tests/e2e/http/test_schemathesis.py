@@ -27,7 +27,7 @@ CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conform
           "response_headers_conformance", "response_schema_conformance",
           "negative_data_rejection", "unsupported_method", "allow_header_conformance",
           "use_after_free", "ensure_resource_availability", "contract_is_kept"]
-EXAMPLES, CHAINS = 30, 100
+EXAMPLES, CHAINS = 15, 50
 # The limits are small, so that requests reach them.
 LIMITS = {"queue_max": 16, "http_max_body": "4M",
           "workers_threads": 1, "workers_memory": "2G", "workers_short_timeout": 10,
@@ -96,6 +96,7 @@ NAMELESS = ["", "Content-Type: text/plain\r\n", "Content-Disposition: form-data\
             'Content-Disposition: form-data; name="\0x"\r\n']
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("path", FORMS)
 def test_a_part_without_a_name_is_refused(daemon, path):
     for head in NAMELESS:
@@ -104,6 +105,7 @@ def test_a_part_without_a_name_is_refused(daemon, path):
         problem(answer, 400, "bad_request")
 
 
+@pytest.mark.shares_daemon
 def test_a_content_type_without_a_body_says_nothing(daemon):
     for path in ("/healthz", "/v1/jobs", "/v1/errors"):
         answer = daemon.get(path, headers={"Content-Type": "multipart/form-data"})
@@ -114,6 +116,7 @@ PRIORITIES = {"-9223372036854775808": 202, "9223372036854775807": 202, "0": 202,
               "9223372036854775808": 400, "1.5": 400, "": 400, "7\0": 400}
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("priority", PRIORITIES)
 def test_the_priority_of_a_form_is_that_of_json(daemon, priority):
     form = {"model": ("m", nets.block_net()), "priority": (None, priority)}
@@ -121,6 +124,7 @@ def test_the_priority_of_a_form_is_that_of_json(daemon, priority):
     assert answer.status_code == PRIORITIES[priority], answer.text
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("part, text", [("spec", "{}\0"), ("labels", "{}\0"),
                                         ("fresh", "true\0")])
 def test_a_text_does_not_end_at_a_nul(daemon, part, text):

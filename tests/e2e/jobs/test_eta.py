@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nets
-from service import ENDED, INSTALLED
+from service import ENDED, QUANTIZE
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_qdq_shows_it(tmp_path, many):
     except OSError as error:
         pytest.skip(f"no terminal to be had: {error}")
     process = subprocess.Popen(
-        [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--calibration", "data.npz"],
+        [*QUANTIZE, "net.onnx", "--calibration", "data.npz"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
         env={**os.environ, "TERM": "xterm"})
     os.close(theirs)

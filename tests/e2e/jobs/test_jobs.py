@@ -381,6 +381,7 @@ def test_head(daemon, path):
     assert head.headers["Content-Length"] == get.headers["Content-Length"]
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("method, path, allowed", [
     ("DELETE", "/v1/jobs", {"GET", "HEAD", "POST"}),
     ("PUT", "/v1/quantize", {"POST"}),
@@ -393,6 +394,7 @@ def test_wrong_method(daemon, method, path, allowed):
     assert {m.strip() for m in answer.headers["Allow"].split(",")} >= allowed - {"HEAD"}
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("path", [
     "/", "/v1", "/v1/job", "/v1/jobs/", "/v1/jobs/nobody", "/v1/jobs/nobody/model",
     "/v1/jobs/nobody/report", "/v1/models/sha256:00", "/v1/datasets/x", "/healthz/x",
@@ -404,6 +406,7 @@ def test_nothing_there(daemon, path):
     problem(answer, answer.status_code, answer.json()["code"])
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("header", ["Host", "Origin"])
 def test_foreign_host(daemon, header):
     value = {"Host": "evil.example", "Origin": "https://evil.example"}[header]

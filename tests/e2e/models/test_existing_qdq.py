@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper, parser
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 R = np.random.default_rng(5)
 X = R.normal(0, 1, (4, 3, 8, 8)).astype(np.float32)
@@ -37,7 +37,7 @@ def qdq(tmp_path, model, existing, command="quantize", **spec):
         "existing_qdq": existing, "on_unmatched": "warn",
         "calibration": {"ranges": RANGES}, **spec}))
     end = ["-o", out, "--report", tmp_path / "report.json"]
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize", source, "--spec",
+    done = subprocess.run([*QUANTIZE, source, "--spec",
                            tmp_path / "spec.json", *end], capture_output=True, text=True,
                           check=False)
     if done.returncode:
@@ -250,7 +250,7 @@ def test_broken_pairs_do_no_harm(tmp_path):
                 "existing_qdq": existing, "mode": "partial", "evaluate": False,
                 "on_unmatched": "warn", "layers": [{"name": "none"}]}))
             done = subprocess.run(
-                [INSTALLED / "bin" / "qdq", "quantize", source, "--spec",
+                [*QUANTIZE, source, "--spec",
                  tmp_path / "s.json", "-o", tmp_path / "o.onnx"], capture_output=True,
                 check=False)
             assert done.returncode in (0, 1)

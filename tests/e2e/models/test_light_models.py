@@ -14,7 +14,7 @@ import pytest
 from onnx import version_converter
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 OPSET = 13
@@ -53,7 +53,7 @@ def quantize(model, folder, **spec):
     given = {"ranges": {name: [-1, 3] for name in names}}
     (folder / "spec.json").write_text(
         json.dumps({**spec, "evaluate": False, "calibration": given}))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize", "model.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, "model.onnx", "--spec",
                            "spec.json", "-o", "out.onnx", "--report", "report.json"],
                           cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=60)

@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 import judge
-from service import INSTALLED
+from service import QUANTIZE
 
 RANDOM = np.random.default_rng(3)
 N, C, SIZE = 2, 4, 8
@@ -87,7 +87,7 @@ def test_scales(made):
     given = {"ranges": {"x": [-4, 4], "f": [-4, 4]}}
     (folder / "spec.json").write_text(json.dumps(
         {"evaluate": False, "calibration": given, "on_unmatched": "warn"}))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize", "model.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, "model.onnx", "--spec",
                            "spec.json", "-o", "out.onnx"], cwd=folder, timeout=60,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

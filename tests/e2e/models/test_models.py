@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import judge
-from service import INSTALLED, ROOT
+from service import QUANTIZE, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from make import ROWS, tables  # noqa: E402
@@ -32,7 +32,7 @@ class Run:
         self.data = row.data(self.model)
         np.savez(data, **self.data)
         self.done = subprocess.run(
-            [INSTALLED / "bin" / "qdq", "quantize", self.source, "--spec", spec,
+            [*QUANTIZE, self.source, "--spec", spec,
              "--calibration", data, "-o", self.out, "--report", report],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
         self.report = (json.loads(report.read_text())

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 import judge
-from service import INSTALLED, ROOT
+from service import QUANTIZE, ROOT
 
 F = TensorProto.FLOAT
 # Nothing is quantized, so that the result is the converted model alone.
@@ -27,7 +27,7 @@ def qdq(tmp_path, model, spec):
     source.write_bytes(model.SerializeToString())
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", source, "--spec", tmp_path / "spec.json",
+        [*QUANTIZE, source, "--spec", tmp_path / "spec.json",
          "-o", out], capture_output=True, text=True, check=False)
     return (onnx.load(out) if done.returncode == 0 else None), done.stdout + done.stderr
 

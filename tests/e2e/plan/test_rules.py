@@ -9,6 +9,7 @@ import pytest
 import nets
 from service import problem
 
+pytestmark = pytest.mark.shares_daemon
 CONVS = ("stem/conv", "block/conv1", "block/conv2")
 
 

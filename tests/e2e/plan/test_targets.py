@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The listed targets are those that a spec can name."""
 
+import pytest
+
 import nets
 from service import problem
+
+pytestmark = pytest.mark.shares_daemon
 
 
 def plan(daemon, net, target):

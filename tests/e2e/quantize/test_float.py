@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, QUANTIZE
 from test_data import Quantized, npz
 
 TYPES = {"float16": (TensorProto.FLOAT16, np.float16),
@@ -137,6 +137,7 @@ def test_glyphs(name, kind, storage, tmp_path):
     assert rows["outputs"][0]["sqnr_db"] == pytest.approx(noise, abs=6)
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("kind", TYPES)
 def test_frozen_spec_makes_the_same_bytes(daemon, kind):
     spec = {"float": kind, "calibration": {"max_samples": 16}}
@@ -347,7 +348,7 @@ def test_external_data(kind, tmp_path):
         {"float": kind, "output": {"external_data": "always"}}))
     (tmp_path / "x.npz").write_bytes(npz(x=X))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", tmp_path / "e.onnx", "--spec",
+        [*QUANTIZE, tmp_path / "e.onnx", "--spec",
          tmp_path / "s.json", "--calibration", tmp_path / "x.npz", "-o", tmp_path / "o.onnx"],
         capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import pytest
 
 import judge
 import nets
-from service import INSTALLED, problem
+from service import QUANTIZE, problem
 from test_gates import MISSED, submit
 
 
@@ -43,6 +43,7 @@ SPECS = {
 }
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("name", SPECS)
 def test_same_bytes_without_data(daemon, name):
     job = submit(daemon, SPECS[name])
@@ -178,7 +179,7 @@ def test_qdq_runs_it(daemon, tmp_path):
     (tmp_path / "net.onnx").write_bytes(nets.block_net())
     (tmp_path / "frozen.json").write_bytes(frozen(daemon, job))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--spec", "frozen.json"],
+        [*QUANTIZE, "net.onnx", "--spec", "frozen.json"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     data = (tmp_path / "net.int8.onnx").read_bytes()

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import judge
 import nets
-from service import INSTALLED, problem
+from service import QUANTIZE, problem
 
+pytestmark = pytest.mark.shares_daemon
 REACHED = {"min_sqnr_db": 5, "min_cosine": 0.5, "max_abs_error": 1e6,
            "min_top1_agreement": 0}
 MISSED = {"min_sqnr_db": 200}
@@ -205,7 +206,7 @@ def test_qdq(tmp_path, gate, status):
     (tmp_path / "data.npz").write_bytes(nets.samples())
     (tmp_path / "spec.json").write_text(json.dumps({"accept": gate}))
     done = subprocess.run(
-        [INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--calibration", "data.npz",
+        [*QUANTIZE, "net.onnx", "--calibration", "data.npz",
          "--spec", "spec.json", "--report", "report.json"], cwd=tmp_path,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.returncode == status, done.stderr

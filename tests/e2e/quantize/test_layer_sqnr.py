@@ -16,10 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 import judge
 import nets
 import test_float16 as halves
-from service import CALIBRATION, DATA, INSTALLED, PeakMemory
+from service import CALIBRATION, DATA, QUANTIZE, PeakMemory
 from test_equalize import without_pairs
 
-QDQ = INSTALLED / "bin" / "qdq"
 DB = 0.01  # tolerance between two ways to run the same graph
 
 
@@ -66,7 +65,7 @@ class Quantized:
         np.savez(folder / "d.npz", **feed)
         (folder / "s.json").write_text(json.dumps({"calibration": calibration, **spec}))
         done = subprocess.run(
-            [QDQ, "quantize", "m.onnx", "--spec", "s.json", "--calibration", "d.npz",
+            [*QUANTIZE, "m.onnx", "--spec", "s.json", "--calibration", "d.npz",
              "-o", "q.onnx", "--report", "r.json"], cwd=folder, capture_output=True,
             stdin=subprocess.DEVNULL, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
@@ -350,7 +349,7 @@ def test_a_twin_that_cannot_be_made(tmp_path):
 
 def test_without_an_evaluation_there_are_none(tmp_path):
     (tmp_path / "s.json").write_text('{"evaluate": false}')
-    subprocess.run([QDQ, "quantize", DATA / "glyph_se.onnx", "--spec", "s.json",
+    subprocess.run([*QUANTIZE, DATA / "glyph_se.onnx", "--spec", "s.json",
                     "--calibration", CALIBRATION, "-o", "q.onnx", "--report", "r.json"],
                    cwd=tmp_path, check=True, capture_output=True, timeout=120)
     assert json.loads((tmp_path / "r.json").read_text())["evaluation"] is None
@@ -379,7 +378,7 @@ def peak_of_evaluation(folder, layers, samples):
         "evaluate": {"samples": samples},
         "calibration": {"ranges": {name: [-3, 3] for name in names}}}))
     process = subprocess.Popen(
-        [QDQ, "quantize", "m.onnx", "--spec", "s.json", "--calibration", "d.npy", "-o",
+        [*QUANTIZE, "m.onnx", "--spec", "s.json", "--calibration", "d.npy", "-o",
          "q.onnx", "--report", "r.json", "--threads", "2"], cwd=folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with PeakMemory(lambda: [process.pid]) as memory:

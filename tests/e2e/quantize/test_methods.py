@@ -153,6 +153,7 @@ def test_large_tensors_are_shared_over_threads(tmp_path):
             assert abs(amax - want) <= bin_width(images)
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("method", METHODS)
 def test_over_http(daemon, tmp_path, method):
     calibration = {"method": method, "max_samples": SAMPLES}
@@ -177,6 +178,7 @@ def test_the_default_is_mse(daemon):
     assert {t["method"] for t in report["tensors"]} == {"mse"}
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("calibration", [
     {"method": "percentile", "percentile": 0},
     {"method": "percentile", "percentile": -1},
@@ -193,6 +195,7 @@ def test_a_percentile_that_cannot_be(daemon, calibration):
     assert told["errors"][0]["pointer"] == "/calibration/percentile"
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("method", METHODS)
 def test_a_tensor_that_is_always_zero(daemon, tmp_path, method):
     images = np.zeros((3, 1, 32, 32), np.float32)
@@ -207,6 +210,7 @@ def test_a_tensor_that_is_always_zero(daemon, tmp_path, method):
                                         for w in report["warnings"]]
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("method", METHODS)
 def test_a_value_that_is_not_finite_is_found(daemon, tmp_path, method):
     images = np.load(CALIBRATION)["input"][:8].copy()

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 import judge
 import nets
-from service import INSTALLED, ROOT
+from service import QUANTIZE, ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "models"))
 from make import ROWS  # noqa: E402
@@ -36,7 +36,7 @@ def numbers(*shape):
 
 def quantize(folder):
     return subprocess.run(
-        [INSTALLED / "bin/qdq", "quantize", folder / "m.onnx", "--spec",
+        [*QUANTIZE, folder / "m.onnx", "--spec",
          folder / "spec.json", "--calibration", folder / "d.npz", "-o",
          folder / "q.onnx", "--report", folder / "report.json"],
         capture_output=True, text=True)

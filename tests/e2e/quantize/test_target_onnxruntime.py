@@ -16,7 +16,7 @@ from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantT
 
 import judge
 import nets
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, QUANTIZE
 
 GLYPHS = ["glyph_resnet", "glyph_mobilenet", "glyph_se", "glyph_vit"]
 INTEGER = ("QLinear", "QGemm", "MatMulInteger", "ConvInteger")
@@ -33,7 +33,7 @@ def quantize(folder, model, data=None, **spec):
     if isinstance(data, bytes):
         (folder / "d.npz").write_bytes(data)
         data = folder / "d.npz"
-    command = [INSTALLED / "bin/qdq", "quantize", model, "--spec", folder / "spec.json",
+    command = [*QUANTIZE, model, "--spec", folder / "spec.json",
                "-o", folder / "q.onnx", "--report", folder / "report.json"]
     if data:
         command += ["--calibration", data]

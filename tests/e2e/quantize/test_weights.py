@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, QUANTIZE
 from test_made_weights import C, MODELS, N, SIZE, build
 
 GLYPHS = ("glyph_resnet", "glyph_mobilenet", "glyph_vit", "glyph_se")
@@ -26,7 +26,7 @@ def quantize(folder, model, weights, calibration=None, ranges=None, name="out",
     given = {"max_samples": 16} if ranges is None else {"ranges": ranges}
     spec.write_text(json.dumps({"weights": weights, "evaluate": False, "opset": opset,
                                 "on_unmatched": "warn", "calibration": given}))
-    command = [INSTALLED / "bin" / "qdq", "quantize", path, "--spec", spec, "-o", out,
+    command = [*QUANTIZE, path, "--spec", spec, "-o", out,
                "--report", report]
     if calibration:
         command += ["--calibration", calibration]
@@ -136,6 +136,7 @@ def test_evaluation_reads_integers(daemon):
     assert found[0] == pytest.approx(found[1], abs=0.5)
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("member, value, code", [
     ("storage", "int8", "invalid_spec"), ("method", "entropy", "invalid_spec"),
     ("dtype", "int16", "invalid_spec")])

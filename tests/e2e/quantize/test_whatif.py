@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import judge
 import nets
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, QUANTIZE
 
 pytestmark = pytest.mark.long
 
@@ -30,7 +30,7 @@ def quantize(folder, model, data, ok=True, **spec):
     (folder / "model.onnx").write_bytes(model)
     (folder / "data.npz").write_bytes(data or b"")
     (folder / "spec.json").write_text(json.dumps(spec))
-    command = [INSTALLED / "bin" / "qdq", "quantize", "model.onnx", "--spec", "spec.json",
+    command = [*QUANTIZE, "model.onnx", "--spec", "spec.json",
                "-o", "out.onnx", "--report", "report.json"]
     done = subprocess.run(command + (["--calibration", "data.npz"] if data else []),
                           cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,

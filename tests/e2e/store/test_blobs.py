@@ -102,6 +102,7 @@ def test_header_and_path_agree(daemon):
     assert put(daemon, data, headers={"Repr-Digest": right}).status_code == 201
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("name", [
     "sha256:abc", "sha256:" + "G" * 64, "sha256:" + "A" * 64, "md5:" + "0" * 32,
     "0" * 64, "sha256:" + "0" * 65, "x"])

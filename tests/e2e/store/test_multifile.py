@@ -268,12 +268,14 @@ BAD_LISTS = {
 }
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("name", BAD_LISTS)
 def test_bad_lists(daemon, name):
     body, status, code = BAD_LISTS[name]
     problem(daemon.post("/v1/models", json=body), status, code)
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("path", ["../w", "/w", "a/../w", "a//..", "", ".", "a/", "a\\b",
                                   "a\nb", "x" * 1025])
 def test_bad_paths(daemon, path):

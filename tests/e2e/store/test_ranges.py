@@ -23,6 +23,7 @@ def model(daemon):
     return daemon, "/v1/models/" + daemon.upload("models", RESNET)
 
 
+@pytest.mark.shares_daemon
 def test_one_range(model):
     daemon, path = model
     for text, first, last in [
@@ -36,6 +37,7 @@ def test_one_range(model):
         assert answer.headers["Repr-Digest"] == repr_digest(BYTES)
 
 
+@pytest.mark.shares_daemon
 def test_what_is_no_range_gets_the_whole(model):
     """A Range that cannot be read, or with several ranges, gets the whole file."""
     daemon, path = model
@@ -47,6 +49,7 @@ def test_what_is_no_range_gets_the_whole(model):
         assert "Content-Range" not in answer.headers
 
 
+@pytest.mark.shares_daemon
 def test_range_beyond_the_end(model):
     daemon, path = model
     for text in (f"bytes={SIZE}-", "bytes=-0"):
@@ -55,6 +58,7 @@ def test_range_beyond_the_end(model):
         assert answer.headers["Content-Range"] == f"bytes */{SIZE}"
 
 
+@pytest.mark.shares_daemon
 def test_if_range(model):
     daemon, path = model
     tag = daemon.get(path).headers["ETag"]
@@ -67,6 +71,7 @@ def test_if_range(model):
     assert daemon.get(path, headers=beyond).status_code == 200
 
 
+@pytest.mark.shares_daemon
 def test_if_none_match(model):
     daemon, path = model
     tag = daemon.get(path).headers["ETag"]
@@ -82,6 +87,7 @@ def test_if_none_match(model):
             assert answer.content == (BYTES if (status, method) == (200, "GET") else b"")
 
 
+@pytest.mark.shares_daemon
 def test_head(model):
     daemon, path = model
     answer = daemon.request("HEAD", path, headers={"Range": "bytes=0-3"})
@@ -91,6 +97,7 @@ def test_head(model):
     assert answer.headers["Repr-Digest"] == repr_digest(BYTES)
 
 
+@pytest.mark.shares_daemon
 def test_results_of_a_job(daemon):
     job = daemon.submit_glyphs()
     daemon.succeeded(job)
@@ -104,6 +111,7 @@ def test_results_of_a_job(daemon):
         assert answer.headers["Repr-Digest"] == repr_digest(answer.content)
 
 
+@pytest.mark.shares_daemon
 def test_one_shot_knows_no_conditions(daemon):
     answer = daemon.post("/v1/quantize", files={"model": BYTES, "calibration": CALIBRATION.read_bytes()},
                          headers={"If-None-Match": "*", "Range": "bytes=0-1"})

@@ -450,6 +450,7 @@ def test_equal_times_do_not_lose_jobs(held, service):
         assert {one["id"] for one in found} == {one[1] for one in jobs}
 
 
+@pytest.mark.shares_daemon
 @pytest.mark.parametrize("query", [
     *(f"tenant=*&cursor={text}" for text in (
         "", "1", "1.2", "x", "1.2.A", "-1.2.a", "1.99999999999999999999.a", "0.1.a", "1.0.a",
