@@ -13,26 +13,29 @@ done
 sources=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.sh' \
     -o -name '*.py' -o -path 'tools/*' \) ! -name '*.pyc')
 
-for file in $sources configure.ac Makefile.am; do
-    if ! head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0'; then
-        echo "$file: no SPDX line"
-        failed=1
-    fi
-done
+# shellcheck disable=SC2086 # a list of words
+unlicensed=$(awk 'FNR == 1 { files[++n] = FILENAME }
+    FNR <= 3 && /SPDX-License-Identifier: Apache-2\.0/ { is_licensed[FILENAME] = 1 }
+    FNR == 3 { nextfile }
+    END {
+        for (i = 1; i <= n; i++)
+            if (!(files[i] in is_licensed))
+                print files[i] ": no SPDX line"
+    }' $sources configure.ac Makefile.am
+    find $sources -prune -empty -printf '%p: no SPDX line\n')
+if [ -n "$unlicensed" ]; then
+    echo "$unlicensed"
+    failed=1
+fi
 
 banned='strcpy|stpcpy|strcat|strncpy|strncat|sprintf|vsprintf|gets|strtok'
 banned="$banned|atoi|atol|atoll|atof|rand|srand|random|localtime|gmtime|ctime|asctime"
 banned="$banned|alloca|system|popen|setlocale|tmpnam|mktemp|signal"
-for file in $sources; do
-    case $file in
-    *.c | *.h | *.cu)
-        if grep -nHE "(^|[^A-Za-z0-9_>.\"])($banned)[[:space:]]*\(" "$file"; then
-            echo "$file: banned function"
-            failed=1
-        fi
-        ;;
-    esac
-done
+# shellcheck disable=SC2046 # a list of words
+if grep -nHE "(^|[^A-Za-z0-9_>.\"])($banned)[[:space:]]*\(" $(echo "$sources" | grep -E '\.(c|h|cu)$'); then
+    echo 'banned functions'
+    failed=1
+fi
 
 # A mutex of the daemon has a rank, and its promises are checked.
 if grep -rnE 'pthread_mutex|pthread_rwlock|pthread_cond_(timed)?wait' --include='*.[ch]' daemon |
@@ -43,28 +46,31 @@ fi
 
 # An include guard is the header's path, so that no two are the same: a file that includes
 # two headers with one guard silently loses the second. Tables of rows have none.
-guard_of() {
-    case $1 in
-    engine/include/*) path=${1#engine/include/} ;;
-    engine/*) path=qdqi/${1#engine/} ;;
-    api/include/*) path=${1#api/include/} ;;
-    daemon/*) path=qdqd/${1#daemon/} ;;
-    *) path=$1 ;;
-    esac
-    echo "$path" | tr 'a-z/.' 'A-Z__'
-}
 headers=$(echo "$sources" | tr ' ' '\n' | grep '\.h$')
-for guard in $(for file in $headers; do guard_of "$file"; done | sort | uniq -d); do
-    echo "$guard: the guard of two headers whose paths differ in punctuation alone"
+# shellcheck disable=SC2086 # a list of words
+guard_faults=$(awk '
+    function guard_of(path) {
+        if (!sub(/^engine\/include\//, "", path) && !sub(/^engine\//, "qdqi/", path) &&
+            !sub(/^api\/include\//, "", path))
+            sub(/^daemon\//, "qdqd/", path)
+        gsub(/[\/.]/, "_", path)
+        return toupper(path)
+    }
+    FNR == 1 {
+        has_guard = 0
+        if (guard_of(FILENAME) in headers)
+            print guard_of(FILENAME) ": the guard of two headers whose paths differ in punctuation alone"
+        headers[guard_of(FILENAME)] = 1
+    }
+    !has_guard && /^#ifndef .*_H$/ {
+        has_guard = 1
+        if ($2 != guard_of(FILENAME))
+            print FILENAME ": its include guard is " $2 " and not " guard_of(FILENAME)
+    }' $headers)
+if [ -n "$guard_faults" ]; then
+    echo "$guard_faults"
     failed=1
-done
-for file in $headers; do
-    guard=$(sed -n 's/^#ifndef \(.*_H\)$/\1/p' "$file" | head -n 1)
-    if [ -n "$guard" ] && [ "$guard" != "$(guard_of "$file")" ]; then
-        echo "$file: its include guard is $guard and not $(guard_of "$file")"
-        failed=1
-    fi
-done
+fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
 # its row and its hooks. Comments may mention it.
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
