@@ -73,7 +73,7 @@ def without_pairs(data):
 @lru_cache
 def logits(model):
     images, _ = judge.test_images()
-    return judge.run(model, {"input": images[:200]})
+    return judge.run(model, {"input": images[:500]})
 
 
 def sqnr_of(name, data):
