@@ -48,6 +48,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/words.c \
 	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
 	engine/calibrate/finite.c engine/calibrate/finite.h \
+	engine/calibrate/moments.c engine/calibrate/moments.h \
 	engine/cases/bind.c engine/cases/bind.h \
 	engine/cases/case.c engine/cases/case.h \
 	engine/cases/catalog.c engine/cases/catalog.h \
@@ -105,6 +106,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/half.c engine/number/half.h \
 	engine/number/histogram.c engine/number/histogram.h \
 	engine/number/minmax.c engine/number/minmax.h \
+	engine/number/moment.c engine/number/moment.h \
 	engine/number/noise.c engine/number/noise.h \
 	engine/number/params.c engine/number/params.h \
 	engine/number/simd.h \
@@ -138,6 +140,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/method.c engine/range/method.h \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
+	engine/range/patches.c engine/range/patches.h \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/split.c engine/rewrite/split.h \
@@ -148,6 +151,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/fake.c engine/run/fake.h \
 	engine/run/fake_cuda.c engine/run/fake_cuda.h \
 	engine/run/lift.c engine/run/lift.h \
+	engine/run/moments.c engine/run/moments.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/observe_cuda.c engine/run/observe_cuda.h \
 	engine/run/op.c engine/run/op.h \
@@ -157,6 +161,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/staging.c engine/run/staging.h \
 	engine/scale/bias.c engine/scale/bias.h \
 	engine/scale/precision.c engine/scale/precision.h \
+	engine/scale/round.c engine/scale/round.h \
 	engine/scale/scale.c engine/scale/scale.h \
 	engine/tbl/dtypes.h \
 	engine/tbl/float16_ops.h \
@@ -166,6 +171,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/opsets.h \
 	engine/tbl/types.h \
 	engine/weights/float16_data.c engine/weights/float16_data.h \
+	engine/weights/gptq.c engine/weights/gptq.h \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \
 	engine/weights/scales.c engine/weights/scales.h \

@@ -5,6 +5,7 @@
 
 #include "accept/gates.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/moments.h"
 #include "data/inputs.h"
 #include "data/random.h"
 #include "equalize/equalize.h"
@@ -340,7 +341,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_PLAN:
         return stage_plan(job, err);
     case QDQ_STAGE_CALIBRATE:
-        return qdqi_calibrate(job, err);
+        code = qdqi_calibrate(job, err);
+        return code ? code : qdqi_collect_moments(job, err);
     case QDQ_STAGE_QUANTIZE:
         return qdqi_choose_scales(job, scales, err);
     case QDQ_STAGE_REFINE:
@@ -412,6 +414,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     report = NULL;
 out:
     qdqi_whatif_close(&job);
+    qdqi_moments_free(&job);
     qdq_report_free(&report);
     qdq_dataset_free(&job.dataset);
     qdqi_arena_free(&job.scratch);

@@ -221,6 +221,26 @@ encode_opset(const void *object, const struct member *m)
     return json_integer((json_int_t)opset);
 }
 
+/* A spec that says nothing of rounding stays as it was before there was a choice. */
+static json_t *
+encode_rounding(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    return spec->weight_rounding == QDQ_ROUND_NEAREST ? json_null()
+                                                      : api_encode_choice(object, m);
+}
+
+static json_t *
+encode_bias_correction(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    (void)m;
+    return spec->weight_rounding == QDQ_ROUND_NEAREST &&
+                   spec->bias_correction != QDQ_YES
+               ? json_null()
+               : json_boolean(spec->bias_correction == QDQ_YES);
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
@@ -245,6 +265,8 @@ static const struct member members[] = {
      FIELD(weight_granularity), NAMES("tensor", "channel"), 0},
     {"/weights/storage", STRING, CHOICE, FIELD(weight_storage), NAMES("qdq", "dq"), 0},
     {"/weights/method", STRING, CHOICE, FIELD(weight_method), NAMES("max", "mse"), 0},
+    {"/weights/rounding", STRING, api_decode_choice, encode_rounding,
+     FIELD(weight_rounding), NAMES("nearest", "gptq", "auto"), 0},
     {"/activations", STRING | OBJECT, decode_activations, encode_activations, NO_FIELD,
      NAMES("none"), 0},
     {"/activations/dtype", STRING, api_decode_format, encode_activation_format,
@@ -272,6 +294,8 @@ static const struct member members[] = {
      NULL, 0},
     {"/calibration/on_nonfinite", STRING, CHOICE, FIELD(calibration.on_nonfinite),
      NAMES("error", "skip_sample"), 0},
+    {"/bias_correction", BOOL, api_decode_tristate, encode_bias_correction,
+     FIELD(bias_correction), NULL, 0},
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
     {"/evaluate", BOOL | OBJECT, decode_evaluate, encode_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_decode_count, NULL, FIELD(evaluate_samples),

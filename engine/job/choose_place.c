@@ -82,6 +82,12 @@ qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_error why = {0};
     bool asked = job->work->spec->device == QDQ_DEVICE_CUDA;
     job->device = "cpu";
+    if (asked && qdqi_moments_wanted(job->work->spec))
+        return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/device",
+                             "weights.rounding and bias_correction are computed on the "
+                             "CPU: let device be cpu or auto");
+    if (qdqi_moments_wanted(job->work->spec))
+        return QDQ_OK;
     if (!asked &&
         (job->work->spec->device == QDQ_DEVICE_CPU || !has_samples(job->work)))
         return QDQ_OK;

@@ -28,3 +28,10 @@ qdqi_job_take_warnings(struct qdqi_job *job, const struct qdqi_feed *feed,
     }
     return QDQ_OK;
 }
+
+bool
+qdqi_moments_wanted(const struct qdq_spec *spec)
+{
+    return spec->weight_rounding != QDQ_ROUND_NEAREST ||
+           spec->bias_correction == QDQ_YES;
+}

@@ -6,6 +6,7 @@
 
 #include "base/warnings.h"
 #include "data/feed.h"
+#include "number/moment.h"
 #include "number/params.h"
 #include "model/write.h"
 #include "plan/float16_nodes.h"
@@ -43,6 +44,14 @@ struct qdqi_report {
     struct qdq_plan *plan;
 };
 
+/* The moments of the input of the layers that use one weight. */
+struct qdqi_layer_moments {
+    const char *why; /* there are none; NULL: there are */
+    size_t groups;
+    struct qdqi_moment *moments; /* by group */
+    struct qdqi_layer_moments *next;
+};
+
 struct qdqi_job {
     struct qdq_engine *engine;
     const struct qdq_work *work;
@@ -63,9 +72,11 @@ struct qdqi_job {
     const char **methods;
     /* samples that calibration read, from the first one on */
     int64_t calibrated_samples;
-    int64_t skipped_samples; /* samples of these that it skipped */
-    int64_t inferences;      /* number of times that calibration ran the model */
-    size_t reused; /* activations with observations of an earlier calibration */
+    int64_t skipped_samples;  /* samples of these that it skipped */
+    struct qdqi_map *moments; /* from a weight's name to its qdqi_layer_moments */
+    struct qdqi_layer_moments *all_moments;
+    int64_t inferences; /* number of times that calibration ran the model */
+    size_t reused;      /* activations with observations of an earlier calibration */
     /* approximate number of samples; 0 for none or not yet known */
     uint64_t to_evaluate;
     /* dtype is QDQI_UNKNOWN when the spec has no `float` */
@@ -99,6 +110,8 @@ enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime
  */
 enum qdq_code qdqi_job_choose_place(struct qdqi_job *job,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns whether the spec asks for something that uses moments. */
+bool qdqi_moments_wanted(const struct qdq_spec *spec);
 /* Returns how many samples are run at once if the model leaves the batch size open. */
 int64_t qdqi_job_batch(const struct qdqi_job *job);
 /*

@@ -174,7 +174,9 @@ qdqi_fake_quantize(const struct qdqi_fake *f, const void *from, void *to, size_t
                    size_t n)
 {
     size_t at = first * sizeof(float);
-    if (!f->on && from != to)
+    if (f->on && f->chosen)
+        memcpy((unsigned char *)to + at, f->chosen + first, n * sizeof(float));
+    else if (!f->on && from != to)
         memcpy((unsigned char *)to + at, (const unsigned char *)from + at,
                n * sizeof(float));
     else if (f->on && f->block > 0)

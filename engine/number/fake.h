@@ -22,6 +22,9 @@ struct qdqi_fake {
     const int32_t *zero_points; /* one for each scale; NULL: all are 0 */
     size_t channels, inner;     /* both are >= 1 */
     size_t block;               /* channels in a block; 0: there are no blocks */
+    /* the elements of a constant whose numbers were chosen otherwise; NULL: they follow
+       from the members above */
+    const float *chosen;
 };
 
 /* The FakeQuants of a session, by slot. They may change from one run to the next. */

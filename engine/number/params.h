@@ -19,6 +19,11 @@ struct qdqi_params {
     size_t n;             /* number of scales */
     float *scales;        /* positive and finite; in C order if there are blocks */
     int32_t *zero_points; /* one for each scale, in the format; NULL: all are 0 */
+    /* a weight's integers as they are stored, by element in C order; NULL: each is the one
+       that is nearest to its element */
+    const int16_t *rounded;
+    /* generator of the numbers that `rounded` stands for, where it is set */
+    const struct qdqi_made *rounded_floats;
     /* generator of a weight's integers if they are stored in the model, or NULL */
     const struct qdqi_made *integers;
 };
@@ -31,10 +36,23 @@ struct qdqi_bias {
     const int32_t *integers; /* NULL: the bias stays floating point */
 };
 
+/* The bias of a layer that takes the mean of the errors of its weight. */
+struct qdqi_shifted_bias {
+    size_t layer; /* index of the layer in the plan */
+    size_t node;  /* reads it as input `input`; it is no constant of another layer */
+    int input;
+    const char *tensor; /* the bias as the model has it */
+    size_t rank, n;     /* its shape, and its elements */
+    const int64_t *dims;
+    const float *values;
+};
+
 /* The parameters of all tensors of a plan, in the plan's order. */
 struct qdqi_scales {
     struct qdqi_params *activations, *weights;
     struct qdqi_bias *biases;
+    struct qdqi_shifted_bias *shifted;
+    size_t n_shifted;
 };
 
 /* Returns the zero point of scale i. */

@@ -22,6 +22,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .weight_format = QDQ_FORMAT_DEFAULT,
         .weight_granularity = QDQ_PER_CHANNEL,
         .weight_storage = QDQ_STORE_DEFAULT,
+        .bias_correction = QDQ_DEFAULT,
         .activation_format = QDQ_FORMAT_DEFAULT,
         .activation_symmetric = QDQ_DEFAULT,
         .calibration = {.method = "mse",
@@ -80,6 +81,9 @@ qdq_spec_complete(struct qdq_spec *spec)
             has_negatives(spec->activation_format) ? QDQ_YES : QDQ_NO;
     if (spec->weight_storage == QDQ_STORE_DEFAULT)
         spec->weight_storage = target->storage;
+    if (spec->bias_correction == QDQ_DEFAULT)
+        spec->bias_correction =
+            spec->weight_rounding == QDQ_ROUND_NEAREST ? QDQ_NO : QDQ_YES;
     if (spec->recipe == QDQ_RECIPE_DEFAULT)
         spec->recipe = default_recipe(spec);
     if (spec->host == QDQ_HOST_AUTO)

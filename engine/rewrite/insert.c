@@ -198,6 +198,22 @@ add_integers(struct pairs *p, size_t at, const struct quantized *q)
                     q->params);
 }
 
+/* Adds a pair whose QuantizeLinear reads the numbers that the chosen integers stand for,
+   in the place of the weight. */
+static const char *
+add_rounded(struct pairs *p, size_t at, const struct quantized *q)
+{
+    const char *rounded = qdqi_edit_name(p->edit, q->tensor, "_rounded");
+    size_t n = 0;
+    if (!rounded || !qdqi_count_elements(q->dims, q->rank, &n))
+        return NULL;
+    qdqi_edit_add_made(p->edit, rounded, q->dtype, q->rank, q->dims, n * sizeof(float),
+                       q->params->rounded_floats);
+    return add_pair_between(
+        p, at, q, rounded,
+        qdqi_edit_name(p->edit, q->tensor, "_DequantizeLinear_Output"));
+}
+
 static enum qdq_code
 pair_activation(struct pairs *p, size_t i, struct qdq_error *err)
 {
@@ -223,8 +239,12 @@ pair_weight(struct pairs *p, size_t i, struct qdq_error *err)
                                 .dims = w->tensor->view.dims,
                                 .params = &p->scales->weights[i]};
     size_t at = qdqi_edit_before_uses(p->source, w->tensor);
-    p->made_weights[i] =
-        q.params->integers ? add_integers(p, at, &q) : add_pair(p, at, &q);
+    if (q.params->integers)
+        p->made_weights[i] = add_integers(p, at, &q);
+    else if (q.params->rounded_floats)
+        p->made_weights[i] = add_rounded(p, at, &q);
+    else
+        p->made_weights[i] = add_pair(p, at, &q);
     return p->made_weights[i] ? QDQ_OK : qdqi_no_memory(err);
 }
 
@@ -266,6 +286,26 @@ store_bias(struct pairs *p, size_t i, struct qdq_error *err)
     if (numbers->per_channel)
         qdqi_edit_add_int(e, dq, "axis", 0);
     qdqi_edit_set_input(e, node, (size_t)b->input, output);
+    return QDQ_OK;
+}
+
+/* Makes a layer read the bias that takes the mean of its weight's errors, unless that is
+   stored as integers. */
+static enum qdq_code
+shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error *err)
+{
+    for (size_t i = 0; i < p->plan->n_biases; i++) {
+        const struct qdqi_planned_bias *planned = &p->plan->biases[i];
+        if (p->plan->view.layers[planned->layer].node == b->node &&
+            planned->input == b->input && p->scales->biases[i].integers)
+            return QDQ_OK;
+    }
+    const char *name = qdqi_edit_name(p->edit, b->tensor, "_corrected");
+    if (!name)
+        return qdqi_no_memory(err);
+    qdqi_edit_add_tensor(p->edit, name, QDQI_FLOAT32, b->rank, b->dims, b->values,
+                         b->n * sizeof *b->values);
+    qdqi_edit_set_input(p->edit, b->node, (size_t)b->input, name);
     return QDQ_OK;
 }
 
@@ -314,12 +354,17 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
     for (size_t i = 0; i < plan->n_biases; i++)
         if ((code = store_bias(&p, i, err)))
             return code;
+    for (size_t i = 0; i < scales->n_shifted; i++)
+        if ((code = shift_bias(&p, &scales->shifted[i], err)))
+            return code;
     for (size_t i = 0; i < plan->view.n_weights; i++)
-        if (scales->weights[i].integers)
+        if (scales->weights[i].integers || scales->weights[i].rounded_floats)
             qdqi_edit_drop_unused(p.edit, plan->weights[i].tensor->name);
     for (size_t i = 0; i < plan->n_biases; i++)
         if (scales->biases[i].integers)
             qdqi_edit_drop_unused(p.edit, plan->biases[i].tensor->name);
+    for (size_t i = 0; i < scales->n_shifted; i++)
+        qdqi_edit_drop_unused(p.edit, scales->shifted[i].tensor);
     for (size_t i = 0; i < n_metadata; i++)
         if (metadata[i].value)
             qdqi_edit_metadata(p.edit, metadata[i].key, metadata[i].value);
@@ -331,22 +376,41 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
 
 /* --- observers ------------------------------------------------------------ */
 
+/* Adds a node without outputs behind the node that makes the tensor. */
+static void
+add_sink(const struct qdq_model *source, struct qdqi_edit *e, const char *op,
+         const char *suffix, const struct qdqi_tensor *t, size_t slot)
+{
+    const char *name = qdqi_edit_name(e, t->name, suffix);
+    Onnx__NodeProto *node =
+        qdqi_edit_add_node(e, qdqi_edit_behind(source, t), op, name, &t->name, 1, NULL);
+    qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
+    qdqi_edit_add_int(e, node, "slot", (int64_t)slot);
+}
+
 enum qdq_code
 qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
                       const bool *wanted, struct qdqi_arena *arena,
                       const Onnx__ModelProto **ret, struct qdq_error *err)
 {
     struct qdqi_edit *e = qdqi_edit_new(source, arena);
-    for (size_t i = 0; i < plan->view.n_tensors; i++) {
-        if (!wanted[i])
-            continue;
-        const struct qdqi_tensor *t = plan->activations[i].tensor;
-        const char *name = qdqi_edit_name(e, t->name, "_Observe");
-        Onnx__NodeProto *node = qdqi_edit_add_node(
-            e, qdqi_edit_behind(source, t), QDQI_OBSERVE, name, &t->name, 1, NULL);
-        qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
-        qdqi_edit_add_int(e, node, "slot", (int64_t)i);
-    }
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        if (wanted[i])
+            add_sink(source, e, QDQI_OBSERVE, "_Observe", plan->activations[i].tensor,
+                     i);
+    qdqi_edit_import(e, QDQI_DOMAIN, 1);
+    return qdqi_edit_finish(e, ret, err);
+}
+
+enum qdq_code
+qdqi_insert_moments(const struct qdq_model *source,
+                    const struct qdqi_tensor *const *tensors, size_t n,
+                    struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                    struct qdq_error *err)
+{
+    struct qdqi_edit *e = qdqi_edit_new(source, arena);
+    for (size_t i = 0; i < n; i++)
+        add_sink(source, e, QDQI_MOMENT, "_Moment", tensors[i], i);
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
 }
@@ -356,6 +420,7 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
 struct fakes {
     const struct qdq_model *source;
     const struct qdq_plan *plan;
+    const struct qdqi_scales *scales;
     struct qdqi_edit *edit;
     struct qdqi_fake_place *places;
     size_t n;
@@ -374,25 +439,33 @@ add_cast(struct fakes *f, size_t at, const char *tensor, enum qdqi_dtype dtype)
     return output;
 }
 
-static void
-add_fake(struct fakes *f, const struct qdq_layer *layer, int input,
-         struct qdqi_fake_place place)
+static bool
+is_half(const struct fakes *f, const struct qdqi_fake_place *place)
 {
-    const char *tensor = f->source->graph.nodes[layer->node].inputs[input]->name;
-    bool half =
-        (place.is_weight ? f->plan->weights[place.planned].tensor->dtype
-                         : f->plan->activations[place.planned].dtype) == QDQI_FLOAT16;
+    if (place->kind == QDQI_FAKE_BIAS)
+        return false;
+    return (place->kind == QDQI_FAKE_WEIGHT
+                ? f->plan->weights[place->planned].tensor->dtype
+                : f->plan->activations[place->planned].dtype) == QDQI_FLOAT16;
+}
+
+/* Adds a FakeQuant at an input of a node. */
+static void
+add_fake(struct fakes *f, size_t node, int input, struct qdqi_fake_place place)
+{
+    const char *tensor = f->source->graph.nodes[node].inputs[input]->name;
+    bool half = is_half(f, &place);
     if (half)
-        tensor = add_cast(f, layer->node, tensor, QDQI_FLOAT32);
+        tensor = add_cast(f, node, tensor, QDQI_FLOAT32);
     const char *name = qdqi_edit_name(f->edit, tensor, "_FakeQuant");
     const char *output = qdqi_edit_name(f->edit, tensor, "_FakeQuant_Output");
-    Onnx__NodeProto *node = qdqi_edit_add_node(f->edit, layer->node, QDQI_FAKE_QUANT,
-                                               name, &tensor, 1, output);
-    qdqi_edit_set_domain(node, (char *)(uintptr_t)QDQI_DOMAIN);
-    qdqi_edit_add_int(f->edit, node, "slot", (int64_t)f->n);
+    Onnx__NodeProto *fake =
+        qdqi_edit_add_node(f->edit, node, QDQI_FAKE_QUANT, name, &tensor, 1, output);
+    qdqi_edit_set_domain(fake, (char *)(uintptr_t)QDQI_DOMAIN);
+    qdqi_edit_add_int(f->edit, fake, "slot", (int64_t)f->n);
     if (half)
-        output = add_cast(f, layer->node, output, QDQI_FLOAT16);
-    qdqi_edit_set_input(f->edit, layer->node, (size_t)input, output);
+        output = add_cast(f, node, output, QDQI_FLOAT16);
+    qdqi_edit_set_input(f->edit, node, (size_t)input, output);
     f->places[f->n++] = place;
 }
 
@@ -401,21 +474,29 @@ fake_layer(struct fakes *f, size_t i)
 {
     const struct qdq_layer *layer = &f->plan->view.layers[i];
     for (size_t k = 0; k < layer->n_inputs; k++)
-        add_fake(f, layer, layer->quantized_inputs[k],
-                 (struct qdqi_fake_place){i, false, layer->input_rows[k]});
+        add_fake(
+            f, layer->node, layer->quantized_inputs[k],
+            (struct qdqi_fake_place){i, QDQI_FAKE_ACTIVATION, layer->input_rows[k]});
     if (layer->weight_input >= 0)
-        add_fake(f, layer, layer->weight_input,
-                 (struct qdqi_fake_place){i, true, layer->weight_row});
+        add_fake(f, layer->node, layer->weight_input,
+                 (struct qdqi_fake_place){i, QDQI_FAKE_WEIGHT, layer->weight_row});
+    for (size_t k = 0; k < f->scales->n_shifted; k++)
+        if (f->scales->shifted[k].layer == i)
+            add_fake(f, f->scales->shifted[k].node, f->scales->shifted[k].input,
+                     (struct qdqi_fake_place){i, QDQI_FAKE_BIAS, k});
 }
 
 enum qdq_code
 qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
-                  struct qdqi_arena *arena, struct qdqi_fake_place **ret_places,
-                  size_t *ret_n, const Onnx__ModelProto **ret, struct qdq_error *err)
+                  const struct qdqi_scales *scales, struct qdqi_arena *arena,
+                  struct qdqi_fake_place **ret_places, size_t *ret_n,
+                  const Onnx__ModelProto **ret, struct qdq_error *err)
 {
-    struct fakes f = {
-        .source = source, .plan = plan, .edit = qdqi_edit_new(source, arena)};
-    size_t most = 0;
+    struct fakes f = {.source = source,
+                      .plan = plan,
+                      .scales = scales,
+                      .edit = qdqi_edit_new(source, arena)};
+    size_t most = scales->n_shifted;
     for (size_t i = 0; i < plan->view.n_layers; i++)
         most += plan->view.layers[i].n_inputs + 1;
     f.places = qdqi_arena_array(arena, most, sizeof *f.places);

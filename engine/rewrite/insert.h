@@ -11,6 +11,7 @@
 /* The domain of our operators. Each has the attribute "slot". */
 #define QDQI_DOMAIN "qdqd"
 #define QDQI_OBSERVE "Observe"      /* one input, no output */
+#define QDQI_MOMENT "Moment"        /* one input, no output */
 #define QDQI_FAKE_QUANT "FakeQuant" /* one input, one output */
 
 struct qdqi_metadata {
@@ -38,23 +39,39 @@ enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     const Onnx__ModelProto **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* The place of a FakeQuant node: an input of a layer that the plan quantizes. */
+/* Returns the source with one Moment node for each of the n tensors. The slot of node i
+   is i. */
+enum qdq_code qdqi_insert_moments(const struct qdq_model *source,
+                                  const struct qdqi_tensor *const *tensors, size_t n,
+                                  struct qdqi_arena *arena,
+                                  const Onnx__ModelProto **ret,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* The array that the parameters of a FakeQuant node come from. */
+enum qdqi_fake_kind {
+    QDQI_FAKE_ACTIVATION, /* the plan's activations */
+    QDQI_FAKE_WEIGHT,     /* the plan's weights */
+    QDQI_FAKE_BIAS        /* the shifted biases of the scales */
+};
+
+/* The place of a FakeQuant node: an input of a layer that the plan quantizes, or its
+   bias. */
 struct qdqi_fake_place {
     size_t layer; /* index into the plan's layers */
-    /* whether `planned` is an index into plan->weights or into plan->activations */
-    bool is_weight;
-    size_t planned; /* index of the planned tensor */
+    enum qdqi_fake_kind kind;
+    size_t planned; /* index into the array */
 };
 
 /*
- * Returns the source with one FakeQuant node for each planned edge and for each layer's
- * weight. Layers that share a tensor have a node each, so each layer can be switched
- * alone. Slot i is at places[i]; the places are in the order of the layers.
+ * Returns the source with one FakeQuant node for each planned edge, for each layer's
+ * weight and for each shifted bias. Layers that share a tensor have a node each, so each
+ * layer can be switched alone. Slot i is at places[i]; the places are in the order of the
+ * layers.
  */
-enum qdq_code qdqi_insert_fakes(const struct qdq_model *source,
-                                const struct qdq_plan *plan, struct qdqi_arena *arena,
-                                struct qdqi_fake_place **ret_places, size_t *ret_n,
-                                const Onnx__ModelProto **ret,
-                                struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code
+qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,
+                  const struct qdqi_scales *scales, struct qdqi_arena *arena,
+                  struct qdqi_fake_place **ret_places, size_t *ret_n,
+                  const Onnx__ModelProto **ret, struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

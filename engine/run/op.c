@@ -249,27 +249,35 @@ qdqi_op_input(const struct qdqi_kernel *kernel, OrtKernelContext *context, size_
 }
 
 OrtStatusPtr
-qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context, size_t i,
-               void **ret)
+qdqi_op_input_dims(const struct qdqi_kernel *kernel, OrtKernelContext *context,
+                   size_t i, int64_t *dims, size_t max, size_t *ret_rank)
 {
     const OrtApi *api = kernel->op->api;
     const OrtValue *value;
-    OrtValue *output;
     OrtTensorTypeAndShapeInfo *shape;
-    int64_t dims[MAX_RANK];
-    size_t rank;
     OrtStatusPtr status = api->KernelContext_GetInput(context, i, &value);
     if (status || (status = api->GetTensorTypeAndShape(value, &shape)))
         return status;
-    if (!(status = api->GetDimensionsCount(shape, &rank)) && rank > MAX_RANK)
+    if (!(status = api->GetDimensionsCount(shape, ret_rank)) && *ret_rank > max)
         status = api->CreateStatus(ORT_INVALID_ARGUMENT, "too many axes");
     if (!status)
-        status = api->GetDimensions(shape, dims, rank);
+        status = api->GetDimensions(shape, dims, *ret_rank);
     api->ReleaseTensorTypeAndShapeInfo(shape);
-    if (status ||
-        (status = api->KernelContext_GetOutput(context, i, dims, rank, &output)))
+    return status;
+}
+
+OrtStatusPtr
+qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context, size_t i,
+               void **ret)
+{
+    OrtValue *output;
+    int64_t dims[MAX_RANK];
+    size_t rank;
+    OrtStatusPtr status = qdqi_op_input_dims(kernel, context, i, dims, MAX_RANK, &rank);
+    if (status || (status = kernel->op->api->KernelContext_GetOutput(context, i, dims,
+                                                                     rank, &output)))
         return status;
-    return api->GetTensorMutableData(output, ret);
+    return kernel->op->api->GetTensorMutableData(output, ret);
 }
 
 OrtStatusPtr

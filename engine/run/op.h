@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <onnxruntime_c_api.h>
 
@@ -65,6 +66,10 @@ struct qdqi_op_tensor {
 
 OrtStatusPtr qdqi_op_input(const struct qdqi_kernel *kernel, OrtKernelContext *context,
                            size_t i, struct qdqi_op_tensor *ret);
+/* Writes the sizes of the axes of input i; more than `max` axes are an error. */
+OrtStatusPtr qdqi_op_input_dims(const struct qdqi_kernel *kernel,
+                                OrtKernelContext *context, size_t i, int64_t *dims,
+                                size_t max, size_t *ret_rank);
 /* Returns the memory of output i, which has the shape of input i. It can be the
    input's memory. */
 OrtStatusPtr qdqi_op_output(const struct qdqi_kernel *kernel, OrtKernelContext *context,

@@ -9,6 +9,7 @@
 #include "run/fake.h"
 #include "run/fake_cuda.h"
 #include "run/lift.h"
+#include "run/moments.h"
 #include "run/observe.h"
 #include "run/observe_cuda.h"
 #include "run/provider.h"
@@ -26,7 +27,7 @@ struct qdqi_runtime {
     OrtMemoryInfo *memory;
 };
 
-enum { MAX_OPS = 4 }; /* the most that add_ops() adds */
+enum { MAX_OPS = 5 }; /* the most that add_ops() adds */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
@@ -275,6 +276,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         qdqi_observe_cuda_init(&s->ops[n++], api, s->cuda_observers);
     else if (options->observers)
         qdqi_observe_init(&s->ops[n++], api, options->observers);
+    if (options->moments)
+        qdqi_moments_init(&s->ops[n++], api, options->moments);
     if (s->cuda_fakes)
         qdqi_fake_cuda_init(&s->ops[n++], api, s->cuda_fakes);
     else if (options->fakes)

@@ -8,6 +8,7 @@
 #include "model/write.h"
 #include "number/fake.h"
 #include "range/observer.h"
+#include "range/patches.h"
 #include "run/compare.h"
 
 struct qdqi_place;
@@ -28,6 +29,7 @@ enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int de
 struct qdqi_session_options {
     const struct qdqi_place *place;   /* the device; NULL for the host */
     struct qdqi_observers *observers; /* updated by Observe nodes, or NULL */
+    struct qdqi_moments *moments;     /* updated by Moment nodes, or NULL */
     struct qdqi_fakes *fakes;         /* parameters of FakeQuant nodes, or NULL */
     /* updated by a twin's Compare nodes, or NULL */
     struct qdqi_comparisons *comparisons;

@@ -34,17 +34,44 @@ element(const struct qdqi_constant *c, size_t i)
     return value;
 }
 
+/* Returns the bias of the layer that takes the mean of its weight's errors, or NULL. */
+static const struct qdqi_shifted_bias *
+shifted(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i)
+{
+    const struct qdqi_planned_bias *b = planned(job, i);
+    size_t node = job->plan->view.layers[b->layer].node;
+    for (size_t k = 0; k < s->n_shifted; k++)
+        if (s->shifted[k].node == node && s->shifted[k].input == b->input)
+            return &s->shifted[k];
+    return NULL;
+}
+
+/* Reads bias i: that of the model, or the one that replaces it. */
+static enum qdq_code
+load_bias(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i,
+          struct qdqi_constant *ret, struct qdq_error *err)
+{
+    const struct qdqi_shifted_bias *other = shifted(job, s, i);
+    enum qdq_code code =
+        qdqi_constant_read(job->model, planned(job, i)->tensor, ret, err);
+    if (!code && other) {
+        ret->bytes = (const uint8_t *)other->values;
+        ret->strides = NULL;
+    }
+    return code;
+}
+
 /* Reads the elements of the bias. Returns NULL if it can become integers, or else
    the reason why it cannot. */
 static const char *
-read_bias(const struct qdqi_job *job, size_t i, const struct qdqi_params *weight,
+read_bias(const struct qdqi_job *job, const struct qdqi_scales *s, size_t i,
           const uint64_t *left, struct qdqi_constant *ret)
 {
     const struct qdqi_planned_bias *b = planned(job, i);
+    const struct qdqi_params *weight = &s->weights[b->weight];
     if (qdqi_constant_is_overridable(job->model, b->tensor))
         return "it is an input of the graph, for which callers may send other values";
-    if (qdqi_constant_read(job->model, b->tensor, ret, NULL) ||
-        ret->dtype != QDQI_FLOAT32 || ret->rank != 1)
+    if (load_bias(job, s, i, ret, NULL) || ret->dtype != QDQI_FLOAT32 || ret->rank != 1)
         return "it is kept in a form that is not read";
     if (ret->n > *left)
         return "the integers of all biases would take more bytes than the model";
@@ -91,7 +118,7 @@ make_room(const struct qdqi_constant *bias, float data, struct qdqi_params *weig
         float wanted = scale_for(bias, k, data, *scale);
         if (wanted == *scale)
             continue;
-        if (weight->axis < 0 || !isfinite(wanted))
+        if (weight->axis < 0 || weight->rounded || !isfinite(wanted))
             return "it is too large for an int32 of the scale that its weight has";
         double by = (double)wanted / (double)*scale;
         raised->channels++;
@@ -125,7 +152,7 @@ fit_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, uint64_t *left,
     struct qdqi_params *weight = &s->weights[b->weight];
     struct qdqi_constant bias;
     struct raised raised = {0, 1};
-    const char *why = read_bias(job, i, weight, left, &bias);
+    const char *why = read_bias(job, s, i, left, &bias);
     if (!why)
         why =
             make_room(&bias, s->activations[b->activation].scales[0], weight, &raised);
@@ -156,7 +183,7 @@ round_bias(struct qdqi_job *job, struct qdqi_scales *s, size_t i, struct qdq_err
     int32_t *integers = qdqi_arena_array(job->scratch, to->n, sizeof *integers);
     if (!scales || !integers)
         return qdqi_no_memory(err);
-    enum qdq_code code = qdqi_constant_read(job->model, b->tensor, &bias, err);
+    enum qdq_code code = load_bias(job, s, i, &bias, err);
     if (code)
         return code;
     for (size_t k = 0; k < to->n_scales; k++)

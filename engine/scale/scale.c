@@ -10,6 +10,7 @@
 #include "weights/walk.h"
 #include "scale/bias.h"
 #include "scale/precision.h"
+#include "scale/round.h"
 
 #include <float.h>
 #include <math.h>
@@ -192,6 +193,8 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
         return code;
     if (w->is_reduced)
         reduce_range(w, p);
+    if ((code = qdqi_round_weight(job, w, &c, p, err)))
+        return code;
     return choose_storage(job, s, i, &c, budget, err);
 }
 
@@ -255,6 +258,8 @@ qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret, struct qdq_err
         code = scale_weights(job, ret, err);
     if (!code)
         code = qdqi_choose_float16(job, ret, err);
+    if (!code)
+        code = qdqi_correct_biases(job, ret, err);
     if (!code)
         code = qdqi_choose_biases(job, ret, err);
     job->n_scale_warnings = job->warnings.n - job->first_scale_warning;

@@ -87,6 +87,7 @@ struct output {
     struct qdqi_sink *sink;
     unsigned bits; /* bits of a code */
     size_t used;
+    size_t done; /* elements of the weight */
     uint8_t codes[PIECE];
     float floats[PIECE];
 };
@@ -135,6 +136,13 @@ quantize_part(const struct integers *it, size_t element, size_t scale, size_t i,
 {
     const struct qdqi_step *step = qdqi_walk_last(&it->walk);
     uint8_t *to = out->codes + out->used;
+    out->done += n;
+    if (it->params.rounded) {
+        for (size_t k = 0; k < n; k++)
+            to[k] = (uint8_t)it->params.rounded[out->done - n + k];
+        out->used += n;
+        return;
+    }
     load(it, element + i * step->elements, step->elements, n, out->floats);
     out->used += n;
     if (step->scales == 1 && step->block == 1 && !it->params.zero_points &&
@@ -181,19 +189,74 @@ write_integers(const struct qdqi_made *made, struct qdqi_sink *sink,
     return flush(&out, err);
 }
 
-const struct qdqi_made *
-qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
-                  const struct qdqi_params *params)
+/* --- floats of integers ---------------------------------------------------- */
+
+/* Writes elements i … i + n - 1 of a row as the numbers that their integers stand for. */
+static enum qdq_code
+write_numbers(const struct integers *it, size_t scale, size_t i, size_t n,
+              const int16_t *rounded, struct qdqi_sink *sink, struct qdq_error *err)
+{
+    const struct qdqi_step *step = qdqi_walk_last(&it->walk);
+    float numbers[PIECE];
+    for (size_t k = 0; k < n; k++) {
+        size_t s = scale + (i + k) / step->block * step->scales;
+        numbers[k] = (float)(rounded[k] - qdqi_zero_point(&it->params, s)) *
+                     it->params.scales[s];
+    }
+    return sink->bytes(sink, numbers, n * sizeof *numbers, err);
+}
+
+static enum qdq_code
+write_floats(const struct qdqi_made *made, struct qdqi_sink *sink,
+             struct qdq_error *err)
+{
+    const struct integers *it = (const struct integers *)made;
+    const struct qdqi_step *step = qdqi_walk_last(&it->walk);
+    const int16_t *rounded = it->params.rounded;
+    enum qdq_code code = QDQ_OK;
+    for (size_t row = 0; row < it->walk.n_rows; row++) {
+        size_t element, scale, n;
+        qdqi_walk_row(&it->walk, row, &element, &scale);
+        for (size_t i = 0; !code && i < step->n; i += n, rounded += n) {
+            n = step->n - i < PIECE ? step->n - i : PIECE;
+            code = write_numbers(it, scale, i, n, rounded, sink, err);
+        }
+    }
+    return code;
+}
+
+static struct integers *
+new_integers(struct qdqi_arena *arena, const struct qdqi_constant *w,
+             const struct qdqi_params *params)
 {
     struct integers *it = qdqi_arena_alloc(arena, sizeof *it);
     if (!it || !qdqi_walk_init(&it->walk, arena, w, params))
         return NULL;
-    it->made.write = write_integers;
     it->dtype = w->dtype;
     it->bytes = w->bytes;
     it->params = *params;
     it->row = qdqi_format_row((int)params->format);
-    return &it->made;
+    return it;
+}
+
+const struct qdqi_made *
+qdqi_integers_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
+                  const struct qdqi_params *params)
+{
+    struct integers *it = new_integers(arena, w, params);
+    if (it)
+        it->made.write = write_integers;
+    return it ? &it->made : NULL;
+}
+
+const struct qdqi_made *
+qdqi_rounded_new(struct qdqi_arena *arena, const struct qdqi_constant *w,
+                 const struct qdqi_params *params)
+{
+    struct integers *it = new_integers(arena, w, params);
+    if (it)
+        it->made.write = write_floats;
+    return it ? &it->made : NULL;
 }
 
 /* --- given integers --------------------------------------------------------- */

@@ -18,6 +18,12 @@ const struct qdqi_made *qdqi_integers_new(struct qdqi_arena *arena,
                                           const struct qdqi_constant *weight,
                                           const struct qdqi_params *params);
 
+/* Makes the generator of the same numbers as float32, of a weight whose params->rounded is
+   set. */
+const struct qdqi_made *qdqi_rounded_new(struct qdqi_arena *arena,
+                                         const struct qdqi_constant *weight,
+                                         const struct qdqi_params *params);
+
 /* Returns the number of bytes of n elements. */
 uint64_t qdqi_integers_size(enum qdqi_format format, size_t n);
 

@@ -3,6 +3,7 @@
 #include "whatif/whatif.h"
 
 #include "evaluate/metrics.h"
+#include "model/constant.h"
 #include "rewrite/insert.h"
 #include "run/place.h"
 #include "whatif/trials.h"
@@ -63,6 +64,48 @@ fake_weight(const struct qdqi_planned_weight *weight, const struct qdqi_params *
     return fake;
 }
 
+/* A sink that copies to memory with enough room. */
+struct memory_sink {
+    struct qdqi_sink sink; /* must be first */
+    unsigned char *to;
+};
+
+static enum qdq_code
+copy_bytes(struct qdqi_sink *sink, const void *bytes, size_t n, struct qdq_error *err)
+{
+    struct memory_sink *memory = (struct memory_sink *)sink;
+    (void)err;
+    memcpy(memory->to, bytes, n);
+    memory->to += n;
+    return QDQ_OK;
+}
+
+/* Sets the numbers that were chosen for a weight by other means than its scales. */
+static enum qdq_code
+choose_numbers(const struct qdqi_whatif *w, size_t i, const struct qdqi_params *p,
+               struct qdqi_fake *fake, struct qdq_error *err)
+{
+    const struct qdqi_view *view = &w->job->plan->weights[i].tensor->view;
+    struct memory_sink memory = {.sink.bytes = copy_bytes};
+    size_t n = 0;
+    if (!p->rounded_floats)
+        return QDQ_OK;
+    float *numbers = qdqi_count_elements(view->dims, view->rank, &n)
+                         ? qdqi_arena_array(w->job->scratch, n, sizeof *numbers)
+                         : NULL;
+    if (!numbers)
+        return qdqi_no_memory(err);
+    memory.to = (unsigned char *)numbers;
+    fake->chosen = numbers;
+    return p->rounded_floats->write(p->rounded_floats, &memory.sink, err);
+}
+
+static struct qdqi_fake
+fake_bias(const struct qdqi_shifted_bias *bias)
+{
+    return (struct qdqi_fake){.channels = 1, .inner = 1, .chosen = bias->values};
+}
+
 static struct qdqi_fake
 fake_activation(const struct qdqi_whatif *w, size_t i)
 {
@@ -71,6 +114,25 @@ fake_activation(const struct qdqi_whatif *w, size_t i)
                               .zero_points = &w->zero_points[i],
                               .channels = 1,
                               .inner = 1};
+}
+
+static enum qdq_code
+make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *place,
+          const struct qdqi_scales *scales, struct qdqi_fake *ret,
+          struct qdq_error *err)
+{
+    size_t k = place->planned;
+    switch (place->kind) {
+    case QDQI_FAKE_WEIGHT:
+        *ret = fake_weight(&w->job->plan->weights[k], &scales->weights[k]);
+        return choose_numbers(w, k, &scales->weights[k], ret, err);
+    case QDQI_FAKE_BIAS:
+        *ret = fake_bias(&scales->shifted[k]);
+        return QDQ_OK;
+    default:
+        *ret = fake_activation(w, k);
+        return QDQ_OK;
+    }
 }
 
 static enum qdq_code
@@ -93,10 +155,9 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
         qdqi_whatif_scale(w, i, scales->activations[i].scales[0],
                           qdqi_zero_point(&scales->activations[i], 0));
     for (size_t i = 0; i < n; i++) {
-        size_t k = places[i].planned;
-        w->fakes.rows[i] = places[i].is_weight
-                               ? fake_weight(&plan->weights[k], &scales->weights[k])
-                               : fake_activation(w, k);
+        enum qdq_code code = make_fake(w, &places[i], scales, &w->fakes.rows[i], err);
+        if (code)
+            return code;
     }
     find_layers(w, places);
     return QDQ_OK;
@@ -136,8 +197,8 @@ open_whatif(struct qdqi_whatif *w, const struct qdqi_scales *scales,
     const Onnx__ModelProto *proto;
     size_t n;
     enum qdq_code code;
-    if ((code = qdqi_insert_fakes(job->model, job->plan, job->scratch, &places, &n,
-                                  &proto, err)) ||
+    if ((code = qdqi_insert_fakes(job->model, job->plan, scales, job->scratch, &places,
+                                  &n, &proto, err)) ||
         (code = make_fakes(w, places, n, scales, err)))
         return code;
     if ((code = qdqi_parts_split(job->model, proto, count_parts(w), &w->fakes,

@@ -10,6 +10,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_fake \
 	tests/unit/engine/test_fixed \
 	tests/unit/engine/test_gates \
+	tests/unit/engine/test_gptq \
 	tests/unit/engine/test_half \
 	tests/unit/engine/test_greedy \
 	tests/unit/engine/test_float16 \

@@ -153,6 +153,13 @@ enum qdq_storage { QDQ_STORE_DEFAULT = -1, QDQ_STORE_QDQ, QDQ_STORE_DQ };
 /* A weight's range is its largest absolute value, or has the least squared error. */
 enum qdq_weight_method { QDQ_WEIGHT_MAX, QDQ_WEIGHT_MSE };
 
+/*
+ * How a weight becomes integers. GPTQ compensates the errors of rounding by each other,
+ * given the second moment of the layer's input; AUTO is GPTQ for formats of fewer than 8
+ * bits and NEAREST with the correction of biases for the others.
+ */
+enum qdq_rounding { QDQ_ROUND_NEAREST, QDQ_ROUND_GPTQ, QDQ_ROUND_AUTO };
+
 /* Bounds that an output must reach; NaN: no bound. */
 struct qdq_gate {
     double min_sqnr_db, min_cosine, max_abs_error, min_top1_agreement;
@@ -238,6 +245,10 @@ struct qdq_spec {
     int64_t weight_block;
     enum qdq_storage weight_storage;
     enum qdq_weight_method weight_method;
+    enum qdq_rounding weight_rounding;
+    /* takes the mean shift that quantized weights cause out of biases; the default is
+       on where weights are not rounded to the nearest integer */
+    enum qdq_tristate bias_correction;
     bool weight_only; /* only weights are quantized */
     /* a format for activations (QDQ_FOR_ACTIVATIONS) */
     enum qdq_format activation_format;

@@ -50,8 +50,8 @@ insert(struct faked *f, const char *add_class)
     close(fd);
     ck_assert_int_eq(qdq_plan_make(NULL, f->model, &spec, &f->plan, &err), QDQ_OK);
     f->arena = qdqi_arena_new();
-    ck_assert_int_eq(qdqi_insert_fakes(f->model, f->plan, f->arena, &f->places, &f->n,
-                                       &f->proto, &err),
+    ck_assert_int_eq(qdqi_insert_fakes(f->model, f->plan, &(struct qdqi_scales){0},
+                                       f->arena, &f->places, &f->n, &f->proto, &err),
                      QDQ_OK);
 }
 
@@ -100,11 +100,15 @@ START_TEST(every_edge_and_weight_has_its_own)
     builder_two_convs(&f.b, 13);
     insert(&f, NULL);
     static const struct qdqi_fake_place places[] = {
-        {0, false, 0}, {0, true, 0}, {2, false, 1}, {2, true, 1}};
+        {0, QDQI_FAKE_ACTIVATION, 0},
+        {0, QDQI_FAKE_WEIGHT, 0},
+        {2, QDQI_FAKE_ACTIVATION, 1},
+        {2, QDQI_FAKE_WEIGHT, 1},
+    };
     ck_assert_uint_eq(f.n, 4);
     for (size_t i = 0; i < f.n; i++) {
         ck_assert_uint_eq(f.places[i].layer, places[i].layer);
-        ck_assert_int_eq(f.places[i].is_weight, places[i].is_weight);
+        ck_assert_int_eq(f.places[i].kind, places[i].kind);
         ck_assert_uint_eq(f.places[i].planned, places[i].planned);
     }
     ck_assert_uint_eq(f.proto->graph->n_node, 3 + 4);
@@ -321,7 +325,11 @@ static const struct {
 static struct qdqi_fake
 fake_for(int row, const float *scales, size_t *ret_n, size_t *ret_channels)
 {
-    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 1, 1, 0};
+    struct qdqi_fake fake = {.on = true,
+                             .format = QDQI_TO_INT8,
+                             .scales = scales,
+                             .channels = 1,
+                             .inner = 1};
     *ret_n = 1;
     for (size_t i = 0; i < shapes[row].rank; i++) {
         size_t size = (size_t)shapes[row].shape[i];
@@ -469,7 +477,11 @@ START_TEST(the_arithmetic_is_the_operators)
 {
     make_data(1000, 0.25f);
     const float scale = 0.25f;
-    const struct qdqi_fake fake = {true, QDQI_TO_INT8, &scale, NULL, 1, 1, 0};
+    const struct qdqi_fake fake = {.on = true,
+                                   .format = QDQI_TO_INT8,
+                                   .scales = &scale,
+                                   .channels = 1,
+                                   .inner = 1};
     float out[1000];
     qdqi_fake_quantize(&fake, data, out, 0, 1000);
     for (size_t i = 0; i < 1000; i++) {
@@ -487,7 +499,8 @@ START_TEST(a_constant_is_quantized_anew_in_every_run)
 {
     static const int64_t shape[] = {8, 50};
     float own[8];
-    struct qdqi_fake fake = {false, QDQI_TO_INT8, own, NULL, 8, 50, 0};
+    struct qdqi_fake fake = {
+        .format = QDQI_TO_INT8, .scales = own, .channels = 8, .inner = 50};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);
@@ -513,7 +526,11 @@ END_TEST
 
 START_TEST(a_weight_of_another_shape_is_refused)
 {
-    struct qdqi_fake fake = {true, QDQI_TO_INT8, scales, NULL, 3, 5, 0};
+    struct qdqi_fake fake = {.on = true,
+                             .format = QDQI_TO_INT8,
+                             .scales = scales,
+                             .channels = 3,
+                             .inner = 5};
     struct qdqi_fakes fakes = {&fake, 1};
     struct pair_model m;
     make_scales(8);

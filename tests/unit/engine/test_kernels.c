@@ -151,7 +151,11 @@ START_TEST(int8_is_what_fake_quantizers_make)
     static const float scales[] = {1, 0.037f, 3e-5f};
     for (unsigned i = 0; i < N_NUMBERS; i++)
         in[i] = number(i);
-    const struct qdqi_fake f = {true, QDQI_TO_INT8, scales, NULL, CHANNELS, INNER, 0};
+    const struct qdqi_fake f = {.on = true,
+                                .format = QDQI_TO_INT8,
+                                .scales = scales,
+                                .channels = CHANNELS,
+                                .inner = INNER};
     const struct qdqi_grid g = {QDQI_TO_INT8, 1, CHANNELS, INNER, scales, NULL};
     qdqi_fake_quantize(&f, in, fake, 0, N_NUMBERS);
     qdqi_grid_apply(&g, QDQI_FLOAT32, in, grid);

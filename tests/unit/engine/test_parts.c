@@ -49,8 +49,8 @@ make_fakes(struct net *n)
 {
     struct qdqi_fake_place *places;
     struct qdq_error err = {0};
-    ck_assert_int_eq(qdqi_insert_fakes(n->model, n->plan, n->arena, &places,
-                                       &n->fakes.n, &n->proto, &err),
+    ck_assert_int_eq(qdqi_insert_fakes(n->model, n->plan, &(struct qdqi_scales){0},
+                                       n->arena, &places, &n->fakes.n, &n->proto, &err),
                      QDQ_OK);
     n->fakes.rows = qdqi_arena_array(n->arena, n->fakes.n, sizeof *n->fakes.rows);
     n->scales = qdqi_arena_array(n->arena, n->fakes.n, sizeof *n->scales);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rounds weights by the moments of their layers' inputs, and takes the mean of the errors
+   out of biases. */
+#ifndef QDQI_SCALE_ROUND_H
+#define QDQI_SCALE_ROUND_H
+
+#include "job/job.h"
+#include "model/constant.h"
+
+/*
+ * Chooses the integers of a weight whose scales are chosen, if the spec asks for more
+ * than the nearest ones. A warning tells why a weight is rounded to the nearest ones
+ * nevertheless. NO_MEMORY.
+ */
+enum qdq_code qdqi_round_weight(struct qdqi_job *job,
+                                const struct qdqi_planned_weight *weight,
+                                const struct qdqi_constant *elements,
+                                struct qdqi_params *params,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Fills in scales->shifted. All weights must have their integers. NO_MEMORY. */
+enum qdq_code qdqi_correct_biases(struct qdqi_job *job, struct qdqi_scales *scales,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

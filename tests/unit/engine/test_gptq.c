@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moments of a layer's input, the patches that they are made of, and rounding by them. */
+#include "config.h"
+
+#include "range/patches.h"
+#include "unit.h"
+#include "weights/gptq.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float
+uniform(unsigned *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(int32_t)*state / 2147483648.0f;
+}
+
+/* --- moments -------------------------------------------------------------- */
+
+static void
+add_pending(void *arg, struct qdqi_moment *m)
+{
+    (void)arg;
+    for (size_t i = 0; i < qdqi_moment_parts(m); i++)
+        qdqi_moment_add_part(m, i);
+    qdqi_moment_added(m);
+}
+
+/* Rows whose elements depend on each other. */
+static void
+fill_rows(float *rows, size_t n, size_t k, unsigned state)
+{
+    for (size_t r = 0; r < n; r++)
+        for (size_t i = 0; i < k; i++) {
+            float x = uniform(&state);
+            rows[r * k + i] = i ? 0.8f * rows[r * k + i - 1] + x : x + 0.5f;
+        }
+}
+
+static void
+make_moment(struct qdqi_moment *m, const float *rows, size_t n, size_t k)
+{
+    ck_assert(qdqi_moment_init(m, k));
+    for (size_t r = 0; r < n; r++) {
+        memcpy(qdqi_moment_next(m), rows + r * k, k * sizeof *rows);
+        if (qdqi_moment_push(m))
+            add_pending(NULL, m);
+    }
+    add_pending(NULL, m);
+}
+
+/* Row lengths around the tiles' borders, and one that is cut into blocks. */
+static const size_t lengths[] = {1, 3, 16, 63, 64, 65, 130, QDQI_MOMENT_WHOLE + 1};
+
+START_TEST(a_moment_is_the_mean_of_products)
+{
+    size_t k = lengths[_i], n = k > 1000 ? 20 : 300, size;
+    float *rows = malloc(n * k * sizeof *rows);
+    double *got = malloc(k * k * sizeof *got);
+    struct qdqi_moment m;
+    ck_assert(rows && got);
+    fill_rows(rows, n, k, 7);
+    make_moment(&m, rows, n, k);
+    ck_assert_uint_eq(m.rows, n);
+    for (int centred = 0; centred < 2; centred++)
+        for (size_t b = 0; b * m.block < k; b++) {
+            qdqi_moment_matrix(&m, b, centred, got, &size);
+            for (size_t i = 0; i < size; i += 1 + size / 7)
+                for (size_t j = 0; j < size; j += 1 + size / 5) {
+                    double sum = 0, x = 0, y = 0;
+                    for (size_t r = 0; r < n; r++) {
+                        double a = rows[r * k + b * m.block + i];
+                        double c = rows[r * k + b * m.block + j];
+                        sum += a * c / (double)n;
+                        x += a / (double)n;
+                        y += c / (double)n;
+                    }
+                    ck_assert_double_eq_tol(got[i * size + j],
+                                            sum - (centred ? x * y : 0), 1e-5);
+                }
+        }
+    qdqi_moment_fini(&m);
+    free(rows);
+    free(got);
+}
+END_TEST
+
+START_TEST(a_row_that_is_not_finite_is_left_out)
+{
+    const float rows[] = {1, 2, NAN, 1, 3, 4, 1, INFINITY};
+    double got[4];
+    size_t n;
+    struct qdqi_moment m;
+    make_moment(&m, rows, 4, 2);
+    ck_assert_uint_eq(m.rows, 2);
+    qdqi_moment_matrix(&m, 0, false, got, &n);
+    ck_assert_double_eq(got[0], 5);
+    ck_assert_double_eq(got[1], 7);
+    ck_assert_double_eq(got[3], 10);
+    qdqi_moment_fini(&m);
+}
+END_TEST
+
+/* --- patches -------------------------------------------------------------- */
+
+/* An image of two channels of 3 by 4, and the patches of some convolutions of it that
+   stand at the second output in the first row. */
+static const struct {
+    struct qdqi_window window;
+    size_t k, positions;
+    float second[8];
+} convolutions[] = {
+    {{.axes = 2, .kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}},
+     2,
+     12,
+     {1, 13}},
+    {{.axes = 2, .kernel = {2, 2}, .stride = {1, 2}, .dilation = {1, 1}},
+     8,
+     4,
+     {2, 3, 6, 7, 14, 15, 18, 19}},
+    {{.axes = 2,
+      .kernel = {2, 2},
+      .stride = {2, 2},
+      .dilation = {1, 1},
+      .begin = {1, 1},
+      .end = {0, 0}},
+     8,
+     4,
+     {0, 0, 1, 2, 0, 0, 13, 14}},
+    {{.axes = 2,
+      .kernel = {2, 2},
+      .stride = {1, 1},
+      .dilation = {2, 2},
+      .same_upper = true},
+     8,
+     12,
+     {0, 0, 4, 6, 0, 0, 16, 18}},
+};
+
+static void
+take(struct qdqi_patches *p, const float *data, size_t rank, const int64_t *dims,
+     size_t per_sample, bool fits)
+{
+    struct qdqi_moments all = {&p, 1, dims[0], per_sample};
+    const struct qdqi_patched input = {data, rank, dims};
+    ck_assert(qdqi_patches_take(&all, 0, &input, add_pending, NULL) == fits);
+}
+
+START_TEST(a_patch_is_what_a_convolution_multiplies)
+{
+    const int64_t dims[] = {1, 2, 3, 4};
+    float image[24];
+    struct qdqi_moment m;
+    struct qdqi_patches p = {convolutions[_i].window, 1, &m, 0};
+    for (int i = 0; i < 24; i++)
+        image[i] = (float)i;
+    ck_assert(qdqi_moment_init(&m, convolutions[_i].k));
+    take(&p, image, 4, dims, 1000, true);
+    ck_assert_uint_eq(m.rows, convolutions[_i].positions);
+    for (size_t i = 0; i < m.k; i++)
+        ck_assert_msg(m.pending[m.k + i] == convolutions[_i].second[i], "%zu: %g", i,
+                      (double)m.pending[m.k + i]);
+    qdqi_moment_fini(&m);
+}
+END_TEST
+
+START_TEST(positions_are_spread_and_samples_are_kept_apart)
+{
+    const int64_t dims[] = {2, 50, 3};
+    float data[2 * 50 * 3];
+    struct qdqi_moment m;
+    struct qdqi_patches p = {.groups = 1, .moments = &m};
+    for (size_t i = 0; i < 300; i++)
+        data[i] = (float)(i / 3);
+    ck_assert(qdqi_moment_init(&m, 3));
+    take(&p, data, 3, dims, 5, true);
+    ck_assert_uint_eq(m.rows, 10);
+    for (size_t i = 0; i < 10; i++) {
+        float at = m.pending[i * 3];
+        ck_assert(at >= (float)i * 10 && at < (float)(i + 1) * 10);
+    }
+    qdqi_moment_fini(&m);
+}
+END_TEST
+
+START_TEST(an_input_that_does_not_fit_is_refused)
+{
+    const int64_t dims[] = {1, 2, 3, 4};
+    const float image[24] = {0};
+    struct qdqi_moment m;
+    struct qdqi_patches matrix = {.groups = 1, .moments = &m};
+    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, 0};
+    ck_assert(qdqi_moment_init(&m, 7));
+    take(&matrix, image, 4, dims, 1, false);
+    take(&convolution, image, 4, dims, 1, false);
+    take(&convolution, image, 3, dims, 1, false);
+    qdqi_moment_fini(&m);
+}
+END_TEST
+
+/* --- rounding ------------------------------------------------------------- */
+
+enum { OUTPUTS = 11, K = 70 };
+
+struct layer {
+    float weight[OUTPUTS * K], scales[OUTPUTS * K];
+    uint32_t scale_of[OUTPUTS * K];
+    int16_t integers[OUTPUTS * K];
+    struct qdqi_moment moment;
+    struct qdqi_gptq r;
+};
+
+/* A layer with the scales of its channels, or of blocks of so many elements, for integers
+   of -limit to limit. */
+static void
+make_layer(struct layer *l, size_t block, int limit)
+{
+    float rows[500 * K];
+    unsigned state = 3;
+    fill_rows(rows, 500, K, 11);
+    make_moment(&l->moment, rows, 500, K);
+    for (size_t i = 0; i < OUTPUTS * K; i++) {
+        l->weight[i] = uniform(&state);
+        l->scales[i] = 0;
+    }
+    for (size_t i = 0; i < OUTPUTS * K; i++) {
+        size_t s = i / K * K + (block ? i % K / block : 0);
+        float need = fabsf(l->weight[i]) / (float)limit;
+        l->scale_of[i] = (uint32_t)s;
+        l->scales[s] = need > l->scales[s] ? need : l->scales[s];
+    }
+    l->r = (struct qdqi_gptq){.outputs = OUTPUTS,
+                              .row = K,
+                              .column = 1,
+                              .weight = l->weight,
+                              .scale_of = l->scale_of,
+                              .scales = l->scales,
+                              .lowest = -limit,
+                              .highest = limit,
+                              .moment = &l->moment,
+                              .own_scales = true,
+                              .integers = l->integers};
+}
+
+/* Returns tr(E C E^T) for the layer's integers. */
+static double
+error_of(const struct layer *l)
+{
+    static double c[K * K];
+    double total = 0;
+    size_t n;
+    qdqi_moment_matrix(&l->moment, 0, l->r.centred, c, &n);
+    for (size_t o = 0; o < OUTPUTS; o++)
+        for (size_t i = 0; i < K; i++)
+            for (size_t j = 0; j < K; j++) {
+                size_t a = o * K + i, b = o * K + j;
+                double x = (double)l->weight[a] -
+                           l->integers[a] * (double)l->scales[l->scale_of[a]];
+                double y = (double)l->weight[b] -
+                           l->integers[b] * (double)l->scales[l->scale_of[b]];
+                total += x * c[i * K + j] * y;
+            }
+    return total;
+}
+
+/* GPTQ as its paper has it: the inverse of C, its Cholesky factor, and updates of the
+   weights that are still to be rounded. Writes the integers. */
+static void
+round_as_the_paper(const struct layer *l, int *integers)
+{
+    static double h[K][K], inverse[K][K], u[K][K];
+    static double flat[K * K];
+    size_t order[K], n;
+    double mean = 0;
+    qdqi_moment_matrix(&l->moment, 0, l->r.centred, flat, &n);
+    for (size_t i = 0; i < K; i++) {
+        size_t at = i;
+        for (; at > 0 && flat[order[at - 1] * (K + 1)] < flat[i * (K + 1)]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        mean += flat[i * (K + 1)] / K;
+    }
+    for (size_t i = 0; i < K; i++)
+        for (size_t j = 0; j < K; j++) {
+            h[i][j] = flat[order[i] * K + order[j]] + (i == j ? 0.01 * mean : 0);
+            inverse[i][j] = i == j;
+        }
+    for (size_t p = 0; p < K; p++) { /* Gauss and Jordan */
+        double pivot = h[p][p];
+        for (size_t j = 0; j < K; j++) {
+            h[p][j] /= pivot;
+            inverse[p][j] /= pivot;
+        }
+        for (size_t i = 0; i < K; i++) {
+            double by = h[i][p];
+            for (size_t j = 0; i != p && j < K; j++) {
+                h[i][j] -= by * h[p][j];
+                inverse[i][j] -= by * inverse[p][j];
+            }
+        }
+    }
+    memset(u, 0, sizeof u);
+    for (size_t i = 0; i < K; i++) /* inverse = u^T u */
+        for (size_t j = i; j < K; j++) {
+            double sum = inverse[i][j];
+            for (size_t k = 0; k < i; k++)
+                sum -= u[k][i] * u[k][j];
+            u[i][j] = i == j ? sqrt(sum) : sum / u[i][i];
+        }
+    for (size_t o = 0; o < OUTPUTS; o++) {
+        double w[K];
+        for (size_t i = 0; i < K; i++)
+            w[i] = (double)l->weight[o * K + order[i]];
+        for (size_t i = 0; i < K; i++) {
+            double s = (double)l->scales[l->scale_of[o * K + order[i]]];
+            double q = fmin(fmax(rint(w[i] / s), l->r.lowest), l->r.highest);
+            double e = (w[i] - q * s) / u[i][i];
+            integers[o * K + order[i]] = (int)q;
+            for (size_t j = i; j < K; j++)
+                w[j] -= e * u[i][j];
+        }
+    }
+}
+
+static const struct {
+    size_t block;
+    int limit;
+    bool centred;
+} layers[] = {
+    {0, 127, false}, {0, 127, true}, {0, 7, false}, {0, 7, true}, {16, 7, true}};
+
+START_TEST(integers_are_those_of_the_paper)
+{
+    static struct layer l;
+    static int wanted[OUTPUTS * K];
+    bool degenerate;
+    make_layer(&l, layers[_i].block, layers[_i].limit);
+    l.r.centred = layers[_i].centred;
+    round_as_the_paper(&l, wanted);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    ck_assert(!degenerate);
+    for (size_t i = 0; i < OUTPUTS * K; i++)
+        ck_assert_int_eq(l.integers[i], wanted[i]);
+    qdqi_moment_fini(&l.moment);
+}
+END_TEST
+
+START_TEST(each_step_has_less_error)
+{
+    static struct layer l;
+    bool degenerate;
+    make_layer(&l, layers[_i].block, layers[_i].limit);
+    l.r.centred = layers[_i].centred;
+    qdqi_round_nearest(&l.r);
+    double nearest = error_of(&l);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    double compensated = error_of(&l);
+    ck_assert_double_lt(compensated, nearest / 2);
+    l.r.refine = true;
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    if (layers[_i].limit < 127)
+        ck_assert_double_lt(error_of(&l), compensated);
+    for (size_t i = 0; i < OUTPUTS * K; i++)
+        ck_assert(l.integers[i] >= l.r.lowest && l.integers[i] <= l.r.highest);
+    qdqi_moment_fini(&l.moment);
+}
+END_TEST
+
+START_TEST(an_input_without_variation_is_rounded_to_the_nearest)
+{
+    static struct layer l;
+    static float rows[3 * K];
+    static int16_t nearest[OUTPUTS * K];
+    bool degenerate;
+    make_layer(&l, 0, 127);
+    qdqi_round_nearest(&l.r);
+    memcpy(nearest, l.integers, sizeof nearest);
+    qdqi_moment_fini(&l.moment);
+    make_moment(&l.moment, rows, 3, K);
+    ck_assert_int_eq(qdqi_round_gptq(&l.r, &degenerate, NULL), QDQ_OK);
+    ck_assert(degenerate);
+    ck_assert_int_eq(memcmp(nearest, l.integers, sizeof nearest), 0);
+    qdqi_moment_fini(&l.moment);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("gptq");
+    TCase *t = tcase_create("gptq");
+    tcase_add_loop_test(t, a_moment_is_the_mean_of_products, 0,
+                        (int)(sizeof lengths / sizeof *lengths));
+    tcase_add_test(t, a_row_that_is_not_finite_is_left_out);
+    tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
+                        (int)(sizeof convolutions / sizeof *convolutions));
+    tcase_add_test(t, positions_are_spread_and_samples_are_kept_apart);
+    tcase_add_test(t, an_input_that_does_not_fit_is_refused);
+    tcase_add_loop_test(t, integers_are_those_of_the_paper, 0,
+                        (int)(sizeof layers / sizeof *layers));
+    tcase_add_loop_test(t, each_step_has_less_error, 0,
+                        (int)(sizeof layers / sizeof *layers));
+    tcase_add_test(t, an_input_without_variation_is_rounded_to_the_nearest);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
