@@ -338,6 +338,19 @@ put_evaluation(const struct qdq_report *report)
         put_output(&outputs[i]);
 }
 
+/* Prints the bounds of `accept`, all of which were met when this is called. */
+static void
+put_gates(const struct qdq_report *report)
+{
+    for (size_t i = 0; i < report->n_gates; i++) {
+        const struct qdq_gate_report *gate = &report->gates[i];
+        fputs("    ", stdout);
+        put_text(stdout, gate->output ? gate->output : "model", 0);
+        printf(": %s %.6g, %s %.6g was asked for\n", gate->figure, gate->value,
+               gate->at_most ? "at most" : "at least", gate->bound);
+    }
+}
+
 void
 print_summary(const struct qdq_report *report, const char *out)
 {
@@ -355,4 +368,7 @@ print_summary(const struct qdq_report *report, const char *out)
     printf(", in %.1f s\n", seconds);
     put_evaluation(report);
     put_worst_layers(report);
+    put_gates(report);
+    if (report->verdict)
+        printf("  verdict: %s\n", report->verdict);
 }

@@ -37,6 +37,7 @@ engine_libqdqi_la_LIBADD = $(PROTOBUF_C_LIBS) $(LIBZIP_LIBS) $(LIBARCHIVE_LIBS) 
 	$(ZLIB_LIBS) $(LUA_LIBS) -lm -ldl
 engine_libqdqi_la_SOURCES = \
 	engine/accept/gates.c engine/accept/gates.h \
+	engine/accept/verdict.c engine/accept/verdict.h \
 	engine/base/arena.c engine/base/arena.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \

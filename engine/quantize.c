@@ -4,6 +4,7 @@
 #include "job/job.h"
 
 #include "accept/gates.h"
+#include "accept/verdict.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/moments.h"
 #include "data/inputs.h"
@@ -408,8 +409,11 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     }
     job.arena = job.report->arena;
     if ((code = qdqi_job_choose_place(&job, err)) || (code = run_stages(&job, err)) ||
-        (code = qdqi_report_fill(&job, err)))
+        (code = qdqi_report_fill(&job, err)) ||
+        (code = qdqi_gates_judge(&spec.accept, &job.model->info, job.not_float, report,
+                                 job.arena, err)))
         goto out;
+    report->verdict = qdqi_verdict(report);
     *ret = report;
     report = NULL;
 out:

@@ -196,6 +196,7 @@ add_summary(struct text *text, const json_t *report)
         {"Q/DQ pairs", "qdq_pairs", true},
         {"bytes before", "size_before", true},
         {"bytes after", "size_after", true},
+        {"verdict", "verdict", false},
     };
     const json_t *summary = json_object_get(report, "summary");
     double before = json_number_value(json_object_get(summary, "size_before"));
@@ -246,6 +247,31 @@ add_worst_layers(struct text *text, const json_t *layers)
     free(rows);
 }
 
+/* Adds the bounds of `accept`. Reports of earlier versions list only those that were
+   missed. */
+static void
+add_gates(struct text *text, const json_t *report)
+{
+    static const struct column gates[] = {
+        {"output", "output", false}, {"bound", "name", false},
+        {"asked", "wanted", true},   {"found", "measured", true},
+        {"met", "met", false},
+    };
+    static const struct column missed[] = {
+        {"output", "output", false},
+        {"bound", "gate", false},
+        {"asked", "bound", true},
+        {"found", "value", true},
+    };
+    const json_t *all = json_object_get(report, "gates");
+    const json_t *evaluation = json_object_get(report, "evaluation");
+    if (all)
+        add_table(text, "Bounds", all, gates, N_COLUMNS(gates));
+    else
+        add_table(text, "Missed", json_object_get(evaluation, "missed"), missed,
+                  N_COLUMNS(missed));
+}
+
 static void
 add_evaluation(struct text *text, const json_t *report)
 {
@@ -256,16 +282,9 @@ add_evaluation(struct text *text, const json_t *report)
         {"largest error", "max_abs_error", true},
         {"same top 1", "top1_agreement", true},
     };
-    static const struct column missed[] = {
-        {"output", "output", false},
-        {"bound", "gate", false},
-        {"asked", "bound", true},
-        {"found", "value", true},
-    };
     const json_t *evaluation = json_object_get(report, "evaluation");
     const json_t *samples = json_object_get(evaluation, "samples");
-    add_table(text, "Missed", json_object_get(evaluation, "missed"), missed,
-              N_COLUMNS(missed));
+    add_gates(text, report);
     add_table(text, "Outputs", json_object_get(evaluation, "outputs"), outputs,
               N_COLUMNS(outputs));
     add_table(text, "Outputs as deployed",

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/spec.h"
 #include "base/json.h"
@@ -76,19 +77,21 @@ encode_warning(const void *items, size_t i)
 /* Encodes the summary. Its size_after is null before the model is written. */
 static json_t *
 encode_summary(const struct qdq_plan_view *plan, size_t pairs, uint64_t size_before,
-               json_t *size_after)
+               json_t *size_after, const char *verdict)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "layers", integer(plan->n_layers),
-                     "quantized_layers", integer(plan->n_quantized), "qdq_pairs",
-                     integer(pairs), "size_before", integer(size_before), "size_after",
-                     size_after);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "layers",
+                     integer(plan->n_layers), "quantized_layers",
+                     integer(plan->n_quantized), "qdq_pairs", integer(pairs),
+                     "size_before", integer(size_before), "size_after", size_after,
+                     "verdict", api_json_text(verdict));
 }
 
 char *
 api_plan_encode(const struct qdq_plan_view *plan, const struct qdq_model_info *model)
 {
-    json_t *summary = encode_summary(plan, plan->n_tensors + plan->n_weights,
-                                     model->size + model->external_size, json_null());
+    json_t *summary =
+        encode_summary(plan, plan->n_tensors + plan->n_weights,
+                       model->size + model->external_size, json_null(), NULL);
     return api_json_dump(
         json_pack("{s:o, s:o, s:o}", "summary", summary, "layers",
                   api_json_list(plan->layers, plan->n_layers, encode_layer), "warnings",
@@ -203,13 +206,34 @@ encode_layer_error(const void *items, size_t i)
 }
 
 static json_t *
-encode_missed(const void *items, size_t i)
+encode_gate(const void *items, size_t i)
 {
-    const struct qdq_missed_gate *missed = (const struct qdq_missed_gate *)items + i;
-    return json_pack("{s:o, s:o, s:o, s:o}", "output", api_json_text(missed->output),
-                     "gate", api_json_text(missed->gate), "bound",
-                     api_json_real(missed->bound), "value",
-                     api_json_real(missed->value));
+    const struct qdq_gate_report *gate = (const struct qdq_gate_report *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o, s:b}", "output", api_json_text(gate->output),
+                     "name", api_json_text(gate->gate), "wanted",
+                     api_json_real(gate->bound), "measured", api_json_real(gate->value),
+                     "met", gate->met);
+}
+
+/* Encodes the bounds that outputs missed. */
+static json_t *
+encode_missed(const struct qdq_report *report)
+{
+    json_t *missed = json_array();
+    for (size_t i = 0; missed && i < report->n_gates; i++) {
+        const struct qdq_gate_report *gate = &report->gates[i];
+        if (gate->met || !gate->output)
+            continue;
+        json_t *row =
+            json_pack("{s:o, s:o, s:o, s:o}", "output", api_json_text(gate->output),
+                      "gate", api_json_text(gate->gate), "bound",
+                      api_json_real(gate->bound), "value", api_json_real(gate->value));
+        if (json_array_append_new(missed, row) != 0) {
+            json_decref(missed);
+            missed = NULL;
+        }
+    }
+    return missed;
 }
 
 /* Encodes the figures as deployed; null where the result was not run in that way. */
@@ -235,7 +259,7 @@ encode_evaluation(const struct qdq_report *report)
         "outputs", api_json_list(report->outputs, report->n_outputs, encode_output),
         "deployed", encode_deployed(report->deployed), "layers",
         api_json_list(report->layer_errors, report->n_layer_errors, encode_layer_error),
-        "missed", api_json_list(report->missed, report->n_missed, encode_missed));
+        "missed", encode_missed(report));
 }
 
 static json_t *
@@ -339,7 +363,7 @@ static json_t *
 encode_report_summary(const struct qdq_report *report)
 {
     return encode_summary(report->plan, report->qdq_pairs, report->size_before,
-                          integer(report->size_after));
+                          integer(report->size_after), report->verdict);
 }
 
 static json_t *
@@ -357,40 +381,69 @@ api_summary_encode(const struct qdq_report *report)
     return api_json_dump(encode_report_summary(report), 0);
 }
 
-/* Writes the pointer of the spec's member that asks for the missed bound. */
+const char *
+api_summary_verdict(const char *summary)
+{
+    static const char *const verdicts[] = {"good", "fair", "poor", NULL};
+    json_t *json = summary ? json_loads(summary, 0, NULL) : NULL;
+    const char *verdict = json_string_value(json_object_get(json, "verdict"));
+    size_t i = 0;
+    while (verdict && verdicts[i] && strcmp(verdicts[i], verdict) != 0)
+        i++;
+    const char *found = verdict ? verdicts[i] : NULL;
+    json_decref(json);
+    return found;
+}
+
+/* Writes the pointer of the spec's member that sets the bound. */
 static void
-point_at(const struct qdq_missed_gate *missed, char *to, size_t size)
+point_at(const struct qdq_gate_report *gate, char *to, size_t size)
 {
     to[0] = '\0';
     api_json_pointer_add(to, size, "accept");
-    if (missed->own) {
+    if (gate->own) {
         api_json_pointer_add(to, size, "outputs");
-        api_json_pointer_add(to, size, missed->output);
+        api_json_pointer_add(to, size, gate->output);
     }
-    api_json_pointer_add(to, size, missed->gate);
+    api_json_pointer_add(to, size, gate->gate);
+}
+
+/* Returns the first bound that was missed, and the number of all; NULL when there is none. */
+static const struct qdq_gate_report *
+find_missed(const struct qdq_report *report, size_t *ret_n)
+{
+    const struct qdq_gate_report *first = NULL;
+    *ret_n = 0;
+    for (size_t i = 0; i < report->n_gates; i++) {
+        if (report->gates[i].met)
+            continue;
+        first = first ? first : &report->gates[i];
+        ++*ret_n;
+    }
+    return first;
 }
 
 bool
 api_report_accepted(const struct qdq_report *report, struct api_problem *problem)
 {
-    if (report->n_missed == 0)
+    size_t n;
+    const struct qdq_gate_report *missed = find_missed(report, &n);
+    char where[sizeof problem->where], more[64] = "", what[160] = "the model";
+    if (!missed)
         return true;
-    const struct qdq_missed_gate *missed = report->missed;
     const char *side = missed->at_most ? "at most" : "at least";
-    char where[sizeof problem->where], more[64] = "";
     point_at(missed, where, sizeof where);
-    if (report->n_missed > 1)
-        snprintf(more, sizeof more, "; %zu more missed", report->n_missed - 1);
+    if (missed->output)
+        snprintf(what, sizeof what, "output '%.128s'", missed->output);
+    if (n > 1)
+        snprintf(more, sizeof more, "; %zu more missed", n - 1);
     if (missed->why)
         return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                               "output '%.128s' has no %s (%s), and %s %.9g is asked "
-                               "for%s",
-                               missed->output, missed->figure, missed->why, side,
-                               missed->bound, more);
+                               "%s has no %s (%s), and %s %.9g is asked for%s", what,
+                               missed->figure, missed->why, side, missed->bound, more);
     return api_problem_set(problem, API_ACCURACY, QDQ_AT_POINTER, where,
-                           "output '%.128s' has %s %.9g, and %s %.9g is asked for%s",
-                           missed->output, missed->figure, missed->value, side,
-                           missed->bound, more);
+                           "%s has %s %.9g, and %s %.9g is asked for%s", what,
+                           missed->figure, missed->value, side, missed->bound, more);
 }
 
 static json_t *
@@ -426,7 +479,7 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device), "host",
@@ -439,6 +492,7 @@ api_report_encode(const struct qdq_report *report)
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
             "float", encode_float(report->floats), "equalization",
             encode_equalization(report), "evaluation", encode_evaluation(report),
+            "gates", api_json_list(report->gates, report->n_gates, encode_gate),
             "refinement", encode_refinement(report->refinement), "sensitivity",
             encode_sensitivity(report), "search", encode_search(report->search),
             "what_ifs", (json_int_t)report->what_ifs, "kernels",

@@ -19,6 +19,7 @@ static const struct {
     {"min_cosine", -1, 1},
     {"max_abs_error", 0, DBL_MAX},
     {"min_top1_agreement", 0, 1},
+    {"max_size_ratio", 0, DBL_MAX},
 };
 
 bool

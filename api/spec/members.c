@@ -306,6 +306,7 @@ static const struct member members[] = {
     {"/accept/max_abs_error", NUMBER, BOUND, FIELD(accept.all.max_abs_error), NULL, 0},
     {"/accept/min_top1_agreement", NUMBER, BOUND, FIELD(accept.all.min_top1_agreement),
      NULL, 0},
+    {"/accept/max_size_ratio", NUMBER, BOUND, FIELD(accept.max_size_ratio), NULL, 0},
     {"/accept/outputs", OBJECT, api_decode_output_gates, api_encode_output_gates,
      NO_FIELD, NULL, 0},
     {"/sensitivity", OBJECT, api_decode_sensitivity, NULL, NO_FIELD, NULL, 0},

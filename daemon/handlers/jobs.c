@@ -430,8 +430,11 @@ handle_quantize_post(struct request *request)
         reply_problem(request, &problem);
         return;
     }
+    const char *verdict = api_summary_verdict(view.row.summary);
     reply_outcome(request, &view);
     add_location(request, id);
+    if (verdict)
+        reply_header(request, "Qdqd-Verdict", "%s", verdict);
     job_view_fini(&view);
 }
 

@@ -173,41 +173,45 @@ qdqi_gates_check(const struct qdq_spec *spec, const struct qdq_model_info *model
     return QDQ_OK;
 }
 
-/* --- after the evaluation ------------------------------------------------- */
+/* --- after the work ------------------------------------------------------- */
 
-/* Returns the figures of an output: those of the result as deployed where it was run
-   in that way. */
+const struct qdq_output_report *
+qdqi_judged_outputs(const struct qdq_report *report, size_t *ret_n)
+{
+    const struct qdq_deployed *deployed = report->deployed;
+    *ret_n = deployed ? deployed->n_outputs : report->n_outputs;
+    return deployed ? deployed->outputs : report->outputs;
+}
+
 static const struct qdq_output_report *
 find_measured(const struct qdq_report *report, const char *name)
 {
-    const struct qdq_deployed *deployed = report->deployed;
-    size_t n = deployed ? deployed->n_outputs : report->n_outputs;
-    const struct qdq_output_report *outputs =
-        deployed ? deployed->outputs : report->outputs;
+    size_t n;
+    const struct qdq_output_report *outputs = qdqi_judged_outputs(report, &n);
     for (size_t i = 0; i < n; i++)
         if (strcmp(outputs[i].name, name) == 0)
             return &outputs[i];
     return NULL;
 }
 
-/* Adds the bounds of a gate that the output missed. */
+/* Adds the bounds of a gate, with the output's figures. */
 static void
 judge_output(const char *name, const struct qdq_gate *gate, bool own,
-             const struct qdq_output_report *measured, struct qdq_missed_gate *missed,
+             const struct qdq_output_report *measured, struct qdq_gate_report *gates,
              size_t *n)
 {
     for (size_t i = 0; i < N_FIGURES; i++) {
         const struct figure *figure = &figures[i];
         double bound = bound_of(gate, figure);
         double value = measured ? value_of(measured, figure) : NAN;
-        if (isnan(bound) || (figure->at_most ? value <= bound : value >= bound))
+        if (isnan(bound))
             continue;
         const char *why = !isnan(value) ? NULL
                           : !measured   ? "the output could not be compared"
                           : strcmp(figure->name, "top1_agreement") == 0
                               ? "its last axis has fewer than two values"
                               : "it holds values that are not finite";
-        missed[(*n)++] = (struct qdq_missed_gate){
+        gates[(*n)++] = (struct qdq_gate_report){
             .output = name,
             .figure = figure->name,
             .gate = figure->gate,
@@ -216,6 +220,49 @@ judge_output(const char *name, const struct qdq_gate *gate, bool own,
             .bound = bound,
             .value = value,
             .why = why,
+            .met = figure->at_most ? value <= bound : value >= bound,
+        };
+    }
+}
+
+static double
+size_ratio(const struct qdq_report *report)
+{
+    return report->size_before
+               ? (double)report->size_after / (double)report->size_before
+               : NAN;
+}
+
+/* The figures of the whole model that a bound can be set for; all bounds are upper ones. */
+static const struct whole {
+    const char *name, *gate;
+    size_t bound; /* offset in qdq_accept */
+    double (*value)(const struct qdq_report *report);
+    const char *why; /* the reason when there is no figure */
+} wholes[] = {
+    {"size_ratio", "max_size_ratio", offsetof(struct qdq_accept, max_size_ratio),
+     size_ratio, "the model is empty"},
+};
+
+enum { N_WHOLES = sizeof wholes / sizeof *wholes };
+
+static void
+judge_whole(const struct qdq_accept *accept, const struct qdq_report *report,
+            struct qdq_gate_report *gates, size_t *n)
+{
+    for (size_t i = 0; i < N_WHOLES; i++) {
+        double bound, value = wholes[i].value(report);
+        memcpy(&bound, (const char *)accept + wholes[i].bound, sizeof bound);
+        if (isnan(bound))
+            continue;
+        gates[(*n)++] = (struct qdq_gate_report){
+            .figure = wholes[i].name,
+            .gate = wholes[i].gate,
+            .at_most = true,
+            .bound = bound,
+            .value = value,
+            .why = isnan(value) ? wholes[i].why : NULL,
+            .met = value <= bound,
         };
     }
 }
@@ -226,18 +273,19 @@ qdqi_gates_judge(const struct qdq_accept *accept, const struct qdq_model_info *m
                  struct qdqi_arena *arena, struct qdq_error *err)
 {
     size_t n = 0;
-    struct qdq_missed_gate *missed =
-        qdqi_arena_array(arena, model->n_outputs, N_FIGURES * sizeof *missed);
-    if (!missed)
+    struct qdq_gate_report *gates =
+        qdqi_arena_array(arena, model->n_outputs * N_FIGURES + N_WHOLES, sizeof *gates);
+    if (!gates)
         return qdqi_no_memory(err);
-    for (size_t i = 0; i < model->n_outputs; i++) {
+    for (size_t i = 0; not_float && i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
         const struct qdq_gate *own = own_gate(accept, name);
         if (!not_float[i])
             judge_output(name, own ? own : &accept->all, own,
-                         find_measured(report, name), missed, &n);
+                         find_measured(report, name), gates, &n);
     }
-    report->missed = missed;
-    report->n_missed = n;
+    judge_whole(accept, report, gates, &n);
+    report->gates = gates;
+    report->n_gates = n;
     return QDQ_OK;
 }

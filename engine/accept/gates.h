@@ -6,8 +6,12 @@
 #include "base/warnings.h"
 #include "qdq/report.h"
 
-/* Returns whether a bound is set for any output. */
+/* Returns whether a bound is set for any output. Such bounds need an evaluation. */
 bool qdqi_gates_ask(const struct qdq_accept *accept);
+
+/* Returns the outputs by whose figures gates and verdicts judge. */
+const struct qdq_output_report *qdqi_judged_outputs(const struct qdq_report *report,
+                                                    size_t *ret_n);
 
 /*
  * Checks the bounds before the work, with the model alone: the outputs that accept
@@ -20,10 +24,10 @@ enum qdq_code qdqi_gates_check(const struct qdq_spec *spec,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * Fills the report's `missed` after the evaluation. `not_float` says for each output of
- * the model whether it turned out to hold no floating point when the model ran. An
- * output that has a bound and was not measured has missed it. Bounds are for the
- * result as deployed where it was run in that way.
+ * Fills the report's `gates` when all other figures are in it. `not_float` says for each
+ * output of the model whether it turned out to hold no floating point when the model ran;
+ * NULL when it did not run. An output that has a bound and was not measured misses it.
+ * Bounds are for the result as deployed where it was run in that way.
  */
 enum qdq_code qdqi_gates_judge(const struct qdq_accept *accept,
                                const struct qdq_model_info *model,

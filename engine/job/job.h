@@ -86,6 +86,9 @@ struct qdqi_job {
     /* the written result that is still to be converted; proto is NULL when there is
        none */
     struct qdqi_edited unconverted;
+    /* by output: the evaluation found that it is not floating point; NULL when there was
+       no evaluation */
+    const bool *not_float;
     const char *source;      /* id of the data that the ranges come from, or NULL */
     const char *spec_digest; /* digest of the frozen spec, or NULL */
     /* whether the runtime could not load the result, which has a format that it may

@@ -31,7 +31,7 @@ qdq_spec_init(struct qdq_spec *spec)
                         .batch = 1},
         .evaluate = QDQ_DEFAULT,
         .evaluate_samples = 128,
-        .accept.all = {NAN, NAN, NAN, NAN},
+        .accept = {.all = {NAN, NAN, NAN, NAN}, .max_size_ratio = NAN},
         .search = {NAN, NAN, QDQ_NO_LIMIT, 0},
         .unmatched_is_error = true,
     };

@@ -52,7 +52,7 @@ PROBLEM(NOT_ACCEPTABLE, "not_acceptable", 406, false,
 PROBLEM(NOT_FINISHED, "not_finished", 409, true, "the job has not ended yet")
 PROBLEM(FAILED, "failed", 409, false, "the job failed and has no model")
 PROBLEM(ACCURACY, "accuracy", 409, false,
-        "the quantized model missed the accuracy that was asked for")
+        "the quantized model missed a bound that was asked for")
 PROBLEM(ENDED, "ended", 409, false, "the job has ended already")
 PROBLEM(IN_USE, "in_use", 409, true, "a job that has not ended needs this resource")
 PROBLEM(MODEL_CONFLICT, "model_conflict", 409, false,

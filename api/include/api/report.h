@@ -25,6 +25,9 @@ char *api_report_markdown(const char *json, size_t len);
 bool api_report_accepted(const struct qdq_report *report, struct api_problem *problem);
 /* Encodes the report's `summary` alone. */
 char *api_summary_encode(const struct qdq_report *report);
+/* Returns the verdict in the text of api_summary_encode(): "good", "fair" or "poor". NULL
+   when there is none, also for NULL and for the summary of an earlier version. */
+const char *api_summary_verdict(const char *summary);
 /* Encodes {"summary","layers","warnings"}, the result of a dry run. */
 char *api_plan_encode(const struct qdq_plan_view *plan,
                       const struct qdq_model_info *model);

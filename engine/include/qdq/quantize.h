@@ -152,8 +152,8 @@ QDQ_API char *qdq_observations_identity(const struct qdq_spec *spec,
 
 /*
  * Quantizes. On success the output files hold the whole model (not synced) and *ret is
- * the report. A model for which the report's `missed` lists gates does not meet
- * spec.accept and must not be handed on. On failure the contents of the output files
+ * the report. A model for which the report's `gates` has one that is not met must not be
+ * handed on. On failure the contents of the output files
  * are undefined and *ret does not change.
  */
 QDQ_API enum qdq_code qdq_quantize(struct qdq_engine *engine,

@@ -54,15 +54,16 @@ struct qdq_layer_error {
     double sqnr_db;
 };
 
-/* A bound of spec.accept that an output misses. */
-struct qdq_missed_gate {
-    const char *output;
-    const char *figure;  /* the member of qdq_output_report: "sqnr_db"… */
-    const char *gate;    /* the member of qdq_gate: "min_sqnr_db"… */
+/* A bound of spec.accept, with the figure that was measured. */
+struct qdq_gate_report {
+    const char *output;  /* NULL: the bound is about the whole model */
+    const char *figure;  /* the bounded figure: "sqnr_db", "size_ratio"… */
+    const char *gate;    /* the member of spec.accept: "min_sqnr_db"… */
     bool at_most;        /* the bound is an upper bound */
     bool own;            /* the bound is set for this output alone, in accept.outputs */
-    double bound, value; /* value is NaN when the output has no such figure */
+    double bound, value; /* value is NaN when there is no such figure */
     const char *why;     /* the reason why there is no figure; else NULL */
+    bool met;
 };
 
 /* The equalization of a layer with the next layer that it feeds. */
@@ -199,8 +200,11 @@ struct qdq_report {
     const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model by the three members above, one batch each */
     const struct qdq_kernels *kernels; /* NULL: not counted */
-    size_t n_missed; /* 0: the model is accepted, or there are no gates */
-    const struct qdq_missed_gate *missed;
+    /* every bound of spec.accept: those of outputs in the model's order, then those of
+       the whole model; the model is accepted when all are met */
+    size_t n_gates;
+    const struct qdq_gate_report *gates;
+    const char *verdict; /* "good", "fair", "poor"; NULL: there was no evaluation */
     const struct qdq_timing *timings;
     const struct qdq_warning *warnings; /* warnings of the plan and of later stages */
 };

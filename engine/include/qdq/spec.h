@@ -174,6 +174,7 @@ struct qdq_accept {
     struct qdq_gate all; /* for every floating-point output */
     const struct qdq_output_gate *outputs;
     size_t n_outputs;
+    double max_size_ratio; /* for the whole model; NaN: no bound */
 };
 
 /* Asks for the fewest layers in float with which every floating-point output reaches

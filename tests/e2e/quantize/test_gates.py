@@ -154,6 +154,65 @@ def test_unknown_output_warned_of(daemon):
             if w["code"] == "unmatched"] == ["logit"]
 
 
+def test_every_bound_is_in_the_report(daemon):
+    """Those that are met and those that are missed, as asked and as measured; the bound of
+    the whole model misses alone, and the outputs' list stays empty."""
+    accept = {"min_sqnr_db": 5, "max_size_ratio": 0.01}
+    job = submit(daemon, {"accept": accept})
+    error = daemon.ended(job)["error"]
+    assert error["code"] == "accuracy"
+    assert [p["pointer"] for p in error["errors"]] == ["/accept/max_size_ratio"]
+    report = daemon.report(job)
+    summary = report["summary"]
+    ratio = summary["size_after"] / summary["size_before"]
+    assert f"the model has size_ratio {ratio:.9g}, and at most 0.01" in error["detail"]
+    (measured,) = report["evaluation"]["outputs"]
+    assert report["gates"] == [
+        {"output": "logits", "name": "min_sqnr_db", "wanted": 5,
+         "measured": measured["sqnr_db"], "met": True},
+        {"output": None, "name": "max_size_ratio", "wanted": 0.01,
+         "measured": ratio, "met": False}]
+    assert report["evaluation"]["missed"] == []
+    assert summary["verdict"] == "poor"
+    # It is reached by itself, and needs neither data nor an evaluation.
+    daemon.succeeded(submit(daemon, {"accept": {"max_size_ratio": ratio}}))
+    job = daemon.submit(model=daemon.upload("models", nets.block_net()), spec={
+        "activations": "none", "evaluate": False, "accept": {"max_size_ratio": 10}})
+    daemon.succeeded(job)
+    (gate,) = daemon.report(job)["gates"]
+    assert gate["met"] and gate["output"] is None
+
+
+def verdict_of(outputs):
+    """The verdict, computed from the figures of a report."""
+    for verdict, sqnr, top1 in ("good", 25, 0.99), ("fair", 15, 0.95):
+        if all((o["sqnr_db"] is None or o["sqnr_db"] >= sqnr) and
+               (o["top1_agreement"] is None or o["top1_agreement"] >= top1)
+               for o in outputs):
+            return verdict
+    return "poor"
+
+
+@pytest.mark.parametrize("spec", [
+    {}, {"weights": {"dtype": "int4"}, "opset": "auto"}, {"evaluate": False}],
+    ids=["int8", "int4", "none"])
+def test_verdict(daemon, spec):
+    answer = daemon.quantize(nets.block_net(), nets.samples(), spec)
+    assert answer.status_code == 200, answer.text
+    job = answer.headers["Location"].split("/")[-1]
+    report = daemon.report(job)
+    evaluation = report["evaluation"]
+    wanted = evaluation and verdict_of(evaluation["outputs"])
+    assert report["summary"]["verdict"] == wanted
+    assert daemon.job(job)["result"]["summary"]["verdict"] == wanted
+    assert answer.headers.get("Qdqd-Verdict") == wanted
+    markdown = daemon.get(f"/v1/jobs/{job}/report", headers={"Accept": "text/markdown"})
+    assert f"| {wanted or '-'} |" in markdown.text.split("## ")[1]
+    plan = daemon.post("/v1/plan", json={
+        "model": daemon.upload("models", nets.block_net()), "spec": spec}).json()
+    assert plan["summary"]["verdict"] is None
+
+
 def test_without_an_evaluation(daemon):
     model = daemon.upload("models", nets.block_net())
     job = daemon.submit(model=model, spec={"accept": REACHED})
@@ -170,6 +229,7 @@ def test_without_an_evaluation(daemon):
 def test_one_shot(daemon):
     answer = daemon.quantize(nets.block_net(), nets.samples(), {"accept": MISSED})
     document = problem(answer, 409, "accuracy")
+    assert answer.headers["Qdqd-Verdict"] == "poor"
     job = answer.headers["Location"].split("/")[-1]
     assert refused(daemon, job) == document
     answer = daemon.quantize(nets.block_net(), nets.samples(), {"accept": REACHED})
@@ -215,6 +275,9 @@ def test_qdq(tmp_path, gate, status):
     if status == 0:
         assert left == {"report.json", "net.int8.onnx"}
         assert report["evaluation"]["missed"] == []
+        assert done.stdout.endswith(f"  verdict: {report['summary']['verdict']}\n")
+        for gate in report["gates"]:
+            assert gate["met"] and f"{gate['measured']:.6g}" in done.stdout
         return
     assert left == {"report.json"}
     assert [m["gate"] for m in report["evaluation"]["missed"]] == ["min_sqnr_db"]

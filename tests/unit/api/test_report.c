@@ -70,9 +70,9 @@ static const struct qdq_plan_view plan = {
 #define WARNING_JSON                                               \
     "{\"code\":\"opset_per_tensor\",\"detail\":\"opset 12 has no " \
     "axis\",\"node\":null,\"rule\":null}"
-#define SUMMARY_JSON(after)                                                      \
+#define SUMMARY_JSON(after, verdict)                                             \
     "{\"layers\":3,\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000," \
-    "\"size_after\":" after "}"
+    "\"size_after\":" after ",\"verdict\":" verdict "}"
 
 static char *
 encode_plan(void)
@@ -82,10 +82,9 @@ encode_plan(void)
 
 START_TEST(test_plan)
 {
-    expect_json(encode_plan(),
-                "{\"summary\":" SUMMARY_JSON("null") ",\"layers\":" LAYERS_JSON
-                                                     ",\"warnings\":[" WARNING_JSON
-                                                     "]}");
+    expect_json(encode_plan(), "{\"summary\":" SUMMARY_JSON(
+                                   "null", "null") ",\"layers\":" LAYERS_JSON
+                                                   ",\"warnings\":[" WARNING_JSON "]}");
 }
 END_TEST
 
@@ -148,10 +147,14 @@ static const struct qdq_deployed deployed = {"A CPU", "onnxruntime", "1.31.1", 1
 static const struct qdq_layer_error layer_errors[] = {{"conv0", 41.5},
                                                       {"conv1", INFINITY}};
 
-static const struct qdq_missed_gate missed[] = {
-    {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL},
-    {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why"},
-    {"logits", "max_abs_error", "max_abs_error", true, false, 0.0625, 0.125, NULL},
+static const struct qdq_gate_report gates[] = {
+    {"log/its", "cosine", "min_cosine", false, true, 0.5, 0.75, NULL, true},
+    {"log/its", "sqnr_db", "min_sqnr_db", false, true, 40, 30.25, NULL, false},
+    {"logits", "top1_agreement", "min_top1_agreement", false, false, 0.5, NAN, "why",
+     false},
+    {"logits", "max_abs_error", "max_abs_error", true, false, 0.0625, 0.125, NULL,
+     false},
+    {NULL, "size_ratio", "max_size_ratio", true, false, 0.25, 0.375, NULL, false},
 };
 static const struct qdq_rule_report rule_reports[] = {{"C7", "it saturates", true}};
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
@@ -187,8 +190,9 @@ make_report(const struct qdq_spec *spec)
         .deployed = &deployed,
         .layer_errors = layer_errors,
         .n_layer_errors = 2,
-        .n_missed = 2,
-        .missed = missed,
+        .n_gates = 3,
+        .gates = gates,
+        .verdict = "poor",
         .timings = timings,
         .warnings = warnings,
     };
@@ -228,43 +232,56 @@ START_TEST(test_report)
         "\"device\":\"cpu\",\"host\":{\"name\":\"avx2\",\"reason\":\"as asked\","
         "\"processor\":\"A CPU\"},\"rules\":[{\"id\":\"C7\",\"on\":true,\"reason\":"
         "\"it saturates\"}],\"summary\":" SUMMARY_JSON(
-            "400") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
-                   ",\"tensors\":[{\"name\":\"input\","
-                   "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
-                   "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","
-                   "\"samples\":256}],"
-                   "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"
-                   "\"dtype\":"
-                   "\"int8\",\"granularity\":\"channel\",\"block\":null},{\"name\":"
-                   "\"w1\",\"layer\":"
-                   "\"conv1\","
-                   "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
-                   "\"block\":null}],"
-                   "\"float\":null,\"equalization\":null,"
-                   "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":\"logits\","
-                   "\"sqnr_db\":"
-                   "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_agreement\":"
-                   "null},"
-                   "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
-                   "error\":0.0,"
-                   "\"top1_agreement\":1.0}],\"deployed\":{\"processor\":\"A "
-                   "CPU\",\"runtime\":{\"name\":\"onnxruntime\",\"version\":"
-                   "\"1.31.1\"},\"outputs\":[{\"name\":\"logits\",\"sqnr_db\":12.5,"
-                   "\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":null}]},"
-                   "\"layers\":[{\"name\":\"conv0\","
-                   "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
-                   "\"missed\":[{\"output\":\"log/its\","
-                   "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
-                   "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
-                   "\"bound\":0.5,\"value\":null}]},\"refinement\":null,"
-                   "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,\"kernels\":"
-                   "null,\"timings\":{"
-                   "\"load\":0.25,"
-                   "\"plan\":0.5,"
-                   "\"total\":"
-                   "0.75},\"warnings\":[" WARNING_JSON
-                   ",{\"code\":\"dead_tensor\",\"detail\":"
-                   "\"nobody reads it\",\"node\":\"add\",\"rule\":\"T22\"}]}");
+            "400",
+            "\"poor\"") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
+                        ",\"tensors\":[{\"name\":\"input\","
+                        "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
+                        "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","
+                        "\"samples\":256}],"
+                        "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"
+                        "\"dtype\":"
+                        "\"int8\",\"granularity\":\"channel\",\"block\":null},{"
+                        "\"name\":"
+                        "\"w1\",\"layer\":"
+                        "\"conv1\","
+                        "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
+                        "\"block\":null}],"
+                        "\"float\":null,\"equalization\":null,"
+                        "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
+                        "\"logits\","
+                        "\"sqnr_db\":"
+                        "30.25,\"cosine\":0.999,\"max_abs_error\":0.125,\"top1_"
+                        "agreement\":"
+                        "null},"
+                        "{\"name\":\"same\",\"sqnr_db\":null,\"cosine\":1.0,\"max_abs_"
+                        "error\":0.0,"
+                        "\"top1_agreement\":1.0}],\"deployed\":{\"processor\":\"A "
+                        "CPU\",\"runtime\":{\"name\":\"onnxruntime\",\"version\":"
+                        "\"1.31.1\"},\"outputs\":[{\"name\":\"logits\",\"sqnr_db\":12."
+                        "5,"
+                        "\"cosine\":0.75,\"max_abs_error\":2.0,\"top1_agreement\":null}"
+                        "]},"
+                        "\"layers\":[{\"name\":\"conv0\","
+                        "\"sqnr_db\":41.5},{\"name\":\"conv1\",\"sqnr_db\":null}],"
+                        "\"missed\":[{\"output\":\"log/its\","
+                        "\"gate\":\"min_sqnr_db\",\"bound\":40.0,\"value\":30.25},{"
+                        "\"output\":\"logits\",\"gate\":\"min_top1_agreement\","
+                        "\"bound\":0.5,\"value\":null}]},\"gates\":[{\"output\":"
+                        "\"log/its\",\"name\":\"min_cosine\",\"wanted\":0.5,"
+                        "\"measured\":0.75,\"met\":true},{\"output\":\"log/its\","
+                        "\"name\":\"min_sqnr_db\",\"wanted\":40.0,\"measured\":30.25,"
+                        "\"met\":false},{\"output\":\"logits\",\"name\":"
+                        "\"min_top1_agreement\",\"wanted\":0.5,\"measured\":null,"
+                        "\"met\":false}],\"refinement\":null,"
+                        "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,"
+                        "\"kernels\":"
+                        "null,\"timings\":{"
+                        "\"load\":0.25,"
+                        "\"plan\":0.5,"
+                        "\"total\":"
+                        "0.75},\"warnings\":[" WARNING_JSON
+                        ",{\"code\":\"dead_tensor\",\"detail\":"
+                        "\"nobody reads it\",\"node\":\"add\",\"rule\":\"T22\"}]}");
 }
 END_TEST
 
@@ -376,7 +393,28 @@ START_TEST(test_report_without_data)
     ck_assert(json_is_null(json_object_get(json_object_get(json, "model"), "id")));
     json_decref(json);
     free(text);
-    expect_json(api_summary_encode(&report), SUMMARY_JSON("400"));
+    expect_json(api_summary_encode(&report), SUMMARY_JSON("400", "\"poor\""));
+}
+END_TEST
+
+static const struct {
+    const char *summary, *verdict;
+} summaries[] = {
+    {SUMMARY_JSON("400", "\"good\""), "good"},
+    {SUMMARY_JSON("400", "\"fair\""), "fair"},
+    {SUMMARY_JSON("400", "\"poor\""), "poor"},
+    {SUMMARY_JSON("400", "null"), NULL},
+    {SUMMARY_JSON("400", "\"line\\r\\nbreak\""), NULL},
+    {"{\"layers\":3}", NULL},
+    {"7", NULL},
+    {"", NULL},
+    {NULL, NULL},
+};
+
+START_TEST(test_verdict)
+{
+    const char *verdict = api_summary_verdict(summaries[_i].summary);
+    ck_assert_pstr_eq(verdict, summaries[_i].verdict);
 }
 END_TEST
 
@@ -384,13 +422,15 @@ static const struct {
     size_t first, n;
     const char *where, *detail;
 } rejections[] = {
-    {0, 2, "/accept/outputs/log~1its/min_sqnr_db",
+    {0, 3, "/accept/outputs/log~1its/min_sqnr_db",
      "output 'log/its' has sqnr_db 30.25, and at least 40 is asked for; 1 more "
      "missed"},
-    {1, 1, "/accept/min_top1_agreement",
+    {2, 1, "/accept/min_top1_agreement",
      "output 'logits' has no top1_agreement (why), and at least 0.5 is asked for"},
-    {2, 1, "/accept/max_abs_error",
+    {3, 1, "/accept/max_abs_error",
      "output 'logits' has max_abs_error 0.125, and at most 0.0625 is asked for"},
+    {4, 1, "/accept/max_size_ratio",
+     "the model has size_ratio 0.375, and at most 0.25 is asked for"},
 };
 
 START_TEST(test_accepted)
@@ -399,10 +439,10 @@ START_TEST(test_accepted)
     qdq_spec_init(&spec);
     struct qdq_report report = make_report(&spec);
     struct api_problem problem = {0};
-    report.n_missed = 0;
+    report.n_gates = 1;
     ck_assert(api_report_accepted(&report, &problem) && !problem.set);
-    report.missed = missed + rejections[_i].first;
-    report.n_missed = rejections[_i].n;
+    report.gates = gates + rejections[_i].first;
+    report.n_gates = rejections[_i].n;
     ck_assert(!api_report_accepted(&report, &problem));
     ck_assert_int_eq(problem.code, API_ACCURACY);
     ck_assert_int_eq(problem.kind, QDQ_AT_POINTER);
@@ -572,6 +612,8 @@ suite(void)
     tcase_add_test(c, test_equalization);
     tcase_add_test(c, test_float);
     tcase_add_test(c, test_report_without_data);
+    tcase_add_loop_test(c, test_verdict, 0,
+                        (int)(sizeof summaries / sizeof *summaries));
     tcase_add_loop_test(c, test_accepted, 0, N_ROWS(rejections));
     tcase_add_test(c, test_tensors_are_ranges);
     tcase_add_test(c, test_layers);

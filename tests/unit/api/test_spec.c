@@ -57,6 +57,7 @@ static const char *const accepted[] = {
     "{\"accept\":{\"min_sqnr_db\":30,\"min_cosine\":0.99,\"max_abs_error\":0,"
     "\"min_top1_agreement\":1}}",
     "{\"accept\":{\"min_sqnr_db\":-3.5,\"outputs\":{}}}",
+    "{\"accept\":{\"max_size_ratio\":0.5},\"evaluate\":false}",
     "{\"sensitivity\":{}}",
     "{\"sensitivity\":{\"samples\":8}}",
     "{\"search\":{\"min_sqnr_db\":30}}",
@@ -376,6 +377,10 @@ static const struct refused_spec refused[] = {
             "at least 0, not -1"),
     INVALID("{\"accept\":{\"min_top1_agreement\":99}}", "/accept/min_top1_agreement",
             "from 0 to 1, not 99"),
+    INVALID("{\"accept\":{\"max_size_ratio\":-0.5}}", "/accept/max_size_ratio",
+            "at least 0, not -0.5"),
+    INVALID("{\"accept\":{\"outputs\":{\"y\":{\"max_size_ratio\":1}}}}",
+            "/accept/outputs/y/max_size_ratio", "unknown member"),
     INVALID("{\"accept\":{\"outputs\":[]}}", "/accept/outputs", "an object"),
     INVALID("{\"accept\":{\"outputs\":{\"a/b\":30}}}", "/accept/outputs/a~1b",
             "the gate of \"a/b\" is to be an object, not a number"),

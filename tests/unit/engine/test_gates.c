@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "accept/gates.h"
+#include "accept/verdict.h"
 #include "unit.h"
 
 #include <math.h>
@@ -57,6 +58,9 @@ START_TEST(asks)
     spec.accept.n_outputs = 0;
     spec.accept.all.min_top1_agreement = 1;
     ck_assert(qdqi_gates_ask(&spec.accept));
+    spec.accept.all.min_top1_agreement = NAN;
+    spec.accept.max_size_ratio = 0.5; /* needs no evaluation */
+    ck_assert(!qdqi_gates_ask(&spec.accept));
 }
 END_TEST
 
@@ -152,6 +156,17 @@ static const struct {
     {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN}, ""},
 };
 
+/* Returns the bounds that were missed, in their order, and their number. */
+static size_t
+collect_missed(const struct qdq_report *report, const struct qdq_gate_report *ret[8])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < report->n_gates; i++)
+        if (!report->gates[i].met)
+            ret[n++] = &report->gates[i];
+    return n;
+}
+
 static struct qdq_report
 judge(const struct qdq_model_info *of, const struct qdq_output_report *measured,
       size_t n, const bool *not_float)
@@ -168,10 +183,17 @@ START_TEST(judges)
     spec.accept.all = judged[_i].gate;
     struct qdq_report report = judge(&one, &judged[_i].figures, 1, (bool[]){false});
     char missed[128] = "";
-    size_t len = 0;
-    for (size_t i = 0; i < report.n_missed; i++) {
-        const struct qdq_missed_gate *m = &report.missed[i];
-        len += (size_t)snprintf(missed + len, sizeof missed - len, "%s ", m->gate);
+    size_t len = 0, asked = 0;
+    const double bounds[] = {judged[_i].gate.min_sqnr_db, judged[_i].gate.min_cosine,
+                             judged[_i].gate.max_abs_error,
+                             judged[_i].gate.min_top1_agreement};
+    for (size_t i = 0; i < 4; i++)
+        asked += !isnan(bounds[i]);
+    ck_assert_uint_eq(report.n_gates, asked); /* also those that are met */
+    for (size_t i = 0; i < report.n_gates; i++) {
+        const struct qdq_gate_report *m = &report.gates[i];
+        if (!m->met)
+            len += (size_t)snprintf(missed + len, sizeof missed - len, "%s ", m->gate);
         ck_assert_str_eq(m->output, "y");
         ck_assert_int_eq(m->why != NULL, isnan(m->value));
         ck_assert_int_eq(m->at_most, strcmp(m->gate, "max_abs_error") == 0);
@@ -192,15 +214,16 @@ START_TEST(own_gate)
     name("one/of~two");
     named.gate.min_sqnr_db = 25;
     struct qdq_report report = judge(&two, measured, 2, (bool[2]){false});
-    ck_assert_uint_eq(report.n_missed, 1);
-    ck_assert_str_eq(report.missed[0].output, "one/of~two");
-    ck_assert(report.missed[0].own);
-    ck_assert(report.missed[0].bound == 25 && report.missed[0].value == 20);
+    const struct qdq_gate_report *missed[8];
+    ck_assert_uint_eq(collect_missed(&report, missed), 1);
+    ck_assert_str_eq(missed[0]->output, "one/of~two");
+    ck_assert(missed[0]->own);
+    ck_assert(missed[0]->bound == 25 && missed[0]->value == 20);
     named.gate.min_sqnr_db = NAN; /* an empty gate exempts the output */
     spec.accept.all.min_sqnr_db = 20.5;
     report = judge(&two, measured, 2, (bool[2]){false});
-    ck_assert_uint_eq(report.n_missed, 1);
-    ck_assert_str_eq(report.missed[0].output, "y");
+    ck_assert_uint_eq(collect_missed(&report, missed), 1);
+    ck_assert_str_eq(missed[0]->output, "y");
 }
 END_TEST
 
@@ -210,9 +233,71 @@ START_TEST(not_measured)
     const struct qdq_model_info three = {.n_outputs = 3, .outputs = values};
     spec.accept.all.min_sqnr_db = -100;
     struct qdq_report report = judge(&three, NULL, 0, (bool[]){false, false, true});
-    ck_assert_uint_eq(report.n_missed, 2);
-    ck_assert_str_eq(report.missed[1].output, "one/of~two");
-    ck_assert_ptr_nonnull(report.missed[1].why);
+    const struct qdq_gate_report *missed[8];
+    ck_assert_uint_eq(collect_missed(&report, missed), 2);
+    ck_assert_str_eq(missed[1]->output, "one/of~two");
+    ck_assert_ptr_nonnull(missed[1]->why);
+}
+END_TEST
+
+/* --- the whole model ------------------------------------------------------ */
+
+static const struct {
+    double bound;
+    uint64_t before, after;
+    bool met;
+} sizes[] = {
+    {0.5, 1000, 500, true}, {0.5, 1000, 501, false}, {0, 1000, 1, false},
+    {2, 1000, 1999, true},  {1, 0, 0, false},
+};
+
+START_TEST(whole_model)
+{
+    struct qdq_report report = {.size_before = sizes[_i].before,
+                                .size_after = sizes[_i].after};
+    spec.accept.max_size_ratio = sizes[_i].bound;
+    spec.accept.all.min_cosine = 0.5; /* no output was run, so none is judged */
+    ck_assert_int_eq(qdqi_gates_judge(&spec.accept, &model, NULL, &report, arena, &err),
+                     QDQ_OK);
+    ck_assert_uint_eq(report.n_gates, 1);
+    const struct qdq_gate_report *gate = &report.gates[0];
+    ck_assert_ptr_null(gate->output);
+    ck_assert_str_eq(gate->gate, "max_size_ratio");
+    ck_assert(gate->bound == sizes[_i].bound && gate->at_most);
+    ck_assert_int_eq(gate->met, sizes[_i].met);
+    ck_assert_int_eq(isnan(gate->value), gate->why != NULL);
+}
+END_TEST
+
+/* --- the verdict ---------------------------------------------------------- */
+
+static const struct {
+    double sqnr_db, top1_agreement;
+    const char *verdict;
+} verdicts[] = {
+    {25, 0.99, "good"},  {25, NAN, "good"},        {INFINITY, 1, "good"},
+    {24.999, 1, "fair"}, {40, 0.9899, "fair"},     {15, 0.95, "fair"},
+    {15, NAN, "fair"},   {14.999, 1, "poor"},      {40, 0.9499, "poor"},
+    {NAN, 1, "poor"},    {-INFINITY, NAN, "poor"},
+};
+
+/* The worst output decides, and a missed bound of any kind. */
+START_TEST(verdict)
+{
+    const struct qdq_output_report outputs[] = {
+        {"y", 50, 1, 0, 1},
+        {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement},
+    };
+    struct qdq_gate_report gates[] = {{.met = true}, {.met = true}};
+    struct qdq_report report = {
+        .n_outputs = 2, .outputs = outputs, .n_gates = 2, .gates = gates};
+    ck_assert_str_eq(qdqi_verdict(&report), verdicts[_i].verdict);
+    gates[1].met = false;
+    ck_assert_str_eq(qdqi_verdict(&report), "poor");
+    report.n_outputs = 0;
+    ck_assert_str_eq(qdqi_verdict(&report), "poor");
+    gates[1].met = true;
+    ck_assert_ptr_null(qdqi_verdict(&report));
 }
 END_TEST
 
@@ -229,6 +314,8 @@ suite(void)
     tcase_add_loop_test(t, judges, 0, (int)(sizeof judged / sizeof *judged));
     tcase_add_test(t, own_gate);
     tcase_add_test(t, not_measured);
+    tcase_add_loop_test(t, whole_model, 0, (int)(sizeof sizes / sizeof *sizes));
+    tcase_add_loop_test(t, verdict, 0, (int)(sizeof verdicts / sizeof *verdicts));
     suite_add_tcase(s, t);
     return s;
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "accept/verdict.h"
+
+#include "accept/gates.h"
+
+#include <math.h>
+
+/* The verdicts, the best first, with the least figures that each of them takes. */
+static const struct level {
+    const char *name;
+    double sqnr_db, top1_agreement;
+} levels[] = {
+    {"good", 25, 0.99},
+    {"fair", 15, 0.95},
+    {"poor", -INFINITY, -INFINITY},
+};
+
+enum { WORST = sizeof levels / sizeof *levels - 1 };
+
+/* Returns the index of the output's level. Values that are not finite make it the worst; an
+   output without classes has no top-1 agreement. */
+static size_t
+level_of(const struct qdq_output_report *output)
+{
+    size_t i = 0;
+    while (i < WORST && (!(output->sqnr_db >= levels[i].sqnr_db) ||
+                         output->top1_agreement < levels[i].top1_agreement))
+        i++;
+    return i;
+}
+
+const char *
+qdqi_verdict(const struct qdq_report *report)
+{
+    size_t n, worst = 0;
+    const struct qdq_output_report *outputs = qdqi_judged_outputs(report, &n);
+    for (size_t i = 0; i < report->n_gates; i++)
+        if (!report->gates[i].met)
+            return levels[WORST].name;
+    for (size_t i = 0; i < n; i++) {
+        size_t level = level_of(&outputs[i]);
+        worst = level > worst ? level : worst;
+    }
+    return n > 0 ? levels[worst].name : NULL;
+}
