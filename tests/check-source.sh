@@ -77,7 +77,7 @@ targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/loc
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
     if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api daemon cli |
-        grep -vE '^engine/plan/targets/|encode_backend\('; then
+        grep -vE '^engine/plan/targets/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
         echo "$target: a target is named outside of its own files"
         failed=1
     fi

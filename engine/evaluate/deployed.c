@@ -64,7 +64,7 @@ qdqi_deployed_report(struct qdqi_job *job, const struct qdqi_runtime *runtime,
         return qdqi_no_memory(err);
     *r = (struct qdq_deployed){
         .processor = qdqi_arena_strdup(job->arena, processor),
-        .runtime = "onnxruntime",
+        .runtime = QDQI_RUNTIME_NAME,
         .version = qdqi_arena_strdup(job->arena, qdqi_runtime_version(runtime)),
         .n_outputs = n,
         .outputs = outputs,

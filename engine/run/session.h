@@ -11,6 +11,9 @@
 #include "range/patches.h"
 #include "run/compare.h"
 
+/* The name of the runtime in reports; a target has the same name. */
+#define QDQI_RUNTIME_NAME "onnxruntime"
+
 struct qdqi_place;
 struct qdqi_runtime;
 struct qdqi_session;

@@ -43,7 +43,7 @@ struct qdq_output_report {
    processor, with its default optimizations. */
 struct qdq_deployed {
     const char *processor;
-    const char *runtime, *version; /* "onnxruntime", "1.31.1" */
+    const char *runtime, *version; /* name and version of the runtime */
     size_t n_outputs;
     const struct qdq_output_report *outputs;
 };
