@@ -580,7 +580,7 @@ START_TEST(test_targets)
             expect_text(json_array_get(rules, i), "state",
                         rule->is_auto ? "auto" : states[rule->is_fixed + rule->is_on]);
         }
-        ck_assert_uint_eq(json_object_size(row), 7);
+        ck_assert_uint_eq(json_object_size(row), 8);
     }
     ck_assert_uint_eq(json_array_size(rows), n);
     json_decref(json);

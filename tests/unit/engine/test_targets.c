@@ -222,14 +222,14 @@ START_TEST(the_listing_has_it)
     json_t *json = json_loads(text, 0, NULL);
     json_t *rows = json_object_get(json, "targets");
     json_t *wanted = json_pack(
-        "{s:s, s:s, s:s, s:{s:s, s:s}, s:{s:s, s:b}, s:b, s:[{s:s, s:s, s:s}, {s:s, "
-        "s:s, s:s}]}",
+        "{s:s, s:s, s:s, s:{s:s, s:s}, s:{s:s, s:b}, s:s, s:b, s:[{s:s, s:s, s:s}, "
+        "{s:s, s:s, s:s}]}",
         "name", "toy", "title", "Toy", "info",
         "Pairs stand on the data inputs and the weights of Conv.", "weights", "dtype",
         "int4", "storage", "dq", "activations", "dtype", "uint8", "symmetric", 0,
-        "integer_kernels", 0, "rules", "id", "Y1", "state", "always", "text",
-        "A Conv has a pair on its data input, and one scale for its weight.", "id",
-        "Y2", "state", "on", "text",
+        "recipe", "none", "integer_kernels", 0, "rules", "id", "Y1", "state", "always",
+        "text", "A Conv has a pair on its data input, and one scale for its weight.",
+        "id", "Y2", "state", "on", "text",
         "A layer that makes an output of the model stays floating point.");
     ck_assert_ptr_nonnull(wanted);
     ck_assert(json_equal(json_array_get(rows, json_array_size(rows) - 1), wanted));
