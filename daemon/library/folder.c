@@ -64,6 +64,8 @@ restrict_permissions(int dir, const char *path, struct api_problem *p)
 bool
 folder_lock(int dir, const char *path, struct api_problem *p)
 {
+    if (faccessat(dir, ".", W_OK, AT_EACCESS))
+        return fail(p, path, "writing to the state folder");
     for (int64_t began = clock_steady_ms(); flock(dir, LOCK_EX | LOCK_NB);) {
         const struct timespec pause = {.tv_nsec = 20 * 1000000};
         if (errno != EWOULDBLOCK)
@@ -153,7 +155,9 @@ folder_check_record(int dir, const char *path, struct store *store, bool has_blo
     snprintf(own, sizeof own, "%08x\n", (unsigned)identity.number);
     if (!strcmp(own, named))
         return true;
-    if (has_blobs && !adopt && *named)
+    /* A database without a number is older than numbers: the copy from before a change of
+       the schema, for example, which an operator puts back. */
+    if (has_blobs && !adopt && *named && !identity.is_new)
         return refuse(path, "is that of other files", p);
     if (has_blobs && !adopt && !identity.has_rows)
         return refuse(path, "has no rows", p);

@@ -372,9 +372,10 @@ store_identify(struct store *store, struct store_identity *ret, struct api_probl
 {
     struct store_identity identity = {0};
     lock_acquire(&store->lock);
-    bool ok = read_number(store, &identity.number, p) &&
-              (identity.number || choose_number(store, &identity.number, p)) &&
-              ask(store, ANY_ROW, &identity.has_rows, NULL, p);
+    bool ok = read_number(store, &identity.number, p);
+    identity.is_new = identity.number == 0;
+    ok = ok && (identity.number || choose_number(store, &identity.number, p)) &&
+         ask(store, ANY_ROW, &identity.has_rows, NULL, p);
     lock_release(&store->lock);
     if (ok)
         *ret = identity;

@@ -193,9 +193,11 @@ bool store_oldest_file(struct store *store, int64_t now, int64_t age,
                        enum store_kind *ret_kind, char ret[DIGEST_SIZE], bool *ret_any,
                        struct api_problem *p);
 
-/* The number that names a database, chosen when it is made, and whether it has rows. */
+/* The number that names a database, and whether it has rows. A database that an older
+   version made has no number until it is asked for here. */
 struct store_identity {
     uint32_t number;
+    bool is_new; /* the number was just chosen */
     bool has_rows;
 };
 bool store_identify(struct store *store, struct store_identity *ret,

@@ -236,8 +236,8 @@ collect(struct collection *c, struct qdq_error *err)
     return code;
 }
 
-enum qdq_code
-qdqi_collect_moments(struct qdqi_job *job, struct qdq_error *err)
+static enum qdq_code
+collect_of_layers(struct qdqi_job *job, struct qdq_error *err)
 {
     size_t n = job->plan->view.n_layers;
     struct collection c = {
@@ -245,8 +245,6 @@ qdqi_collect_moments(struct qdqi_job *job, struct qdq_error *err)
         .tensors = qdqi_arena_array(job->scratch, n, sizeof(*c.tensors)),
         .moments.rows = qdqi_arena_array(job->scratch, n, sizeof(*c.moments.rows))};
     enum qdq_code code = QDQ_OK;
-    if (!qdqi_moments_wanted(job->work->spec))
-        return QDQ_OK;
     job->moments = qdqi_map_new(job->scratch);
     if (!c.tensors || !c.moments.rows || !job->moments)
         return qdqi_no_memory(err);
@@ -254,6 +252,12 @@ qdqi_collect_moments(struct qdqi_job *job, struct qdq_error *err)
         if (job->plan->view.layers[i].weight_input >= 0)
             code = add_layer(&c, &job->plan->view.layers[i], err);
     return code || c.moments.n == 0 ? code : collect(&c, err);
+}
+
+enum qdq_code
+qdqi_collect_moments(struct qdqi_job *job, struct qdq_error *err)
+{
+    return qdqi_moments_wanted(job->work->spec) ? collect_of_layers(job, err) : QDQ_OK;
 }
 
 void

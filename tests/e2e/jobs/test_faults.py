@@ -459,7 +459,7 @@ def test_one_bad_job_does_not_slow_the_others(held, service):
 def test_a_worker_that_leaks_is_ended_by_its_limit(service):
     """RLIMIT_DATA stands for the machine's memory: the job fails, and the daemon
     continues."""
-    one = service(workers_memory="16M")
+    one = service(workers_memory="16M", workers_threads=2)
     document = one.ended(one.submit_glyphs(spec=SHORT))
     assert document["state"] == "failed"
     assert document["error"]["code"] in ("worker_died", "no_memory", "run_failed")

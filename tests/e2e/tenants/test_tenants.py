@@ -470,10 +470,10 @@ def test_an_administrator_sees_what_each_tenant_has(held, service):
     one, other = root.get("/v1/tenants").json()["tenants"]
     none = {"queued": 0, "running": 0, "succeeded": 0, "failed": 0, "cancelled": 0}
     assert one == {"tenant": None, "jobs": none, "bytes": 0,
-                   "limits": {"queue": 1000, "max_bytes": None, "job_timeout": 86400}}
+                   "limits": {"queue": 1000, "max_bytes": None, "job_timeout": 21600}}
     assert other["tenant"] == "a" and other["jobs"] == dict(none, queued=2, running=1)
     assert len(MODEL) + len(DATA) <= other["bytes"] < 1 << 20
-    assert other["limits"] == {"queue": 7, "max_bytes": 1 << 20, "job_timeout": 86400}
+    assert other["limits"] == {"queue": 7, "max_bytes": 1 << 20, "job_timeout": 21600}
     cancel(a, jobs)
 
 
