@@ -82,6 +82,67 @@ close_matrix(struct matrix *m)
     free(m->scale_of);
 }
 
+/* --- places of biases ------------------------------------------------------- */
+
+/* Where the bias of a layer is read; tensor is NULL when the layer has none. */
+struct place {
+    size_t node;
+    int input;
+    const struct qdqi_tensor *tensor;
+};
+
+static struct place
+find_bias(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    const struct qdqi_graph *graph = &job->model->graph;
+    const struct qdqi_node *node = &graph->nodes[layer->node];
+    const struct qdqi_tensor *out = node->outputs[0];
+    if (qdqi_node_is(node->proto, "Gemm") && !qdqi_gemm_is_unscaled(node->proto))
+        return (struct place){0};
+    if (!qdqi_node_is(node->proto, "MatMul"))
+        return (struct place){layer->node, 2,
+                              node->proto->n_input > 2 ? node->inputs[2] : NULL};
+    if (!out || !out->uses || out->uses->next || out->is_output || out->is_captured)
+        return (struct place){0};
+    const struct qdqi_node *add = &graph->nodes[out->uses->node];
+    int other = 1 - out->uses->input;
+    return qdqi_node_is(add->proto, "Add")
+               ? (struct place){out->uses->node, other, add->inputs[other]}
+               : (struct place){0};
+}
+
+/* Returns whether the constant has one element for each output, along the axis of the
+   outputs. */
+static bool
+is_bias(const struct qdqi_job *job, const struct place *p, size_t outputs,
+        struct qdqi_constant *ret)
+{
+    const struct qdqi_tensor *t = p->tensor;
+    return t && t->is_fixed && !qdqi_constant_is_overridable(job->model, t) &&
+           !qdqi_constant_read(job->model, t, ret, NULL) &&
+           ret->dtype == QDQI_FLOAT32 && ret->n == outputs && ret->rank >= 1 &&
+           (size_t)ret->dims[ret->rank - 1] == outputs && !ret->strides;
+}
+
+/* Returns whether each layer that uses the weight has a bias that can take the mean of the
+   weight's errors. */
+static bool
+has_biases(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+           size_t outputs)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    struct qdqi_constant bias;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (layer->weight_input < 0 || &job->plan->weights[layer->weight_row] != w)
+            continue;
+        const struct place place = find_bias(job, layer);
+        if (!is_bias(job, &place, outputs, &bias))
+            return false;
+    }
+    return true;
+}
+
 /* --- rounding ------------------------------------------------------------- */
 
 /* Returns why a weight cannot be rounded by moments, or NULL. */
@@ -141,7 +202,8 @@ round_group(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
         .lowest = w->is_reduced ? -64 : (int32_t)format->lowest,
         .highest = w->is_reduced ? 64 : (int32_t)format->highest,
         .moment = &m->moments->moments[group],
-        .centred = job->work->spec->bias_correction == QDQ_YES,
+        .centred = job->work->spec->bias_correction == QDQ_YES &&
+                   has_biases(job, w, m->outputs * m->moments->groups),
         .refine = format->bits < 8,
         .own_scales = has_own_scales(m),
         .integers = integers + first,
@@ -206,44 +268,6 @@ qdqi_round_weight(struct qdqi_job *job, const struct qdqi_planned_weight *w,
 }
 
 /* --- biases --------------------------------------------------------------- */
-
-/* Where the bias of a layer is read; tensor is NULL when the layer has none. */
-struct place {
-    size_t node;
-    int input;
-    const struct qdqi_tensor *tensor;
-};
-
-static struct place
-find_bias(const struct qdqi_job *job, const struct qdq_layer *layer)
-{
-    const struct qdqi_graph *graph = &job->model->graph;
-    const struct qdqi_node *node = &graph->nodes[layer->node];
-    const struct qdqi_tensor *out = node->outputs[0];
-    if (!qdqi_node_is(node->proto, "MatMul"))
-        return (struct place){layer->node, 2,
-                              node->proto->n_input > 2 ? node->inputs[2] : NULL};
-    if (!out || !out->uses || out->uses->next || out->is_output || out->is_captured)
-        return (struct place){0};
-    const struct qdqi_node *add = &graph->nodes[out->uses->node];
-    int other = 1 - out->uses->input;
-    return qdqi_node_is(add->proto, "Add")
-               ? (struct place){out->uses->node, other, add->inputs[other]}
-               : (struct place){0};
-}
-
-/* Returns whether the constant has one element for each output, along the axis of the
-   outputs. */
-static bool
-is_bias(const struct qdqi_job *job, const struct place *p, size_t outputs,
-        struct qdqi_constant *ret)
-{
-    const struct qdqi_tensor *t = p->tensor;
-    return t && t->is_fixed && !qdqi_constant_is_overridable(job->model, t) &&
-           !qdqi_constant_read(job->model, t, ret, NULL) &&
-           ret->dtype == QDQI_FLOAT32 && ret->n == outputs && ret->rank >= 1 &&
-           (size_t)ret->dims[ret->rank - 1] == outputs && !ret->strides;
-}
 
 /* Subtracts from the bias what the errors of the weight add to the mean output. */
 static void
