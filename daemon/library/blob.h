@@ -46,7 +46,7 @@ bool blobs_each(struct blobs *blobs, void (*fn)(void *arg, const char *id), void
 
 /* --- damage --------------------------------------------------------------- */
 
-/* What was found since the start. */
+/* Counts of findings since the start. */
 struct blobs_health {
     uint64_t damaged;  /* blobs that were set aside */
     uint64_t scrubbed; /* bytes that blobs_scrub() read */

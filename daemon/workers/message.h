@@ -48,7 +48,7 @@ struct message_gpu {
     uint32_t wanted; /* 1: another job wants the GPU; 0: go on */
 };
 
-/* What a worker lacks: NOTE(NAME, event in the daemon's log). */
+/* Parts of its setup that a worker can lack: NOTE(NAME, event in the daemon's log). */
 #define MESSAGE_NOTES(NOTE)                  \
     NOTE(CAGE_LACKING, "cage_lacking")       \
     NOTE(ENGINE_FAILED, "engine_failed")     \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What-ifs: runs the model with some layers quantized and others in float, or with
+ * Runs what-ifs: the model with some layers quantized and others in float, or with
  * other ranges. The model has a FakeQuant at each place that the plan quantizes, whose
  * switches and scales change from run to run, so its sessions are opened once. The
  * outputs are compared with those of the model with everything switched off.
