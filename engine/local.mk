@@ -48,7 +48,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \
 	engine/calibrate/calibrate.c engine/calibrate/calibrate.h \
-	engine/calibrate/finite.c engine/calibrate/finite.h \
+	engine/calibrate/nonfinite.c engine/calibrate/nonfinite.h \
 	engine/calibrate/moments.c engine/calibrate/moments.h \
 	engine/cases/bind.c engine/cases/bind.h \
 	engine/cases/case.c engine/cases/case.h \
@@ -75,7 +75,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
-	engine/job/choose_place.c \
+	engine/job/choose_device.c \
 	engine/job/engine.c \
 	engine/job/job.c engine/job/job.h \
 	engine/job/report.c \
@@ -130,12 +130,12 @@ engine_libqdqi_la_SOURCES = \
 	engine/prepare/fold.c engine/prepare/fold.h \
 	engine/prepare/functions.c engine/prepare/functions.h \
 	engine/prepare/inline.c \
-	engine/prepare/known.c engine/prepare/known.h \
+	engine/prepare/value_types.c engine/prepare/value_types.h \
 	engine/prepare/nodes.c engine/prepare/nodes.h \
 	engine/prepare/opset.c engine/prepare/opset.h \
 	engine/prepare/prepare.c engine/prepare/prepare.h \
-	engine/prepare/raise.c engine/prepare/raise.h \
-	engine/prepare/strip.c engine/prepare/strip.h \
+	engine/prepare/convert_opset.c engine/prepare/convert_opset.h \
+	engine/prepare/remove_pairs.c engine/prepare/remove_pairs.h \
 	engine/quantize.c \
 	$(RANGE_METHODS) \
 	engine/range/method.c engine/range/method.h \
@@ -151,13 +151,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/compare_cuda.c engine/run/compare_cuda.h \
 	engine/run/fake.c engine/run/fake.h \
 	engine/run/fake_cuda.c engine/run/fake_cuda.h \
-	engine/run/lift.c engine/run/lift.h \
+	engine/run/lift_weights.c engine/run/lift_weights.h \
 	engine/run/moments.c engine/run/moments.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/observe_cuda.c engine/run/observe_cuda.h \
 	engine/run/op.c engine/run/op.h \
-	engine/run/place.c engine/run/place.h \
-	engine/run/provider.c engine/run/provider.h \
+	engine/run/device_memory.c engine/run/device_memory.h \
+	engine/run/cuda_provider.c engine/run/cuda_provider.h \
 	engine/run/session.c engine/run/session.h \
 	engine/run/staging.c engine/run/staging.h \
 	engine/scale/bias.c engine/scale/bias.h \

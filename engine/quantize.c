@@ -408,7 +408,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
         goto out;
     }
     job.arena = job.report->arena;
-    if ((code = qdqi_job_choose_place(&job, err)) || (code = run_stages(&job, err)) ||
+    if ((code = qdqi_job_choose_device(&job, err)) || (code = run_stages(&job, err)) ||
         (code = qdqi_report_fill(&job, err)) ||
         (code = qdqi_gates_judge(&spec.accept, &job.model->info, job.not_float, report,
                                  job.arena, err)))

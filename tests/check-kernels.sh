@@ -13,7 +13,7 @@ unset CK_TAP_LOG_FILE_NAME
 export QDQ_CUDA_MODULE="$module" QDQ_CUDA_REQUIRED=yes QDQ_CUDA_BRIEF=yes
 export QDQ_CUDA_EMULATED="$module"
 failed=0
-for name in device extremes fake histogram sums place; do
+for name in device extremes fake histogram sums device_memory; do
     tests/cuda/test_$name || failed=1
 done
 QDQ_CUDA_EMULATED_FAULTS=$QDQ_CUDA_MODULE tests/fault/test_whatif_memory || failed=1

@@ -11,7 +11,7 @@
 #include "config.h"
 #include "calibrate/calibrate.h"
 
-#include "calibrate/finite.h"
+#include "calibrate/nonfinite.h"
 #include "range/observations.h"
 #include "replan/replan.h"
 #include "rewrite/insert.h"
@@ -72,14 +72,14 @@ copy_given_ranges(struct qdqi_job *job, bool *missing, size_t *ret_missing,
 /* --- running -------------------------------------------------------------- */
 
 static enum qdq_code
-report_progress(const struct qdqi_watch *w, struct qdq_error *err)
+report_progress(const struct qdqi_observed_run *w, struct qdq_error *err)
 {
     return qdqi_job_progress(w->job, QDQ_STAGE_CALIBRATE, (uint64_t)w->all.samples,
                              (uint64_t)qdqi_feed_samples(w->feed), err);
 }
 
 static enum qdq_code
-observe_runs(struct qdqi_watch *w, struct qdq_error *err)
+observe_runs(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     int64_t samples;
@@ -88,13 +88,13 @@ observe_runs(struct qdqi_watch *w, struct qdq_error *err)
         if ((code = report_progress(w, err)) ||
             (code = qdqi_feed_next(w->feed, &inputs, &samples, err)) || samples == 0)
             break;
-    while (!(code = qdqi_watch_run(w, inputs, samples, err)));
+    while (!(code = qdqi_observed_run_run(w, inputs, samples, err)));
     return code;
 }
 
 /* Reads the inputs of the next run and starts their upload to the device. */
 static enum qdq_code
-upload_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
+upload_next(struct qdqi_observed_run *w, int64_t *ret_samples, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     enum qdq_code code = qdqi_feed_next(w->feed, &inputs, ret_samples, err);
@@ -107,7 +107,7 @@ upload_next(struct qdqi_watch *w, int64_t *ret_samples, struct qdq_error *err)
 /* Runs the model on a device. During each run the inputs of the next one are
    uploaded. */
 static enum qdq_code
-observe_runs_ahead(struct qdqi_watch *w, struct qdq_error *err)
+observe_runs_ahead(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     int64_t samples, next;
@@ -116,7 +116,7 @@ observe_runs_ahead(struct qdqi_watch *w, struct qdq_error *err)
         if ((code = report_progress(w, err)) || (code = upload_next(w, &next, err)) ||
             (code = qdqi_session_next_inputs(w->session, &inputs, err)))
             break;
-        code = qdqi_watch_run(w, inputs, samples, err);
+        code = qdqi_observed_run_run(w, inputs, samples, err);
     }
     return code ? code : report_progress(w, err);
 }
@@ -125,19 +125,19 @@ static enum qdq_code
 observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_feed *feed,
             struct qdq_error *err)
 {
-    struct qdqi_watch watch = {.job = c->job,
-                               .session = session,
-                               .feed = feed,
-                               .ahead = c->job->place,
-                               .observers = &c->observers};
-    enum qdq_code code = qdqi_watch_open(&watch, err);
+    struct qdqi_observed_run watch = {.job = c->job,
+                                      .session = session,
+                                      .feed = feed,
+                                      .ahead = c->job->dev,
+                                      .observers = &c->observers};
+    enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
         code = (watch.ahead ? observe_runs_ahead : observe_runs)(&watch, err);
     if (!code)
         code = qdqi_session_collect(session, err);
     c->all = watch.all;
-    return code ? code : qdqi_watch_end(&watch, err);
+    return code ? code : qdqi_observed_run_end(&watch, err);
 }
 
 static enum qdq_code
@@ -145,8 +145,7 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
              struct qdqi_feed *feed, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
-    struct qdqi_session_options options = {.place = job->place,
-                                           .observers = &c->observers};
+    struct qdqi_session_options options = {.dev = job->dev, .observers = &c->observers};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
     enum qdq_code code = qdqi_insert_observers(job->model, job->plan, c->wanted,
@@ -231,7 +230,7 @@ identify(const struct qdqi_job *job)
     char *text = key ? qdqi_arena_printf(
                            job->scratch, "%sruntime %lld %lld.%09ld\nran on %s\n", key,
                            (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                           st.st_mtim.tv_nsec, job->place ? "cuda" : "cpu")
+                           st.st_mtim.tv_nsec, job->dev ? "cuda" : "cpu")
                      : NULL;
     free(key);
     return text;

@@ -149,7 +149,7 @@ static enum qdq_code
 open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {.place = job->place,
+    const struct qdqi_session_options options = {.dev = job->dev,
                                                  .comparisons = &e->comparisons,
                                                  .float_pairs =
                                                      has_float_pairs(job->plan)};
@@ -195,7 +195,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {
-        .place = job->place, .float_pairs = has_float_pairs(job->plan)};
+        .dev = job->dev, .float_pairs = has_float_pairs(job->plan)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};

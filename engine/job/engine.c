@@ -2,7 +2,7 @@
 #include "config.h"
 #include "job/job.h"
 
-#include "run/place.h"
+#include "run/device_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ qdq_engine_close(struct qdq_engine **engine)
     qdqi_runtime_close(&(*engine)->runtime);
     qdq_catalog_free(&(*engine)->catalog);
     qdqi_cuda_close(&(*engine)->cuda);
-    free((*engine)->place);
+    free((*engine)->dev);
     free((*engine)->cuda_module);
     free((*engine)->library);
     free(*engine);

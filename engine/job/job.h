@@ -29,7 +29,7 @@ struct qdq_engine {
     bool has_device;        /* whether there is a device, even if it cannot be used */
     struct qdqi_cuda *cuda; /* NULL until a job needs a device */
     /* NULL until a job needs a device, or when it cannot be used */
-    struct qdqi_place *place;
+    struct qdqi_device *dev;
     /* why the device cannot be used; this is not tried again */
     struct qdq_error no_device;
 };
@@ -62,8 +62,8 @@ struct qdqi_job {
     /* the model that is quantized, after preparation and equalization */
     struct qdq_model *model;
     struct qdq_plan *plan;
-    const struct qdqi_place *place; /* where models run; NULL for the CPU */
-    const char *device;             /* name of the device for the report */
+    const struct qdqi_device *dev; /* where models run; NULL for the CPU */
+    const char *device;            /* name of the device for the report */
     int64_t batch; /* limit of the batch size; 0 for none besides the spec's */
     struct qdq_dataset *dataset; /* given or random data; NULL when there are none */
     struct qdq_model_info fixed; /* the model's, with the input sizes of the spec */
@@ -107,12 +107,12 @@ enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime
                                   struct qdq_error *err) QDQ_MUST_CHECK;
 
 /*
- * choose_place.c: chooses where the job's models run. NO_DEVICE when the spec asks for
+ * choose_device.c: chooses where the job's models run. NO_DEVICE when the spec asks for
  * a GPU and none can be used. When the spec leaves the choice open, that is at most a
  * warning.
  */
-enum qdq_code qdqi_job_choose_place(struct qdqi_job *job,
-                                    struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_job_choose_device(struct qdqi_job *job,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
 /* Returns whether the spec asks for something that uses moments. */
 bool qdqi_moments_wanted(const struct qdq_spec *spec);
 /* Returns how many samples are run at once if the model leaves the batch size open. */

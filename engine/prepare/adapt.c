@@ -45,7 +45,7 @@ qdqi_adapt_attribute(const struct qdqi_adapting *a, const char *name, const char
     return attribute;
 }
 
-const struct qdqi_known *
+const struct qdqi_value_type *
 qdqi_adapt_known(const struct qdqi_adapting *a, size_t i)
 {
     return i < a->node->n_input && *a->node->input[i]
@@ -154,7 +154,7 @@ qdqi_adapt_one_output(struct qdqi_adapting *a)
 const char *
 qdqi_adapt_name(struct qdqi_adapting *a, const char *suffix)
 {
-    struct qdqi_raising *r = a->r;
+    struct qdqi_opset_conversion *r = a->r;
     const char *base = a->node->n_output ? a->node->output[0] : "";
     if (!base) /* an earlier allocation failed */
         return NULL;

@@ -4,22 +4,22 @@
 #ifndef QDQI_PREPARE_ADAPT_H
 #define QDQI_PREPARE_ADAPT_H
 
-#include "prepare/known.h"
+#include "prepare/value_types.h"
 #include "prepare/nodes.h"
-#include "prepare/raise.h"
+#include "prepare/convert_opset.h"
 
-struct qdqi_raising {
+struct qdqi_opset_conversion {
     const struct qdq_model *source;
     struct qdqi_arena *arena;
     struct qdqi_map *names;  /* names that were made here */
-    struct qdqi_map *known;  /* from the name of a value to struct qdqi_known */
+    struct qdqi_map *known;  /* from the name of a value to struct qdqi_value_type */
     int64_t from, to;        /* opsets of the graph or function that is being walked */
     struct qdqi_nodes nodes; /* its nodes that are finished */
 };
 
 /* A node that is converted from opset to opset: a copy with arrays of its own. */
 struct qdqi_adapting {
-    struct qdqi_raising *r;
+    struct qdqi_opset_conversion *r;
     Onnx__NodeProto *node;
     struct qdqi_nodes after; /* nodes to insert behind it */
     bool was_upsample; /* a Resize that was an Upsample, so its scales are at least 1 */
@@ -49,7 +49,7 @@ const Onnx__AttributeProto *qdqi_adapt_attribute(const struct qdqi_adapting *a,
                                                  const char *name, const char **why);
 /* Returns type and rank of input i, as far as known; NULL for an omitted input or an
    unknown value. */
-const struct qdqi_known *qdqi_adapt_known(const struct qdqi_adapting *a, size_t i);
+const struct qdqi_value_type *qdqi_adapt_known(const struct qdqi_adapting *a, size_t i);
 /* Returns whether an output has no name, or neither a node reads it nor the model
    returns it. */
 bool qdqi_adapt_is_idle(const struct qdqi_adapting *a, size_t output);

@@ -97,7 +97,7 @@ float_to_input(struct qdqi_adapting *a, const char *name, size_t i)
 {
     const char *why = NULL, *suffix = qdqi_arena_printf(a->r->arena, "_%s", name);
     const Onnx__AttributeProto *attribute = qdqi_adapt_attribute(a, name, &why);
-    const struct qdqi_known *data = qdqi_adapt_known(a, 0);
+    const struct qdqi_value_type *data = qdqi_adapt_known(a, 0);
     enum qdqi_dtype dtype = data ? data->tensor.dtype : QDQI_UNKNOWN;
     if (!attribute || why)
         return why;
@@ -207,7 +207,7 @@ dropout_10(struct qdqi_adapting *a)
 static const char *
 erf_13(struct qdqi_adapting *a)
 {
-    const struct qdqi_known *data = qdqi_adapt_known(a, 0);
+    const struct qdqi_value_type *data = qdqi_adapt_known(a, 0);
     enum qdqi_dtype dtype = data ? data->tensor.dtype : QDQI_UNKNOWN;
     if (dtype == QDQI_UNKNOWN || dtype == QDQI_FLOAT32 || dtype == QDQI_FLOAT64 ||
         dtype == QDQI_FLOAT16)
@@ -271,7 +271,7 @@ softmax_13(struct qdqi_adapting *a)
     int64_t axis = attribute && attribute->has_i ? attribute->i : 1;
     if (why || !qdqi_adapt_needs(a, 1, 1))
         return why;
-    const struct qdqi_known *data = qdqi_adapt_known(a, 0);
+    const struct qdqi_value_type *data = qdqi_adapt_known(a, 0);
     const char *input = a->node->input[0], *output = a->node->output[0];
     qdqi_adapt_set_int(a, "axis", -1);
     if (axis == -1 || (data && data->rank > 0 && axis == data->rank - 1))

@@ -3,7 +3,7 @@
 #include "prepare/opset.h"
 
 #include "plan/formats.h"
-#include "prepare/raise.h"
+#include "prepare/convert_opset.h"
 
 /* --- the opset that is needed -------------------------------------------- */
 
@@ -47,8 +47,9 @@ raise_to(const struct qdq_model *model, int64_t to, struct qdqi_obstacle *obstac
 {
     struct qdqi_arena *arena = qdqi_arena_new();
     struct qdqi_edited edited = {.proto = NULL};
-    enum qdq_code code = arena ? qdqi_raise(model, to, arena, &edited, obstacle, err)
-                               : qdqi_no_memory(err);
+    enum qdq_code code =
+        arena ? qdqi_convert_opset(model, to, arena, &edited, obstacle, err)
+              : qdqi_no_memory(err);
     if (!code && !obstacle->opset)
         code = qdqi_model_derive(model, &edited, &arena, ret, err);
     qdqi_arena_free(&arena);

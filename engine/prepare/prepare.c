@@ -2,11 +2,11 @@
 #include "config.h"
 #include "prepare/fold.h"
 #include "prepare/opset.h"
-#include "prepare/strip.h"
+#include "prepare/remove_pairs.h"
 
 /* The steps in the order in which they run. NULL ends the table. */
 static const qdqi_step steps[] = {
-    qdqi_step_inline, qdqi_step_strip, qdqi_step_opset, qdqi_step_fold, NULL,
+    qdqi_step_inline, qdqi_step_remove_pairs, qdqi_step_opset, qdqi_step_fold, NULL,
 };
 
 /* Runs a step. A derived model owns the model that it was derived from, except for

@@ -13,30 +13,30 @@
 static enum qdq_code
 make_sums(struct qdqi_cuda_comparisons *c, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->dev->cuda);
     size_t n = c->host->n;
     void *memory;
-    enum qdq_code code = qdqi_place_alloc(c->place, n * sizeof *c->sums, &memory, err);
+    enum qdq_code code = qdqi_device_alloc(c->dev, n * sizeof *c->sums, &memory, err);
     if (code)
         return code;
     c->sums = memory;
-    if ((code = qdqi_place_alloc(c->place, gpu->sums_workspace(), &memory, err)))
+    if ((code = qdqi_device_alloc(c->dev, gpu->sums_workspace(), &memory, err)))
         return code;
     c->workspace = memory;
     int status = gpu->sums_init(c->sums, n, NULL);
-    return qdqi_place_check(c->place, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_check(c->dev, status ? status : gpu->stream_wait(NULL), err);
 }
 
 enum qdq_code
 qdqi_cuda_comparisons_open(struct qdqi_comparisons *comparisons,
-                           const struct qdqi_place *place,
+                           const struct qdqi_device *dev,
                            struct qdqi_cuda_comparisons **ret, struct qdq_error *err)
 {
     struct qdqi_cuda_comparisons *c = calloc(1, sizeof *c);
     if (!c)
         return qdqi_no_memory(err);
     c->host = comparisons;
-    c->place = place;
+    c->dev = dev;
     c->downloaded = calloc(comparisons->n + 1, sizeof *c->downloaded);
     enum qdq_code code = c->downloaded ? make_sums(c, err) : qdqi_no_memory(err);
     if (code)
@@ -52,8 +52,8 @@ qdqi_cuda_comparisons_close(struct qdqi_cuda_comparisons **cuda_comparisons)
     struct qdqi_cuda_comparisons *c = *cuda_comparisons;
     if (!c)
         return;
-    qdqi_place_release(c->place, c->sums);
-    qdqi_place_release(c->place, c->workspace);
+    qdqi_device_release(c->dev, c->sums);
+    qdqi_device_release(c->dev, c->workspace);
     free(c->downloaded);
     free(c);
     *cuda_comparisons = NULL;
@@ -62,10 +62,10 @@ qdqi_cuda_comparisons_close(struct qdqi_cuda_comparisons **cuda_comparisons)
 enum qdq_code
 qdqi_cuda_comparisons_collect(struct qdqi_cuda_comparisons *c, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->dev->cuda);
     size_t n = c->host->n;
     enum qdq_code code =
-        qdqi_place_download(c->place, c->downloaded, c->sums, n * sizeof *c->sums, err);
+        qdqi_device_download(c->dev, c->downloaded, c->sums, n * sizeof *c->sums, err);
     if (code)
         return code;
     for (size_t i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ qdqi_cuda_comparisons_collect(struct qdqi_cuda_comparisons *c, struct qdq_error 
         c->host->rows[i].sums.noise += c->downloaded[i].noise;
     }
     int status = gpu->sums_init(c->sums, n, NULL);
-    return qdqi_place_check(c->place, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_check(c->dev, status ? status : gpu->stream_wait(NULL), err);
 }
 
 /* --- Compare -------------------------------------------------------------- */
@@ -86,7 +86,7 @@ host_copy(const struct qdqi_cuda_comparisons *c, const struct qdqi_op_tensor *t,
     void *copy = malloc(size + 1);
     if (!copy)
         (void)!qdqi_no_memory(err);
-    else if (qdqi_place_download(c->place, copy, t->data, size, err)) {
+    else if (qdqi_device_download(c->dev, copy, t->data, size, err)) {
         free(copy);
         copy = NULL;
     }
@@ -102,8 +102,8 @@ static enum qdq_code
 add_mixed(struct qdqi_cuda_comparisons *c, size_t slot, const struct qdqi_op_tensor *f,
           const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
-    enum qdq_code code = qdqi_place_check(c->place, gpu->stream_wait(stream), err);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->dev->cuda);
+    enum qdq_code code = qdqi_device_check(c->dev, gpu->stream_wait(stream), err);
     if (code)
         return code;
     void *a = host_copy(c, f, err), *b = a ? host_copy(c, q, err) : NULL;
@@ -119,13 +119,13 @@ static enum qdq_code
 add(struct qdqi_cuda_comparisons *c, size_t slot, const struct qdqi_op_tensor *f,
     const struct qdqi_op_tensor *q, void *stream, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(c->dev->cuda);
     if (f->type != q->type)
         return add_mixed(c, slot, f, q, stream, err);
-    return qdqi_place_check(c->place,
-                            gpu->sums_update((int)f->type, f->data, q->data, f->n,
-                                             &c->sums[slot], c->workspace, stream),
-                            err);
+    return qdqi_device_check(c->dev,
+                             gpu->sums_update((int)f->type, f->data, q->data, f->n,
+                                              &c->sums[slot], c->workspace, stream),
+                             err);
 }
 
 static OrtStatusPtr
@@ -137,11 +137,11 @@ compare_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
     void *stream;
     OrtStatusPtr status =
         qdqi_compared_inputs(k, context, &c->host->rows[k->slot], &f, &q, &may);
-    if (status || !may || (status = qdqi_place_stream(c->place, k, context, &stream)))
+    if (status || !may || (status = qdqi_device_stream(c->dev, k, context, &stream)))
         return status;
     c->fault = (struct qdq_error){0};
     (void)!add(c, k->slot, &f, &q, stream, &c->fault);
-    return qdqi_place_status(k, &c->fault);
+    return qdqi_device_status(k, &c->fault);
 }
 
 void
@@ -149,7 +149,7 @@ qdqi_compare_cuda_init(struct qdqi_op *op, const OrtApi *api,
                        struct qdqi_cuda_comparisons *cuda_comparisons)
 {
     qdqi_compare_init(op, api, cuda_comparisons->host);
-    op->provider = qdqi_place_provider(cuda_comparisons->place);
+    op->provider = qdqi_device_provider(cuda_comparisons->dev);
     op->state = cuda_comparisons;
     op->compute = compare_cuda;
 }
@@ -165,16 +165,16 @@ pass_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
     OrtStatusPtr status;
     if ((status = qdqi_op_input(k, context, 0, &input)) ||
         (status = qdqi_op_output(k, context, 0, &output)) ||
-        (status = qdqi_place_stream(c->place, k, context, &stream)))
+        (status = qdqi_device_stream(c->dev, k, context, &stream)))
         return status;
     if (output == input.data || input.n == 0)
         return NULL;
     c->fault = (struct qdq_error){0};
     size_t size = input.n * qdqi_dtype_size((int)input.type);
     int copied =
-        qdqi_cuda_functions(c->place->cuda)->copy(output, input.data, size, stream);
-    (void)!qdqi_place_check(c->place, copied, &c->fault);
-    return qdqi_place_status(k, &c->fault);
+        qdqi_cuda_functions(c->dev->cuda)->copy(output, input.data, size, stream);
+    (void)!qdqi_device_check(c->dev, copied, &c->fault);
+    return qdqi_device_status(k, &c->fault);
 }
 
 void
@@ -182,7 +182,7 @@ qdqi_pass_cuda_init(struct qdqi_op *op, const OrtApi *api,
                     struct qdqi_cuda_comparisons *cuda_comparisons)
 {
     qdqi_pass_init(op, api);
-    op->provider = qdqi_place_provider(cuda_comparisons->place);
+    op->provider = qdqi_device_provider(cuda_comparisons->dev);
     op->state = cuda_comparisons;
     op->compute = pass_cuda;
 }

@@ -5,12 +5,12 @@
 #define QDQI_RUN_COMPARE_CUDA_H
 
 #include "run/compare.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 
 /* The sums of one session. */
 struct qdqi_cuda_comparisons {
     struct qdqi_comparisons *host;
-    const struct qdqi_place *place;
+    const struct qdqi_device *dev;
     /* These two are in device memory: */
     struct qdqi_error_sums *sums; /* sums by slot since the last collection */
     void *workspace;
@@ -19,10 +19,10 @@ struct qdqi_cuda_comparisons {
     struct qdq_error fault; /* the error of the last operator that failed */
 };
 
-/* Allocates sums of zero on the device. Borrows the comparisons and the place.
+/* Allocates sums of zero on the device. Borrows the comparisons and the device.
    DEVICE_MEMORY, DEVICE_LOST. */
 enum qdq_code qdqi_cuda_comparisons_open(struct qdqi_comparisons *comparisons,
-                                         const struct qdqi_place *place,
+                                         const struct qdqi_device *dev,
                                          struct qdqi_cuda_comparisons **ret,
                                          struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_cuda_comparisons_close(struct qdqi_cuda_comparisons **cuda_comparisons);

@@ -22,7 +22,7 @@ struct qdqi_uploaded_scales {
 /* --- opening -------------------------------------------------------------- */
 
 enum qdq_code
-qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes, const struct qdqi_place *place,
+qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes, const struct qdqi_device *dev,
                      struct qdqi_cuda_fakes **ret, struct qdq_error *err)
 {
     struct qdqi_cuda_fakes *f = calloc(1, sizeof *f);
@@ -33,16 +33,16 @@ qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes, const struct qdqi_place *pl
         return qdqi_no_memory(err);
     }
     f->host = fakes;
-    f->place = place;
+    f->dev = dev;
     *ret = f;
     return QDQ_OK;
 }
 
 static void
-free_scales(const struct qdqi_place *place, struct qdqi_uploaded_scales *s)
+free_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s)
 {
-    qdqi_place_release(place, s->scales);
-    qdqi_place_release(place, s->zero_points);
+    qdqi_device_release(dev, s->scales);
+    qdqi_device_release(dev, s->zero_points);
     free(s->host_scales);
     free(s->host_zero_points);
     *s = (struct qdqi_uploaded_scales){0};
@@ -55,7 +55,7 @@ qdqi_cuda_fakes_close(struct qdqi_cuda_fakes **cuda_fakes)
     if (!f)
         return;
     for (size_t i = 0; i < f->host->n; i++)
-        free_scales(f->place, &f->rows[i]);
+        free_scales(f->dev, &f->rows[i]);
     free(f->rows);
     free(f);
     *cuda_fakes = NULL;
@@ -103,38 +103,37 @@ _Static_assert(sizeof(float) == sizeof(uint32_t) && sizeof(int32_t) == sizeof(ui
 
 /* Uploads n values. With blocks it uploads one value for each element of the tensor. */
 static enum qdq_code
-upload_values(const struct qdqi_place *place, const struct qdqi_fake *f,
+upload_values(const struct qdqi_device *dev, const struct qdqi_fake *f,
               const void *values, size_t n, size_t elements, void *to,
               struct qdq_error *err)
 {
     if (f->block == 0)
-        return qdqi_place_upload(place, to, values, n * sizeof(uint32_t), err);
+        return qdqi_device_upload(dev, to, values, n * sizeof(uint32_t), err);
     uint32_t *all = calloc(elements + 1, sizeof *all);
     if (!all)
         return qdqi_no_memory(err);
     expand_blocks(f, values, all, elements);
-    enum qdq_code code = qdqi_place_upload(place, to, all, elements * sizeof *all, err);
+    enum qdq_code code = qdqi_device_upload(dev, to, all, elements * sizeof *all, err);
     free(all);
     return code;
 }
 
 static enum qdq_code
-make_room(const struct qdqi_place *place, struct qdqi_uploaded_scales *s, size_t n,
+make_room(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s, size_t n,
           size_t room, bool zero_points, struct qdq_error *err)
 {
     void *scales = NULL, *points = NULL;
     if (s->scales && s->room >= room && s->n == n && !s->zero_points == !zero_points)
         return QDQ_OK;
-    free_scales(place, s);
+    free_scales(dev, s);
     s->host_scales = calloc(n + 1, sizeof *s->host_scales);
     s->host_zero_points = calloc(n + 1, sizeof *s->host_zero_points);
     if (!s->host_scales || !s->host_zero_points)
         return qdqi_no_memory(err);
-    enum qdq_code code =
-        qdqi_place_alloc(place, room * sizeof *s->scales, &scales, err);
+    enum qdq_code code = qdqi_device_alloc(dev, room * sizeof *s->scales, &scales, err);
     s->scales = scales;
     if (!code && zero_points)
-        code = qdqi_place_alloc(place, room * sizeof *s->zero_points, &points, err);
+        code = qdqi_device_alloc(dev, room * sizeof *s->zero_points, &points, err);
     s->zero_points = points;
     s->n = n;
     s->room = room;
@@ -144,21 +143,20 @@ make_room(const struct qdqi_place *place, struct qdqi_uploaded_scales *s, size_t
 /* Uploads scales and zero points if they changed. Overwriting is safe: earlier runs
    have ended, and the values do not change within a run. */
 static enum qdq_code
-upload_scales(const struct qdqi_place *place, struct qdqi_uploaded_scales *s,
+upload_scales(const struct qdqi_device *dev, struct qdqi_uploaded_scales *s,
               const struct qdqi_fake *f, size_t elements, struct qdq_error *err)
 {
     if (is_uploaded(s, f, elements))
         return QDQ_OK;
     size_t n = count_scales(f, elements);
     enum qdq_code code =
-        make_room(place, s, n, f->block ? elements : n, f->zero_points != NULL, err);
+        make_room(dev, s, n, f->block ? elements : n, f->zero_points != NULL, err);
     if (!code)
-        code = upload_values(place, f, f->scales, n, elements, s->scales, err);
+        code = upload_values(dev, f, f->scales, n, elements, s->scales, err);
     if (!code && f->zero_points)
-        code =
-            upload_values(place, f, f->zero_points, n, elements, s->zero_points, err);
+        code = upload_values(dev, f, f->zero_points, n, elements, s->zero_points, err);
     if (code) {
-        free_scales(place, s);
+        free_scales(dev, s);
         return code;
     }
     memcpy(s->host_scales, f->scales, n * sizeof *f->scales);
@@ -174,15 +172,15 @@ static enum qdq_code
 quantize(struct qdqi_cuda_fakes *f, size_t slot, const struct qdqi_op_tensor *t,
          void *to, void *stream, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(f->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(f->dev->cuda);
     const struct qdqi_fake *fake = &f->host->rows[slot];
     struct qdqi_uploaded_scales *sent = &f->rows[slot];
     if (t->n == 0 || (!fake->on && t->data == to))
         return QDQ_OK;
     if (!fake->on)
-        return qdqi_place_check(
-            f->place, gpu->copy(to, t->data, t->n * sizeof(float), stream), err);
-    enum qdq_code code = upload_scales(f->place, sent, fake, t->n, err);
+        return qdqi_device_check(
+            f->dev, gpu->copy(to, t->data, t->n * sizeof(float), stream), err);
+    enum qdq_code code = upload_scales(f->dev, sent, fake, t->n, err);
     if (code)
         return code;
     struct qdqi_grid grid = {
@@ -197,8 +195,8 @@ quantize(struct qdqi_cuda_fakes *f, size_t slot, const struct qdqi_op_tensor *t,
         grid.outer = grid.inner = 1;
         grid.channels = t->n;
     }
-    return qdqi_place_check(f->place,
-                            gpu->fake(QDQI_FLOAT32, &grid, t->data, to, stream), err);
+    return qdqi_device_check(f->dev,
+                             gpu->fake(QDQI_FLOAT32, &grid, t->data, to, stream), err);
 }
 
 static OrtStatusPtr
@@ -209,11 +207,11 @@ fake_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
     void *to, *stream;
     OrtStatusPtr status =
         qdqi_faked_tensors(k, context, &f->host->rows[k->slot], &t, &to);
-    if (status || (status = qdqi_place_stream(f->place, k, context, &stream)))
+    if (status || (status = qdqi_device_stream(f->dev, k, context, &stream)))
         return status;
     f->fault = (struct qdq_error){0};
     (void)!quantize(f, k->slot, &t, to, stream, &f->fault);
-    return qdqi_place_status(k, &f->fault);
+    return qdqi_device_status(k, &f->fault);
 }
 
 void
@@ -221,7 +219,7 @@ qdqi_fake_cuda_init(struct qdqi_op *op, const OrtApi *api,
                     struct qdqi_cuda_fakes *cuda_fakes)
 {
     qdqi_fake_init(op, api, cuda_fakes->host);
-    op->provider = qdqi_place_provider(cuda_fakes->place);
+    op->provider = qdqi_device_provider(cuda_fakes->dev);
     op->state = cuda_fakes;
     op->compute = fake_cuda;
 }

@@ -5,21 +5,21 @@
 #define QDQI_RUN_FAKE_CUDA_H
 
 #include "number/fake.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 
 struct qdqi_uploaded_scales; /* the scales of one slot on the device */
 
 /* The state that the FakeQuant nodes of one session share. */
 struct qdqi_cuda_fakes {
     const struct qdqi_fakes *host;
-    const struct qdqi_place *place;
+    const struct qdqi_device *dev;
     struct qdqi_uploaded_scales *rows; /* indexed by slot */
     struct qdq_error fault;            /* the error of the last operator that failed */
 };
 
 /* Borrows both. Nothing is uploaded yet. NO_MEMORY. */
 enum qdq_code qdqi_cuda_fakes_open(const struct qdqi_fakes *fakes,
-                                   const struct qdqi_place *place,
+                                   const struct qdqi_device *dev,
                                    struct qdqi_cuda_fakes **ret,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_cuda_fakes_close(struct qdqi_cuda_fakes **cuda_fakes);

@@ -18,7 +18,7 @@ static enum qdq_code
 make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
 {
     size_t most = samples > o->host->n ? samples : o->host->n;
-    qdqi_place_release(o->place, o->samples);
+    qdqi_device_release(o->dev, o->samples);
     o->samples = NULL;
     o->room = 0;
     free(o->downloaded);
@@ -29,7 +29,7 @@ make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
         return qdqi_no_memory(err);
     void *memory;
     enum qdq_code code =
-        qdqi_place_alloc(o->place, samples * sizeof *o->samples, &memory, err);
+        qdqi_device_alloc(o->dev, samples * sizeof *o->samples, &memory, err);
     if (!code) {
         o->samples = memory;
         o->room = samples;
@@ -40,35 +40,35 @@ make_room(struct qdqi_cuda_observers *o, size_t samples, struct qdq_error *err)
 static enum qdq_code
 make_accumulators(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     bool counts = o->host->needs & QDQI_NEEDS_HISTOGRAM;
     size_t n = o->host->n;
     void *memory;
     enum qdq_code code =
-        qdqi_place_alloc(o->place, n * sizeof *o->extremes, &memory, err);
+        qdqi_device_alloc(o->dev, n * sizeof *o->extremes, &memory, err);
     if (code)
         return code;
     o->extremes = memory;
     if (counts &&
-        (code = qdqi_place_alloc(o->place, n * sizeof *o->histograms, &memory, err)))
+        (code = qdqi_device_alloc(o->dev, n * sizeof *o->histograms, &memory, err)))
         return code;
     o->histograms = counts ? memory : NULL;
     int status = gpu->extremes_init(o->extremes, n, NULL);
     if (!status && counts)
         status = gpu->histogram_init(o->histograms, n, NULL);
-    return qdqi_place_check(o->place, status ? status : gpu->stream_wait(NULL), err);
+    return qdqi_device_check(o->dev, status ? status : gpu->stream_wait(NULL), err);
 }
 
 enum qdq_code
 qdqi_cuda_observers_open(struct qdqi_observers *observers,
-                         const struct qdqi_place *place,
+                         const struct qdqi_device *dev,
                          struct qdqi_cuda_observers **ret, struct qdq_error *err)
 {
     struct qdqi_cuda_observers *o = calloc(1, sizeof *o);
     if (!o)
         return qdqi_no_memory(err);
     o->host = observers;
-    o->place = place;
+    o->dev = dev;
     enum qdq_code code = make_accumulators(o, err);
     if (!code && observers->needs & QDQI_NEEDS_AVERAGE)
         code = make_room(o, MIN_ROOM, err);
@@ -88,9 +88,9 @@ qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers)
     struct qdqi_cuda_observers *o = *cuda_observers;
     if (!o)
         return;
-    qdqi_place_release(o->place, o->extremes);
-    qdqi_place_release(o->place, o->histograms);
-    qdqi_place_release(o->place, o->samples);
+    qdqi_device_release(o->dev, o->extremes);
+    qdqi_device_release(o->dev, o->histograms);
+    qdqi_device_release(o->dev, o->samples);
     free(o->downloaded);
     free(o->visits);
     free(o);
@@ -104,8 +104,8 @@ qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers)
 static enum qdq_code
 read_samples(struct qdqi_cuda_observers *o, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_place_download(o->place, o->downloaded, o->samples,
-                                             o->used * sizeof *o->samples, err);
+    enum qdq_code code = qdqi_device_download(o->dev, o->downloaded, o->samples,
+                                              o->used * sizeof *o->samples, err);
     const struct qdqi_extremes *at = o->downloaded;
     for (size_t i = 0; !code && i < o->n_visits; i++) {
         const struct qdqi_visit *v = &o->visits[i];
@@ -122,8 +122,8 @@ qdqi_cuda_observers_read_extremes(struct qdqi_cuda_observers *o, struct qdq_erro
     size_t n = o->host->n;
     enum qdq_code code = o->used > 0 ? read_samples(o, err) : QDQ_OK;
     if (!code)
-        code = qdqi_place_download(o->place, o->downloaded, o->extremes,
-                                   n * sizeof *o->extremes, err);
+        code = qdqi_device_download(o->dev, o->downloaded, o->extremes,
+                                    n * sizeof *o->extremes, err);
     for (size_t i = 0; !code && i < n; i++)
         qdqi_extremes_merge(&o->host->rows[i].all.extremes, &o->downloaded[i]);
     return code;
@@ -139,7 +139,7 @@ qdqi_cuda_observers_collect(struct qdqi_cuda_observers *o, struct qdq_error *err
     for (size_t i = 0; !code && o->histograms && i < o->host->n; i++) {
         if (qdqi_extremes_empty(&o->downloaded[i]))
             continue;
-        code = qdqi_place_download(o->place, &h, &o->histograms[i], sizeof h, err);
+        code = qdqi_device_download(o->dev, &h, &o->histograms[i], sizeof h, err);
         if (!code)
             *o->host->rows[i].all.histogram = h.histogram;
     }
@@ -152,15 +152,15 @@ qdqi_cuda_observers_restore(struct qdqi_cuda_observers *o, struct qdq_error *err
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < o->host->n; i++)
         o->downloaded[i] = o->host->rows[i].all.extremes;
-    code = qdqi_place_upload(o->place, o->extremes, o->downloaded,
-                             o->host->n * sizeof *o->extremes, err);
+    code = qdqi_device_upload(o->dev, o->extremes, o->downloaded,
+                              o->host->n * sizeof *o->extremes, err);
     for (size_t i = 0; !code && o->histograms && i < o->host->n; i++) {
         const struct qdqi_cuda_histogram h = {
             .histogram = *o->host->rows[i].all.histogram,
             .extremes = o->host->rows[i].all.extremes,
             .piece = QDQI_NO_EXTREMES,
         };
-        code = qdqi_place_upload(o->place, &o->histograms[i], &h, sizeof h, err);
+        code = qdqi_device_upload(o->dev, &o->histograms[i], &h, sizeof h, err);
     }
     o->used = o->n_visits = 0;
     return code;
@@ -173,10 +173,10 @@ static enum qdq_code
 append_samples(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached *r,
                void *stream, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     enum qdq_code code = QDQ_OK;
     if (o->room - o->used < r->samples) {
-        code = qdqi_place_check(o->place, gpu->stream_wait(stream), err);
+        code = qdqi_device_check(o->dev, gpu->stream_wait(stream), err);
         if (!code)
             code = read_samples(o, err);
         if (!code && o->room < r->samples)
@@ -194,14 +194,14 @@ append_samples(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_rea
                                       each, &at[k], stream);
     o->visits[o->n_visits++] = (struct qdqi_visit){slot, r->samples};
     o->used += r->samples;
-    return qdqi_place_check(o->place, status, err);
+    return qdqi_device_check(o->dev, status, err);
 }
 
 static enum qdq_code
 accumulate(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached *r,
            void *stream, struct qdq_error *err)
 {
-    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->place->cuda);
+    const struct qdqi_cuda_api *gpu = qdqi_cuda_functions(o->dev->cuda);
     int status, type = (int)r->dtype;
     r->observer->runs++;
     if (r->n == 0)
@@ -214,7 +214,7 @@ accumulate(struct qdqi_cuda_observers *o, size_t slot, const struct qdqi_reached
                 gpu->copy(&o->extremes[slot], &h->extremes, sizeof h->extremes, stream);
     } else
         status = gpu->extremes_update(type, r->data, r->n, &o->extremes[slot], stream);
-    enum qdq_code code = qdqi_place_check(o->place, status, err);
+    enum qdq_code code = qdqi_device_check(o->dev, status, err);
     return code || !o->samples ? code : append_samples(o, slot, r, stream, err);
 }
 
@@ -226,12 +226,12 @@ observe_cuda(const struct qdqi_kernel *k, OrtKernelContext *context)
     enum qdqi_dtype dtype;
     void *stream;
     OrtStatusPtr status = qdqi_observed_input(k, context, o->host, &t, &dtype);
-    if (status || (status = qdqi_place_stream(o->place, k, context, &stream)))
+    if (status || (status = qdqi_device_stream(o->dev, k, context, &stream)))
         return status;
     struct qdqi_reached r = qdqi_reached(o->host, k->slot, dtype, t.data, t.n, t.axis0);
     o->fault = (struct qdq_error){0};
     (void)!accumulate(o, k->slot, &r, stream, &o->fault);
-    return qdqi_place_status(k, &o->fault);
+    return qdqi_device_status(k, &o->fault);
 }
 
 void
@@ -239,7 +239,7 @@ qdqi_observe_cuda_init(struct qdqi_op *op, const OrtApi *api,
                        struct qdqi_cuda_observers *cuda_observers)
 {
     qdqi_observe_init(op, api, cuda_observers->host);
-    op->provider = qdqi_place_provider(cuda_observers->place);
+    op->provider = qdqi_device_provider(cuda_observers->dev);
     op->state = cuda_observers;
     op->compute = observe_cuda;
 }

@@ -9,14 +9,14 @@
 #define QDQI_RUN_OBSERVE_CUDA_H
 
 #include "range/observer.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 
 struct qdqi_visit; /* one computation of a node */
 
 /* The accumulators of one session. */
 struct qdqi_cuda_observers {
     struct qdqi_observers *host;
-    const struct qdqi_place *place;
+    const struct qdqi_device *dev;
     /* In device memory, by slot: */
     struct qdqi_extremes *extremes;
     struct qdqi_cuda_histogram *histograms; /* NULL when no histograms are needed */
@@ -30,10 +30,10 @@ struct qdqi_cuda_observers {
     struct qdq_error fault; /* the error of the last operator that failed */
 };
 
-/* Allocates empty accumulators. Borrows the observers and the place. DEVICE_MEMORY,
+/* Allocates empty accumulators. Borrows the observers and the device. DEVICE_MEMORY,
    DEVICE_LOST. */
 enum qdq_code qdqi_cuda_observers_open(struct qdqi_observers *observers,
-                                       const struct qdqi_place *place,
+                                       const struct qdqi_device *dev,
                                        struct qdqi_cuda_observers **ret,
                                        struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_cuda_observers_close(struct qdqi_cuda_observers **cuda_observers);

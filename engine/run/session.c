@@ -8,11 +8,11 @@
 #include "run/compare_cuda.h"
 #include "run/fake.h"
 #include "run/fake_cuda.h"
-#include "run/lift.h"
+#include "run/lift_weights.h"
 #include "run/moments.h"
 #include "run/observe.h"
 #include "run/observe_cuda.h"
-#include "run/provider.h"
+#include "run/cuda_provider.h"
 #include "run/staging.h"
 
 #include <dlfcn.h>
@@ -31,8 +31,8 @@ enum { MAX_OPS = 5 }; /* the most that add_ops() adds */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
-    struct qdqi_op ops[MAX_OPS];    /* registered in the domain */
-    const struct qdqi_place *place; /* NULL for the host */
+    struct qdqi_op ops[MAX_OPS];   /* registered in the domain */
+    const struct qdqi_device *dev; /* NULL for the host */
     /* on the device; NULL when nothing is observed there */
     struct qdqi_cuda_observers *cuda_observers;
     struct qdqi_cuda_fakes *cuda_fakes;             /* on the device, or NULL */
@@ -179,7 +179,7 @@ qdqi_runtime_try_device(const struct qdqi_runtime *r, int device, struct qdq_err
     OrtSessionOptions *o = NULL;
     OrtStatus *status = r->api->CreateSessionOptions(&o);
     if (!status)
-        status = qdqi_provider_append(r->api, o, device);
+        status = qdqi_cuda_provider_append(r->api, o, device);
     if (o)
         r->api->ReleaseSessionOptions(o);
     struct qdq_error why = {0};
@@ -239,9 +239,9 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
     if (options->one_of_many &&
         (status = api->AddSessionConfigEntry(o, "session.use_env_allocators", "1")))
         return status;
-    const struct qdqi_place *place = options->place;
-    if (place && place->runs_models &&
-        (status = qdqi_provider_append(api, o, place->device)))
+    const struct qdqi_device *dev = options->dev;
+    if (dev && dev->runs_models &&
+        (status = qdqi_cuda_provider_append(api, o, dev->device)))
         return status;
     return add_files(api, model, o);
 }
@@ -251,15 +251,15 @@ static enum qdq_code
 enter_place(struct qdqi_session *s, const struct qdqi_session_options *options,
             struct qdq_error *err)
 {
-    s->place = options->place;
-    enum qdq_code code = s->place ? qdqi_place_enter(s->place, err) : QDQ_OK;
-    if (!code && s->place && options->observers)
-        code = qdqi_cuda_observers_open(options->observers, s->place,
-                                        &s->cuda_observers, err);
-    if (!code && s->place && options->fakes)
-        code = qdqi_cuda_fakes_open(options->fakes, s->place, &s->cuda_fakes, err);
-    if (!code && s->place && options->comparisons)
-        code = qdqi_cuda_comparisons_open(options->comparisons, s->place,
+    s->dev = options->dev;
+    enum qdq_code code = s->dev ? qdqi_device_enter(s->dev, err) : QDQ_OK;
+    if (!code && s->dev && options->observers)
+        code = qdqi_cuda_observers_open(options->observers, s->dev, &s->cuda_observers,
+                                        err);
+    if (!code && s->dev && options->fakes)
+        code = qdqi_cuda_fakes_open(options->fakes, s->dev, &s->cuda_fakes, err);
+    if (!code && s->dev && options->comparisons)
+        code = qdqi_cuda_comparisons_open(options->comparisons, s->dev,
                                           &s->cuda_comparisons, err);
     return code;
 }
@@ -387,8 +387,8 @@ qdqi_session_load(struct qdqi_runtime *runtime, const struct qdqi_runnable *mode
         return qdqi_no_memory(err);
     s->runtime = runtime;
     struct qdq_error why = {0};
-    if (create(s, model, options, &why) && s->place)
-        (void)!qdqi_place_explain(s->place, &why);
+    if (create(s, model, options, &why) && s->dev)
+        (void)!qdqi_device_classify_error(s->dev, &why);
     if (why.code)
         qdqi_session_close(&s);
     else
@@ -550,7 +550,7 @@ explain(struct qdqi_session *s, struct qdq_error *why)
     else if (s->cuda_comparisons && s->cuda_comparisons->fault.code)
         *why = s->cuda_comparisons->fault;
     else
-        (void)!qdqi_place_explain(s->place, why);
+        (void)!qdqi_device_classify_error(s->dev, why);
 }
 
 /* Runs the model like run(), with the work that a device needs before and after it. */
@@ -559,7 +559,7 @@ run_on_device(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
               const char **names, const OrtValue **values, struct qdq_error *err)
 {
     struct qdq_error why = {0};
-    enum qdq_code code = qdqi_place_enter(s->place, &why);
+    enum qdq_code code = qdqi_device_enter(s->dev, &why);
     if (!code && run(s, inputs, n, names, values, &why))
         explain(s, &why);
     if (!why.code && s->cuda_observers)
@@ -570,12 +570,12 @@ run_on_device(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
 static enum qdq_code
 open_staging(struct qdqi_session *s, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_staging_open(s->place, &s->staging, err);
-    if (code || !s->place->runs_models)
+    enum qdq_code code = qdqi_staging_open(s->dev, &s->staging, err);
+    if (code || !s->dev->runs_models)
         return code;
     return check(s->runtime,
                  s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator,
-                                                   s->place->device, OrtMemTypeDefault,
+                                                   s->dev->device, OrtMemTypeDefault,
                                                    &s->memory),
                  "the device's memory", err);
 }
@@ -584,7 +584,7 @@ enum qdq_code
 qdqi_session_upload(struct qdqi_session *s, const struct qdqi_input *inputs,
                     size_t n_inputs, struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_place_enter(s->place, err);
+    enum qdq_code code = qdqi_device_enter(s->dev, err);
     if (!code && !s->staging)
         code = open_staging(s, err);
     return code ? code : qdqi_staging_upload(s->staging, inputs, n_inputs, err);
@@ -594,7 +594,7 @@ enum qdq_code
 qdqi_session_next_inputs(struct qdqi_session *s, const struct qdqi_input **ret,
                          struct qdq_error *err)
 {
-    enum qdq_code code = qdqi_place_enter(s->place, err);
+    enum qdq_code code = qdqi_device_enter(s->dev, err);
     return code ? code : qdqi_staging_next(s->staging, ret, err);
 }
 
@@ -653,8 +653,7 @@ qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
     if (!names || !values || !s->shapes)
         code = qdqi_no_memory(err);
     else
-        code =
-            (s->place ? run_on_device : run)(s, inputs, n_inputs, names, values, err);
+        code = (s->dev ? run_on_device : run)(s, inputs, n_inputs, names, values, err);
     for (size_t i = 0; !code && i < s->n_outputs; i++)
         code = check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
                      "reading an output", err);

@@ -14,7 +14,7 @@
 /* The name of the runtime in reports; a target has the same name. */
 #define QDQI_RUNTIME_NAME "onnxruntime"
 
-struct qdqi_place;
+struct qdqi_device;
 struct qdqi_runtime;
 struct qdqi_session;
 
@@ -30,7 +30,7 @@ enum qdq_code qdqi_runtime_try_device(const struct qdqi_runtime *runtime, int de
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 struct qdqi_session_options {
-    const struct qdqi_place *place;   /* the device; NULL for the host */
+    const struct qdqi_device *dev;    /* the device; NULL for the host */
     struct qdqi_observers *observers; /* updated by Observe nodes, or NULL */
     struct qdqi_moments *moments;     /* updated by Moment nodes, or NULL */
     struct qdqi_fakes *fakes;         /* parameters of FakeQuant nodes, or NULL */

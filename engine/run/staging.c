@@ -20,7 +20,7 @@ struct slot {
 };
 
 struct qdqi_staging {
-    const struct qdqi_place *place;
+    const struct qdqi_device *dev;
     void *stream;
     struct slot slots[N_SLOTS];
     size_t first, n; /* the slots that were filled and not yet returned */
@@ -31,21 +31,21 @@ struct qdqi_staging {
 static const struct qdqi_cuda_api *
 functions(const struct qdqi_staging *s)
 {
-    return qdqi_cuda_functions(s->place->cuda);
+    return qdqi_cuda_functions(s->dev->cuda);
 }
 
 enum qdq_code
-qdqi_staging_open(const struct qdqi_place *place, struct qdqi_staging **ret,
+qdqi_staging_open(const struct qdqi_device *dev, struct qdqi_staging **ret,
                   struct qdq_error *err)
 {
     struct qdqi_staging *s = calloc(1, sizeof *s);
     if (!s)
         return qdqi_no_memory(err);
-    s->place = place;
+    s->dev = dev;
     int status = functions(s)->stream_open(&s->stream);
     for (size_t i = 0; !status && i < N_SLOTS; i++)
         status = functions(s)->event_open(&s->slots[i].event);
-    enum qdq_code code = qdqi_place_check(place, status, err);
+    enum qdq_code code = qdqi_device_check(dev, status, err);
     if (code)
         qdqi_staging_close(&s);
     else
@@ -56,7 +56,7 @@ qdqi_staging_open(const struct qdqi_place *place, struct qdqi_staging **ret,
 static void
 free_memory(struct qdqi_staging *s, struct slot *slot)
 {
-    qdqi_place_release(s->place, slot->device);
+    qdqi_device_release(s->dev, slot->device);
     if (slot->pinned)
         functions(s)->release_host(slot->pinned);
     slot->pinned = slot->device = NULL;
@@ -102,11 +102,11 @@ make_room(struct qdqi_staging *s, struct slot *slot, size_t bytes,
     if (bytes <= slot->room)
         return QDQ_OK;
     free_memory(s, slot);
-    enum qdq_code code = qdqi_place_alloc(s->place, bytes, &device, err);
+    enum qdq_code code = qdqi_device_alloc(s->dev, bytes, &device, err);
     if (code)
         return code;
     slot->device = device;
-    code = qdqi_place_check(s->place, functions(s)->alloc_host(bytes, &pinned), err);
+    code = qdqi_device_check(s->dev, functions(s)->alloc_host(bytes, &pinned), err);
     if (code)
         return code;
     slot->pinned = pinned;
@@ -173,7 +173,7 @@ qdqi_staging_upload(struct qdqi_staging *s, const struct qdqi_input *inputs, siz
     if (!status)
         status = functions(s)->event_record(slot->event, s->stream);
     s->n++;
-    return qdqi_place_check(s->place, status, err);
+    return qdqi_device_check(s->dev, status, err);
 }
 
 /* Waits on the host, because the stream on which the runtime will read the inputs is
@@ -187,7 +187,7 @@ qdqi_staging_next(struct qdqi_staging *s, const struct qdqi_input **ret,
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
                              "no inputs were sent");
     enum qdq_code code =
-        qdqi_place_check(s->place, functions(s)->event_wait(slot->event), err);
+        qdqi_device_check(s->dev, functions(s)->event_wait(slot->event), err);
     s->first = (s->first + 1) % N_SLOTS;
     s->n--;
     *ret = slot->inputs;

@@ -10,12 +10,12 @@
 #define QDQI_RUN_STAGING_H
 
 #include "data/feed.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 
 struct qdqi_staging;
 
-/* Borrows the place. DEVICE_MEMORY, DEVICE_LOST. */
-enum qdq_code qdqi_staging_open(const struct qdqi_place *place,
+/* Borrows the device. DEVICE_MEMORY, DEVICE_LOST. */
+enum qdq_code qdqi_staging_open(const struct qdqi_device *dev,
                                 struct qdqi_staging **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_staging_close(struct qdqi_staging **staging);

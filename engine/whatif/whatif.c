@@ -5,7 +5,7 @@
 #include "evaluate/metrics.h"
 #include "model/constant.h"
 #include "rewrite/insert.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 #include "whatif/trials.h"
 
 #include <math.h>
@@ -117,12 +117,12 @@ fake_activation(const struct qdqi_whatif *w, size_t i)
 }
 
 static enum qdq_code
-make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *place,
+make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *dev,
           const struct qdqi_scales *scales, struct qdqi_fake *ret,
           struct qdq_error *err)
 {
-    size_t k = place->planned;
-    switch (place->kind) {
+    size_t k = dev->planned;
+    switch (dev->kind) {
     case QDQI_FAKE_WEIGHT:
         *ret = fake_weight(&w->job->plan->weights[k], &scales->weights[k]);
         return choose_numbers(w, k, &scales->weights[k], ret, err);
@@ -168,9 +168,9 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
 static size_t
 count_parts(const struct qdqi_whatif *w)
 {
-    const struct qdqi_place *place = w->job->place;
+    const struct qdqi_device *dev = w->job->dev;
     size_t n = w->n_layers / LAYERS_A_PART;
-    if ((place && place->runs_models) || n == 0)
+    if ((dev && dev->runs_models) || n == 0)
         return 1;
     return n < MAX_PARTS ? n : MAX_PARTS;
 }
@@ -181,8 +181,7 @@ static enum qdq_code
 open_sessions(struct qdqi_whatif *w, struct qdq_error *err)
 {
     struct qdqi_job *job = w->job;
-    const struct qdqi_session_options options = {.place = job->place,
-                                                 .fakes = &w->fakes};
+    const struct qdqi_session_options options = {.dev = job->dev, .fakes = &w->fakes};
     struct qdqi_runtime *runtime;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
     return code ? code : qdqi_parts_open(&w->parts, runtime, &options, err);
@@ -325,7 +324,7 @@ static enum qdq_code
 lend_device(struct qdqi_whatif *w, struct qdq_error *err)
 {
     const struct qdq_work *work = w->job->work;
-    if (!w->job->place || !work->wanted || !work->wanted(work->gpu_arg))
+    if (!w->job->dev || !work->wanted || !work->wanted(work->gpu_arg))
         return QDQ_OK;
     qdqi_parts_close(&w->parts);
     if (!work->regain(work->gpu_arg))

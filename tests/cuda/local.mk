@@ -1,6 +1,6 @@
 # These programs compare kernels with the CPU's arithmetic on a device, and are skipped
 # without one. They are built everywhere, because they load the module when they run.
-# test_place needs no device: it uses the emulator's module.
+# test_device_memory needs no device: it uses the emulator's module.
 EXTRA_DIST += tests/cuda/bare tests/cuda/cuda.h tests/cuda/emulator \
 	tests/cuda/quantize.py tests/cuda/serve.py
 check_PROGRAMS += \
@@ -9,10 +9,10 @@ check_PROGRAMS += \
 	tests/cuda/test_fake \
 	tests/cuda/test_histogram \
 	tests/cuda/test_large \
-	tests/cuda/test_place \
+	tests/cuda/test_device_memory \
 	tests/cuda/test_sums
 
-# The emulator's module, for check-kernels.sh, test_place and tests/e2e/gpu. Without a C++
+# The emulator's module, for check-kernels.sh, test_device_memory and tests/e2e/gpu. Without a C++
 # compiler there is none, and these tests say so.
 EMULATOR_FILES = $(addprefix $(srcdir)/engine/cuda/,extremes.cu fake.cu histogram.cu sums.cu) \
 	$(wildcard $(addprefix $(srcdir)/engine/,cuda/*.h number/*.h include/qdq/*.h)) \

@@ -20,7 +20,7 @@
 
 #include "qdq.h"
 #include "rewrite/twin.h"
-#include "run/lift.h"
+#include "run/lift_weights.h"
 
 /* Files that a model may name as external data. */
 enum { N_FILES = 2 };

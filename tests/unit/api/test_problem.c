@@ -68,7 +68,7 @@ static const struct {
     {QDQ_AT_OFFSET, "here", "[{\"offset\":\"here\",\"detail\":\"d\"}]"},
 };
 
-START_TEST(test_place)
+START_TEST(test_device_memory)
 {
     struct api_problem problem = {0};
     api_problem_set(&problem, API_INVALID_MODEL, places[_i].kind, places[_i].where,
@@ -155,7 +155,7 @@ suite(void)
     TCase *c = tcase_create("problem");
     tcase_add_loop_test(c, test_code, 0, API_N_CODES);
     tcase_add_loop_test(c, test_engine_code, QDQ_OK + 1, QDQ_N_CODES);
-    tcase_add_loop_test(c, test_place, 0, N_ROWS(places));
+    tcase_add_loop_test(c, test_device_memory, 0, N_ROWS(places));
     tcase_add_test(c, test_first_wins);
     tcase_add_test(c, test_cut_and_one_line);
     tcase_add_test(c, test_unknown_code);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "prepare/strip.h"
+#include "prepare/remove_pairs.h"
 
 #include "model/constant.h"
 #include "edit/edit.h"
@@ -222,7 +222,8 @@ warn_left_pairs(struct qdqi_preparing *p, const struct stripping *s,
 }
 
 enum qdq_code
-qdqi_step_strip(struct qdqi_preparing *p, struct qdq_model **ret, struct qdq_error *err)
+qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
+                       struct qdq_error *err)
 {
     struct stripping s = {.model = p->model};
     size_t n = p->model->graph.n_nodes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "prepare/known.h"
+#include "prepare/value_types.h"
 
 #include "model/constant.h"
 
@@ -8,10 +8,10 @@
 
 enum { MAX_INPUTS = 16 }; /* inputs that a type rule can refer to */
 
-static struct qdqi_known *
+static struct qdqi_value_type *
 known_of(struct qdqi_map *known, struct qdqi_arena *arena, const char *name)
 {
-    struct qdqi_known *k = qdqi_map_get(known, name);
+    struct qdqi_value_type *k = qdqi_map_get(known, name);
     if (k)
         return k;
     if (!(k = qdqi_arena_alloc(arena, sizeof *k)) || !qdqi_map_put(known, name, k))
@@ -31,7 +31,7 @@ declare_values(struct qdqi_map *known, struct qdqi_arena *arena,
         if (!values[i]->name || !type ||
             type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
             continue;
-        struct qdqi_known *k = known_of(known, arena, values[i]->name);
+        struct qdqi_value_type *k = known_of(known, arena, values[i]->name);
         if (!k)
             return false;
         k->tensor.dtype = (enum qdqi_dtype)type->tensor_type->elem_type;
@@ -42,12 +42,12 @@ declare_values(struct qdqi_map *known, struct qdqi_arena *arena,
 }
 
 bool
-qdqi_known_declare(struct qdqi_map *known, struct qdqi_arena *arena,
-                   const Onnx__GraphProto *graph)
+qdqi_value_types_declare(struct qdqi_map *known, struct qdqi_arena *arena,
+                         const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *t = graph->initializer[i];
-        struct qdqi_known *k = t->name ? known_of(known, arena, t->name) : NULL;
+        struct qdqi_value_type *k = t->name ? known_of(known, arena, t->name) : NULL;
         if (t->name && !k)
             return false;
         if (k) {
@@ -127,7 +127,7 @@ static const char *const matrix[] = {"Flatten", "Gemm", NULL};
 static int64_t
 rank_of(const struct qdqi_map *known, const Onnx__NodeProto *node, size_t i)
 {
-    const struct qdqi_known *k =
+    const struct qdqi_value_type *k =
         i < node->n_input ? qdqi_map_get(known, node->input[i]) : NULL;
     return k ? k->rank : -1;
 }
@@ -164,15 +164,15 @@ output_dtype(const struct qdqi_map *known, const Onnx__NodeProto *node, size_t o
     if (node->n_input > MAX_INPUTS)
         return QDQI_UNKNOWN;
     for (size_t i = 0; i < node->n_input; i++) {
-        struct qdqi_known *k = qdqi_map_get(known, node->input[i]);
+        struct qdqi_value_type *k = qdqi_map_get(known, node->input[i]);
         inputs[i] = k ? &k->tensor : NULL;
     }
     return qdqi_output_dtype(&stand_in, output);
 }
 
 bool
-qdqi_known_follow(struct qdqi_map *known, struct qdqi_arena *arena,
-                  const Onnx__NodeProto *node)
+qdqi_value_types_infer(struct qdqi_map *known, struct qdqi_arena *arena,
+                       const Onnx__NodeProto *node)
 {
     if (!qdqi_is_onnx_domain(node->domain))
         return true;
@@ -181,7 +181,7 @@ qdqi_known_follow(struct qdqi_map *known, struct qdqi_arena *arena,
     for (size_t i = 0; i < node->n_output; i++) {
         if (!*node->output[i])
             continue;
-        struct qdqi_known *k = known_of(known, arena, node->output[i]);
+        struct qdqi_value_type *k = known_of(known, arena, node->output[i]);
         if (!k)
             return false;
         if (k->tensor.dtype == QDQI_UNKNOWN)

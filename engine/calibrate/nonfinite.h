@@ -4,13 +4,13 @@
  * The spec's on_nonfinite decides: either an error that names tensor and sample, or the
  * sample is skipped and nothing of it is left in the accumulators.
  */
-#ifndef QDQI_CALIBRATE_FINITE_H
-#define QDQI_CALIBRATE_FINITE_H
+#ifndef QDQI_CALIBRATE_NONFINITE_H
+#define QDQI_CALIBRATE_NONFINITE_H
 
 #include "range/observations.h"
 #include "job/job.h"
 
-struct qdqi_watch {
+struct qdqi_observed_run {
     struct qdqi_job *job;
     struct qdqi_session *session;
     struct qdqi_feed *feed; /* has just read the batch to run, or the one after it */
@@ -22,15 +22,16 @@ struct qdqi_watch {
 };
 
 /* Allocates `saved`. The other members are set by the caller and borrowed. */
-enum qdq_code qdqi_watch_open(struct qdqi_watch *w,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_observed_run_open(struct qdqi_observed_run *w,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
 /* Runs the model over the next `samples` samples, one batch of the feed, and
    observes it. NONFINITE. */
-enum qdq_code qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs,
-                             int64_t samples, struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_observed_run_run(struct qdqi_observed_run *w,
+                                    const struct qdqi_input *inputs, int64_t samples,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 /* Checks that a sample is left. Call this after all runs. NONFINITE. */
-enum qdq_code qdqi_watch_end(const struct qdqi_watch *w,
-                             struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_observed_run_end(const struct qdqi_observed_run *w,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Records in the job which samples were run, now or earlier, and warns about skipped
    ones. */

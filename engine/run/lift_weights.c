@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/lift.h"
+#include "run/lift_weights.h"
 
 #include <string.h>
 

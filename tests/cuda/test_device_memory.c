@@ -7,7 +7,7 @@
 #include "config.h"
 
 #include "job/job.h"
-#include "run/place.h"
+#include "run/device_memory.h"
 #include "run/staging.h"
 #include "unit.h"
 
@@ -405,7 +405,7 @@ END_TEST
 /* --- inputs sent ahead ---------------------------------------------------- */
 
 static struct qdqi_cuda *cuda;
-static struct qdqi_place place;
+static struct qdqi_device device;
 static struct qdqi_staging *staging;
 
 static void
@@ -413,8 +413,8 @@ open_staging(void)
 {
     struct qdq_error err = {0};
     ck_assert_int_eq(qdqi_cuda_open(module, &cuda, &err), QDQ_OK);
-    place = (struct qdqi_place){cuda, 0, false};
-    ck_assert_int_eq(qdqi_staging_open(&place, &staging, &err), QDQ_OK);
+    device = (struct qdqi_device){cuda, 0, false};
+    ck_assert_int_eq(qdqi_staging_open(&device, &staging, &err), QDQ_OK);
 }
 
 static void
@@ -651,8 +651,8 @@ END_TEST
 static Suite *
 suite(void)
 {
-    Suite *s = suite_create("place");
-    TCase *t = tcase_create("place");
+    Suite *s = suite_create("device");
+    TCase *t = tcase_create("device");
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_calibration_gives_the_same_ranges, 0, QDQI_N_METHODS);
     tcase_add_test(t, observations_are_the_same);

@@ -6,8 +6,8 @@
  * size limit of a protobuf message. A name stands for one tensor in all these graphs
  * (model/scopes.c), so nothing is renamed.
  */
-#ifndef QDQI_RUN_LIFT_H
-#define QDQI_RUN_LIFT_H
+#ifndef QDQI_RUN_LIFT_WEIGHTS_H
+#define QDQI_RUN_LIFT_WEIGHTS_H
 
 #include "model/write.h"
 

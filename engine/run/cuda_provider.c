@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "run/provider.h"
+#include "run/cuda_provider.h"
 
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ set_options(const OrtApi *api, OrtCUDAProviderOptionsV2 *cuda, int device)
 }
 
 OrtStatus *
-qdqi_provider_append(const OrtApi *api, OrtSessionOptions *options, int device)
+qdqi_cuda_provider_append(const OrtApi *api, OrtSessionOptions *options, int device)
 {
     OrtCUDAProviderOptionsV2 *cuda = NULL;
     OrtStatus *status = api->CreateCUDAProviderOptions(&cuda);

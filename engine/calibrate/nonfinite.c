@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "calibrate/finite.h"
+#include "calibrate/nonfinite.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 enum { NAMED = 8 }; /* about how many samples the warning names */
 
 static bool
-may_skip(const struct qdqi_watch *w)
+may_skip(const struct qdqi_observed_run *w)
 {
     return w->job->work->spec->calibration.on_nonfinite == QDQ_NONFINITE_SKIP;
 }
 
 enum qdq_code
-qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
+qdqi_observed_run_open(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     const struct qdqi_observers *o = w->observers;
     return qdqi_observers_init(&w->saved, w->job->plan->view.tensors, o->n, o->needs, 1,
@@ -25,7 +25,7 @@ qdqi_watch_open(struct qdqi_watch *w, struct qdq_error *err)
 
 /* Sets the observers back to the state that was saved last. */
 static enum qdq_code
-restore_observers(struct qdqi_watch *w, struct qdq_error *err)
+restore_observers(struct qdqi_observed_run *w, struct qdq_error *err)
 {
     qdqi_observers_copy(w->observers, &w->saved);
     return qdqi_session_restore(w->session, err);
@@ -33,7 +33,7 @@ restore_observers(struct qdqi_watch *w, struct qdq_error *err)
 
 /* Runs the model. *ret is the first tensor with a NaN or an infinity, or NULL. */
 static enum qdq_code
-run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
+run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t samples,
     const char **ret, struct qdq_error *err)
 {
     const struct qdqi_output *outputs;
@@ -58,7 +58,7 @@ run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
 /* Skips samples first … first + n - 1, which cannot be run one by one, or fails with
    NONFINITE, as the spec says. */
 static enum qdq_code
-skip_or_fail(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
+skip_or_fail(struct qdqi_observed_run *w, const char *tensor, int64_t first, int64_t n,
              struct qdq_error *err)
 {
     char part[80];
@@ -81,8 +81,8 @@ skip_or_fail(struct qdqi_watch *w, const char *tensor, int64_t first, int64_t n,
 /* Runs each sample of the batch alone, beginning with the observers that were saved
    last. */
 static enum qdq_code
-run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t samples,
-         struct qdq_error *err)
+run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
+         int64_t samples, struct qdq_error *err)
 {
     enum qdq_code code = restore_observers(w, err);
     for (int64_t i = 0; !code && i < samples; i++) {
@@ -99,7 +99,7 @@ run_each(struct qdqi_watch *w, struct qdqi_feed *feed, int64_t first, int64_t sa
 /* Handles a batch with a sample that is not finite: finds that sample if the feed
    can give out single samples, or else rejects the whole batch. */
 static enum qdq_code
-find_nonfinite(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
+find_nonfinite(struct qdqi_observed_run *w, struct qdqi_feed *feed, const char *tensor,
                int64_t first, int64_t samples, struct qdq_error *err)
 {
     return samples > 1 && qdqi_feed_sample(feed, 0)
@@ -110,8 +110,8 @@ find_nonfinite(struct qdqi_watch *w, struct qdqi_feed *feed, const char *tensor,
 /* Does the same when the feed has already read the next batch: a second feed reads
    this batch again. */
 static enum qdq_code
-find_nonfinite_in_past_batch(struct qdqi_watch *w, const char *tensor, int64_t first,
-                             int64_t samples, struct qdq_error *err)
+find_nonfinite_in_past_batch(struct qdqi_observed_run *w, const char *tensor,
+                             int64_t first, int64_t samples, struct qdq_error *err)
 {
     const struct qdqi_feed_options options = {samples, first, samples};
     const struct qdqi_input *inputs;
@@ -126,8 +126,8 @@ find_nonfinite_in_past_batch(struct qdqi_watch *w, const char *tensor, int64_t f
 }
 
 enum qdq_code
-qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t samples,
-               struct qdq_error *err)
+qdqi_observed_run_run(struct qdqi_observed_run *w, const struct qdqi_input *inputs,
+                      int64_t samples, struct qdq_error *err)
 {
     const char *tensor;
     int64_t first = w->all.samples;
@@ -142,7 +142,7 @@ qdqi_watch_run(struct qdqi_watch *w, const struct qdqi_input *inputs, int64_t sa
 }
 
 enum qdq_code
-qdqi_watch_end(const struct qdqi_watch *w, struct qdq_error *err)
+qdqi_observed_run_end(const struct qdqi_observed_run *w, struct qdq_error *err)
 {
     if (w->all.skipped == 0 || w->all.skipped < w->all.samples)
         return QDQ_OK;

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "job/job.h"
 
-#include "run/place.h"
+#include "run/device_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +44,10 @@ make_place(struct qdq_engine *engine, struct qdq_error *err)
     enum qdq_code code = open_device(engine, &engine->has_device, err);
     if (code)
         return code;
-    if (!(engine->place = calloc(1, sizeof *engine->place)))
+    if (!(engine->dev = calloc(1, sizeof *engine->dev)))
         return qdqi_no_memory(err);
-    *engine->place = (struct qdqi_place){engine->cuda, engine->device,
-                                         !qdqi_cuda_functions(engine->cuda)->is_host};
+    *engine->dev = (struct qdqi_device){engine->cuda, engine->device,
+                                        !qdqi_cuda_functions(engine->cuda)->is_host};
     return QDQ_OK;
 }
 
@@ -57,7 +57,7 @@ static enum qdq_code
 find_place(struct qdq_engine *engine, struct qdq_error *err)
 {
     struct qdq_error why = engine->no_device;
-    if (engine->place || (!why.code && !make_place(engine, &why)))
+    if (engine->dev || (!why.code && !make_place(engine, &why)))
         return QDQ_OK;
     if (why.code != QDQ_NO_MEMORY && why.code != QDQ_DEVICE_MEMORY)
         engine->no_device = why;
@@ -76,7 +76,7 @@ qdq_engine_gpu(struct qdq_engine *engine, struct qdq_gpu *ret, struct qdq_error 
 }
 
 enum qdq_code
-qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
+qdqi_job_choose_device(struct qdqi_job *job, struct qdq_error *err)
 {
     struct qdq_engine *engine = job->engine;
     struct qdq_error why = {0};
@@ -93,7 +93,7 @@ qdqi_job_choose_place(struct qdqi_job *job, struct qdq_error *err)
         return QDQ_OK;
     enum qdq_code code = find_place(engine, &why);
     if (!code) {
-        job->place = engine->place;
+        job->dev = engine->dev;
         job->device =
             qdqi_arena_printf(job->arena, "cuda:%d %s", engine->device,
                               qdqi_cuda_device(engine->cuda, engine->device)->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The step that removes Q/DQ pairs from a model. */
-#ifndef QDQI_PREPARE_STRIP_H
-#define QDQI_PREPARE_STRIP_H
+#ifndef QDQI_PREPARE_REMOVE_PAIRS_H
+#define QDQI_PREPARE_REMOVE_PAIRS_H
 
 #include "prepare/prepare.h"
 
@@ -10,7 +10,7 @@
  * DequantizeLinear become the floats that it computes. Nodes that form no such pair, or
  * whose constants cannot be read, stay.
  */
-enum qdq_code qdqi_step_strip(struct qdqi_preparing *p, struct qdq_model **ret,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_step_remove_pairs(struct qdqi_preparing *p, struct qdq_model **ret,
+                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX Runtime's CUDA execution provider. This header is only for engine/run/. */
-#ifndef QDQI_RUN_PROVIDER_H
-#define QDQI_RUN_PROVIDER_H
+#ifndef QDQI_RUN_CUDA_PROVIDER_H
+#define QDQI_RUN_CUDA_PROVIDER_H
 
 #include <onnxruntime_c_api.h>
 
@@ -10,7 +10,7 @@
  * Fails when the runtime was built without the provider or the provider lacks one of
  * its libraries.
  */
-OrtStatus *qdqi_provider_append(const OrtApi *api, OrtSessionOptions *options,
-                                int device);
+OrtStatus *qdqi_cuda_provider_append(const OrtApi *api, OrtSessionOptions *options,
+                                     int device);
 
 #endif

@@ -4,8 +4,8 @@
  * adapted by the rows of tbl/opsets.h, in nested graphs and local functions, too.
  * Weights, names of values, and the order of inputs and outputs do not change.
  */
-#ifndef QDQI_PREPARE_RAISE_H
-#define QDQI_PREPARE_RAISE_H
+#ifndef QDQI_PREPARE_CONVERT_OPSET_H
+#define QDQI_PREPARE_CONVERT_OPSET_H
 
 #include "model/write.h"
 
@@ -24,9 +24,9 @@ struct qdqi_obstacle {
  * *ret lies in the arena and borrows from the source; it is set when obstacle->opset is
  * 0. INVALID_MODEL names a node that lacks something its schema requires; NO_MEMORY.
  */
-enum qdq_code qdqi_raise(const struct qdq_model *source, int64_t to,
-                         struct qdqi_arena *arena, struct qdqi_edited *ret,
-                         struct qdqi_obstacle *obstacle,
-                         struct qdq_error *err) QDQ_MUST_CHECK;
+enum qdq_code qdqi_convert_opset(const struct qdq_model *source, int64_t to,
+                                 struct qdqi_arena *arena, struct qdqi_edited *ret,
+                                 struct qdqi_obstacle *obstacle,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "prepare/raise.h"
+#include "prepare/convert_opset.h"
 
 #include "prepare/adapt.h"
 
@@ -8,7 +8,8 @@
 #include <string.h>
 
 struct raising {
-    struct qdqi_raising r; /* must be first: the adapters' pointer points here */
+    struct qdqi_opset_conversion
+        r; /* must be first: the adapters' pointer points here */
     struct qdqi_obstacle *obstacle;
     struct qdq_error *err;
 };
@@ -110,7 +111,7 @@ raise_node(struct raising *w, const Onnx__NodeProto *source,
     qdqi_nodes_add(&w->r.nodes, w->r.arena, a.node);
     for (size_t i = 0; i < a.after.n; i++)
         qdqi_nodes_add(&w->r.nodes, w->r.arena, a.after.rows[i]);
-    qdqi_known_follow(w->r.known, w->r.arena, source);
+    qdqi_value_types_infer(w->r.known, w->r.arena, source);
     return QDQ_OK;
 }
 
@@ -141,7 +142,7 @@ raise_graph(struct raising *w, const Onnx__GraphProto *source,
     if (!graph)
         return QDQ_OK;
     *ret = graph;
-    qdqi_known_declare(w->r.known, w->r.arena, source);
+    qdqi_value_types_declare(w->r.known, w->r.arena, source);
     return raise_nodes(w, source->node, source->n_node, scope, &graph->node,
                        &graph->n_node);
 }
@@ -321,9 +322,9 @@ raise_model(struct raising *w, const Onnx__ModelProto **ret)
 }
 
 enum qdq_code
-qdqi_raise(const struct qdq_model *source, int64_t to, struct qdqi_arena *arena,
-           struct qdqi_edited *ret, struct qdqi_obstacle *obstacle,
-           struct qdq_error *err)
+qdqi_convert_opset(const struct qdq_model *source, int64_t to, struct qdqi_arena *arena,
+                   struct qdqi_edited *ret, struct qdqi_obstacle *obstacle,
+                   struct qdq_error *err)
 {
     struct raising w = {.r = {.source = source,
                               .arena = arena,
