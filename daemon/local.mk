@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += daemon/libqdqdi.la
 DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
+	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
 	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"' \
 	-DQDQD_DEFAULT_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"' \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
@@ -30,6 +31,8 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \
 	daemon/settings/keys.h \
 	daemon/settings/print.c \
+	daemon/settings/remote_keys.h \
+	daemon/settings/remotes.c daemon/settings/remotes.h \
 	daemon/settings/rows.c daemon/settings/rows.h \
 	daemon/settings/sections.c daemon/settings/sections.h \
 	daemon/settings/settings.c daemon/settings/settings.h \

@@ -9,7 +9,7 @@
 #include "descriptors.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
-#include "settings/settings.h"
+#include "settings/remotes.h"
 #include "tenants/sweeper.h"
 #include "tenants/tokens.h"
 #include "watch/notify.h"
@@ -18,6 +18,7 @@
 #include "qdq/catalog.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -168,6 +169,7 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
 /* The running parts of the daemon; NULL: not started. */
 struct daemon {
     struct settings settings;
+    struct remotes *remotes;
     struct listener listener;
     struct tokens *tokens;
     struct tenants *tenants;
@@ -196,6 +198,7 @@ start(struct daemon *d, struct api_problem *p)
         !listen_open(d->settings.http_listen, tokens_count(d->tokens) > 0, &d->listener,
                      p))
         return false;
+    tenants_set_remotes(d->tenants, d->remotes);
     if (!pool_open(d->tenants, &d->settings, &d->pool, p)) {
         close(d->listener.fd);
         return false;
@@ -283,25 +286,66 @@ tell_not_reloaded(const char *detail)
     log_error("reload_failed", "detail=%s", log_quote(quoted, detail));
 }
 
+/* Writes the folder of remotes that belongs to the configuration file. */
+static bool
+find_remotes_folder(const char *config, char ret[PATH_MAX], char error[SETTINGS_ERROR])
+{
+    const char *slash = config ? strrchr(config, '/') : NULL;
+    bool standard = !config || !strcmp(config, QDQD_DEFAULT_CONFIG);
+    int len = standard ? snprintf(ret, PATH_MAX, "%s", QDQD_DEFAULT_REMOTES)
+                       : snprintf(ret, PATH_MAX, "%.*sremotes.d",
+                                  slash ? (int)(slash + 1 - config) : 0, config);
+    if (len >= PATH_MAX)
+        snprintf(error, SETTINGS_ERROR, "--config: the path is too long");
+    return len < PATH_MAX;
+}
+
+/* Loads settings and remotes: both or none. */
+static bool
+load(const struct arguments *arguments, struct settings *ret,
+     struct remotes **ret_remotes, char error[SETTINGS_ERROR])
+{
+    char folder[PATH_MAX];
+    struct remotes *remotes = remotes_new();
+    if (!remotes) {
+        snprintf(error, SETTINGS_ERROR, "out of memory");
+        return false;
+    }
+    bool ok = settings_load(arguments->config, arguments->flags, arguments->n_flags,
+                            &remotes->sections, ret, error);
+    if (ok && !(find_remotes_folder(arguments->config, folder, error) &&
+                remotes_finish(remotes, folder, error))) {
+        settings_fini(ret);
+        ok = false;
+    }
+    if (ok)
+        *ret_remotes = remotes;
+    else
+        remotes_release(&remotes);
+    return ok;
+}
+
 /* An error leaves all settings unchanged. */
 static void
 reload(struct daemon *d, const struct arguments *arguments)
 {
     struct api_problem problem = {0};
     struct settings fresh;
+    struct remotes *remotes;
     char error[SETTINGS_ERROR];
-    if (!settings_load(arguments->config, arguments->flags, arguments->n_flags, &fresh,
-                       error)) {
+    if (!load(arguments, &fresh, &remotes, error)) {
         tell_not_reloaded(error);
         return;
     }
     if (tokens_reload(d->tokens, &problem) && http_reload(d->http, &problem)) {
         tenants_reload(d->tenants, &d->settings, &fresh, tell_setting);
+        tenants_set_remotes(d->tenants, remotes);
         log_info("reloaded", "signal=%d", SIGHUP);
     } else {
         tell_not_reloaded(problem.detail);
     }
     settings_fini(&fresh);
+    remotes_release(&remotes);
 }
 
 static int
@@ -398,8 +442,7 @@ main(int argc, char **argv)
         return status;
     if (!arguments.config && !access(QDQD_DEFAULT_CONFIG, F_OK))
         arguments.config = QDQD_DEFAULT_CONFIG;
-    if (!settings_load(arguments.config, arguments.flags, arguments.n_flags,
-                       &daemon.settings, error)) {
+    if (!load(&arguments, &daemon.settings, &daemon.remotes, error)) {
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }
@@ -411,10 +454,13 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
         status = USAGE;
     } else {
-        if (arguments.print)
+        if (arguments.print) {
             settings_print(&daemon.settings, stdout);
+            remotes_print(daemon.remotes, stdout);
+        }
         status = arguments.check_only ? EXIT_SUCCESS : serve(&daemon, &arguments);
     }
     settings_fini(&daemon.settings);
+    remotes_release(&daemon.remotes);
     return status;
 }

@@ -196,6 +196,21 @@ api_tenants_encode(const struct api_tenant *tenants, size_t n)
 }
 
 static json_t *
+encode_remote(const void *items, size_t i)
+{
+    const struct api_remote *remote = (const struct api_remote *)items + i;
+    return json_pack("{s:o, s:o}", "name", api_json_text(remote->name), "kind",
+                     api_json_text(remote->kind));
+}
+
+char *
+api_remotes_encode(const struct api_remote *remotes, size_t n)
+{
+    return api_json_dump(
+        json_pack("{s:o}", "remotes", api_json_list(remotes, n, encode_remote)), 0);
+}
+
+static json_t *
 encode_stored(const char *id, uint64_t size, int64_t created_at, int64_t expires_at)
 {
     return json_pack("{s:o, s:I, s:o, s:o}", "id", api_json_text(id), "size",

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers that list jobs (those of one tenant, or for an administrator those of
-   all) and tenants. */
+   all), tenants and remotes. */
 #include "config.h"
 #include "handlers/handlers.h"
-#include "settings/settings.h"
+#include "settings/remotes.h"
 #include "tenants/tenants.h"
+#include "tenants/tokens.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -368,4 +369,32 @@ handle_tenants_get(struct request *request)
     else
         reply_json(request, 200, api_tenants_encode(census.list, census.n));
     free(census.list);
+}
+
+/* --- remotes -------------------------------------------------------------- */
+
+void
+handle_remotes_get(struct request *request)
+{
+    const char *tenant = request->service->tenant;
+    struct api_problem problem = {0};
+    struct remotes *remotes = tenants_remotes(request->service->tenants);
+    char scopes[TOKEN_SCOPES];
+    size_t n = 0, most = 0;
+    token_scopes_print(request->scopes, scopes);
+    for (const struct remote *r = remotes_first(remotes); r; r = remotes_next(r))
+        most++;
+    struct api_remote *list = calloc(most + 1, sizeof *list);
+    for (const struct remote *r = remotes_first(remotes); list && r;
+         r = remotes_next(r))
+        if (remote_allows(r, tenant, scopes))
+            list[n++] = (struct api_remote){r->section.name, r->kind};
+    if (list) {
+        reply_json(request, 200, api_remotes_encode(list, n));
+    } else {
+        api_problem_no_memory(&problem);
+        reply_problem(request, &problem);
+    }
+    free(list);
+    remotes_release(&remotes);
 }

@@ -199,6 +199,7 @@ check_token(const struct http_needs *needs, struct request *request,
                       p) ||
         !check_scope(&who, request, p))
         return false;
+    request->scopes = who.scopes;
     if (!tenant || !strcmp(tenant, who.tenant))
         return tenants_get(needs->tenants, who.tenant, true, &request->service, p);
     if (!(who.scopes & TOKEN_ADMIN))

@@ -34,7 +34,8 @@ struct request {
     char allow[64];
     handler_fn handler; /* NULL until the route is found */
     bool found;         /* the route exists */
-    bool of_all; /* the request concerns all tenants, and its token allows that */
+    bool of_all;     /* the request concerns all tenants, and its token allows that */
+    unsigned scopes; /* of the access token, as bits of tenants/tokens.h */
     struct trace trace;
     int64_t began;           /* steady clock, in us */
     uint64_t received, sent; /* bytes of the two bodies */

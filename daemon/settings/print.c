@@ -2,7 +2,7 @@
 /* Prints the table of settings for people: help, sample file, manual page. */
 #include "config.h"
 #include "base/options.h"
-#include "settings/rows.h"
+#include "settings/remotes.h"
 
 #include <string.h>
 
@@ -71,6 +71,30 @@ settings_print(const struct settings *settings, FILE *out)
     }
 }
 
+static void
+print_remote_conf(FILE *out)
+{
+    char value[VALUE], kinds[REMOTE_KINDS];
+    fputs("\n", out);
+    print_wrapped(
+        out, "# ", WIDTH,
+        "Registries and webhooks that jobs may name, a section each. NAME has 1 "
+        "to 32 of a-z, 0-9, _ and -, and is not sha256. The sections may also "
+        "stand in files remotes.d/*.conf beside this file "
+        "(" QDQD_DEFAULT_REMOTES " beside " QDQD_DEFAULT_CONFIG
+        "). SIGHUP makes the daemon read all of them again.");
+    fputs("#\n# [remote NAME]\n", out);
+    for (size_t i = 0; i < remote_kind.n_rows; i++) {
+        const struct setting_row *row = &remote_kind.rows[i];
+        remote_key_kinds(i, kinds);
+        describe_default(row, value);
+        fprintf(out, "# %s =%s%s\n", row->key, *value ? " " : "", value);
+        print_wrapped(out, "#     ", WIDTH, row->text);
+        if (*kinds)
+            fprintf(out, "#     (For %s.)\n", kinds);
+    }
+}
+
 void
 settings_print_conf(FILE *out)
 {
@@ -97,6 +121,27 @@ settings_print_conf(FILE *out)
         describe_default(row, value);
         fprintf(out, "#%s =%s%s\n", row->key, *value ? " " : "", value);
     }
+    print_remote_conf(out);
+}
+
+/* --- remotes -------------------------------------------------------------- */
+
+void
+remotes_print(const struct remotes *remotes, FILE *out)
+{
+    char value[VALUE];
+    for (const struct remote *r = remotes_first(remotes); r; r = remotes_next(r))
+        for (size_t i = 0; i < remote_kind.n_rows; i++) {
+            const struct setting_row *row = &remote_kind.rows[i];
+            struct remote values = *r;
+            if (!remote_has_key(r, i))
+                continue;
+            if (row->unit != TEXT)
+                describe_number(row, *setting_number(&values, row), value);
+            fprintf(out, "remote.%s.%s = %s  # %s\n", r->section.name, row->key,
+                    row->unit == TEXT ? *setting_text(&values, row) : value,
+                    r->section.given >> i & 1 ? r->section.where : "default");
+        }
 }
 
 /* --- the manual page ------------------------------------------------------ */
@@ -141,6 +186,37 @@ print_range(FILE *out, const struct setting_row *row)
 }
 
 static void
+print_remote_keys(FILE *out)
+{
+    char value[VALUE], kinds[REMOTE_KINDS];
+    fputs(
+        ".Sh [remote NAME]\n"
+        "Registries and webhooks that jobs may name, a section each.\n"
+        "NAME has 1 to 32 of a\\-z, 0\\-9, _ and \\-, begins with a letter or a digit, "
+        "and is not sha256.\n"
+        "The sections may also stand in files\n.Pa remotes.d/*.conf\n"
+        "beside the configuration file; beside\n.Pa " QDQD_DEFAULT_CONFIG
+        "\nthe folder is\n.Pa " QDQD_DEFAULT_REMOTES " .\n"
+        "SIGHUP makes the daemon read all of them again; a mistake in one leaves "
+        "all as they were.\n"
+        ".Bl -tag -width Ds\n",
+        out);
+    for (size_t i = 0; i < remote_kind.n_rows; i++) {
+        const struct setting_row *row = &remote_kind.rows[i];
+        fprintf(out, ".It Cm %s\n", row->key);
+        print_roff(out, row->text);
+        print_range(out, row);
+        remote_key_kinds(i, kinds);
+        if (*kinds)
+            fprintf(out, "For %s.\n", kinds);
+        describe_default(row, value);
+        fputs("Default: ", out);
+        print_roff(out, *value ? value : "empty");
+    }
+    fputs(".El\n", out);
+}
+
+static void
 print_setting(FILE *out, const struct setting_row *row)
 {
     char value[VALUE], variable[SETTING_VARIABLE];
@@ -181,5 +257,6 @@ settings_print_manual(FILE *out)
         if (row + 1 == rows_end() || begins_section(row + 1))
             fputs(".El\n", out);
     }
+    print_remote_keys(out);
     fputs(".Sh SEE ALSO\n.Xr qdq 1 ,\n.Xr qdqd 8\n", out);
 }

@@ -53,10 +53,6 @@ static bool
 set_text(void *values, const struct setting_row *row, const char *value,
          char what[SETTING_WHAT])
 {
-    if (row->choices && !is_choice(row->choices, value)) {
-        snprintf(what, SETTING_WHAT, "not one of: %s", row->choices);
-        return false;
-    }
     char *copy = strdup(value);
     if (!copy) {
         snprintf(what, SETTING_WHAT, "out of memory");
@@ -72,6 +68,10 @@ setting_set(void *values, const struct setting_row *row, const char *value,
             char what[SETTING_WHAT])
 {
     int64_t n;
+    if (row->choices && !is_choice(row->choices, value)) {
+        snprintf(what, SETTING_WHAT, "not one of: %s", row->choices);
+        return false;
+    }
     if (row->unit == TEXT)
         return set_text(values, row, value, what);
     if (!parse_number(value, row->unit, &n)) {

@@ -95,10 +95,11 @@ set_from_file(void *arg, const char *section, const char *key, const char *value
 }
 
 static bool
-load_file(struct settings *s, const char *name, char error[SETTINGS_ERROR])
+load_file(struct settings *s, const char *name, struct sections *named,
+          char error[SETTINGS_ERROR])
 {
     struct file_keys keys = {.settings = s};
-    return settings_file_read(name, set_from_file, &keys, NULL, error);
+    return settings_file_read(name, set_from_file, &keys, named, error);
 }
 
 static bool
@@ -143,7 +144,7 @@ load_defaults(struct settings *s, char error[SETTINGS_ERROR])
 
 bool
 settings_load(const char *file, const struct setting_flag *flags, size_t n_flags,
-              struct settings *ret, char error[SETTINGS_ERROR])
+              struct sections *named, struct settings *ret, char error[SETTINGS_ERROR])
 {
     struct settings s = {0};
     error[0] = '\0';
@@ -152,7 +153,8 @@ settings_load(const char *file, const struct setting_flag *flags, size_t n_flags
         snprintf(error, SETTINGS_ERROR, "out of memory");
         return false;
     }
-    bool ok = load_defaults(&s, error) && (!file || load_file(&s, file, error)) &&
+    bool ok = load_defaults(&s, error) &&
+              (!file || load_file(&s, file, named, error)) &&
               load_environment(&s, error);
     for (size_t i = 0; ok && i < n_flags; i++)
         ok = load_flag(&s, &flags[i], error);

@@ -19,6 +19,8 @@
 
 #define SETTINGS_ERROR 512
 
+struct sections;
+
 /* The members, one for each row: settings.http_max_body. Texts are owned. */
 struct settings {
 #define SETTING_TEXT(section, key, def, reload, text) char *section##_##key;
@@ -41,10 +43,12 @@ struct setting_flag {
 /*
  * Fills *ret from the defaults, then `file` (NULL: none), then the environment, then
  * the flags. An unknown key or a bad value is an error that names its source (the file
- * with its line), its key and the reason; *ret is then unchanged.
+ * with its line), its key and the reason; *ret is then unchanged. The file's named
+ * sections are added to `named`; NULL: it may have none.
  */
 bool settings_load(const char *file, const struct setting_flag *flags, size_t n_flags,
-                   struct settings *ret, char error[SETTINGS_ERROR]);
+                   struct sections *named, struct settings *ret,
+                   char error[SETTINGS_ERROR]);
 void settings_fini(struct settings *settings);
 
 /*

@@ -5,7 +5,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "library/sweep.h"
-#include "settings/settings.h"
+#include "settings/remotes.h"
 #include "watch/metrics.h"
 #include "workers/backends.h"
 #include "workers/scripts.h"
@@ -65,6 +65,7 @@ struct tenants {
     bool draining;
     struct tenant_own *own; /* the tenants' own limits */
     size_t n_own;
+    struct remotes *remotes; /* shared */
 };
 
 bool
@@ -256,6 +257,25 @@ tenants_set_pool(struct tenants *tenants, struct pool *pool)
     lock_release(&tenants->lock);
 }
 
+void
+tenants_set_remotes(struct tenants *tenants, struct remotes *remotes)
+{
+    lock_acquire(&tenants->lock);
+    struct remotes *old = tenants->remotes;
+    tenants->remotes = remotes_hold(remotes);
+    lock_release(&tenants->lock);
+    remotes_release(&old);
+}
+
+struct remotes *
+tenants_remotes(struct tenants *tenants)
+{
+    lock_acquire(&tenants->lock);
+    struct remotes *remotes = remotes_hold(tenants->remotes);
+    lock_release(&tenants->lock);
+    return remotes;
+}
+
 int64_t
 tenants_budget(const struct tenants *tenants)
 {
@@ -280,6 +300,7 @@ tenants_close(struct tenants **tenants)
         close_tenant(tenant);
     }
     free(old->own);
+    remotes_release(&old->remotes);
     metrics_free(&old->metrics);
     backends_free(&old->backends);
     bell_fini(&old->bell);

@@ -23,6 +23,7 @@
 #define TENANT_SIZE 64
 #define ALL_TENANTS "*" /* stands in the place of a name */
 
+struct remotes;
 struct tenants;
 
 /* The limits that a tenant may have of its own, instead of the settings of the same
@@ -51,6 +52,10 @@ void tenants_close(struct tenants **tenants);
 /* Returns storage.max_bytes, which limits the tenant without a name, and tenants
    with a name that have no limit of their own. */
 int64_t tenants_budget(const struct tenants *tenants);
+/* Sets the remotes that jobs may name from now on; takes a share of them. */
+void tenants_set_remotes(struct tenants *tenants, struct remotes *remotes);
+/* Returns the present remotes, which the caller releases (remotes_release()). */
+struct remotes *tenants_remotes(struct tenants *tenants);
 /* Returns the metrics, which sum over all tenants and live as long as they do. */
 struct metrics *tenants_metrics(struct tenants *tenants);
 

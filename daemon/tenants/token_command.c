@@ -2,7 +2,7 @@
 /* The command `qdqd token add|limit|list|revoke`. */
 #include "config.h"
 #include "base/options.h"
-#include "settings/settings.h"
+#include "settings/remotes.h"
 #include "tenants/tokens.h"
 
 #include <getopt.h>
@@ -245,11 +245,15 @@ token_main(int argc, char **argv)
     for (size_t i = 0; i <= N_LIMITS; i++)
         if (arguments.flags[i].name)
             flags[n++] = arguments.flags[i];
-    if (!settings_load(arguments.config, flags, n, &settings, error)) {
-        fprintf(stderr, "qdqd: %s\n", error);
+    struct remotes *remotes = remotes_new();
+    if (!remotes || !settings_load(arguments.config, flags, n, &remotes->sections,
+                                   &settings, error)) {
+        fprintf(stderr, "qdqd: %s\n", remotes ? error : "out of memory");
+        remotes_release(&remotes);
         return USAGE;
     }
     status = run(&arguments, &settings);
     settings_fini(&settings);
+    remotes_release(&remotes);
     return status;
 }

@@ -646,7 +646,7 @@ worker_main(int argc, char **argv)
         fprintf(stderr, "qdqd: --worker is started by the daemon itself\n");
         return 2;
     }
-    if (!settings_load(NULL, NULL, 0, &settings, error)) {
+    if (!settings_load(NULL, NULL, 0, NULL, &settings, error)) {
         fprintf(stderr, "qdqd: %s\n", error);
         return 2;
     }

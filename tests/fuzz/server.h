@@ -170,8 +170,8 @@ server_start(void)
         {"state.dir", state},    {"http.listen", address},  {"engine.cases", ""},
         {"http.max_body", "1M"}, {"storage.min_free", "1"}, {"queue.max", "4"}};
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    if (!settings_load(NULL, flags, sizeof flags / sizeof *flags, &server.settings,
-                       error))
+    if (!settings_load(NULL, flags, sizeof flags / sizeof *flags, NULL,
+                       &server.settings, error))
         abort();
     snprintf(tokens, sizeof tokens, "%s/tokens", server.folder);
     must(tokens_open(tokens, &server.tokens, &p), &p);

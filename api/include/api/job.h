@@ -76,6 +76,14 @@ struct api_tenant {
 /* Encodes {"tenants":[…]}. */
 char *api_tenants_encode(const struct api_tenant *tenants, size_t n);
 
+/* A remote that jobs may name. */
+struct api_remote {
+    const char *name, *kind;
+};
+
+/* Encodes {"remotes":[…]}. */
+char *api_remotes_encode(const struct api_remote *remotes, size_t n);
+
 /* The JSON body of a request for a job. Strings are NULL where the member is absent. */
 struct api_job_request {
     char *model;       /* id of a stored model */

@@ -36,7 +36,7 @@ set_up(void)
     char error[SETTINGS_ERROR];
     scratch_make();
     problem = (struct api_problem){0};
-    ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
+    ck_assert_msg(settings_load(NULL, &flag, 1, NULL, &settings, error), "%s", error);
     process_init(&process, &settings, NULL);
     bell_init(&bell, devices);
     open_jobs();

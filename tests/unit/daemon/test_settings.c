@@ -44,7 +44,7 @@ START_TEST(refuses)
     }
     if (bad[_i].environment)
         setenv("QDQD_WORKERS_COUNT", bad[_i].environment, 1);
-    ck_assert(!settings_load(*file ? file : NULL, &flag, bad[_i].flag ? 1 : 0,
+    ck_assert(!settings_load(*file ? file : NULL, &flag, bad[_i].flag ? 1 : 0, NULL,
                              &settings, error));
     for (size_t i = 0; i < 3 && bad[_i].wanted[i]; i++)
         ck_assert_msg(strstr(error, bad[_i].wanted[i]), "\"%s\" lacks \"%s\"", error,
@@ -57,7 +57,7 @@ START_TEST(missing_file)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
-    ck_assert(!settings_load(scratch_path("none"), NULL, 0, &settings, error));
+    ck_assert(!settings_load(scratch_path("none"), NULL, 0, NULL, &settings, error));
     ck_assert_ptr_nonnull(strstr(error, "none"));
 }
 END_TEST
@@ -68,7 +68,7 @@ START_TEST(defaults)
 {
     char error[SETTINGS_ERROR];
     struct settings settings;
-    ck_assert_msg(settings_load(NULL, NULL, 0, &settings, error), "%s", error);
+    ck_assert_msg(settings_load(NULL, NULL, 0, NULL, &settings, error), "%s", error);
     ck_assert_str_eq(settings.http_listen, "127.0.0.1:8383");
     ck_assert_int_eq(settings.http_max_body, 4 * GIB);
     ck_assert_int_eq(settings.workers_attempts, 2);
@@ -96,8 +96,9 @@ START_TEST(precedence)
     snprintf(file, sizeof file, "%s", scratch_path("test.conf"));
     if (order[_i].environment)
         setenv("QDQD_WORKERS_COUNT", order[_i].environment, 1);
-    ck_assert_msg(settings_load(file, &flag, order[_i].flag ? 1 : 0, &settings, error),
-                  "%s", error);
+    ck_assert_msg(
+        settings_load(file, &flag, order[_i].flag ? 1 : 0, NULL, &settings, error),
+        "%s", error);
     ck_assert_int_eq(settings.workers_count, order[_i].wanted);
     settings_fini(&settings);
 }
@@ -115,7 +116,7 @@ START_TEST(choices)
     char error[SETTINGS_ERROR];
     struct settings settings;
     const struct setting_flag flag = {"workers.cage", words[_i]};
-    ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
+    ck_assert_msg(settings_load(NULL, &flag, 1, NULL, &settings, error), "%s", error);
     ck_assert_str_eq(settings.workers_cage, words[_i]);
     settings_fini(&settings);
 }
@@ -126,7 +127,7 @@ START_TEST(suffixes)
     char error[SETTINGS_ERROR];
     struct settings settings;
     const struct setting_flag flag = {"http.max_body", sizes[_i].text};
-    ck_assert_msg(settings_load(NULL, &flag, 1, &settings, error), "%s", error);
+    ck_assert_msg(settings_load(NULL, &flag, 1, NULL, &settings, error), "%s", error);
     ck_assert_int_eq(settings.http_max_body, sizes[_i].wanted);
     settings_fini(&settings);
 }
@@ -158,7 +159,7 @@ START_TEST(sample_file)
 #undef SETTING_CHOICE
 #undef SETTING_NUMBER
     };
-    char error[SETTINGS_ERROR], text[16384] = "", *conf = printed(settings_print_conf);
+    char error[SETTINGS_ERROR], text[32768] = "", *conf = printed(settings_print_conf);
     struct settings settings, standard;
     for (char *line = conf, *end; (end = strchr(line, '\n')); line = end + 1) {
         const char *from = *line == '#' && line[1] != ' ' ? line + 1 : line;
@@ -169,9 +170,10 @@ START_TEST(sample_file)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         ck_assert_msg(strstr(text, keys[i]), "qdqd.conf lacks %s", keys[i] + 1);
     scratch_write("test.conf", text);
-    ck_assert_msg(settings_load(scratch_path("test.conf"), NULL, 0, &settings, error),
-                  "%s", error);
-    ck_assert(settings_load(NULL, NULL, 0, &standard, error));
+    ck_assert_msg(
+        settings_load(scratch_path("test.conf"), NULL, 0, NULL, &settings, error), "%s",
+        error);
+    ck_assert(settings_load(NULL, NULL, 0, NULL, &standard, error));
 #define SETTING_TEXT(section, key, def, reload, text)
 #define SETTING_CHOICE(section, key, def, choices, reload, text) \
     ck_assert_str_eq(settings.section##_##key, standard.section##_##key);
@@ -234,8 +236,8 @@ START_TEST(applies)
     struct settings settings, fresh;
     const struct setting_flag flags[] = {
         {"queue.max", "7"}, {"workers.count", "3"}, {"workers.cage", "off"}};
-    ck_assert(settings_load(NULL, NULL, 0, &settings, error));
-    ck_assert(settings_load(NULL, flags, 3, &fresh, error));
+    ck_assert(settings_load(NULL, NULL, 0, NULL, &settings, error));
+    ck_assert(settings_load(NULL, flags, 3, NULL, &fresh, error));
     *told = '\0';
     settings_apply(&settings, &fresh, tell);
     ck_assert_str_eq(told, "queue.max workers.count! workers.cage! ");
@@ -256,7 +258,8 @@ START_TEST(shows_origins)
     const struct setting_flag flag = {"http.max_body", "3M"};
     scratch_write("test.conf", "\n[queue]\nmax = 5\n");
     setenv("QDQD_WORKERS_COUNT", "2", 1);
-    ck_assert(settings_load(scratch_path("test.conf"), &flag, 1, &settings, error));
+    ck_assert(
+        settings_load(scratch_path("test.conf"), &flag, 1, NULL, &settings, error));
     FILE *out = open_memstream(&text, &size);
     settings_print(&settings, out);
     fclose(out);
@@ -307,7 +310,7 @@ START_TEST(environment_of_a_worker)
     setenv("QDQD_LIMITS_GRAPH_DEPTH", "7", 1);
     setenv("QDQD_STATE_DIR", "/somewhere", 1);
     setenv("QDQD_TEST_OTHER", "kept", 1);
-    ck_assert(settings_load(NULL, flags, 5, &settings, error));
+    ck_assert(settings_load(NULL, flags, 5, NULL, &settings, error));
     char **environment = settings_environment(&settings);
     ck_assert_ptr_nonnull(environment);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {

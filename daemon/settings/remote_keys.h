@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every key of a section [remote NAME], one row each:
+ *   REMOTE_TEXT(key, default, KINDS, text)
+ *   REMOTE_CHOICE(key, default, "one or another", KINDS, text)
+ *   REMOTE_NUMBER(key, default, min, max, UNIT, KINDS, text)
+ *
+ * KINDS are the kinds of remotes that the key is for. All keys can change at SIGHUP.
+ */
+REMOTE_CHOICE(kind, "", "mlflow oci s3 webhook", ALL_KINDS,
+              "The protocol that the remote speaks. Must be given.")
+REMOTE_TEXT(
+    url, "", ALL_KINDS,
+    "Where it is: http:// or https://, host, port and path; no user or password. "
+    "For s3 the first part of the path is the bucket, and the rest a prefix of "
+    "all keys. Must be given.")
+REMOTE_TEXT(credentials, "", STORES,
+            "File with \"bearer TOKEN\" or \"basic USER:PASSWORD\"; for s3 an AWS "
+            "credentials file. Only its owner may read it (mode 0600). Empty: none.")
+REMOTE_TEXT(region, "us-east-1", S3, "The region that requests are signed for.")
+REMOTE_CHOICE(path_style, "true", "true false", S3,
+              "Whether the bucket stands in the path; else it is the first part of the "
+              "host's name.")
+REMOTE_TEXT(
+    ca, "", ALL_KINDS,
+    "PEM file of the authorities that may have issued the remote's certificate; "
+    "empty: those of the system.")
+REMOTE_CHOICE(allow_private, "false", "false true", ALL_KINDS,
+              "Whether the remote may have a loopback, link-local or private address.")
+REMOTE_TEXT(
+    tenants, "*", ALL_KINDS,
+    "Tenants that may use the remote, with commas between; -: the tenant without "
+    "a name; *: all.")
+REMOTE_TEXT(
+    scopes, "submit", ALL_KINDS,
+    "Scopes of access tokens, with commas between, of which one is needed to use "
+    "the remote: read, submit, admin.")
+REMOTE_NUMBER(timeout, 60, 1, 3600, SECONDS, ALL_KINDS,
+              "A request to the remote is given up when nothing arrives for this long.")
+REMOTE_NUMBER(max_bytes, INT64_C(16) << 30, 1, INT64_MAX, BYTES, STORES,
+              "Most bytes that one model or dataset may have.")
+REMOTE_TEXT(events, "job.succeeded,job.failed,job.rejected,delivery.failed", WEBHOOK,
+            "Events that the remote is told, with commas between.")
+REMOTE_TEXT(label, "", WEBHOOK,
+            "KEY=VALUE: tells only events of jobs with this label; empty: of all jobs.")
+REMOTE_TEXT(
+    secret, "", WEBHOOK,
+    "File with the secret whsec_... that signs the messages (mode 0600). Must be "
+    "given.")
+REMOTE_TEXT(
+    secret_old, "", WEBHOOK,
+    "File with the secret before that, which signs too while receivers change to "
+    "the new one; empty: none.")

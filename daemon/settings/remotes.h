@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The operator's remotes: sections [remote NAME] of the configuration file and of the
+ * files in its folder remotes.d. A set of remotes never changes. SIGHUP makes a new one,
+ * and the old one lives until its last user has released it.
+ */
+#ifndef QDQD_SETTINGS_REMOTES_H
+#define QDQD_SETTINGS_REMOTES_H
+
+#include "settings/sections.h"
+
+#include <stdatomic.h>
+
+#define REMOTE_KINDS 64
+
+struct remote {
+    struct section section;
+#define REMOTE_TEXT(key, def, kinds, text) char *key;
+#define REMOTE_CHOICE(key, def, choices, kinds, text) char *key;
+#define REMOTE_NUMBER(key, def, min, max, unit, kinds, text) _Atomic int64_t key;
+#include "settings/remote_keys.h"
+#undef REMOTE_TEXT
+#undef REMOTE_CHOICE
+#undef REMOTE_NUMBER
+};
+
+struct remotes {
+    struct sections sections;
+    atomic_int users;
+};
+
+/* The kind of sections, for the reader of files and for the printer of the manual. */
+extern const struct section_kind remote_kind;
+
+/* Makes an empty set, which the caller fills by settings_file_read(), before it is
+   shared, and releases. NULL when out of memory. */
+struct remotes *remotes_new(void);
+/* Adds the files *.conf of a folder in the order of their names. A folder that does not
+   exist has none. Then checks all remotes, with the files that they name. */
+bool remotes_finish(struct remotes *remotes, const char *folder,
+                    char error[SETTINGS_ERROR]);
+struct remotes *remotes_hold(struct remotes *remotes);
+void remotes_release(struct remotes **remotes);
+
+/* Returns the first remote, or the one behind another; NULL: there is none. */
+const struct remote *remotes_first(const struct remotes *remotes);
+const struct remote *remotes_next(const struct remote *remote);
+const struct remote *remotes_find(const struct remotes *remotes, const char *name);
+/* Returns whether a token of a tenant ("": the one without a name) may use the remote.
+   `scopes` are the token's, with commas between. */
+bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);
+
+/* Returns whether a key (a row of the kind) is for this remote. */
+bool remote_has_key(const struct remote *remote, size_t row);
+/* Writes the kinds that a key is for, with commas between; "": all. */
+void remote_key_kinds(size_t row, char ret[REMOTE_KINDS]);
+/* Prints the values that apply and the places of the sections, a line each
+   (settings/print.c). Secrets stand in files of their own and are not printed. */
+void remotes_print(const struct remotes *remotes, FILE *out);
+
+#endif
