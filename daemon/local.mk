@@ -29,6 +29,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/settings/environment.c \
 	daemon/settings/file.c daemon/settings/file.h \
 	daemon/settings/gpu_list.c daemon/settings/gpu_list.h \
+	daemon/settings/hook_keys.h \
 	daemon/settings/keys.h \
 	daemon/settings/print.c \
 	daemon/settings/remote_keys.h \

@@ -71,28 +71,43 @@ settings_print(const struct settings *settings, FILE *out)
     }
 }
 
+/* Beginnings of the descriptions of named sections. */
+static const char *const named_texts[N_NAMED_SECTIONS] = {
+    [REMOTE_SECTION] = "A registry, a bucket or a webhook, a section each.",
+    [HOOK_SECTION] = "A rule for new models of a remote, a section each.",
+};
+
 static void
-print_remote_conf(FILE *out)
+print_named_conf(FILE *out, int which)
 {
+    const struct section_kind *kind = &named_sections[which];
     char value[VALUE], kinds[REMOTE_KINDS];
     fputs("\n", out);
-    print_wrapped(
-        out, "# ", WIDTH,
-        "Registries and webhooks that jobs may name, a section each. NAME has 1 "
-        "to 32 of a-z, 0-9, _ and -, and is not sha256. The sections may also "
-        "stand in files remotes.d/*.conf beside this file "
-        "(" QDQD_DEFAULT_REMOTES " beside " QDQD_DEFAULT_CONFIG
-        "). SIGHUP makes the daemon read all of them again.");
-    fputs("#\n# [remote NAME]\n", out);
-    for (size_t i = 0; i < remote_kind.n_rows; i++) {
-        const struct setting_row *row = &remote_kind.rows[i];
-        remote_key_kinds(i, kinds);
+    print_wrapped(out, "# ", WIDTH, named_texts[which]);
+    fprintf(out, "#\n# [%s NAME]\n", kind->name);
+    for (size_t i = 0; i < kind->n_rows; i++) {
+        const struct setting_row *row = &kind->rows[i];
+        named_key_kinds(kind, i, kinds);
         describe_default(row, value);
         fprintf(out, "# %s =%s%s\n", row->key, *value ? " " : "", value);
         print_wrapped(out, "#     ", WIDTH, row->text);
         if (*kinds)
             fprintf(out, "#     (For %s.)\n", kinds);
     }
+}
+
+static void
+print_all_named_conf(FILE *out)
+{
+    fputs("\n", out);
+    print_wrapped(out, "# ", WIDTH,
+                  "Sections with a name. NAME has 1 to 32 of a-z, 0-9, _ and -, and is "
+                  "not sha256. "
+                  "They may also stand in files remotes.d/*.conf beside this file "
+                  "(" QDQD_DEFAULT_REMOTES " beside " QDQD_DEFAULT_CONFIG
+                  "). SIGHUP makes the daemon read all of them again.");
+    for (int i = 0; i < N_NAMED_SECTIONS; i++)
+        print_named_conf(out, i);
 }
 
 void
@@ -121,27 +136,39 @@ settings_print_conf(FILE *out)
         describe_default(row, value);
         fprintf(out, "#%s =%s%s\n", row->key, *value ? " " : "", value);
     }
-    print_remote_conf(out);
+    print_all_named_conf(out);
 }
 
 /* --- remotes -------------------------------------------------------------- */
 
+/* Prints a section. The rows read their values from a struct that is not const. */
+static void
+print_named(FILE *out, const struct section *section)
+{
+    const struct section_kind *kind = section->kind;
+    union {
+        struct remote remote;
+        struct hook hook;
+    } values;
+    char value[VALUE];
+    memcpy(&values, section, kind->size);
+    for (size_t i = 0; i < kind->n_rows; i++) {
+        const struct setting_row *row = &kind->rows[i];
+        if (!named_section_has(section, i))
+            continue;
+        if (row->unit != TEXT)
+            describe_number(row, *setting_number(&values, row), value);
+        fprintf(out, "%s.%s.%s = %s  # %s\n", kind->name, section->name, row->key,
+                row->unit == TEXT ? *setting_text(&values, row) : value,
+                section->given >> i & 1 ? section->where : "default");
+    }
+}
+
 void
 remotes_print(const struct remotes *remotes, FILE *out)
 {
-    char value[VALUE];
-    for (const struct remote *r = remotes_first(remotes); r; r = remotes_next(r))
-        for (size_t i = 0; i < remote_kind.n_rows; i++) {
-            const struct setting_row *row = &remote_kind.rows[i];
-            struct remote values = *r;
-            if (!remote_has_key(r, i))
-                continue;
-            if (row->unit != TEXT)
-                describe_number(row, *setting_number(&values, row), value);
-            fprintf(out, "remote.%s.%s = %s  # %s\n", r->section.name, row->key,
-                    row->unit == TEXT ? *setting_text(&values, row) : value,
-                    r->section.given >> i & 1 ? r->section.where : "default");
-        }
+    for (const struct section *s = remotes->sections.first; s; s = s->next)
+        print_named(out, s);
 }
 
 /* --- the manual page ------------------------------------------------------ */
@@ -186,12 +213,12 @@ print_range(FILE *out, const struct setting_row *row)
 }
 
 static void
-print_remote_keys(FILE *out)
+print_named_keys(FILE *out, int which)
 {
+    const struct section_kind *kind = &named_sections[which];
     char value[VALUE], kinds[REMOTE_KINDS];
+    fprintf(out, ".Sh [%s NAME]\n%s\n", kind->name, named_texts[which]);
     fputs(
-        ".Sh [remote NAME]\n"
-        "Registries and webhooks that jobs may name, a section each.\n"
         "NAME has 1 to 32 of a\\-z, 0\\-9, _ and \\-, begins with a letter or a digit, "
         "and is not sha256.\n"
         "The sections may also stand in files\n.Pa remotes.d/*.conf\n"
@@ -201,12 +228,12 @@ print_remote_keys(FILE *out)
         "all as they were.\n"
         ".Bl -tag -width Ds\n",
         out);
-    for (size_t i = 0; i < remote_kind.n_rows; i++) {
-        const struct setting_row *row = &remote_kind.rows[i];
+    for (size_t i = 0; i < kind->n_rows; i++) {
+        const struct setting_row *row = &kind->rows[i];
         fprintf(out, ".It Cm %s\n", row->key);
         print_roff(out, row->text);
         print_range(out, row);
-        remote_key_kinds(i, kinds);
+        named_key_kinds(kind, i, kinds);
         if (*kinds)
             fprintf(out, "For %s.\n", kinds);
         describe_default(row, value);
@@ -257,6 +284,7 @@ settings_print_manual(FILE *out)
         if (row + 1 == rows_end() || begins_section(row + 1))
             fputs(".El\n", out);
     }
-    print_remote_keys(out);
+    for (int i = 0; i < N_NAMED_SECTIONS; i++)
+        print_named_keys(out, i);
     fputs(".Sh SEE ALSO\n.Xr qdq 1 ,\n.Xr qdqd 8\n", out);
 }

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "settings/remotes.h"
 #include "settings/file.h"
+#include "api/digest.h"
+#include "api/spec.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -56,7 +58,22 @@ static const unsigned kinds_of_rows[N_ROWS] = {
 #undef REMOTE_NUMBER
 };
 
-const struct section_kind remote_kind = {"remote", sizeof(struct remote), rows, N_ROWS};
+static const struct setting_row hook_rows[] = {
+#define HOOK_TEXT(key, def, text) HOOK_CHOICE(key, def, NULL, text)
+#define HOOK_CHOICE(key, def, choices, text) \
+    ROW_TEXT("hook", #key, struct hook, key, def, choices, NOW, text),
+#define HOOK_NUMBER(key, def, min, max, unit, text) \
+    ROW_NUMBER("hook", #key, struct hook, key, def, min, max, unit, NOW, text),
+#include "settings/hook_keys.h"
+#undef HOOK_TEXT
+#undef HOOK_CHOICE
+#undef HOOK_NUMBER
+};
+
+const struct section_kind named_sections[N_NAMED_SECTIONS] = {
+    [REMOTE_SECTION] = {"remote", sizeof(struct remote), rows, N_ROWS},
+    [HOOK_SECTION] = {"hook", sizeof(struct hook), hook_rows,
+                      sizeof hook_rows / sizeof *hook_rows}};
 
 /* --- sets ----------------------------------------------------------------- */
 
@@ -66,8 +83,8 @@ remotes_new(void)
     struct remotes *remotes = calloc(1, sizeof *remotes);
     if (!remotes)
         return NULL;
-    remotes->sections.kinds = &remote_kind;
-    remotes->sections.n_kinds = 1;
+    remotes->sections.kinds = named_sections;
+    remotes->sections.n_kinds = N_NAMED_SECTIONS;
     atomic_init(&remotes->users, 1);
     return remotes;
 }
@@ -91,16 +108,27 @@ remotes_release(struct remotes **remotes)
     free(old);
 }
 
+/* Returns the first section of a kind from `section` on. */
+static const struct section *
+skip_to(const struct section *section, int kind)
+{
+    while (section && section->kind != &named_sections[kind])
+        section = section->next;
+    return section;
+}
+
 const struct remote *
 remotes_first(const struct remotes *remotes)
 {
-    return remotes ? (const struct remote *)remotes->sections.first : NULL;
+    return remotes
+               ? (const struct remote *)skip_to(remotes->sections.first, REMOTE_SECTION)
+               : NULL;
 }
 
 const struct remote *
 remotes_next(const struct remote *remote)
 {
-    return (const struct remote *)remote->section.next;
+    return (const struct remote *)skip_to(remote->section.next, REMOTE_SECTION);
 }
 
 const struct remote *
@@ -153,11 +181,11 @@ remote_allows(const struct remote *remote, const char *tenant, const char *scope
 /* --- checks --------------------------------------------------------------- */
 
 static bool
-fail(char error[SETTINGS_ERROR], const struct remote *remote, const char *key,
+fail(char error[SETTINGS_ERROR], const struct section *section, const char *key,
      const char *what)
 {
-    snprintf(error, SETTINGS_ERROR, "%.200s: [remote %s] %s: %.200s",
-             remote->section.where, remote->section.name, key, what);
+    snprintf(error, SETTINGS_ERROR, "%.200s: [%s %s] %s: %.200s", section->where,
+             section->kind->name, section->name, key, what);
     return false;
 }
 
@@ -171,16 +199,19 @@ kind_bit(const struct remote *remote)
 }
 
 bool
-remote_has_key(const struct remote *remote, size_t row)
+named_section_has(const struct section *section, size_t row)
 {
-    return kinds_of_rows[row] & kind_bit(remote);
+    return section->kind != &named_sections[REMOTE_SECTION] ||
+           kinds_of_rows[row] & kind_bit((const struct remote *)section);
 }
 
 void
-remote_key_kinds(size_t row, char ret[REMOTE_KINDS])
+named_key_kinds(const struct section_kind *kind, size_t row, char ret[REMOTE_KINDS])
 {
     size_t at = 0;
     ret[0] = '\0';
+    if (kind != &named_sections[REMOTE_SECTION])
+        return;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds_of_rows[row] != ALL_KINDS && kinds_of_rows[row] & kinds[i].bit)
             at += (size_t)snprintf(ret + at, REMOTE_KINDS - at, "%s%s", at ? ", " : "",
@@ -194,11 +225,12 @@ check_kind(const struct remote *remote, char error[SETTINGS_ERROR])
     char what[SETTING_WHAT];
     unsigned bit = kind_bit(remote);
     if (!bit)
-        return fail(error, remote, "kind", "is missing: mlflow, oci, s3 or webhook");
+        return fail(error, &remote->section, "kind",
+                    "is missing: mlflow, oci, s3 or webhook");
     snprintf(what, sizeof what, "is not for a remote of kind %s", remote->kind);
     for (size_t i = 0; i < N_ROWS; i++)
         if (remote->section.given >> i & 1 && !(kinds_of_rows[i] & bit))
-            return fail(error, remote, rows[i].key, what);
+            return fail(error, &remote->section, rows[i].key, what);
     return true;
 }
 
@@ -231,8 +263,8 @@ find_fault(const char *url, bool needs_path)
 /* Checks a file that the carrier reads. It must be there, not empty and, where it is
    secret, readable by its owner only. "": the key names none. */
 static bool
-check_file(const struct remote *remote, const char *key, const char *path, bool secret,
-           char error[SETTINGS_ERROR])
+check_file(const struct section *section, const char *key, const char *path,
+           bool secret, char error[SETTINGS_ERROR])
 {
     char what[SETTING_WHAT];
     struct stat st;
@@ -243,25 +275,25 @@ check_file(const struct remote *remote, const char *key, const char *path, bool 
         snprintf(what, sizeof what, "%.60s: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
-        return fail(error, remote, key, what);
+        return fail(error, section, key, what);
     }
     close(fd);
     if (!S_ISREG(st.st_mode) || !st.st_size)
-        return fail(error, remote, key, "is no file, or is empty");
+        return fail(error, section, key, "is no file, or is empty");
     if (st.st_size > (secret ? MOST_SECRET : MOST_CA))
-        return fail(error, remote, key, "is too large");
+        return fail(error, section, key, "is too large");
     if (secret && st.st_mode & 077) {
         snprintf(what, sizeof what,
                  "%.60s: others than its owner may use it (mode %04o); chmod 600", path,
                  (unsigned)st.st_mode & 07777);
-        return fail(error, remote, key, what);
+        return fail(error, section, key, what);
     }
     return true;
 }
 
 /* Checks that a list has words, and only those of `words`; NULL: names of tenants. */
 static bool
-check_list(const struct remote *remote, const char *key, const char *list,
+check_list(const struct section *section, const char *key, const char *list,
            const char *words, char error[SETTINGS_ERROR])
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -275,9 +307,9 @@ check_list(const struct remote *remote, const char *key, const char *list,
             continue;
         snprintf(what, sizeof what, "\"%.*s\" is not one of: %s", (int)len % 40, at,
                  words ? words : "*, -, a tenant's name");
-        return fail(error, remote, key, what);
+        return fail(error, section, key, what);
     }
-    return n || fail(error, remote, key, "names nothing");
+    return n || fail(error, section, key, "names nothing");
 }
 
 static bool
@@ -285,10 +317,10 @@ check_webhook(const struct remote *remote, char error[SETTINGS_ERROR])
 {
     const char *equals = strchr(remote->label, '=');
     if (!*remote->secret)
-        return fail(error, remote, "secret", "is missing");
+        return fail(error, &remote->section, "secret", "is missing");
     if (*remote->label && (!equals || equals == remote->label))
-        return fail(error, remote, "label", "is not KEY=VALUE");
-    return check_list(remote, "events", remote->events,
+        return fail(error, &remote->section, "label", "is not KEY=VALUE");
+    return check_list(&remote->section, "events", remote->events,
                       "job.succeeded,job.failed,job.rejected,delivery.failed", error);
 }
 
@@ -296,20 +328,102 @@ static bool
 check_remote(const struct remote *remote, char error[SETTINGS_ERROR])
 {
     const char *fault;
-    if (!strcmp(remote->section.name, "sha256"))
-        return fail(error, remote, "NAME", "is the beginning of stored files' ids");
     if (!check_kind(remote, error))
         return false;
     unsigned bit = kind_bit(remote);
     if ((fault = find_fault(remote->url, bit == S3)))
-        return fail(error, remote, "url", fault);
-    return check_list(remote, "tenants", remote->tenants, NULL, error) &&
-           check_list(remote, "scopes", remote->scopes, "read,submit,admin", error) &&
-           check_file(remote, "credentials", remote->credentials, true, error) &&
-           check_file(remote, "secret", remote->secret, true, error) &&
-           check_file(remote, "secret_old", remote->secret_old, true, error) &&
-           check_file(remote, "ca", remote->ca, false, error) &&
+        return fail(error, &remote->section, "url", fault);
+    return check_list(&remote->section, "tenants", remote->tenants, NULL, error) &&
+           check_list(&remote->section, "scopes", remote->scopes, "read,submit,admin",
+                      error) &&
+           check_file(&remote->section, "credentials", remote->credentials, true,
+                      error) &&
+           check_file(&remote->section, "secret", remote->secret, true, error) &&
+           check_file(&remote->section, "secret_old", remote->secret_old, true,
+                      error) &&
+           check_file(&remote->section, "ca", remote->ca, false, error) &&
            (bit != WEBHOOK || check_webhook(remote, error));
+}
+
+/* --- hooks ---------------------------------------------------------------- */
+
+static bool
+check_spec(const struct hook *hook, char error[SETTINGS_ERROR])
+{
+    struct api_problem problem = {0};
+    struct api_spec *spec = NULL;
+    char what[SETTINGS_ERROR] = "cannot be read", *text;
+    if (!*hook->spec)
+        return true;
+    if (!check_file(&hook->section, "spec", hook->spec, false, error))
+        return false;
+    FILE *file = fopen(hook->spec, "re");
+    text = file ? malloc(MOST_CA + 1) : NULL;
+    size_t len = text ? fread(text, 1, MOST_CA + 1, file) : 0;
+    bool ok = text && !ferror(file) && len <= MOST_CA;
+    if (ok && !(ok = api_spec_decode(text, len, &spec, &problem)))
+        snprintf(what, sizeof what, "%.60s: %.60s%s%.120s", hook->spec, problem.where,
+                 *problem.where ? ": " : "", problem.detail);
+    api_spec_free(&spec);
+    free(text);
+    if (file)
+        fclose(file);
+    return ok || fail(error, &hook->section, "spec", what);
+}
+
+/* Checks "sha256:…", or REMOTE:REF with a remote of the set that holds files. */
+static bool
+check_calibration(const struct remotes *remotes, const struct hook *hook,
+                  char error[SETTINGS_ERROR])
+{
+    char name[SECTION_NAME];
+    const char *text = hook->calibration, *colon = strchr(text, ':');
+    if (!*text || digest_is_id(text))
+        return true;
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    if (!len || len >= sizeof name || !colon[1])
+        return fail(error, &hook->section, "calibration",
+                    "is neither an id sha256:... nor REMOTE:REF");
+    snprintf(name, sizeof name, "%.*s", (int)len, text);
+    const struct remote *remote = remotes_find(remotes, name);
+    return (remote && kind_bit(remote) & STORES) ||
+           fail(error, &hook->section, "calibration",
+                "names no remote that holds files");
+}
+
+static bool
+check_hook_texts(const struct hook *hook, char error[SETTINGS_ERROR])
+{
+    if (!*hook->models)
+        return fail(error, &hook->section, "models", "is missing");
+    if (!*hook->publish)
+        return fail(error, &hook->section, "publish", "is missing");
+    if (!strstr(hook->publish, "{name}") && strpbrk(hook->models, "*,"))
+        return fail(error, &hook->section, "publish",
+                    "lacks {name}, so that all models would go to one place");
+    return *hook->secret || hook->poll ||
+           fail(error, &hook->section, "secret", "is missing, and so is poll");
+}
+
+static bool
+check_hook(const struct remotes *remotes, const struct hook *hook,
+           char error[SETTINGS_ERROR])
+{
+    const struct section *section = &hook->section;
+    const struct remote *remote = remotes_find(remotes, hook->remote);
+    if (!*hook->remote)
+        return fail(error, section, "remote", "is missing");
+    if (!remote || !(kind_bit(remote) & STORES))
+        return fail(error, section, "remote", "names no remote that holds models");
+    if (*hook->tenant && strpbrk(hook->tenant, ", \t*"))
+        return fail(error, section, "tenant", "is not the name of a tenant");
+    if (*hook->tenant && !check_list(section, "tenant", hook->tenant, NULL, error))
+        return false;
+    if (!remote_allows(remote, hook->tenant, "admin"))
+        return fail(error, section, "tenant", "may not use the remote");
+    return check_hook_texts(hook, error) &&
+           check_file(section, "secret", hook->secret, true, error) &&
+           check_calibration(remotes, hook, error) && check_spec(hook, error);
 }
 
 /* --- the folder ----------------------------------------------------------- */
@@ -321,8 +435,9 @@ refuse_key(void *arg, const char *section, const char *key, const char *value,
     (void)arg;
     (void)value;
     snprintf(error, SETTINGS_ERROR,
-             "%s: %.60s.%.60s: only sections [remote NAME] stand in remotes.d", where,
-             section, key);
+             "%s: %.60s.%.60s: only sections [remote NAME] and [hook NAME] stand in "
+             "remotes.d",
+             where, section, key);
     return false;
 }
 
@@ -365,7 +480,11 @@ remotes_finish(struct remotes *remotes, const char *folder, char error[SETTINGS_
 {
     error[0] = '\0';
     bool ok = read_folder(remotes, folder, error);
-    for (const struct remote *r = remotes_first(remotes); ok && r; r = remotes_next(r))
-        ok = check_remote(r, error);
+    for (const struct section *s = remotes->sections.first; ok && s; s = s->next)
+        ok = !strcmp(s->name, "sha256")
+                 ? fail(error, s, "NAME", "is the beginning of stored files' ids")
+             : s->kind == &named_sections[REMOTE_SECTION]
+                 ? check_remote((const struct remote *)s, error)
+                 : check_hook(remotes, (const struct hook *)s, error);
     return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The operator's remotes: sections [remote NAME] of the configuration file and of the
- * files in its folder remotes.d. A set of remotes never changes. SIGHUP makes a new one,
+ * The operator's remotes and hooks: sections [remote NAME] and [hook NAME] of the
+ * configuration file and of the files in its folder remotes.d. A set of remotes never changes. SIGHUP makes a new one,
  * and the old one lives until its last user has released it.
  */
 #ifndef QDQD_SETTINGS_REMOTES_H
@@ -24,19 +24,32 @@ struct remote {
 #undef REMOTE_NUMBER
 };
 
+/* The operator's rule for messages and new versions of a remote. */
+struct hook {
+    struct section section;
+#define HOOK_TEXT(key, def, text) char *key;
+#define HOOK_CHOICE(key, def, choices, text) char *key;
+#define HOOK_NUMBER(key, def, min, max, unit, text) _Atomic int64_t key;
+#include "settings/hook_keys.h"
+#undef HOOK_TEXT
+#undef HOOK_CHOICE
+#undef HOOK_NUMBER
+};
+
 struct remotes {
     struct sections sections;
     atomic_int users;
 };
 
-/* The kind of sections, for the reader of files and for the printer of the manual. */
-extern const struct section_kind remote_kind;
+/* The kinds of sections, for the reader of files and for the printer of the manual. */
+enum { REMOTE_SECTION, HOOK_SECTION, N_NAMED_SECTIONS };
+extern const struct section_kind named_sections[N_NAMED_SECTIONS];
 
 /* Makes an empty set, which the caller fills by settings_file_read(), before it is
    shared, and releases. NULL when out of memory. */
 struct remotes *remotes_new(void);
 /* Adds the files *.conf of a folder in the order of their names. A folder that does not
-   exist has none. Then checks all remotes, with the files that they name. */
+   exist has none. Then checks all remotes and hooks, with the files that they name. */
 bool remotes_finish(struct remotes *remotes, const char *folder,
                     char error[SETTINGS_ERROR]);
 struct remotes *remotes_hold(struct remotes *remotes);
@@ -50,10 +63,11 @@ const struct remote *remotes_find(const struct remotes *remotes, const char *nam
    `scopes` are the token's, with commas between. */
 bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);
 
-/* Returns whether a key (a row of the kind) is for this remote. */
-bool remote_has_key(const struct remote *remote, size_t row);
-/* Writes the kinds that a key is for, with commas between; "": all. */
-void remote_key_kinds(size_t row, char ret[REMOTE_KINDS]);
+/* Returns whether a key (a row of its kind) is for this section. */
+bool named_section_has(const struct section *section, size_t row);
+/* Writes the kinds of remotes that a key is for, with commas between; "": all. */
+void named_key_kinds(const struct section_kind *kind, size_t row,
+                     char ret[REMOTE_KINDS]);
 /* Prints the values that apply and the places of the sections, a line each
    (settings/print.c). Secrets stand in files of their own and are not printed. */
 void remotes_print(const struct remotes *remotes, FILE *out);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's remotes: where they are read, who sees them, and what SIGHUP changes."""
+"""The operator's remotes and hooks: where they are read, who sees them, and what SIGHUP changes."""
 
 import signal
 import subprocess
@@ -35,7 +35,9 @@ def daemon(folder):
         f"credentials = {secret}\nallow_private = true\n")
     (folder / "remotes.d" / "more.conf").write_text(
         "[remote acme]\nkind = s3\nurl = https://s3.example/bucket/models\ntenants = acme\n"
-        "[remote ours]\nkind = oci\nurl = https://registry.example\nscopes = admin\n")
+        "[remote ours]\nkind = oci\nurl = https://registry.example\nscopes = admin\n"
+        f"[hook glyph]\nremote = prod\nsecret = {secret}\nmodels = glyph*\n"
+        "publish = models:/{name}-int8@challenger\n")
     one = Service(folder)
     one.arguments = ["--config", folder / "qdqd.conf"]
     one.start()
@@ -57,6 +59,8 @@ def test_print_shows_all_and_no_secret(daemon, folder):
     assert f"remote.prod.url = http://127.0.0.1:5000  # {folder}/qdqd.conf:3" in lines
     assert "remote.prod.timeout = 60  # default" in lines
     assert f"remote.acme.tenants = acme  # {folder}/remotes.d/more.conf:1" in lines
+    assert f"hook.glyph.models = glyph*  # {folder}/remotes.d/more.conf:9" in lines
+    assert "hook.glyph.poll = 0  # default" in lines
     assert not any(line.startswith("remote.prod.region") for line in lines)
     assert "very-secret" not in done.stdout
 

@@ -16,6 +16,8 @@ set_up(void)
     scratch_write("secret", "bearer abc\n");
     scratch_write("open", "bearer abc\n");
     scratch_write("empty", "");
+    scratch_write("spec", "{\"mod\": \"full\"}");
+    scratch_write("good", "{\"mode\": \"full\"}");
     chmod(scratch_path("secret"), 0600);
     chmod(scratch_path("open"), 0640);
     chmod(scratch_path("empty"), 0600);
@@ -60,6 +62,8 @@ read_text(const char *text)
 #define S3 "[remote a]\nkind = s3\nurl = https://h/bucket\n"
 #define WEBHOOK "[remote a]\nkind = webhook\nurl = https://h/in\nsecret = @/secret\n"
 
+#define HOOK "[hook h]\nmodels = *\npublish = x/{name}\nsecret = @/secret\n"
+
 static const struct {
     const char *text, *wanted[3]; /* texts that the error contains */
 } bad[] = {
@@ -91,6 +95,25 @@ static const struct {
     {WEBHOOK "secret_old = @/open\n", {"secret_old", "0640"}},
     {WEBHOOK "label = team\n", {"label", "KEY=VALUE"}},
     {WEBHOOK "events = job.started\n", {"events", "\"job.started\""}},
+    {"[hook sha256]\n", {"conf:1: [hook sha256]", "ids"}},
+    {"[hook a]\nmodels = *\n", {"conf:1: [hook a] remote", "is missing"}},
+    {HOOK "remote = b\n", {"[hook h] remote", "names no remote"}},
+    {WEBHOOK HOOK "remote = a\n", {"[hook h] remote", "names no remote"}},
+    {MLFLOW HOOK "remote = a\ncolour = red\n", {"conf:9", "colour: unknown key"}},
+    {MLFLOW HOOK "remote = a\nsignature = none\n", {"conf:9", "standard mlflow"}},
+    {MLFLOW HOOK "remote = a\ntenant = a b\n", {"tenant", "name of a tenant"}},
+    {MLFLOW HOOK "remote = a\ntenant = A\n", {"tenant", "\"A\""}},
+    {MLFLOW "tenants = b\n" HOOK "remote = a\n", {"tenant", "may not use"}},
+    {MLFLOW HOOK "remote = a\nspec = @/none\n", {"spec", "No such file"}},
+    {MLFLOW HOOK "remote = a\nspec = @/open\n", {"spec", "/open"}},
+    {MLFLOW HOOK "remote = a\nspec = @/spec\n", {"spec: ", "/mod"}},
+    {MLFLOW HOOK "remote = a\ncalibration = x\n", {"calibration", "REMOTE:REF"}},
+    {MLFLOW HOOK "remote = a\ncalibration = b:k\n", {"calibration", "no remote"}},
+    {MLFLOW "[hook h]\nremote = a\npublish = x\npoll = 9\n", {"models", "is missing"}},
+    {MLFLOW "[hook h]\nremote = a\nmodels = m\npoll = 9\n", {"publish", "missing"}},
+    {MLFLOW "[hook h]\nremote = a\nmodels = *\npublish = x\n", {"publish", "{name}"}},
+    {MLFLOW "[hook h]\nremote = a\nmodels = m\npublish = x\n", {"secret", "poll"}},
+    {MLFLOW HOOK "remote = a\npoll = 86401\n", {"conf:9", "poll", "between"}},
     {"[remote a]\nkind = webhook\nurl = https://h\n", {"secret", "is missing"}},
 };
 
@@ -112,6 +135,27 @@ START_TEST(refuses_a_password_in_the_url)
     ck_assert(!remotes_finish(remotes, scratch_path("remotes.d"), error));
     ck_assert_ptr_nonnull(strstr(error, "user or password"));
     ck_assert_ptr_null(strstr(error, "u:p"));
+}
+END_TEST
+
+/* Valid hooks, behind a remote a. */
+static const char *const good[] = {
+    HOOK "remote = a\n",
+    HOOK "remote = a\nspec = @/good\nsignature = mlflow\npoll = 60\n",
+    HOOK "remote = a\ncalibration = a:models:/data/1\n",
+    HOOK "remote = a\ncalibration = sha256:"
+         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n",
+    HOOK "remote = a\ntenant = acme\n",
+    "[hook a]\nremote = a\nmodels = m\npublish = models:/m-int8@new\npoll = 5\n",
+};
+
+START_TEST(reads_hooks)
+{
+    char text[512];
+    snprintf(text, sizeof text, "%s%s", good[_i], MLFLOW);
+    ck_assert_msg(read_text(text), "row %d: %s", _i, error);
+    ck_assert_ptr_nonnull(remotes_find(remotes, "a"));
+    ck_assert_ptr_null(remotes_next(remotes_first(remotes)));
 }
 END_TEST
 
@@ -185,6 +229,7 @@ suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_loop_test(t, refuses, 0, (int)(sizeof bad / sizeof *bad));
     tcase_add_test(t, refuses_a_password_in_the_url);
+    tcase_add_loop_test(t, reads_hooks, 0, (int)(sizeof good / sizeof *good));
     tcase_add_loop_test(t, reads_the_folder, 0, (int)(sizeof files / sizeof *files));
     tcase_add_loop_test(t, allows, 0, (int)(sizeof may / sizeof *may));
     suite_add_tcase(s, t);
