@@ -142,6 +142,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/patches.c engine/range/patches.h \
+	engine/recipe/groups.c engine/recipe/groups.h \
+	engine/recipe/judge.c engine/recipe/judge.h \
+	engine/recipe/recipe.c engine/recipe/recipe.h \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \
 	engine/rewrite/split.c engine/rewrite/split.h \

@@ -14,6 +14,7 @@
 #include "evaluate/kernels.h"
 #include "model/write.h"
 #include "prepare/prepare.h"
+#include "recipe/recipe.h"
 #include "rewrite/insert.h"
 #include "scale/precision.h"
 #include "scale/scale.h"
@@ -352,8 +353,10 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return fit_what_ifs(job, scales, sensitivity, err);
     case QDQ_STAGE_SEARCH:
         return fit_what_ifs(job, scales, qdqi_search, err);
-    case QDQ_STAGE_WRITE:
+    case QDQ_STAGE_RECIPE:
         qdqi_whatif_close(job);
+        return qdqi_recipe(job, scales, err);
+    case QDQ_STAGE_WRITE:
         return stage_write(job, scales, err);
     case QDQ_STAGE_EVALUATE:
         if ((code = stage_evaluate(job, err)))

@@ -146,6 +146,33 @@ encode_search(const struct qdq_search_report *search)
                      api_json_list(search->steps, search->n_steps, encode_step));
 }
 
+/* Encodes the members of the spec that a step of the recipe tried. */
+static json_t *
+encode_tried(const struct qdq_recipe_step *step)
+{
+    if (step->n_layers == 0)
+        return json_object();
+    return json_pack("{s:[{s:o, s:b, s:b}]}", "layers", "name",
+                     api_json_list(step->layers, step->n_layers, encode_name),
+                     "quantize_input", 0, "quantize_weight", 0);
+}
+
+static json_t *
+encode_recipe_step(const void *items, size_t i)
+{
+    const struct qdq_recipe_step *step = (const struct qdq_recipe_step *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:b}", "step", step->step, "spec",
+                     encode_tried(step), "sqnr_db", api_json_real(step->sqnr_db),
+                     "kept", step->kept);
+}
+
+static json_t *
+encode_recipe(const struct qdq_recipe_report *recipe)
+{
+    return recipe ? api_json_list(recipe->steps, recipe->n_steps, encode_recipe_step)
+                  : json_null();
+}
+
 static json_t *
 encode_refinement(const struct qdq_refinement *r)
 {
@@ -479,7 +506,7 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device), "host",
@@ -495,9 +522,9 @@ api_report_encode(const struct qdq_report *report)
             "gates", api_json_list(report->gates, report->n_gates, encode_gate),
             "refinement", encode_refinement(report->refinement), "sensitivity",
             encode_sensitivity(report), "search", encode_search(report->search),
-            "what_ifs", (json_int_t)report->what_ifs, "kernels",
-            encode_kernels(report->kernels), "timings", encode_timings(report),
-            "warnings",
+            "recipe", encode_recipe(report->recipe), "what_ifs",
+            (json_int_t)report->what_ifs, "kernels", encode_kernels(report->kernels),
+            "timings", encode_timings(report), "warnings",
             api_json_list(report->warnings, report->n_warnings, encode_warning)),
         0);
 }

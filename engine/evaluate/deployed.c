@@ -32,6 +32,13 @@ is_hindered(const struct qdqi_job *job, char *why, size_t size)
     return true;
 }
 
+bool
+qdqi_deployed_runs(const struct qdqi_job *job)
+{
+    char why[160];
+    return job->work->spec->target->has_kernels && !is_hindered(job, why, sizeof why);
+}
+
 enum qdq_code
 qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
                    const struct qdq_model *quantized, struct qdqi_session **ret,

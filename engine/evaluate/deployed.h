@@ -9,6 +9,9 @@
 
 #include "job/job.h"
 
+/* Returns whether the result runs here as deployed. */
+bool qdqi_deployed_runs(const struct qdqi_job *job);
+
 /*
  * Opens a plain session for the quantized model. *ret is NULL where the target's
  * kernels do not run here. A target whose kernels could run on another processor, or a

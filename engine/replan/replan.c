@@ -109,18 +109,58 @@ carry_ranges(struct qdqi_job *job, const struct qdq_plan *old_plan,
     return QDQ_OK;
 }
 
+/* Sets the reason of the layers that the recipe leaves in float. */
+static void
+set_reasons(const struct qdq_plan_view *plan, const struct qdqi_map *names,
+            const char *reason)
+{
+    for (size_t i = 0; i < plan->n_layers; i++)
+        /* the const is cast away: the layer is in the plan's own memory */
+        if (qdqi_map_get(names, plan->layers[i].name))
+            ((struct qdq_layer *)(uintptr_t)&plan->layers[i])->reason = reason;
+}
+
+static enum qdq_code
+put_names(struct qdqi_job *job, const char *const *names, size_t n,
+          struct qdqi_map **ret, struct qdq_error *err)
+{
+    *ret = qdqi_map_new(job->scratch);
+    bool ok = *ret;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = qdqi_map_put(*ret, names[i], job);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
+}
+
+enum qdq_code
+qdqi_plan_leaving(struct qdqi_job *job, const char *const *names, size_t n,
+                  const char *reason, struct qdq_error *err)
+{
+    struct qdq_plan *after = NULL;
+    struct qdqi_map *is_float;
+    enum qdq_code code = put_names(job, names, n, &is_float, err);
+    if (code || (code = add_entry(job, names, n, err)) ||
+        (code = qdq_plan_make(job->engine->catalog, job->model, job->searched, &after,
+                              err)))
+        return code;
+    if ((code = carry_ranges(job, job->plan, &after->view, err))) {
+        qdq_plan_free(&after);
+        return code;
+    }
+    set_reasons(&after->view, is_float, reason);
+    job->plan = job->report->plan = after;
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
                   const char *reason, struct qdq_error *err)
 {
     struct qdq_plan *before = job->plan, *after = NULL;
-    struct qdqi_map *is_float = qdqi_map_new(job->scratch);
-    bool ok = is_float;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = qdqi_map_put(is_float, names[i], job);
-    enum qdq_code code = ok ? add_entry(job, names, n, err) : qdqi_no_memory(err);
-    if (code || (code = qdq_plan_make(job->engine->catalog, job->model, job->searched,
-                                      &after, err)))
+    struct qdqi_map *is_float;
+    enum qdq_code code = put_names(job, names, n, &is_float, err);
+    if (code || (code = add_entry(job, names, n, err)) ||
+        (code = qdq_plan_make(job->engine->catalog, job->model, job->searched, &after,
+                              err)))
         return code;
     if (!(code =
               compare_plans(job, &before->view, &after->view, is_float, reason, err)))

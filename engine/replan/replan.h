@@ -13,4 +13,13 @@ enum qdq_code qdqi_plan_without(struct qdqi_job *job, const char *const *names,
                                 size_t n, const char *reason,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/*
+ * Does the same for a recipe: the other layers may follow, so that no integers are left
+ * between layers in float. The old plan is not freed: the caller frees it, or puts it
+ * back after a trial.
+ */
+enum qdq_code qdqi_plan_leaving(struct qdqi_job *job, const char *const *names,
+                                size_t n, const char *reason,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

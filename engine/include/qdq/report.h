@@ -104,6 +104,20 @@ struct qdq_search_report {
     const struct qdq_search_step *steps;
 };
 
+/* A choice that the recipe judged: the layers that it leaves in float. */
+struct qdq_recipe_step {
+    const char *step; /* "start", "group", "alone", "float" or "quantized" */
+    size_t n_layers;
+    const char *const *layers;
+    double sqnr_db; /* of the worst output; -inf: it could not be judged */
+    bool kept;      /* it became the best so far */
+};
+
+struct qdq_recipe_report {
+    size_t n_steps;
+    const struct qdq_recipe_step *steps;
+};
+
 /* The adjustment of ranges by their effect on the outputs (method output_mse). */
 struct qdq_refinement {
     const char *start; /* the method that found the initial ranges */
@@ -196,6 +210,7 @@ struct qdq_report {
     const struct qdq_sensitivity *sensitivity;
     size_t n_sensitivity;
     const struct qdq_search_report *search;  /* NULL: not asked for */
+    const struct qdq_recipe_report *recipe;  /* NULL: nothing was judged */
     const struct qdq_refinement *refinement; /* NULL: not asked for */
     const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model by the three members above, one batch each */

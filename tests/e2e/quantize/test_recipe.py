@@ -2,7 +2,11 @@
 """The recipe of a spec: which rules it switches on, what decides where it does not, and what a
 frozen spec says of it."""
 
+import io
+
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import nets
 from service import Service, problem
@@ -89,3 +93,88 @@ def test_mistakes(daemon, inputs, spec, code):
 def test_targets_state_their_recipe(daemon):
     rows = {row["name"]: row["recipe"] for row in daemon.get("/v1/targets").json()["targets"]}
     assert rows == {"tensorrt": "none", "onnxruntime": "auto"}
+
+
+def harmed_net(layers=6, wide=256, harmed=2, seed=5):
+    """Dense layers, before one of which three channels are scaled to 2000 times the others:
+    its input has no integers that serve both."""
+    rng = np.random.default_rng(seed)
+    nodes, weights, x = [], [], "x"
+    for i in range(layers):
+        w = (rng.normal(size=(wide, wide)) * 1.4 / np.sqrt(wide)).astype(np.float32)
+        if i == harmed:
+            scale = np.ones(wide, np.float32)
+            scale[:3] = 2000
+            w[:3] /= 2000
+            weights.append(numpy_helper.from_array(scale, "scale"))
+            nodes.append(helper.make_node("Mul", [x, "scale"], ["scaled"]))
+            x = "scaled"
+        weights.append(numpy_helper.from_array(w, f"w{i}"))
+        nodes.append(helper.make_node("MatMul", [x, f"w{i}"], [f"y{i}"], name=f"dense{i}"))
+        x = f"y{i}"
+    shape = ["n", wide]
+    graph = helper.make_graph(
+        nodes, "harmed", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape)], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    samples = io.BytesIO()
+    np.savez(samples, x=rng.normal(size=(48, wide)).astype(np.float32))
+    return model.SerializeToString(), samples.getvalue()
+
+
+@pytest.fixture(scope="module")
+def harmed(daemon):
+    model, samples = harmed_net()
+    return {"model": daemon.upload("models", model),
+            "calibration": daemon.upload("datasets", samples)}
+
+
+def done(daemon, inputs, **spec):
+    job = daemon.submit(**inputs, spec={"target": "onnxruntime", **spec}, fresh=True)
+    daemon.succeeded(job)
+    return job, daemon.report(job), daemon.get(f"/v1/jobs/{job}/model").content
+
+
+def worst(report):
+    return min(row["sqnr_db"] for row in report["evaluation"]["deployed"]["outputs"])
+
+
+def left_by_recipe(report):
+    return [row["name"] for row in report["layers"] if row["reason"] == "recipe"]
+
+
+def test_a_layer_that_integers_would_wreck_stays_in_float(daemon, harmed):
+    _, plain, _ = done(daemon, harmed, recipe="none")
+    assert worst(plain) < 10 and plain["recipe"] is None
+    job, report, model = done(daemon, harmed)
+    assert left_by_recipe(report) == ["dense2"]
+    assert worst(report) >= 25
+    start, *steps = report["recipe"]
+    assert start["step"] == "start" and start["spec"] == {} and start["kept"]
+    best = [step for step in steps if step["kept"]][-1]
+    assert best["spec"]["layers"] == [{"name": ["dense2"], "quantize_input": False,
+                                       "quantize_weight": False}]
+    # the same job gives the same bytes, and so does its frozen spec, which has no recipe
+    assert done(daemon, harmed)[2] == model
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["recipe"] == "none"
+    _, again, same = done(daemon, harmed, **frozen)
+    assert same == model and again["recipe"] is None
+    # the spec of the best step says the same
+    _, pasted, _ = done(daemon, harmed, recipe="none",
+                        rules={rule: True for rule in RULES}, **best["spec"])
+    assert worst(pasted) == pytest.approx(worst(report), abs=0.01)
+
+
+def test_a_recipe_does_not_change_what_the_spec_names(daemon, harmed):
+    for entry in ({"name": "dense2"}, {"match": "dense?"}, {"class": "MatMul"}):
+        _, report, _ = done(daemon, harmed, layers=[entry])
+        assert "dense2" not in left_by_recipe(report)
+        assert worst(report) < 10
+
+
+def test_a_recipe_is_bounded_by_inferences(daemon, harmed):
+    _, report, _ = done(daemon, harmed, calibration={"max_samples": 8},
+                        evaluate={"samples": 8})
+    # at most twice 8 + 8 samples, by 4 for each candidate and for the float model
+    assert len(report["recipe"]) <= 7

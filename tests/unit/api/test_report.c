@@ -273,7 +273,8 @@ START_TEST(test_report)
                         "\"met\":false},{\"output\":\"logits\",\"name\":"
                         "\"min_top1_agreement\",\"wanted\":0.5,\"measured\":null,"
                         "\"met\":false}],\"refinement\":null,"
-                        "\"sensitivity\":null,\"search\":null,\"what_ifs\":0,"
+                        "\"sensitivity\":null,\"search\":null,\"recipe\":null,\"what_"
+                        "ifs\":0,"
                         "\"kernels\":"
                         "null,\"timings\":{"
                         "\"load\":0.25,"
@@ -294,6 +295,11 @@ static const struct qdq_search_step steps[] = {
     {1, "conv1", 31, NAN},
 };
 static const char *const left_in_float[] = {"conv1"};
+static const struct qdq_recipe_step recipe_steps[] = {
+    {"start", 0, NULL, -INFINITY, true},
+    {"group", 1, left_in_float, 27.5, true},
+};
+static const struct qdq_recipe_report tried = {2, recipe_steps};
 static const struct qdq_search_report found = {128, true, 1, 2, left_in_float, steps};
 static const struct qdq_refinement refinement = {"mse", 64, 3, 24.5, 25};
 
@@ -313,6 +319,7 @@ START_TEST(test_what_ifs)
     report.sensitivity = costs;
     report.n_sensitivity = 2;
     report.search = &found;
+    report.recipe = &tried;
     report.refinement = &refinement;
     report.what_ifs = 512;
     char *text = api_report_encode(&report);
@@ -320,6 +327,11 @@ START_TEST(test_what_ifs)
     expect_member(text, "sensitivity",
                   "[{\"name\":\"conv1\",\"sqnr_db_alone\":21.5,\"gain_db\":0.25},"
                   "{\"name\":\"conv0\",\"sqnr_db_alone\":null,\"gain_db\":-0.125}]");
+    expect_member(text, "recipe",
+                  "[{\"step\":\"start\",\"spec\":{},\"sqnr_db\":null,\"kept\":true},"
+                  "{\"step\":\"group\",\"spec\":{\"layers\":[{\"name\":[\"conv1\"],"
+                  "\"quantize_input\":false,\"quantize_weight\":false}]},"
+                  "\"sqnr_db\":27.5,\"kept\":true}]");
     expect_member(text, "search",
                   "{\"samples\":128,\"met\":true,\"float_layers\":[\"conv1\"],"
                   "\"curve\":[{\"float_layers\":0,\"layer\":null,\"sqnr_db\":24.5,"

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The search by groups. The noise of layers nearly adds up, so a gain that was measured
+ * with other layers in integers still shows which groups are promising.
+ */
+#include "config.h"
+#include "recipe/groups.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Neighbouring layers, from `first` on. */
+struct group {
+    size_t first, n;
+    double gain; /* reduction of the noise when it was measured, or its noise alone */
+    double sqnr_db; /* of the outputs then */
+    size_t round;   /* number of groups in float then */
+    bool done;      /* it is in float, or it is not worth that */
+};
+
+struct state {
+    struct qdqi_group_search *h;
+    struct group *groups;
+    size_t n_groups;
+    size_t *kept; /* groups in float, in the order of the choice */
+    size_t n_kept;
+    double total; /* cost of all layers */
+    bool alone;   /* groups are measured alone */
+};
+
+enum { START_SHARE = 2 }; /* one part in so many of the bound is for the first groups */
+
+static const double least_gain_db = 0.05; /* a smaller gain is not worth a layer */
+
+/* Noise as loud as the signal hides what one group gains, because others wreck the outputs
+   as well. Below this figure a group is measured alone, with all other layers in float. */
+static const double alone_below_db = 10;
+
+static double
+noise_of(double sqnr_db)
+{
+    return fmin(pow(10, -sqnr_db / 10), 1e30);
+}
+
+static size_t
+scores_left(const struct state *s)
+{
+    return s->h->max_scores - s->h->n_steps;
+}
+
+static void
+set_group(struct state *s, const struct group *g, bool is_float)
+{
+    for (size_t i = g->first; i < g->first + g->n; i++)
+        s->h->is_float[i] = is_float;
+}
+
+/* Judges the present choice and adds a step. */
+static enum qdq_code
+judge(struct state *s, const char *step, double *ret_db, struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    bool *copy = qdqi_arena_array(h->arena, h->n + 1, sizeof *copy);
+    if (!copy)
+        return qdqi_no_memory(err);
+    memcpy(copy, h->is_float, h->n * sizeof *copy);
+    enum qdq_code code = h->score(h->arg, copy, ret_db, err);
+    if (!code)
+        h->steps[h->n_steps++] = (struct qdqi_group_step){
+            .step = step, .is_float = copy, .sqnr_db = *ret_db};
+    return code;
+}
+
+static bool
+is_good_enough(const struct state *s)
+{
+    double cost = 0;
+    if (s->h->sqnr_db >= s->h->goal_db)
+        return true;
+    for (size_t i = 0; i < s->h->n; i++)
+        cost += s->h->is_float[i] ? s->h->costs[i] : 0;
+    return s->h->sqnr_db >= s->h->enough_db && 2 * cost >= s->total;
+}
+
+static void
+set_all(struct state *s, bool is_float)
+{
+    for (size_t i = 0; i < s->h->n; i++)
+        s->h->is_float[i] = is_float;
+}
+
+/* Marks the step that judged the present choice as the best so far. */
+static void
+mark_kept(struct state *s)
+{
+    struct qdqi_group_search *h = s->h;
+    for (size_t k = h->n_steps; k-- > 0;)
+        if (memcmp(h->steps[k].is_float, h->is_float, h->n) == 0) {
+            h->steps[k].kept = true;
+            return;
+        }
+}
+
+/* --- gains ----------------------------------------------------------------- */
+
+/* Judges the outputs with this group alone in integers. */
+static enum qdq_code
+measure_alone(struct state *s, struct group *g, struct qdq_error *err)
+{
+    set_all(s, true);
+    set_group(s, g, false);
+    enum qdq_code code = judge(s, "alone", &g->sqnr_db, err);
+    set_all(s, false);
+    g->gain = noise_of(g->sqnr_db);
+    return code;
+}
+
+/* Judges the outputs with this group in float, too. */
+static enum qdq_code
+measure(struct state *s, struct group *g, struct qdq_error *err)
+{
+    if (s->alone)
+        return measure_alone(s, g, err);
+    set_group(s, g, true);
+    enum qdq_code code = judge(s, "group", &g->sqnr_db, err);
+    set_group(s, g, false);
+    g->gain = noise_of(s->h->sqnr_db) - noise_of(g->sqnr_db);
+    g->round = s->n_kept;
+    return code;
+}
+
+static enum qdq_code
+measure_first_groups(struct state *s, struct qdq_error *err)
+{
+    size_t n = scores_left(s) / START_SHARE;
+    enum qdq_code code = QDQ_OK;
+    n = n < 1 ? 1 : n;
+    n = n < s->h->n ? n : s->h->n;
+    for (size_t i = 0; !code && i < n && scores_left(s) > 0; i++) {
+        size_t first = s->h->n * i / n, end = s->h->n * (i + 1) / n;
+        s->groups[s->n_groups] = (struct group){.first = first, .n = end - first};
+        code = measure(s, &s->groups[s->n_groups++], err);
+    }
+    return code;
+}
+
+/* Replaces a group by its halves, and measures both. */
+static enum qdq_code
+halve(struct state *s, size_t i, struct qdq_error *err)
+{
+    struct group *a = &s->groups[i], *b = &s->groups[s->n_groups++];
+    *b = *a;
+    a->n /= 2;
+    b->first += a->n;
+    b->n -= a->n;
+    enum qdq_code code = measure(s, a, err);
+    return code ? code : measure(s, b, err);
+}
+
+/* Returns the index of the most promising group, or n_groups when there is none. */
+static size_t
+best_group(const struct state *s)
+{
+    size_t best = s->n_groups;
+    for (size_t i = 0; i < s->n_groups; i++)
+        if (!s->groups[i].done && s->groups[i].gain > 0 &&
+            (best == s->n_groups || s->groups[i].gain > s->groups[best].gain))
+            best = i;
+    return best;
+}
+
+/* --- the choice ------------------------------------------------------------ */
+
+/* Leaves a group in float if the outputs are better then. */
+static enum qdq_code
+take(struct state *s, size_t i, struct qdq_error *err)
+{
+    struct group *g = &s->groups[i];
+    struct qdqi_group_search *h = s->h;
+    double sqnr_db = g->sqnr_db;
+    enum qdq_code code = QDQ_OK;
+    set_group(s, g, true);
+    if (g->round != s->n_kept)
+        code = judge(s, "float", &sqnr_db, err);
+    if (code)
+        return code;
+    g->done = true;
+    if (!(sqnr_db >= h->sqnr_db + least_gain_db)) {
+        set_group(s, g, false);
+        return QDQ_OK;
+    }
+    h->sqnr_db = sqnr_db;
+    s->kept[s->n_kept++] = i;
+    mark_kept(s);
+    return QDQ_OK;
+}
+
+static enum qdq_code
+go_forward(struct state *s, struct qdq_error *err)
+{
+    enum qdq_code code = QDQ_OK;
+    while (!code && !is_good_enough(s)) {
+        size_t i = best_group(s);
+        if (i == s->n_groups)
+            break;
+        const struct group *g = &s->groups[i];
+        if (g->n > 1 && scores_left(s) >= 2)
+            code = halve(s, i, err);
+        else if (g->round == s->n_kept || scores_left(s) > 0)
+            code = take(s, i, err);
+        else
+            break;
+    }
+    return code;
+}
+
+/* --- the choice among groups that were measured alone ----------------------- */
+
+/* Halves the loudest groups as long as they have several layers, and half of what is left
+   of the bound remains for the choice. */
+static enum qdq_code
+halve_the_loudest(struct state *s, struct qdq_error *err)
+{
+    const double share = noise_of(s->h->goal_db) / (double)s->h->n;
+    size_t reserve = scores_left(s) / 2;
+    enum qdq_code code = QDQ_OK;
+    while (!code && scores_left(s) >= reserve + 2) {
+        size_t best = s->n_groups;
+        for (size_t i = 0; i < s->n_groups; i++)
+            if (s->groups[i].n > 1 &&
+                s->groups[i].gain > share * (double)s->groups[i].n &&
+                (best == s->n_groups || s->groups[i].gain > s->groups[best].gain))
+                best = i;
+        if (best == s->n_groups)
+            break;
+        code = halve(s, best, err);
+    }
+    return code;
+}
+
+/* Leaves the loudest group that is still in integers in float. Returns the noise of the
+   others, added up. */
+static double
+leave_loudest(struct state *s)
+{
+    size_t best = s->n_groups;
+    double noise = 0;
+    for (size_t i = 0; i < s->n_groups; i++) {
+        if (s->groups[i].done)
+            continue;
+        noise += s->groups[i].gain;
+        if (best == s->n_groups || s->groups[i].gain > s->groups[best].gain)
+            best = i;
+    }
+    if (best == s->n_groups)
+        return 0;
+    s->groups[best].done = true;
+    s->kept[s->n_kept++] = best;
+    set_group(s, &s->groups[best], true);
+    return noise - s->groups[best].gain;
+}
+
+/* Leaves groups in float, the loudest first, until the outputs are good enough. Choices
+   that cannot be, by the noise of what is left, are not judged. */
+static enum qdq_code
+choose_by_noise(struct state *s, struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    const double target = 2 * noise_of(h->goal_db);
+    enum qdq_code code = halve_the_loudest(s, err);
+    bool *best = qdqi_arena_array(h->arena, h->n + 1, sizeof *best);
+    if (!best)
+        return qdqi_no_memory(err);
+    while (!code && !is_good_enough(s) && s->n_kept < s->n_groups &&
+           scores_left(s) > 0) {
+        double sqnr_db, noise = leave_loudest(s);
+        if (noise > target && s->n_kept < s->n_groups && scores_left(s) < s->n_groups)
+            continue;
+        code = judge(s, "float", &sqnr_db, err);
+        if (!code && sqnr_db >= h->sqnr_db + least_gain_db) {
+            h->sqnr_db = sqnr_db;
+            memcpy(best, h->is_float, h->n * sizeof *best);
+            mark_kept(s);
+        }
+    }
+    if (!code && !is_good_enough(s))
+        memcpy(h->is_float, best, h->n * sizeof *best);
+    return code;
+}
+
+/* --- going back ------------------------------------------------------------- */
+
+/* Quantizes groups again without which the goal is still met; the last is needed. */
+static enum qdq_code
+go_backward(struct state *s, struct qdq_error *err)
+{
+    struct qdqi_group_search *h = s->h;
+    for (size_t i = s->n_kept; i-- > 0;) {
+        const struct group *g = &s->groups[s->kept[i]];
+        double sqnr_db;
+        if (i + 1 == s->n_kept || scores_left(s) == 0 || h->sqnr_db < h->goal_db)
+            continue;
+        set_group(s, g, false);
+        enum qdq_code code = judge(s, "quantized", &sqnr_db, err);
+        if (code)
+            return code;
+        if (sqnr_db >= h->goal_db) {
+            h->sqnr_db = sqnr_db;
+            h->steps[h->n_steps - 1].kept = true;
+        } else {
+            set_group(s, g, true);
+        }
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_group_search(struct qdqi_group_search *h, struct qdq_error *err)
+{
+    struct state s = {.h = h,
+                      .groups =
+                          qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.groups),
+                      .kept = qdqi_arena_array(h->arena, 2 * h->n + 1, sizeof *s.kept)};
+    h->is_float = qdqi_arena_array(h->arena, h->n + 1, sizeof *h->is_float);
+    h->steps = qdqi_arena_array(h->arena, h->max_scores, sizeof *h->steps);
+    h->n_steps = 0;
+    if (!s.groups || !s.kept || !h->is_float || !h->steps)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < h->n; i++)
+        s.total += h->costs[i];
+    enum qdq_code code = judge(&s, "start", &h->sqnr_db, err);
+    if (code)
+        return code;
+    h->steps[0].kept = true;
+    if (h->sqnr_db >= h->goal_db || h->n == 0)
+        return QDQ_OK;
+    s.alone = h->sqnr_db < alone_below_db;
+    if ((code = measure_first_groups(&s, err)) ||
+        (code = s.alone ? choose_by_noise(&s, err) : go_forward(&s, err)))
+        return code;
+    return go_backward(&s, err);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choice of layers that stay in float, by groups and within a bound. It knows nothing
+ * of models, only how good the outputs are when some of n layers are in float.
+ */
+#ifndef QDQI_RECIPE_GROUPS_H
+#define QDQI_RECIPE_GROUPS_H
+
+#include "base/arena.h"
+#include "qdq/error.h"
+
+/* One choice that was judged. */
+struct qdqi_group_step {
+    const char *step;     /* "start", "group", "alone", "float" or "quantized" */
+    const bool *is_float; /* by layer */
+    double sqnr_db;
+    bool kept; /* its choice became the best so far */
+};
+
+struct qdqi_group_search {
+    size_t n;
+    const double *costs; /* by layer: the cost of its staying in float */
+    double goal_db;      /* the search ends when the outputs are that good … */
+    /* … or that good, and more of the layers would cost more than half of all */
+    double enough_db;
+    size_t max_scores; /* >= 1 */
+    struct qdqi_arena *arena;
+    void *arg;
+    /* Judges a choice; -INFINITY for one that cannot be judged. */
+    enum qdq_code (*score)(void *arg, const bool *is_float, double *ret_db,
+                           struct qdq_error *err);
+    /* The result: */
+    bool *is_float;
+    double sqnr_db;
+    size_t n_steps;
+    struct qdqi_group_step *steps;
+};
+
+/*
+ * Runs the search. It measures the gain of each group of neighbours, halves the best
+ * group while it has several layers and the bound allows, and leaves it in float where
+ * that improves the outputs. In the end it quantizes again what the goal does not need.
+ */
+enum qdq_code qdqi_group_search(struct qdqi_group_search *search,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

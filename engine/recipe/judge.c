@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "recipe/judge.h"
+
+#include "data/file.h"
+#include "evaluate/deployed.h"
+#include "evaluate/metrics.h"
+#include "rewrite/insert.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_KEPT = 256 << 20 }; /* bytes of the outputs that are kept */
+
+/* An output of the float model in one run; data is NULL unless it is float32. */
+struct kept {
+    float *data;
+    size_t n, last;
+};
+
+struct qdqi_judge {
+    struct qdqi_job *job;
+    struct qdqi_runtime *runtime;
+    struct qdqi_arena *arena;
+    struct qdqi_feed_options options;
+    struct qdqi_feed *feed;
+    bool plain;
+    int fd; /* the candidate's file */
+    size_t n_outputs, n_runs;
+    struct kept *outputs; /* by run and output */
+    struct qdqi_metrics *metrics;
+    size_t bytes;
+    int64_t samples;
+    uint64_t done, total;
+};
+
+/* --- the float model ------------------------------------------------------- */
+
+static enum qdq_code
+keep(struct qdqi_judge *j, const struct qdqi_output *outputs, size_t n,
+     struct qdq_error *err)
+{
+    struct kept *to = j->outputs + j->n_runs++ * j->n_outputs;
+    for (size_t i = 0; i < n && i < j->n_outputs; i++) {
+        const struct qdqi_output *from = &outputs[i];
+        if (from->dtype != QDQI_FLOAT32)
+            continue;
+        to[i].n = from->n;
+        to[i].last = from->rank ? (size_t)from->shape[from->rank - 1] : 0;
+        to[i].data = malloc(from->n * sizeof(float) + 1);
+        if (!to[i].data)
+            return qdqi_no_memory(err);
+        memcpy(to[i].data, from->data, from->n * sizeof(float));
+        j->bytes += from->n * sizeof(float);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+tell(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
+{
+    j->done += (uint64_t)samples;
+    return qdqi_job_progress(j->job, QDQ_STAGE_RECIPE, j->done,
+                             j->total > j->done ? j->total : j->done, err);
+}
+
+static enum qdq_code
+run_float(struct qdqi_judge *j, struct qdq_error *err)
+{
+    const struct qdqi_session_options options = {0};
+    struct qdqi_session *session = NULL;
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    struct qdqi_job *job = j->job;
+    int64_t samples;
+    size_t n;
+    enum qdq_code code = qdqi_session_open(
+        j->runtime, job->original, job->original->proto, &options, &session, err);
+    while (!code) {
+        if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) || samples == 0 ||
+            (j->n_runs > 0 && j->bytes + j->bytes / j->n_runs > MAX_KEPT) ||
+            (code = qdqi_session_run(session, inputs, job->model->info.n_inputs,
+                                     &outputs, &n, err)) ||
+            (code = keep(j, outputs, n, err)))
+            break;
+        j->samples += samples;
+        code = tell(j, samples, err);
+    }
+    qdqi_session_close(&session);
+    return code;
+}
+
+static enum qdq_code
+rewind_feed(struct qdqi_judge *j, struct qdq_error *err)
+{
+    qdqi_feed_close(&j->feed);
+    return qdqi_feed_open(&j->job->fixed, j->job->dataset, &j->options, &j->feed, err);
+}
+
+static enum qdq_code
+open_judge(struct qdqi_judge *j, struct qdq_error *err)
+{
+    enum qdq_code code = qdqi_engine_runtime(j->job->engine, &j->runtime, err);
+    if (code || (code = rewind_feed(j, err)))
+        return code;
+    j->n_outputs = j->job->model->info.n_outputs;
+    j->outputs =
+        qdqi_arena_array(j->arena, (size_t)qdqi_feed_runs(j->feed) * j->n_outputs + 1,
+                         sizeof *j->outputs);
+    j->metrics = qdqi_arena_array(j->arena, j->n_outputs + 1, sizeof *j->metrics);
+    if (!j->outputs || !j->metrics)
+        return qdqi_no_memory(err);
+    j->fd = qdqi_file_open_temporary();
+    if (j->fd < 0)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "opening a temporary file: %s", strerror(errno));
+    return run_float(j, err);
+}
+
+enum qdq_code
+qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
+                struct qdqi_judge **ret, struct qdq_error *err)
+{
+    struct qdqi_judge *j = calloc(1, sizeof *j);
+    if (!j)
+        return qdqi_no_memory(err);
+    *j = (struct qdqi_judge){.job = job,
+                             .arena = qdqi_arena_new(),
+                             .options = *options,
+                             .plain = qdqi_deployed_runs(job),
+                             .fd = -1};
+    enum qdq_code code = j->arena ? open_judge(j, err) : qdqi_no_memory(err);
+    if (code)
+        qdqi_judge_close(&j);
+    else
+        *ret = j;
+    return code;
+}
+
+void
+qdqi_judge_close(struct qdqi_judge **judge)
+{
+    struct qdqi_judge *j = *judge;
+    if (!j)
+        return;
+    for (size_t i = 0; j->outputs && i < j->n_runs * j->n_outputs; i++)
+        free(j->outputs[i].data);
+    if (j->fd >= 0)
+        close(j->fd);
+    qdqi_feed_close(&j->feed);
+    qdqi_arena_free(&j->arena);
+    free(j);
+    *judge = NULL;
+}
+
+int64_t
+qdqi_judge_samples(const struct qdqi_judge *j)
+{
+    return j->samples;
+}
+
+void
+qdqi_judge_expect(struct qdqi_judge *j, uint64_t samples)
+{
+    j->total = j->done + samples;
+}
+
+/* --- a candidate ----------------------------------------------------------- */
+
+static enum qdq_code
+write_candidate(struct qdqi_judge *j, const struct qdqi_scales *scales,
+                struct qdq_error *err)
+{
+    struct qdqi_job *job = j->job;
+    const struct qdqi_target target = {
+        .fd = j->fd, .data = -1, .external = QDQ_EXTERNAL_NEVER};
+    struct qdqi_edited edited;
+    struct qdqi_written written;
+    enum qdq_code code = qdqi_insert_pairs(job->model, job->plan, scales, NULL, 0,
+                                           job->scratch, &edited, err);
+    return code ? code
+                : qdqi_model_write_result(job->model, &edited, &target, &written, err);
+}
+
+static void
+compare(struct qdqi_judge *j, size_t run, const struct qdqi_output *outputs, size_t n,
+        int64_t samples)
+{
+    const struct kept *f = j->outputs + run * j->n_outputs;
+    for (size_t i = 0; i < n && i < j->n_outputs; i++)
+        if (f[i].data && outputs[i].dtype == QDQI_FLOAT32 && outputs[i].n == f[i].n)
+            qdqi_metrics_update(&j->metrics[i], f[i].data, outputs[i].data, f[i].n,
+                                samples, f[i].last);
+}
+
+static double
+worst_output(const struct qdqi_judge *j)
+{
+    double worst = INFINITY;
+    struct qdq_output_report figures;
+    for (size_t i = 0; i < j->n_outputs; i++) {
+        if (j->metrics[i].samples == 0)
+            continue;
+        qdqi_metrics_finish(&j->metrics[i], NULL, &figures);
+        if (isnan(figures.sqnr_db))
+            return -INFINITY;
+        worst = fmin(worst, figures.sqnr_db);
+    }
+    return worst;
+}
+
+static enum qdq_code
+run_candidate(struct qdqi_judge *j, struct qdqi_session *session, struct qdq_error *err)
+{
+    const struct qdqi_input *inputs;
+    const struct qdqi_output *outputs;
+    int64_t samples;
+    size_t n;
+    enum qdq_code code = rewind_feed(j, err);
+    for (size_t run = 0; !code && run < j->n_runs; run++) {
+        if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) ||
+            (code = qdqi_session_run(session, inputs, j->job->model->info.n_inputs,
+                                     &outputs, &n, err)))
+            break;
+        compare(j, run, outputs, n, samples);
+        code = tell(j, samples, err);
+    }
+    return code;
+}
+
+enum qdq_code
+qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
+               struct qdq_error *err)
+{
+    const struct qdqi_session_options options = {.plain = j->plain};
+    struct qdq_model *model = NULL;
+    struct qdqi_session *session = NULL;
+    struct qdq_error why = {0};
+    memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
+    enum qdq_code code = write_candidate(j, scales, &why);
+    if (!code)
+        code = qdq_model_open(j->fd, &model, &why);
+    if (!code)
+        code = qdqi_session_open(j->runtime, model, model->proto, &options, &session,
+                                 &why);
+    if (!code)
+        code = run_candidate(j, session, &why);
+    qdqi_session_close(&session);
+    qdq_model_free(&model);
+    *ret_db = code ? -INFINITY : worst_output(j);
+    return code && code != QDQ_RUN_FAILED
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : QDQ_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges candidates as they would be deployed: each is written, opened by a plain session
+ * of the target's runtime and compared with the float model on the same few samples.
+ * Where the target's kernels do not run here, it is the literal arithmetic that judges.
+ */
+#ifndef QDQI_RECIPE_JUDGE_H
+#define QDQI_RECIPE_JUDGE_H
+
+#include "job/job.h"
+
+struct qdqi_judge;
+
+/*
+ * Runs the float model with these samples and keeps its outputs, or those of fewer
+ * samples if they would take more than 256 MiB. RUNTIME_MISSING, RUN_FAILED.
+ */
+enum qdq_code qdqi_judge_open(struct qdqi_job *job,
+                              const struct qdqi_feed_options *options,
+                              struct qdqi_judge **ret,
+                              struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_judge_close(struct qdqi_judge **judge);
+int64_t qdqi_judge_samples(const struct qdqi_judge *judge);
+/* Sets the number of samples that are expected to run, for reports of progress. */
+void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
+
+/* Judges the job's present plan: *ret_db is the SQNR of the worst float32 output. It is
+   -INFINITY for a candidate that the runtime cannot run. */
+enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
+                             double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
+
+#endif

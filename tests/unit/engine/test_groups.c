@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of float layers by groups, on made-up noise that adds up by layer and is cut
+   off where it is as loud as the signal. */
+#include "config.h"
+
+#include "recipe/groups.h"
+#include "unit.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 64 };
+
+struct made_up {
+    const double *noise; /* by layer */
+    size_t n, scores;
+    size_t fail_at; /* number of the score that fails; 0: none */
+};
+
+static enum qdq_code
+score(void *arg, const bool *is_float, double *ret_db, struct qdq_error *err)
+{
+    struct made_up *m = arg;
+    double sum = 0;
+    if (++m->scores == m->fail_at)
+        return qdq_error_set(err, QDQ_CANCELLED, QDQ_AT_NOTHING, NULL, "cancelled");
+    for (size_t i = 0; i < m->n; i++)
+        sum += is_float[i] ? 0 : m->noise[i];
+    *ret_db = -10 * log10(fmin(sum, 1));
+    return QDQ_OK;
+}
+
+/* A network of n layers with little noise each, and some that wreck it. */
+static const struct row {
+    const char *name;
+    size_t n, bound;
+    double common; /* noise of each layer */
+    struct {
+        size_t layer;
+        double noise;
+    } bad[4];
+    size_t n_bad;
+    double wanted_db;  /* least SQNR of the result */
+    size_t most_float; /* most layers in float */
+} rows[] = {
+    {"nothing to do", 10, 20, 1e-4, {{0, 0}}, 0, 25, 0},
+    {"no layer at all", 0, 20, 0, {{0, 0}}, 0, 25, 0},
+    {"one bad layer", 10, 24, 1e-5, {{3, 0.05}}, 1, 25, 1},
+    {"two bad layers", 24, 48, 1e-5, {{3, 0.03}, {20, 0.02}}, 2, 25, 2},
+    {"two among many, by halves", 64, 48, 1e-6, {{3, 0.03}, {60, 0.02}}, 2, 25, 4},
+    {"one hides the other", 10, 24, 1e-5, {{3, 5}, {8, 7}}, 2, 25, 2},
+    {"three among many hide each other",
+     64,
+     48,
+     1e-6,
+     {{3, 5}, {30, 2}, {60, 7}},
+     3,
+     25,
+     6},
+    {"a bound of one", 10, 1, 1e-5, {{3, 5}}, 1, 0, 0},
+    {"a bound of three", 10, 3, 1e-5, {{3, 0.05}}, 1, 13, 10},
+};
+
+static struct qdqi_arena *arena;
+
+static struct qdqi_group_search
+search_for(struct made_up *m, size_t bound, enum qdq_code wanted)
+{
+    static const double costs[MOST] = {0};
+    struct qdq_error err = {0};
+    struct qdqi_group_search h = {.n = m->n,
+                                  .costs = costs,
+                                  .goal_db = 25,
+                                  .enough_db = 25,
+                                  .max_scores = bound,
+                                  .arena = arena,
+                                  .arg = m,
+                                  .score = score};
+    ck_assert_int_eq(qdqi_group_search(&h, &err), wanted);
+    return h;
+}
+
+static void
+make_noise(const struct row *row, double *noise)
+{
+    for (size_t i = 0; i < row->n; i++)
+        noise[i] = row->common;
+    for (size_t i = 0; i < row->n_bad; i++)
+        noise[row->bad[i].layer] = row->bad[i].noise;
+}
+
+START_TEST(finds_the_layers)
+{
+    const struct row *row = &rows[_i];
+    double noise[MOST], judged;
+    struct made_up m = {.noise = noise, .n = row->n};
+    make_noise(row, noise);
+    struct qdqi_group_search h = search_for(&m, row->bound, QDQ_OK);
+    size_t n_float = 0, kept = 0;
+    for (size_t i = 0; i < h.n; i++)
+        n_float += h.is_float[i];
+    for (size_t i = 0; i < h.n_steps; i++)
+        kept += h.steps[i].kept;
+    ck_assert_msg(h.sqnr_db >= row->wanted_db, "%s: %g dB", row->name, h.sqnr_db);
+    ck_assert_msg(n_float <= row->most_float, "%s: %zu in float", row->name, n_float);
+    ck_assert_uint_eq(h.n_steps, m.scores);
+    ck_assert_uint_le(h.n_steps, row->bound);
+    ck_assert_uint_ge(kept, 1);
+    ck_assert_int_eq(score(&m, h.is_float, &judged, NULL), QDQ_OK);
+    ck_assert_double_eq(judged, h.sqnr_db);
+}
+END_TEST
+
+START_TEST(ends_with_every_error)
+{
+    const struct row *row = &rows[_i];
+    double noise[MOST];
+    struct made_up m = {.noise = noise, .n = row->n};
+    make_noise(row, noise);
+    size_t n = search_for(&m, row->bound, QDQ_OK).n_steps;
+    for (size_t i = 1; i <= n; i++) {
+        m.scores = 0;
+        m.fail_at = i;
+        search_for(&m, row->bound, QDQ_CANCELLED);
+    }
+}
+END_TEST
+
+static void
+setup(void)
+{
+    arena = qdqi_arena_new();
+    ck_assert_ptr_nonnull(arena);
+}
+
+static void
+teardown(void)
+{
+    qdqi_arena_free(&arena);
+}
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine_groups");
+    TCase *t = tcase_create("groups");
+    suite_add_tcase(s, t);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, finds_the_layers, 0, sizeof rows / sizeof *rows);
+    tcase_add_loop_test(t, ends_with_every_error, 0, sizeof rows / sizeof *rows);
+    return s;
+}
+
+UNIT_MAIN(suite)
