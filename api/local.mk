@@ -13,11 +13,14 @@ api_libapi_la_SOURCES = \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \
 	api/include/api/report.h api/documents/report.c api/documents/markdown.c \
+	api/documents/html.c api/documents/html.h api/documents/advice.h \
+	api/documents/html_page.c api/documents/html_drawings.c \
 	api/documents/info.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/spec.h api/include/api/utf8.h \
 	api/include/api/version.h api/documents/version.c \
 	api/base/json.c api/base/json.h \
+	api/base/markup.c api/base/markup.h \
 	api/spec/accept.c \
 	api/spec/cases.c \
 	api/spec/data.c \
@@ -32,11 +35,15 @@ api_libapi_la_SOURCES = \
 	api/spec/values.c api/spec/values.h \
 	api/spec/whatif.c
 
-# The contract as a string literal: line by line, with what C would read escaped.
-EXTRA_DIST += api/openapi.yaml
-BUILT_SOURCES += api/openapi.inc
-CLEANFILES += api/openapi.inc
+# Texts that are built in as string literals: line by line, with what C would read escaped.
+TO_LITERAL = sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/'
+API_LITERALS = api/openapi.inc api/report_css.inc api/report_js.inc
+EXTRA_DIST += api/openapi.yaml api/documents/report.css api/documents/report.js
+BUILT_SOURCES += $(API_LITERALS)
+CLEANFILES += $(API_LITERALS)
 api/openapi.inc: $(top_srcdir)/api/openapi.yaml
-	$(AM_V_GEN)$(MKDIR_P) api && \
-	sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/' $(top_srcdir)/api/openapi.yaml >$@.tmp && \
-	mv $@.tmp $@
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/openapi.yaml >$@.tmp && mv $@.tmp $@
+api/report_css.inc: $(top_srcdir)/api/documents/report.css
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/documents/report.css >$@.tmp && mv $@.tmp $@
+api/report_js.inc: $(top_srcdir)/api/documents/report.js
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/documents/report.js >$@.tmp && mv $@.tmp $@

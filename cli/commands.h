@@ -8,7 +8,8 @@
 
 /* The parsed command line. A text is NULL where its option is absent. */
 struct options {
-    const char *model, *spec, *calibration, *observations, *out, *report, *cases;
+    const char *model; /* or the report of the command report */
+    const char *spec, *calibration, *observations, *out, *report, *html, *cases;
     const char *threads_text;
     int threads;
     bool json, all, help;
@@ -16,6 +17,7 @@ struct options {
 
 struct command {
     const char *name;
+    const char *argument; /* as the pages call the file that it reads */
     bool (*run)(const struct options *options, struct api_problem *problem);
     const char *text; /* a sentence for the help page */
 };
@@ -30,5 +32,6 @@ bool open_engine(const struct options *options, struct qdq_engine **ret,
 bool command_quantize(const struct options *options, struct api_problem *problem);
 bool command_plan(const struct options *options, struct api_problem *problem);
 bool command_info(const struct options *options, struct api_problem *problem);
+bool command_report(const struct options *options, struct api_problem *problem);
 
 #endif

@@ -12,6 +12,7 @@ cli_qdq_SOURCES = \
 	cli/inspect.c \
 	cli/main.c \
 	cli/options.c cli/options.h \
+	cli/page.c cli/page.h \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
 	cli/quantize.c

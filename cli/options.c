@@ -12,18 +12,26 @@
 
 /* --- the tables ----------------------------------------------------------- */
 
-enum { QUANTIZE, PLAN, INFO, N_COMMANDS };
+enum { QUANTIZE, PLAN, INFO, REPORT, N_COMMANDS };
 
 static const struct command commands[N_COMMANDS] = {
-    [QUANTIZE] = {"quantize", command_quantize,
+    [QUANTIZE] = {"quantize", "MODEL", command_quantize,
                   "Inserts calibrated Q/DQ pairs into an ONNX model."},
-    [PLAN] = {"plan", command_plan,
+    [PLAN] = {"plan", "MODEL", command_plan,
               "Says which layers of a model would be quantized, and why."},
-    [INFO] = {"info", command_info, "Says what is in a model."},
+    [INFO] = {"info", "MODEL", command_info, "Says what is in a model."},
+    [REPORT] = {"report", "REPORT", command_report,
+                "Turns a report into a page for a browser."},
 };
 
 /* Bits for the commands that have an option. */
-enum { IN_QUANTIZE = 1 << QUANTIZE, IN_PLAN = 1 << PLAN, IN_INFO = 1 << INFO };
+enum {
+    IN_QUANTIZE = 1 << QUANTIZE,
+    IN_PLAN = 1 << PLAN,
+    IN_INFO = 1 << INFO,
+    IN_REPORT = 1 << REPORT,
+    IN_ALL = (1 << N_COMMANDS) - 1,
+};
 
 /* The field is a bool for an option without an argument, else a string. */
 static const struct row {
@@ -48,6 +56,10 @@ static const struct row {
      "The file is made when it is absent."},
     {"report", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, report),
      "A file for the report, which says what was done and what it cost (JSON)."},
+    {"html", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, html),
+     "A file for the report as a page for a browser, which needs no other file."},
+    {"out", 'o', "OUT", IN_REPORT, offsetof(struct options, out),
+     "The page; by default REPORT with the ending .html."},
     {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
      "The number of threads that run the model; by default all processors."},
     {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
@@ -59,8 +71,7 @@ static const struct row {
      "asked for are only counted by class."},
     {"json", '\0', NULL, IN_PLAN | IN_INFO, offsetof(struct options, json),
      "Prints JSON instead of a table; the JSON of a plan has every layer."},
-    {"help", 'h', NULL, IN_QUANTIZE | IN_PLAN | IN_INFO, offsetof(struct options, help),
-     "Prints this page."},
+    {"help", 'h', NULL, IN_ALL, offsetof(struct options, help), "Prints this page."},
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
@@ -188,7 +199,8 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
             return DONE;
     }
     if (optind == argc)
-        return wrong_usage(command, "%s needs a model", command->name);
+        return wrong_usage(command, "%s needs the file %s", command->name,
+                           command->argument);
     if (optind + 1 < argc)
         return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
     ret->model = argv[optind];
@@ -250,7 +262,8 @@ static void
 print_command_usage(FILE *to, const char *before, const struct command *command)
 {
     struct wrapped text = {.to = to};
-    text.indent = text.column = fprintf(to, "%s qdq %s MODEL ", before, command->name);
+    text.indent = text.column =
+        fprintf(to, "%s qdq %s %s ", before, command->name, command->argument);
     for (int i = 0; i < N_ROWS; i++)
         if (has_option(command, &rows[i]) && rows[i].letter != 'h')
             print_optional(&text, &rows[i]);

@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
+#include "page.h"
 #include "print.h"
 #include "progress.h"
 
@@ -21,7 +22,7 @@ struct quantization {
     int model, dataset;
     struct external external;
     char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
-    struct output out, data, report_out,
+    struct output out, data, report_out, html,
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
     struct qdq_engine *engine;
@@ -148,6 +149,7 @@ open_outputs(struct quantization *q, const struct options *options, const char *
     return output_open(out, &q->out, problem) && open_data(q, out, problem) &&
            (!options->report ||
             output_open(options->report, &q->report_out, problem)) &&
+           (!options->html || output_open(options->html, &q->html, problem)) &&
            (!options->observations ||
             open_observations(q, options->observations, problem));
 }
@@ -197,17 +199,19 @@ run(struct quantization *q, struct api_problem *problem)
     return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
 }
 
+/* Writes the report in the forms that are asked for. */
 static bool
 write_report(struct quantization *q, struct api_problem *problem)
 {
-    if (q->report_out.fd < 0)
+    if (q->report_out.fd < 0 && q->html.fd < 0)
         return true;
     char *text = api_report_encode(q->report);
     if (!text)
         return api_problem_no_memory(problem);
-    bool ok = output_write(&q->report_out, text, problem) &&
-              output_write(&q->report_out, "\n", problem) &&
-              output_commit(&q->report_out, problem);
+    bool ok = q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
+                                       output_write(&q->report_out, "\n", problem) &&
+                                       output_commit(&q->report_out, problem));
+    ok = ok && (q->html.fd < 0 || page_write(text, strlen(text), &q->html, problem));
     free(text);
     return ok;
 }
@@ -229,6 +233,7 @@ close_all(struct quantization *q)
     output_close(&q->out);
     output_close(&q->data);
     output_close(&q->report_out);
+    output_close(&q->html);
     output_close(&q->observed);
     if (q->model >= 0)
         close(q->model);
@@ -245,6 +250,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
                              .out = OUTPUT_NONE,
                              .data = OUTPUT_NONE,
                              .report_out = OUTPUT_NONE,
+                             .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE};
     char *own_out = options->out ? NULL : default_out(options->model);
     const char *out = options->out ? options->out : own_out;

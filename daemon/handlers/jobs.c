@@ -562,9 +562,34 @@ reply_job_document(struct request *request, const struct job_document *document)
     reply_digest(request, document->id);
 }
 
-/* Replies with the report as Markdown, and closes it. */
+/* The forms of a report, in the order of preference. JSON is sent as it is stored. */
+static const struct form {
+    const char *accepted, *type;
+    char *(*make)(const char *json, size_t len); /* NULL: the bytes themselves */
+} forms[] = {
+    {"application/json", "application/json", NULL},
+    {"text/markdown", "text/markdown; charset=utf-8", api_report_markdown},
+    {"text/html", "text/html; charset=utf-8", api_report_html},
+};
+
+enum { N_FORMS = sizeof forms / sizeof *forms, POLICY_SIZE = 256 };
+
+/* Adds the policy of the pages, which a browser reads before the page. */
 static void
-reply_markdown(struct request *request, const struct job_document *document)
+reply_policy(struct request *request)
+{
+    char policy[POLICY_SIZE];
+    if (!api_html_policy(policy, sizeof policy))
+        return;
+    reply_header(request, "Content-Security-Policy", "%s", policy);
+    reply_header(request, "X-Content-Type-Options", "nosniff");
+    reply_header(request, "Referrer-Policy", "no-referrer");
+}
+
+/* Replies with another form of the report, and closes it. */
+static void
+reply_form(struct request *request, const struct job_document *document,
+           const struct form *form)
 {
     struct api_problem problem = {0};
     if (!body_reserve(&request->body, REPORT_COST * document->size, &problem)) {
@@ -578,10 +603,12 @@ reply_markdown(struct request *request, const struct job_document *document)
         api_problem_set(&problem, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
         reply_problem(request, &problem);
     } else {
-        char *text = json ? api_report_markdown(json, document->size) : NULL;
+        char *text = json ? form->make(json, document->size) : NULL;
         size_t len = text ? strlen(text) : 0;
-        reply_text(request, 200, "text/markdown; charset=utf-8", text);
+        reply_text(request, 200, form->type, text);
         (void)body_reserve(&request->body, len, &problem);
+        if (form->make == api_report_html)
+            reply_policy(request);
     }
     free(json);
     close(document->fd);
@@ -589,18 +616,21 @@ reply_markdown(struct request *request, const struct job_document *document)
 
 /* Selects the form of the report by the header Accept. */
 static bool
-choose_form(const struct request *request, bool *ret_markdown, struct api_problem *p)
+choose_form(const struct request *request, const struct form **ret,
+            struct api_problem *p)
 {
-    static const char *const types[] = {"application/json", "text/markdown"};
+    const char *types[N_FORMS];
     char *accept;
     if (!request_list(request, "Accept", &accept, p))
         return false;
-    size_t chosen = api_header_choose(accept, types, 2);
+    for (size_t i = 0; i < N_FORMS; i++)
+        types[i] = forms[i].accepted;
+    size_t chosen = api_header_choose(accept, types, N_FORMS);
     free(accept);
-    *ret_markdown = chosen == 1;
-    return chosen < 2 ||
+    *ret = chosen < N_FORMS ? &forms[chosen] : NULL;
+    return *ret ||
            api_problem_set(p, API_NOT_ACCEPTABLE, QDQ_AT_NOTHING, NULL,
-                           "a report is application/json or text/markdown");
+                           "a report is application/json, text/markdown or text/html");
 }
 
 void
@@ -608,13 +638,13 @@ handle_job_report(struct request *request)
 {
     struct api_problem problem = {0};
     struct job_document document;
-    bool markdown;
-    if (!choose_form(request, &markdown, &problem) ||
+    const struct form *form;
+    if (!choose_form(request, &form, &problem) ||
         !open_job_document(request, offsetof(struct store_job, report), &document,
                            &problem))
         reply_problem(request, &problem);
-    else if (markdown)
-        reply_markdown(request, &document);
+    else if (form->make)
+        reply_form(request, &document, form);
     else
         reply_job_document(request, &document);
     reply_header(request, "Vary", "Accept");

@@ -4,6 +4,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_eta \
 	tests/unit/api/test_files \
 	tests/unit/api/test_header \
+	tests/unit/api/test_html \
 	tests/unit/api/test_job \
 	tests/unit/api/test_json \
 	tests/unit/api/test_lists \
@@ -16,6 +17,7 @@ check_PROGRAMS += \
 
 # In these programs each allocation of jansson and api/ fails in turn.
 tests_unit_api_test_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
+tests_unit_api_test_html_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # Fuzz targets of the spec and of the head of a request, which replay their corpora.

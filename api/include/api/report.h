@@ -18,6 +18,16 @@ char *api_report_encode(const struct qdq_report *report);
  */
 char *api_report_markdown(const char *json, size_t len);
 /*
+ * Returns the text of api_report_encode() as one page of HTML that needs no other file. Names
+ * are escaped. Returns NULL also for a text that is not JSON.
+ */
+char *api_report_html(const char *json, size_t len);
+/* Returns whether a text is a report: a JSON object with the members `schema` and `summary`. */
+bool api_is_report(const char *json, size_t len);
+/* Writes the content security policy of these pages, which allows their own style and script
+   by hash. Returns false when out of memory, or when `size` is too small. */
+bool api_html_policy(char *to, size_t size);
+/*
  * Returns whether the model reaches the bounds of the spec's `accept`. If not, sets the
  * problem ACCURACY, which names the first output, figure and bound that were missed,
  * and the number of further ones.

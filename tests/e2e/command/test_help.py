@@ -8,7 +8,8 @@ import pytest
 
 from service import INSTALLED, ROOT
 
-COMMANDS = {("qdq", name): f"usage: qdq {name} MODEL [" for name in ("quantize", "plan", "info")}
+READS = {"quantize": "MODEL", "plan": "MODEL", "info": "MODEL", "report": "REPORT"}
+COMMANDS = {("qdq", name): f"usage: qdq {name} {file} [" for name, file in READS.items()}
 PAGES = {**COMMANDS, ("qdqd",): "Usage: qdqd [OPTION]...",
          ("qdqd", "token"): "Usage: qdqd token add NAME ["}
 # An option's line on a page: its letter, name and argument, and where its text begins.
@@ -72,7 +73,9 @@ def test_the_manual_page_of_qdq_has_the_options():
         name, *lines = block.splitlines()
         rows = [re.fullmatch(r"\.Op Fl (\S+)(?: Ar (\w+))?", line) for line in lines]
         assert all(rows), lines
-        synopsis["qdq", re.fullmatch(r"\.Cm (\w+) Ar MODEL", name)[1]] = {
+        command, file = re.fullmatch(r"\.Cm (\w+) Ar (\w+)", name).groups()
+        assert READS[command] == file
+        synopsis["qdq", command] = {
             (row[1], row[2]) for row in rows}
     assert synopsis == {
         command: {(letter or f"-{name}", argument)

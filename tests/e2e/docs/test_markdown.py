@@ -95,12 +95,14 @@ def test_negotiation(daemon, job):
     for accept, kind in [
             ("*/*", "application/json"), ("text/*", "text/markdown; charset=utf-8"),
             ("text/markdown;q=0.5, application/json;q=0.8", "application/json"),
-            ("text/html, text/markdown;q=0.9, */*;q=0.1", "text/markdown; charset=utf-8")]:
+            ("text/html;q=0.8, text/markdown;q=0.9, */*;q=0.1", "text/markdown; charset=utf-8"),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+             "text/html; charset=utf-8")]:
         answer = get(daemon, job, accept)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == kind, accept
         assert answer.headers["Vary"] == "Accept"
-    for accept in ("text/html", "application/json;q=0", "image/*"):
+    for accept in ("text/plain", "application/json;q=0", "image/*"):
         answer = get(daemon, job, accept)
         problem(answer, 406, "not_acceptable")
         assert answer.headers["Vary"] == "Accept"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A text of HTML that grows. Whatever a stranger wrote goes through api_markup_text(). After
+ * memory has run out nothing more is added, so that only the end has to be checked.
+ */
+#ifndef API_BASE_MARKUP_H
+#define API_BASE_MARKUP_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "qdq.h"
+
+struct api_markup {
+    char *data; /* the caller frees it; NULL at first */
+    size_t len, capacity;
+    bool failed; /* memory has run out */
+};
+
+/* Adds markup as it stands. */
+void api_markup_add(struct api_markup *markup, const char *piece);
+/* Adds markup whose arguments are numbers or texts of the program. */
+void api_markup_format(struct api_markup *markup, const char *fmt, ...)
+    QDQ_PRINTF(2, 3);
+/* Adds a text, escaped for the contents of an element and for a quoted attribute. Control
+   characters become the pictures that Unicode has for them. */
+void api_markup_text(struct api_markup *markup, const char *text);
+/* Adds a text, number or truth for people; a dash for null and for what is absent. */
+void api_markup_value(struct api_markup *markup, const json_t *value);
+/* Adds a count of bytes with its unit: "1.28 MB". */
+void api_markup_bytes(struct api_markup *markup, double bytes);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What to do about a warning: ADVICE(code, "one or two sentences"). A code without a row asks for
+ * nothing that its own detail does not say.
+ */
+ADVICE("target_format",
+       "Choose another format of activations, or another inference engine.")
+ADVICE(
+    "residual_without_case",
+    "Add the case residual to cases, or switch rule T11 on: one input of the Add then "
+    "stays without a pair and the Add is fused with the convolution before it.")
+ADVICE("conv_transpose_axis", "If the target refuses the layer, switch rule T3 off: "
+                              "such weights then get one scale.")
+ADVICE("grouped_conv_transpose",
+       "Leave the layer in float with an entry of layers that has its name.")
+ADVICE("pair_before_activation", "Ask for the pair on the layer behind the activation.")
+ADVICE(
+    "residual_all_inputs",
+    "Leave the convolution's input out of quantization_index, or let the case residual "
+    "decide.")
+ADVICE("pooling_alone", "Switch rule T14 on to leave such layers alone.")
+ADVICE("concat_scales", "Leave the Concat without pairs, or give its inputs one range "
+                        "in calibration.ranges.")
+ADVICE("pair_behind_pad",
+       "Fold the padding into the convolution's pads with an ONNX simplifier.")
+ADVICE("norm_or_gelu", "Switch rule T18 on, or export the operator as one node.")
+ADVICE("int8_into_float", "Switch rule T19 on to leave such layers alone.")
+ADVICE("output_layer", "Switch rule T20 on to leave such layers alone.")
+ADVICE("small_channels", "Switch rule T22 on to leave such layers alone.")
+ADVICE("small_matmul", "Switch rule T23 on to leave such layers alone.")
+ADVICE("attention", "Switch rule T24 on to leave such nodes alone.")
+ADVICE("half_quantized",
+       "Give the layer a pair on both its input and its weight, or on neither.")
+ADVICE("gate_in_float", "Add the case efficientnet to cases.")
+ADVICE("nothing_to_quantize",
+       "Look at the reasons of the layers: what was switched off, and by "
+       "which entry of the spec?")
+ADVICE("opset_kept", "Export the model with the later opset.")
+ADVICE("opset_per_tensor",
+       "Export the model with opset 13 or later for scales per channel, or "
+       "ask for it with opset.")
+ADVICE("opset_float16",
+       "Export the model with opset 19 or later, or ask for it with opset.")
+ADVICE("not_observed", "Add samples that take the other branch.")
+ADVICE("dead_tensor",
+       "Add samples for which the tensor is not zero, or leave its layer in float.")
+ADVICE("random_samples", "Calibrate with real samples before the figures are believed.")
+ADVICE("sample_skipped", "Repair the samples, or leave them out of the dataset.")
+ADVICE("nothing_equalized", "Leave equalize out of the spec.")
+ADVICE(
+    "search_goal_missed",
+    "Raise the bound on the layers left in float, or try another method, equalize or "
+    "weights.rounding first.")
+ADVICE("unmatched", "Compare the name in the spec with the names of the layers.")
+ADVICE("evaluation_skipped",
+       "The accuracy is not known: test the model on your own data.")
+ADVICE("deployed_not_measured", "Test the model in the runtime that will run it.")
+ADVICE("deploy_float", "Compare with the figures as deployed, which the gates go by.")
+ADVICE("rounded_to_nearest",
+       "Give calibration data: rounding needs what the layers see.")
+ADVICE("device_fallback", "Check the GPU and its driver on the host.")
+ADVICE("layers_folded", "Nothing: it is what rule C17 asks for.")
+ADVICE("opset_raised", "Nothing: it is what opset asks for.")

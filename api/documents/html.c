@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report for a browser: its JSON is turned into one page of HTML that needs no other
+   file. */
+#include "config.h"
+#include "api/report.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "documents/html.h"
+
+static const json_t *
+member(const json_t *object, const char *name)
+{
+    return json_object_get(object, name);
+}
+
+/* --- the verdict -------------------------------------------------------------- */
+
+/* Adds a tile, whose value the caller adds between the two calls. */
+static void
+begin_tile(struct api_markup *page, const char *title, const char *cls)
+{
+    api_markup_format(page, "<div class=\"tile %s\"><dt>%s</dt><dd>", cls, title);
+}
+
+static void
+end_tile(struct api_markup *page)
+{
+    api_markup_add(page, "</dd></div>\n");
+}
+
+/* Adds a tile with the lowest figure of the outputs. Adds nothing where none has it. */
+static void
+add_lowest(struct api_markup *page, const json_t *outputs, const char *name,
+           const char *title, double factor, const char *unit)
+{
+    double lowest = INFINITY;
+    for (size_t i = 0; i < json_array_size(outputs); i++) {
+        const json_t *value = member(json_array_get(outputs, i), name);
+        if (json_is_number(value))
+            lowest = fmin(lowest, json_number_value(value));
+    }
+    if (!isfinite(lowest))
+        return;
+    begin_tile(page, title, "");
+    api_markup_format(page, "%.4g&nbsp;%s", factor * lowest, unit);
+    end_tile(page);
+}
+
+static void
+add_size_tile(struct api_markup *page, const json_t *summary)
+{
+    double before = json_number_value(member(summary, "size_before"));
+    double after = json_number_value(member(summary, "size_after"));
+    if (before <= 0 || after <= 0)
+        return;
+    begin_tile(page, "size", "");
+    api_markup_format(page, "%.1f&nbsp;%%<small>", 100 * after / before);
+    api_markup_bytes(page, before);
+    api_markup_add(page, " became ");
+    api_markup_bytes(page, after);
+    api_markup_add(page, "</small>");
+    end_tile(page);
+}
+
+static void
+add_latency_tile(struct api_markup *page, const json_t *profile)
+{
+    const json_t *ratio = member(profile, "ratio");
+    if (!json_is_number(ratio))
+        return;
+    begin_tile(page, "latency", "");
+    api_markup_format(
+        page, "%.3g&nbsp;&times;<small>of float, between %.3g and %.3g</small>",
+        json_number_value(ratio), json_number_value(member(profile, "ratio_low")),
+        json_number_value(member(profile, "ratio_high")));
+    end_tile(page);
+}
+
+static void
+add_verdict_tile(struct api_markup *page, const json_t *summary)
+{
+    static const struct {
+        const char *name, *cls;
+    } verdicts[] = {{"good", "good"}, {"fair", "fair"}, {"poor", "poor"}};
+    const char *verdict = json_string_value(member(summary, "verdict"));
+    for (size_t i = 0; verdict && i < sizeof verdicts / sizeof *verdicts; i++)
+        if (strcmp(verdict, verdicts[i].name) == 0) {
+            begin_tile(page, "verdict", verdicts[i].cls);
+            api_markup_add(page, verdicts[i].name);
+            end_tile(page);
+            return;
+        }
+    begin_tile(page, "verdict", "");
+    api_markup_add(page, "not measured");
+    end_tile(page);
+}
+
+static void
+add_gates_tile(struct api_markup *page, const json_t *gates)
+{
+    size_t met = 0, n = json_array_size(gates);
+    for (size_t i = 0; i < n; i++)
+        met += json_is_true(member(json_array_get(gates, i), "met"));
+    if (n == 0)
+        return;
+    begin_tile(page, "bounds", met == n ? "good" : "poor");
+    api_markup_format(page, "%zu of %zu met", met, n);
+    end_tile(page);
+}
+
+static void
+add_verdict(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column gates[] = {
+        {"output", "output", HTML_NAME},  {"bound", "name", HTML_TEXT},
+        {"asked", "wanted", HTML_NUMBER}, {"found", "measured", HTML_NUMBER},
+        {"met", "met", HTML_TEXT},
+    };
+    const json_t *summary = member(report, "summary");
+    const json_t *evaluation = member(report, "evaluation");
+    const json_t *deployed = member(member(evaluation, "deployed"), "outputs");
+    const json_t *outputs = deployed ? deployed : member(evaluation, "outputs");
+    html_begin_section(page, "verdict", "Verdict");
+    api_markup_add(page, "<dl class=\"tiles\">\n");
+    add_verdict_tile(page, summary);
+    add_gates_tile(page, member(report, "gates"));
+    add_lowest(page, outputs, "sqnr_db", deployed ? "SQNR as deployed" : "SQNR", 1,
+               "dB");
+    add_lowest(page, outputs, "top1_agreement", "same top 1", 100, "%");
+    add_size_tile(page, summary);
+    add_latency_tile(page, member(report, "profile"));
+    begin_tile(page, "quantized", "");
+    api_markup_value(page, member(summary, "quantized_layers"));
+    api_markup_add(page, " of ");
+    api_markup_value(page, member(summary, "layers"));
+    api_markup_add(page, "<small>layers, with ");
+    api_markup_value(page, member(summary, "qdq_pairs"));
+    api_markup_add(page, " Q/DQ pairs</small>");
+    end_tile(page);
+    api_markup_add(page, "</dl>\n");
+    if (json_array_size(member(report, "gates")))
+        html_table(page, "Bounds of accept", member(report, "gates"), gates,
+                   HTML_COLUMNS(gates));
+    html_end_section(page);
+}
+
+/* --- facts --------------------------------------------------------------------- */
+
+static void
+add_fact(struct api_markup *page, const char *name, const json_t *value)
+{
+    if (!value || json_is_null(value))
+        return;
+    api_markup_format(page, "<div><dt>%s</dt><dd>", name);
+    api_markup_value(page, value);
+    api_markup_add(page, "</dd></div>\n");
+}
+
+static void
+add_facts(struct api_markup *page, const json_t *report)
+{
+    const json_t *model = member(report, "model");
+    const json_t *calibration = member(report, "calibration");
+    const json_t *host = member(report, "host");
+    html_begin_section(page, "facts", "Facts");
+    api_markup_add(page, "<dl class=\"facts\">\n");
+    add_fact(page, "model", member(model, "name"));
+    add_fact(page, "model id", member(model, "id"));
+    add_fact(page, "producer", member(model, "producer"));
+    add_fact(page, "opset", member(model, "opset"));
+    add_fact(page, "nodes", member(model, "nodes"));
+    add_fact(page, "calibration data", member(calibration, "id"));
+    add_fact(page, "calibration samples", member(calibration, "samples"));
+    add_fact(page, "target", member(member(report, "spec"), "target"));
+    add_fact(page, "device", member(report, "device"));
+    add_fact(page, "kernels of", member(host, "name"));
+    add_fact(page, "processor", member(host, "processor"));
+    add_fact(page, "engine", member(report, "engine"));
+    api_markup_add(page, "</dl>\n");
+    html_end_section(page);
+}
+
+/* --- accuracy ------------------------------------------------------------------ */
+
+static const struct html_column output_columns[] = {
+    {"output", "name", HTML_NAME},
+    {"SQNR (dB)", "sqnr_db", HTML_NUMBER},
+    {"cosine", "cosine", HTML_NUMBER},
+    {"largest error", "max_abs_error", HTML_NUMBER},
+    {"same top 1", "top1_agreement", HTML_NUMBER},
+};
+
+static void
+add_outputs(struct api_markup *page, const json_t *report)
+{
+    const json_t *evaluation = member(report, "evaluation");
+    const json_t *deployed = member(evaluation, "deployed");
+    if (!json_is_object(evaluation))
+        return;
+    html_begin_section(page, "outputs", "Outputs");
+    api_markup_add(page, "<p class=\"note\">Float against quantized, on ");
+    api_markup_value(page, member(evaluation, "samples"));
+    api_markup_add(page, " samples. Where there is no SQNR, both are equal.</p>\n");
+    html_table(page, "Outputs", member(evaluation, "outputs"), output_columns,
+               HTML_COLUMNS(output_columns));
+    if (json_is_object(deployed)) {
+        api_markup_add(page, "<h3>As deployed</h3>\n<p class=\"note\">As ");
+        api_markup_value(page, member(member(deployed, "runtime"), "name"));
+        api_markup_add(page, " ");
+        api_markup_value(page, member(member(deployed, "runtime"), "version"));
+        api_markup_add(page, " runs the result on ");
+        api_markup_value(page, member(deployed, "processor"));
+        api_markup_add(page, ".</p>\n");
+        html_table(page, "Outputs as deployed", member(deployed, "outputs"),
+                   output_columns, HTML_COLUMNS(output_columns));
+    }
+    html_end_section(page);
+}
+
+/* Returns {name: value} of a member of rows. NULL when out of memory. */
+static json_t *
+index_rows(const json_t *rows, const char *name)
+{
+    json_t *index = json_object();
+    for (size_t i = 0; index && i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *key = json_string_value(member(row, "name"));
+        json_t *value = json_object_get(row, name);
+        if (key && json_is_number(value) && json_object_set(index, key, value) != 0) {
+            json_decref(index);
+            index = NULL;
+        }
+    }
+    return index;
+}
+
+/* Adds "inputs 0, 1". `more` says that something stands before it. Returns whether something
+   stands there now. */
+static bool
+add_indices(struct api_markup *page, const char *what, const json_t *indices, bool more)
+{
+    size_t n = json_array_size(indices);
+    if (n == 0)
+        return more;
+    api_markup_format(page, "%s%s%s ", more ? "; " : "", what, n > 1 ? "s" : "");
+    for (size_t i = 0; i < n; i++) {
+        api_markup_add(page, i ? ", " : "");
+        api_markup_value(page, json_array_get(indices, i));
+    }
+    return true;
+}
+
+/* Adds a cell that says where the layer has pairs. */
+static void
+add_given(struct api_markup *page, const json_t *layer)
+{
+    const json_t *inputs = member(layer, "quantized_inputs");
+    const json_t *outputs = member(layer, "quantized_outputs");
+    const json_t *axis = member(layer, "weight_axis");
+    bool weight = json_is_true(member(layer, "weight_quantized"));
+    bool any = weight || json_array_size(inputs) || json_array_size(outputs);
+    api_markup_add(page, any ? "<td>" : "<td class=\"off\">float");
+    bool more = add_indices(page, "input", inputs, false);
+    more = add_indices(page, "output", outputs, more);
+    if (weight)
+        api_markup_add(page, more ? "; weight" : "weight");
+    if (weight && json_is_integer(axis))
+        api_markup_format(page, " by axis %d", (int)json_integer_value(axis));
+    api_markup_add(page, "</td>");
+}
+
+static void
+add_layer(struct api_markup *page, size_t i, const json_t *layer, const json_t *figures,
+          const double largest[2])
+{
+    const char *name = json_string_value(member(layer, "name"));
+    const json_t *sqnr = json_array_get(figures, 0), *gain = json_array_get(figures, 1);
+    api_markup_format(page, "<tr><td class=\"n\">%zu</td>", i + 1);
+    html_cell(page, HTML_NAME, member(layer, "name"), 0);
+    html_cell(page, HTML_TEXT, member(layer, "op"), 0);
+    add_given(page, layer);
+    html_cell(page, HTML_BAR, name ? member(sqnr, name) : NULL, largest[0]);
+    if (json_object_size(gain))
+        html_cell(page, HTML_BAR, name ? member(gain, name) : NULL, largest[1]);
+    html_cell(page, HTML_TEXT, member(layer, "reason"), 0);
+    api_markup_add(page, "</tr>\n");
+}
+
+static void
+add_layers(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column with[] = {
+        {"#", NULL, HTML_NUMBER},        {"layer", NULL, HTML_NAME},
+        {"operator", NULL, HTML_TEXT},   {"pairs", NULL, HTML_TEXT},
+        {"SQNR (dB)", NULL, HTML_BAR},   {"gain without it (dB)", NULL, HTML_BAR},
+        {"decided by", NULL, HTML_TEXT},
+    };
+    static const struct html_column without[] = {
+        {"#", NULL, HTML_NUMBER},      {"layer", NULL, HTML_NAME},
+        {"operator", NULL, HTML_TEXT}, {"pairs", NULL, HTML_TEXT},
+        {"SQNR (dB)", NULL, HTML_BAR}, {"decided by", NULL, HTML_TEXT},
+    };
+    const json_t *layers = member(report, "layers");
+    const json_t *errors = member(member(report, "evaluation"), "layers");
+    const json_t *costs = member(report, "sensitivity");
+    const double largest[2] = {html_largest(errors, "sqnr_db"),
+                               html_largest(costs, "gain_db")};
+    json_t *figures = json_pack("[o, o]", index_rows(errors, "sqnr_db"),
+                                index_rows(costs, "gain_db"));
+    bool ranked = json_object_size(json_array_get(figures, 1)) > 0;
+    page->failed |= !figures;
+    html_begin_section(page, "layers", "Layers");
+    html_note(page,
+              "In the order of the graph. A layer's SQNR is that of its output, with "
+              "all errors that came before it; the higher, the better.");
+    if (json_array_size(errors)) {
+        html_curve(page, errors, "sqnr_db", "name", "quantized layers", "SQNR in dB");
+    }
+    html_begin_table(page, "Layers", ranked ? with : without,
+                     ranked ? HTML_COLUMNS(with) : HTML_COLUMNS(without), true);
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        add_layer(page, i, json_array_get(layers, i), figures, largest);
+    html_end_table(page);
+    html_end_section(page);
+    json_decref(figures);
+}
+
+static void
+add_sensitivity(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column columns[] = {
+        {"layer", "name", HTML_NAME},
+        {"SQNR (dB) with it alone", "sqnr_db_alone", HTML_BAR},
+        {"gain (dB) without it", "gain_db", HTML_BAR},
+    };
+    const json_t *costs = member(report, "sensitivity");
+    if (json_array_size(costs) == 0)
+        return;
+    html_begin_section(page, "sensitivity", "Sensitivity");
+    html_note(page,
+              "What each layer costs at the outputs. The layer with the most to gain "
+              "comes first.");
+    html_curve(page, costs, "gain_db", "name", "layers by rank", "gain in dB");
+    html_table(page, "Sensitivity", costs, columns, HTML_COLUMNS(columns));
+    html_end_section(page);
+}
+
+static void
+add_search(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column columns[] = {
+        {"layers in float", "float_layers", HTML_NUMBER},
+        {"last of them", "layer", HTML_NAME},
+        {"SQNR (dB)", "sqnr_db", HTML_BAR},
+        {"same top 1", "top1_agreement", HTML_NUMBER},
+    };
+    const json_t *search = member(report, "search");
+    const json_t *names = member(search, "float_layers");
+    if (!json_is_object(search))
+        return;
+    html_begin_section(page, "search", "Search");
+    api_markup_add(page, json_is_true(member(search, "met"))
+                             ? "<p>The goal is reached with "
+                             : "<p>The goal is not reached with ");
+    api_markup_format(page, "%zu layers in float", json_array_size(names));
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        api_markup_add(page, i ? ", <code>" : ": <code>");
+        api_markup_value(page, json_array_get(names, i));
+        api_markup_add(page, "</code>");
+    }
+    api_markup_add(page, ".</p>\n");
+    html_curve(page, member(search, "curve"), "sqnr_db", "layer", "steps",
+               "SQNR in dB");
+    html_table(page, "Steps of the search", member(search, "curve"), columns,
+               HTML_COLUMNS(columns));
+    html_end_section(page);
+}
+
+/* --- ranges -------------------------------------------------------------------- */
+
+static void
+add_tensor(struct api_markup *page, const json_t *tensor, double low, double high)
+{
+    const json_t *min = member(tensor, "min"), *max = member(tensor, "max");
+    api_markup_add(page, "<tr>");
+    html_cell(page, HTML_NAME, member(tensor, "name"), 0);
+    html_cell(page, HTML_NUMBER, min, 0);
+    html_cell(page, HTML_NUMBER, max, 0);
+    api_markup_add(page, "<td>");
+    if (json_is_number(min) && json_is_number(max))
+        html_range(page, json_number_value(min), json_number_value(max), low, high);
+    api_markup_add(page, "</td>");
+    html_cell(page, HTML_TEXT, member(tensor, "dtype"), 0);
+    html_cell(page, HTML_NUMBER, member(tensor, "scale"), 0);
+    html_cell(page, HTML_NUMBER, member(tensor, "zero_point"), 0);
+    html_cell(page, HTML_TEXT, member(tensor, "method"), 0);
+    api_markup_add(page, "</tr>\n");
+}
+
+static void
+add_ranges(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column columns[] = {
+        {"tensor", NULL, HTML_NAME}, {"min", NULL, HTML_NUMBER},
+        {"max", NULL, HTML_NUMBER},  {"range", NULL, HTML_TEXT},
+        {"type", NULL, HTML_TEXT},   {"scale", NULL, HTML_NUMBER},
+        {"zero", NULL, HTML_NUMBER}, {"method", NULL, HTML_TEXT},
+    };
+    const json_t *tensors = member(report, "tensors");
+    double low = 0, high = html_largest(tensors, "max");
+    if (json_array_size(tensors) == 0)
+        return;
+    for (size_t i = 0; i < json_array_size(tensors); i++)
+        low = fmin(low, json_number_value(member(json_array_get(tensors, i), "min")));
+    html_begin_section(page, "ranges", "Ranges");
+    html_note(page,
+              "The chosen range of each quantized activation, all on one axis; the "
+              "mark is zero.");
+    html_begin_table(page, "Ranges", columns, HTML_COLUMNS(columns), true);
+    for (size_t i = 0; i < json_array_size(tensors); i++)
+        add_tensor(page, json_array_get(tensors, i), low, high);
+    html_end_table(page);
+    html_end_section(page);
+}
+
+/* --- cost ---------------------------------------------------------------------- */
+
+static void
+add_profile(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column operators[] = {
+        {"operator", "op", HTML_NAME},
+        {"float (ms)", "float_ms", HTML_BAR},
+        {"quantized (ms)", "quantized_ms", HTML_BAR},
+    };
+    static const char *const names[] = {"float", "default_float", "quantized"};
+    static const struct html_column runs[] = {
+        {"model", NULL, HTML_TEXT},
+        {"p50 (ms)", NULL, HTML_NUMBER},
+        {"p90 (ms)", NULL, HTML_NUMBER},
+        {"peak bytes", NULL, HTML_NUMBER},
+    };
+    const json_t *profile = member(report, "profile");
+    if (!json_is_object(profile))
+        return;
+    html_begin_section(page, "latency", "Latency");
+    html_begin_table(page, "Latency", runs, HTML_COLUMNS(runs), false);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *run = member(profile, names[i]);
+        if (!json_is_object(run))
+            continue;
+        api_markup_format(page, "<tr><td>%s</td>", names[i]);
+        html_cell(page, HTML_NUMBER, member(run, "p50_ms"), 0);
+        html_cell(page, HTML_NUMBER, member(run, "p90_ms"), 0);
+        html_cell(page, HTML_NUMBER, member(run, "peak_bytes"), 0);
+        api_markup_add(page, "</tr>\n");
+    }
+    html_end_table(page);
+    if (json_array_size(member(profile, "operators")))
+        html_table(page, "Time by operator", member(profile, "operators"), operators,
+                   HTML_COLUMNS(operators));
+    html_end_section(page);
+}
+
+static void
+add_timings(struct api_markup *page, json_t *report)
+{
+    static const struct html_column columns[] = {{"stage", NULL, HTML_TEXT},
+                                                 {"seconds", NULL, HTML_BAR}};
+    json_t *timings = json_object_get(report, "timings"), *seconds;
+    double total = json_number_value(member(timings, "total"));
+    const char *stage;
+    if (json_object_size(timings) == 0)
+        return;
+    html_begin_section(page, "timings", "Timings");
+    html_begin_table(page, "Timings", columns, HTML_COLUMNS(columns), false);
+    json_object_foreach (timings, stage, seconds) {
+        api_markup_add(page, "<tr><td>");
+        api_markup_text(page, stage);
+        api_markup_add(page, "</td>");
+        html_cell(page, HTML_BAR, seconds, total);
+        api_markup_add(page, "</tr>\n");
+    }
+    html_end_table(page);
+    html_end_section(page);
+}
+
+/* --- warnings ------------------------------------------------------------------ */
+
+/* Returns what to do about a warning; NULL where its detail says all. */
+static const char *
+advice_for(const char *code)
+{
+    static const struct {
+        const char *code, *text;
+    } rows[] = {
+#define ADVICE(code, text) {code, text},
+#include "documents/advice.h"
+#undef ADVICE
+    };
+    for (size_t i = 0; code && i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(code, rows[i].code) == 0)
+            return rows[i].text;
+    return NULL;
+}
+
+static void
+add_warnings(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column columns[] = {
+        {"code", NULL, HTML_NAME},
+        {"node", NULL, HTML_NAME},
+        {"detail", NULL, HTML_TEXT},
+        {"what to do", NULL, HTML_TEXT},
+    };
+    const json_t *warnings = member(report, "warnings");
+    if (json_array_size(warnings) == 0)
+        return;
+    html_begin_section(page, "warnings", "Warnings");
+    html_begin_table(page, "Warnings", columns, HTML_COLUMNS(columns), false);
+    for (size_t i = 0; i < json_array_size(warnings); i++) {
+        const json_t *row = json_array_get(warnings, i);
+        const char *advice = advice_for(json_string_value(member(row, "code")));
+        api_markup_add(page, "<tr>");
+        html_cell(page, HTML_NAME, member(row, "code"), 0);
+        html_cell(page, HTML_NAME, member(row, "node"), 0);
+        html_cell(page, HTML_TEXT, member(row, "detail"), 0);
+        api_markup_format(page, "<td>%s</td></tr>\n", advice ? advice : "");
+    }
+    html_end_table(page);
+    html_end_section(page);
+}
+
+/* --- the tables that need nothing of their own --------------------------------- */
+
+static void
+add_tables(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column weights[] = {
+        {"weight", "name", HTML_NAME},
+        {"layer", "layer", HTML_NAME},
+        {"axis", "axis", HTML_NUMBER},
+        {"type", "dtype", HTML_TEXT},
+        {"granularity", "granularity", HTML_TEXT},
+        {"block", "block", HTML_NUMBER},
+    };
+    static const struct html_column chains[] = {
+        {"first", "first", HTML_NAME},
+        {"second", "second", HTML_NAME},
+        {"channels", "channels", HTML_NUMBER},
+        {"outcome", "reason", HTML_TEXT},
+    };
+    static const struct html_column kept[] = {{"node", "name", HTML_NAME},
+                                              {"reason", "reason", HTML_TEXT}};
+    static const struct html_column stages[] = {
+        {"stage", "name", HTML_TEXT},
+        {"seconds", "seconds", HTML_BAR},
+        {"threads", "threads", HTML_NUMBER},
+        {"bytes", "bytes", HTML_NUMBER},
+        {"peak bytes", "peak_bytes", HTML_NUMBER},
+    };
+    static const struct {
+        const char *id, *title, *in, *member;
+        const struct html_column *columns;
+        size_t n;
+    } tables[] = {
+        {"weights", "Weights", NULL, "weights", weights, HTML_COLUMNS(weights)},
+        {"equalization", "Equalization", NULL, "equalization", chains,
+         HTML_COLUMNS(chains)},
+        {"kernels", "Nodes without an integer kernel", "kernels", "floats", kept,
+         HTML_COLUMNS(kept)},
+        {"float", "Nodes that stay float32", "float", "kept", kept, HTML_COLUMNS(kept)},
+        {"stages", "Stages", NULL, "stages", stages, HTML_COLUMNS(stages)},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const json_t *in = tables[i].in ? member(report, tables[i].in) : report;
+        html_table_section(page, tables[i].id, tables[i].title,
+                           member(in, tables[i].member), tables[i].columns,
+                           tables[i].n);
+    }
+}
+
+/* Adds the steps of a recipe; a step's spec is JSON. */
+static void
+add_recipe(struct api_markup *page, const json_t *report)
+{
+    static const struct html_column columns[] = {
+        {"step", NULL, HTML_TEXT},
+        {"spec", NULL, HTML_NAME},
+        {"SQNR (dB)", NULL, HTML_BAR},
+        {"kept", NULL, HTML_TEXT},
+    };
+    const json_t *recipe = member(report, "recipe");
+    double largest = html_largest(recipe, "sqnr_db");
+    if (json_array_size(recipe) == 0)
+        return;
+    html_begin_section(page, "recipe", "Recipe");
+    html_note(page, "What was tried, in this order, and what was kept.");
+    html_curve(page, recipe, "sqnr_db", "step", "steps", "SQNR in dB");
+    html_begin_table(page, "Recipe", columns, HTML_COLUMNS(columns), false);
+    for (size_t i = 0; i < json_array_size(recipe); i++) {
+        const json_t *row = json_array_get(recipe, i);
+        json_t *spec = json_object_get(row, "spec");
+        char *text = spec ? api_json_dump(json_incref(spec), JSON_ENCODE_ANY) : NULL;
+        api_markup_add(page, "<tr>");
+        html_cell(page, HTML_TEXT, member(row, "step"), 0);
+        api_markup_add(page, "<td><code>");
+        api_markup_text(page, text ? text : "");
+        api_markup_add(page, "</code></td>");
+        html_cell(page, HTML_BAR, member(row, "sqnr_db"), largest);
+        html_cell(page, HTML_TEXT, member(row, "kept"), 0);
+        api_markup_add(page, "</tr>\n");
+        free(text);
+    }
+    html_end_table(page);
+    html_end_section(page);
+}
+
+static void
+add_report(struct api_markup *page, json_t *report)
+{
+    const char *name = json_string_value(member(member(report, "model"), "name"));
+    html_begin(page, name ? name : "Quantization report");
+    api_markup_add(page, "<h1>Quantization report");
+    if (name && *name) {
+        api_markup_add(page, ": <code>");
+        api_markup_text(page, name);
+        api_markup_add(page, "</code>");
+    }
+    api_markup_add(page, "</h1>\n");
+    add_verdict(page, report);
+    add_warnings(page, report);
+    add_outputs(page, report);
+    add_recipe(page, report);
+    add_layers(page, report);
+    add_sensitivity(page, report);
+    add_search(page, report);
+    add_ranges(page, report);
+    add_profile(page, report);
+    add_tables(page, report);
+    add_timings(page, report);
+    add_facts(page, report);
+    html_end(page);
+}
+
+bool
+api_is_report(const char *json, size_t len)
+{
+    json_t *report = json_loadb(json, len, 0, NULL);
+    bool is_report = json_is_integer(member(report, "schema")) &&
+                     json_is_object(member(report, "summary"));
+    json_decref(report);
+    return is_report;
+}
+
+char *
+api_report_html(const char *json, size_t len)
+{
+    struct api_markup page = {0};
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    json_t *report = plain ? json_loadb(json, len, 0, NULL) : NULL;
+    if (report) {
+        locale_t saved = uselocale(plain);
+        add_report(&page, report);
+        uselocale(saved);
+    }
+    json_decref(report);
+    if (plain)
+        freelocale(plain);
+    if (report && !page.failed)
+        return page.data;
+    free(page.data);
+    return NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a page of HTML: its frame, tables and drawings. The page needs no script to be
+ * read. Each figure of a drawing also stands in a table.
+ */
+#ifndef API_DOCUMENTS_HTML_H
+#define API_DOCUMENTS_HTML_H
+
+#include "base/markup.h"
+
+enum html_kind {
+    HTML_TEXT,
+    HTML_NAME,   /* a name that somebody chose, in the font of code */
+    HTML_NUMBER, /* aligned to the right */
+    HTML_BAR,    /* a number and a bar as long as its share of the largest */
+};
+
+struct html_column {
+    const char *title, *member;
+    enum html_kind kind;
+};
+
+#define HTML_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
+
+/* Begins and ends the page. `title` is a text of a stranger. */
+void html_begin(struct api_markup *page, const char *title);
+void html_end(struct api_markup *page);
+
+void html_begin_section(struct api_markup *page, const char *id, const char *title);
+void html_end_section(struct api_markup *page);
+/* Adds a paragraph of the program. */
+void html_note(struct api_markup *page, const char *text);
+
+/* Begin and end a table that can be sorted, and filtered where `filter` says so. */
+void html_begin_table(struct api_markup *page, const char *label,
+                      const struct html_column *columns, size_t n, bool filter);
+void html_end_table(struct api_markup *page);
+/* Adds a cell. `largest` is what the longest bar stands for. */
+void html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
+               double largest);
+/* Adds a table whose rows are those of an array. */
+void html_table(struct api_markup *page, const char *label, const json_t *rows,
+                const struct html_column *columns, size_t n);
+/* Adds a section with such a table. Adds nothing for an empty array. */
+void html_table_section(struct api_markup *page, const char *id, const char *title,
+                        const json_t *rows, const struct html_column *columns,
+                        size_t n);
+
+/* Returns the largest number of that member in the rows, at least 0. */
+double html_largest(const json_t *rows, const char *member);
+
+/* Adds a drawing of the numbers of a member, row by row from left to right. `name` is the
+   member that a point is called by, `x` and `y` title the axes. */
+void html_curve(struct api_markup *page, const json_t *rows, const char *member,
+                const char *name, const char *x, const char *y);
+/* Adds a drawing of the range from min to max on the axis from `low` to `high`. */
+void html_range(struct api_markup *page, double min, double max, double low,
+                double high);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drawings in SVG. */
+#include "config.h"
+#include "documents/html.h"
+
+#include <math.h>
+
+/* The size of a curve's drawing, and of the frame that its points are in. */
+enum {
+    WIDTH = 720,
+    HEIGHT = 240,
+    LEFT = 56,
+    RIGHT = 12,
+    TOP = 12,
+    BOTTOM = 40,
+    MOST_POINTS = 400, /* of more points some are left out */
+    MOST_DOTS = 120,   /* of more points none has a dot */
+    LINES = 5,
+};
+
+struct frame {
+    double low, high; /* of the numbers */
+    size_t n;         /* of points */
+};
+
+/* Returns the number of that member in a row; NAN when there is none. */
+static double
+number_at(const json_t *rows, size_t i, const char *member)
+{
+    const json_t *value = json_object_get(json_array_get(rows, i), member);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+/* Returns the bounds of the numbers, a little widened. n is 0 where there are not two of them, or
+   where their distance is no number. */
+static struct frame
+find_frame(const json_t *rows, const char *member)
+{
+    struct frame frame = {INFINITY, -INFINITY, json_array_size(rows)};
+    size_t found = 0;
+    for (size_t i = 0; i < frame.n; i++) {
+        double value = number_at(rows, i, member);
+        if (!isfinite(value))
+            continue;
+        frame.low = fmin(frame.low, value);
+        frame.high = fmax(frame.high, value);
+        found++;
+    }
+    if (found < 2 || !isfinite(2 * (frame.high - frame.low)))
+        frame.n = 0;
+    double margin = frame.high > frame.low ? 0.05 * (frame.high - frame.low) : 1;
+    frame.low -= margin;
+    frame.high += margin;
+    return frame;
+}
+
+static double
+x_of(const struct frame *frame, size_t i)
+{
+    return LEFT + (double)i * (WIDTH - LEFT - RIGHT) / (double)(frame->n - 1);
+}
+
+static double
+y_of(const struct frame *frame, double value)
+{
+    double share = (value - frame->low) / (frame->high - frame->low);
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
+}
+
+static void
+add_axes(struct api_markup *page, const struct frame *frame, const char *x,
+         const char *y)
+{
+    for (int i = 0; i < LINES; i++) {
+        double value = frame->low + (frame->high - frame->low) * i / (LINES - 1);
+        double at = y_of(frame, value);
+        api_markup_format(page,
+                          "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
+                          "y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" "
+                          "text-anchor=\"end\">%.3g</text>",
+                          LEFT, WIDTH - RIGHT, at, at, LEFT - 6, at + 4, value);
+    }
+    api_markup_format(page,
+                      "<text x=\"%d\" y=\"%d\">1</text><text x=\"%d\" y=\"%d\" "
+                      "text-anchor=\"end\">%zu</text><text x=\"%d\" y=\"%d\" "
+                      "text-anchor=\"middle\">%s (%s upwards)</text>\n",
+                      LEFT, HEIGHT - 22, WIDTH - RIGHT, HEIGHT - 22, frame->n,
+                      (WIDTH + LEFT - RIGHT) / 2, HEIGHT - 6, x, y);
+}
+
+static void
+add_line(struct api_markup *page, const json_t *rows, const char *member,
+         const struct frame *frame)
+{
+    size_t step = frame->n / MOST_POINTS + 1;
+    bool begun = false;
+    api_markup_add(page, "<path class=\"curve\" d=\"");
+    for (size_t i = 0; i < frame->n; i += step) {
+        double value = number_at(rows, i, member);
+        if (!isfinite(value))
+            continue;
+        api_markup_format(page, "%c%.1f %.1f", begun ? 'L' : 'M', x_of(frame, i),
+                          y_of(frame, value));
+        begun = true;
+    }
+    api_markup_add(page, "\"/>\n");
+}
+
+void
+html_curve(struct api_markup *page, const json_t *rows, const char *member,
+           const char *name, const char *x, const char *y)
+{
+    struct frame frame = find_frame(rows, member);
+    if (!frame.n)
+        return;
+    api_markup_format(page,
+                      "<svg class=\"plot\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                      "aria-label=\"%s, %s; the table below has the figures\">\n",
+                      WIDTH, HEIGHT, y, x);
+    add_axes(page, &frame, x, y);
+    add_line(page, rows, member, &frame);
+    for (size_t i = 0; i < frame.n && frame.n <= MOST_DOTS; i++) {
+        double value = number_at(rows, i, member);
+        if (!isfinite(value))
+            continue;
+        api_markup_format(page, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
+                          x_of(&frame, i), y_of(&frame, value));
+        api_markup_value(page, json_object_get(json_array_get(rows, i), name));
+        api_markup_format(page, ": %.4g</title></circle>", value);
+    }
+    api_markup_add(page, "</svg>\n");
+}
+
+void
+html_range(struct api_markup *page, double min, double max, double low, double high)
+{
+    double unit = high > low ? 100 / (high - low) : 0;
+    double width = fmax((max - min) * unit, 0.5);
+    if (!isfinite(width) || !unit)
+        return;
+    api_markup_format(page,
+                      "<svg class=\"range\" viewBox=\"0 0 100 8\" aria-hidden=\"true\">"
+                      "<path d=\"M0 4H100\"/><rect x=\"%.2f\" y=\"1\" width=\"%.2f\" "
+                      "height=\"6\"/><path d=\"M%.2f 0V8\"/></svg>",
+                      (min - low) * unit, width, -low * unit);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of a page and its tables. */
+#include "config.h"
+#include "documents/html.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/digest.h"
+#include "api/report.h"
+
+static const char style[] =
+#include "report_css.inc"
+    ;
+static const char script[] =
+#include "report_js.inc"
+    ;
+
+enum { HASH_BYTES = 32, BASE64_SIZE = 45, POLICY_SIZE = 256 };
+
+/* Writes the SHA-256 of a text in base64, as a policy has it. */
+static bool
+hash(const char *text, char ret[BASE64_SIZE])
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char id[DIGEST_SIZE];
+    unsigned char bytes[HASH_BYTES + 1] = {0};
+    if (!digest_of(text, strlen(text), id))
+        return false;
+    for (int i = 0; i < HASH_BYTES; i++) {
+        unsigned byte;
+        if (sscanf(strchr(id, ':') + 1 + 2 * (size_t)i, "%2x", &byte) != 1)
+            return false;
+        bytes[i] = (unsigned char)byte;
+    }
+    for (int i = 0, n = 0; i < HASH_BYTES; i += 3) {
+        unsigned three = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8;
+        if (i + 2 < HASH_BYTES)
+            three |= bytes[i + 2];
+        for (int shift = 18; shift >= 0; shift -= 6)
+            ret[n++] = letters[three >> shift & 63];
+    }
+    ret[BASE64_SIZE - 2] = '=';
+    ret[BASE64_SIZE - 1] = '\0';
+    return true;
+}
+
+bool
+api_html_policy(char *to, size_t size)
+{
+    char styles[BASE64_SIZE], scripts[BASE64_SIZE];
+    if (!hash(style, styles) || !hash(script, scripts))
+        return false;
+    int n = snprintf(to, size,
+                     "default-src 'none'; img-src data:; style-src 'sha256-%s'; "
+                     "script-src 'sha256-%s'; base-uri 'none'; form-action 'none'",
+                     styles, scripts);
+    return n > 0 && (size_t)n < size;
+}
+
+void
+html_begin(struct api_markup *page, const char *title)
+{
+    char policy[POLICY_SIZE];
+    if (!api_html_policy(policy, sizeof policy)) {
+        page->failed = true;
+        return;
+    }
+    api_markup_add(page, "<!doctype html>\n<html lang=\"en\">\n<head>\n"
+                         "<meta charset=\"utf-8\">\n"
+                         "<meta http-equiv=\"Content-Security-Policy\" content=\"");
+    api_markup_add(page, policy);
+    api_markup_add(page,
+                   "\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
+                   "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                   "<link rel=\"icon\" href=\"data:,\">\n<title>");
+    api_markup_text(page, title);
+    api_markup_add(page, "</title>\n<style>");
+    api_markup_add(page, style);
+    api_markup_add(page, "</style>\n</head>\n<body>\n<main>\n");
+}
+
+void
+html_end(struct api_markup *page)
+{
+    api_markup_add(page, "</main>\n<script>");
+    api_markup_add(page, script);
+    api_markup_add(page, "</script>\n</body>\n</html>\n");
+}
+
+void
+html_begin_section(struct api_markup *page, const char *id, const char *title)
+{
+    api_markup_format(page, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
+}
+
+void
+html_end_section(struct api_markup *page)
+{
+    api_markup_add(page, "</section>\n");
+}
+
+void
+html_note(struct api_markup *page, const char *text)
+{
+    api_markup_add(page, "<p class=\"note\">");
+    api_markup_add(page, text);
+    api_markup_add(page, "</p>\n");
+}
+
+void
+html_begin_table(struct api_markup *page, const char *label,
+                 const struct html_column *columns, size_t n, bool filter)
+{
+    api_markup_format(page,
+                      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
+                      "aria-label=\"%s\">\n<table%s>\n<thead><tr>",
+                      label, filter ? " data-filter" : "");
+    for (size_t i = 0; i < n; i++) {
+        bool number = columns[i].kind == HTML_NUMBER || columns[i].kind == HTML_BAR;
+        api_markup_format(page, "<th scope=\"col\"%s>%s</th>",
+                          number ? " class=\"n\"" : "", columns[i].title);
+    }
+    api_markup_add(page, "</tr></thead>\n<tbody>\n");
+}
+
+void
+html_end_table(struct api_markup *page)
+{
+    api_markup_add(page, "</tbody>\n</table>\n</div>\n");
+}
+
+/* Adds a bar of at most 100 units behind a number. */
+static void
+add_bar(struct api_markup *page, double value, double largest)
+{
+    double width = largest > 0 && value > 0 ? 100 * (value / largest) : 0;
+    api_markup_format(page,
+                      " <svg class=\"bar\" viewBox=\"0 0 100 8\" aria-hidden=\"true\">"
+                      "<rect width=\"%.3g\" height=\"8\"/></svg>",
+                      width);
+}
+
+void
+html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
+          double largest)
+{
+    static const char *const begins[] = {
+        [HTML_TEXT] = "<td>",
+        [HTML_NAME] = "<td><code>",
+        [HTML_NUMBER] = "<td class=\"n\">",
+        [HTML_BAR] = "<td class=\"n b\">",
+    };
+    api_markup_add(page, begins[kind]);
+    if (kind == HTML_BAR && json_is_number(value)) {
+        double number = json_number_value(value);
+        api_markup_format(page, "%.4g", number);
+        add_bar(page, number, largest);
+    } else {
+        api_markup_value(page, value);
+    }
+    api_markup_add(page, kind == HTML_NAME ? "</code></td>" : "</td>");
+}
+
+double
+html_largest(const json_t *rows, const char *member)
+{
+    double largest = 0;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        double value =
+            json_number_value(json_object_get(json_array_get(rows, i), member));
+        largest = value > largest ? value : largest;
+    }
+    return largest;
+}
+
+/* The rows above which a table gets a field to filter it by. */
+enum { MANY_ROWS = 12, MOST_COLUMNS = 12 };
+
+void
+html_table(struct api_markup *page, const char *label, const json_t *rows,
+           const struct html_column *columns, size_t n)
+{
+    double largest[MOST_COLUMNS] = {0};
+    for (size_t i = 0; i < n && i < MOST_COLUMNS; i++)
+        if (columns[i].kind == HTML_BAR)
+            largest[i] = html_largest(rows, columns[i].member);
+    html_begin_table(page, label, columns, n, json_array_size(rows) > MANY_ROWS);
+    for (size_t row = 0; row < json_array_size(rows); row++) {
+        api_markup_add(page, "<tr>");
+        for (size_t i = 0; i < n && i < MOST_COLUMNS; i++)
+            html_cell(page, columns[i].kind,
+                      json_object_get(json_array_get(rows, row), columns[i].member),
+                      largest[i]);
+        api_markup_add(page, "</tr>\n");
+    }
+    html_end_table(page);
+}
+
+void
+html_table_section(struct api_markup *page, const char *id, const char *title,
+                   const json_t *rows, const struct html_column *columns, size_t n)
+{
+    if (json_array_size(rows) == 0)
+        return;
+    html_begin_section(page, id, title);
+    html_table(page, title, rows, columns, n);
+    html_end_section(page);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command report, and the page of the option --html. */
+#include "config.h"
+#include "page.h"
+#include "commands.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/report.h"
+
+enum { MAX_REPORT = 512 * 1024 * 1024 };
+
+bool
+page_write(const char *json, size_t len, struct output *to, struct api_problem *problem)
+{
+    char *page = api_report_html(json, len);
+    if (!page)
+        return api_problem_no_memory(problem);
+    bool ok = output_write(to, page, problem) && output_commit(to, problem);
+    free(page);
+    return ok;
+}
+
+/* Reads the whole report. The caller frees the text. */
+static bool
+read_report(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
+{
+    struct stat st;
+    int fd;
+    if (!file_open(path, &fd, problem))
+        return false;
+    bool ok = fstat(fd, &st) == 0 && st.st_size <= MAX_REPORT;
+    char *text = ok ? malloc((size_t)st.st_size + 1) : NULL;
+    ssize_t n = 0;
+    size_t len = 0;
+    while (text && len < (size_t)st.st_size &&
+           (n = read(fd, text + len, (size_t)st.st_size - len)) > 0)
+        len += (size_t)n;
+    close(fd);
+    if (text && len == (size_t)st.st_size) {
+        *ret = text;
+        *ret_len = len;
+        return true;
+    }
+    free(text);
+    if (ok && !text)
+        return api_problem_no_memory(problem);
+    return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                           "%s: cannot be read as a report of at most %d bytes", path,
+                           MAX_REPORT);
+}
+
+/* Returns the report's path with the ending .html in the place of .json, if it has that. The
+   caller frees it; NULL when out of memory. */
+static char *
+default_page(const char *report)
+{
+    static const char ending[] = ".json";
+    size_t len = strlen(report);
+    char *out;
+    if (len >= sizeof ending && strcmp(report + len - (sizeof ending - 1), ending) == 0)
+        len -= sizeof ending - 1;
+    return asprintf(&out, "%.*s.html", (int)len, report) < 0 ? NULL : out;
+}
+
+bool
+command_report(const struct options *options, struct api_problem *problem)
+{
+    struct output out = OUTPUT_NONE;
+    char *text = NULL, *own = options->out ? NULL : default_page(options->model);
+    const char *path = options->out ? options->out : own;
+    size_t len = 0;
+    bool ok = path || api_problem_no_memory(problem);
+    ok = ok && read_report(options->model, &text, &len, problem);
+    if (ok && !api_is_report(text, len))
+        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
+                             "%s: not a report; qdq quantize --report FILE writes one",
+                             options->model);
+    ok = ok && output_open(path, &out, problem) && page_write(text, len, &out, problem);
+    if (ok)
+        printf("%s\n", path);
+    output_close(&out);
+    free(text);
+    free(own);
+    return ok;
+}

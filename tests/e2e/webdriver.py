@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chromium, driven through the WebDriver protocol of Debian's chromedriver."""
+
+import base64
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+import requests
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--no-first-run", "--disable-background-networking", "--disable-component-update",
+             "--disable-sync", "--disable-extensions", "--no-proxy-server",
+             "--window-size=1100,1400"]
+
+
+class Browser:
+    """One browser with one window."""
+
+    def __init__(self):
+        programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+        if not all(programs):
+            pytest.skip("chromium and chromedriver are not here: apt install chromium-driver")
+        self.folder = tempfile.TemporaryDirectory(prefix="qdqd-chromium")
+        self.driver = subprocess.Popen([programs[1], "--port=0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+        for line in self.driver.stdout:
+            found = re.search(r"successfully on port (\d+)", line)
+            if found:
+                break
+        self.url = f"http://127.0.0.1:{found[1]}/session"
+        self.http = requests.Session()
+        self.http.trust_env = False
+        answer = self.call("POST", "", {"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            "goog:chromeOptions": {"binary": programs[0], "args": [
+                *ARGUMENTS, f"--user-data-dir={self.folder.name}"]}}}})
+        self.url += "/" + answer["sessionId"]
+
+    def close(self):
+        self.call("DELETE", "")
+        self.driver.terminate()
+        self.driver.wait()
+        self.driver.stdout.close()
+        self.folder.cleanup()
+
+    def call(self, method, path, body=None):
+        answer = self.http.request(method, self.url + path, json=body, timeout=60)
+        value = answer.json()["value"]
+        assert answer.status_code == 200, value
+        return value
+
+    def get(self, url):
+        self.call("POST", "/url", {"url": url})
+
+    def run(self, script, *args):
+        """Runs a script in the page and returns its value; an element is its id."""
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
+
+    def devtools(self, command, **params):
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def type(self, selector, text):
+        element = self.call("POST", "/element",
+                            {"using": "css selector", "value": selector})[ELEMENT]
+        self.call("POST", f"/element/{element}/value", {"text": text})
+
+    def console(self):
+        """Returns what the console has got since the last call."""
+        return [row["message"] for row in self.call("POST", "/se/log", {"type": "browser"})]
+
+    def requested(self):
+        """Returns the addresses that were requested since the last call."""
+        rows = self.call("POST", "/se/log", {"type": "performance"})
+        return re.findall(r'"Network\.requestWillBeSent".*?"request":\{.*?"url":"([^"]*)"',
+                          "\n".join(row["message"] for row in rows))
+
+    def picture(self):
+        """Returns a picture of the window as PNG."""
+        return base64.b64decode(self.call("GET", "/screenshot"))

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report as a page. A browser reads one in tests/e2e/browser/. */
+#include "config.h"
+#include "api.h"
+
+#include "api/report.h"
+
+/* The allocations of the page fail by the same rule as jansson's. */
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *
+__wrap_realloc(void *old, size_t size)
+{
+    if (unit_allocations_fail && unit_allocations_left-- <= 0)
+        return NULL;
+    return __real_realloc(old, size);
+}
+
+static const char report[] =
+    "{\"schema\":1,\"model\":{\"name\":\"net\",\"nodes\":3},\"summary\":{\"layers\":3,"
+    "\"quantized_layers\":2,\"qdq_pairs\":3,\"size_before\":1000,\"size_after\":400,"
+    "\"verdict\":\"fair\"},\"gates\":[{\"output\":\"y\",\"name\":\"min_sqnr_db\","
+    "\"wanted\":40,\"measured\":30.25,\"met\":false},{\"output\":null,\"name\":"
+    "\"max_size_ratio\",\"wanted\":0.5,\"measured\":0.4,\"met\":true}],\"layers\":[{"
+    "\"name\":\"l1\",\"op\":\"Conv\",\"quantized_inputs\":[0],\"quantized_outputs\":[],"
+    "\"weight_quantized\":true,\"weight_axis\":0,\"reason\":\"default\"},{\"name\":"
+    "\"l2\",\"op\":\"Add\",\"quantized_inputs\":[0,1],\"quantized_outputs\":[],"
+    "\"weight_quantized\":false,\"weight_axis\":null,\"reason\":\"case:residual\"}],"
+    "\"evaluation\":{\"samples\":8,\"deployed\":{\"processor\":\"P\",\"runtime\":{"
+    "\"name\":\"R\",\"version\":\"1\"},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":28.5,"
+    "\"top1_agreement\":0.875}]},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":30.25}],"
+    "\"layers\":[{\"name\":\"l1\",\"sqnr_db\":20},{\"name\":\"l2\",\"sqnr_db\":40}]},"
+    "\"sensitivity\":[{\"name\":\"l2\",\"sqnr_db_alone\":7.5,\"gain_db\":2},{\"name\":"
+    "\"l1\",\"sqnr_db_alone\":9,\"gain_db\":1}],\"search\":{\"met\":false,"
+    "\"float_layers\":[\"l2\"],\"curve\":[{\"float_layers\":0,\"layer\":null,"
+    "\"sqnr_db\":20},{\"float_layers\":1,\"layer\":\"l2\",\"sqnr_db\":25}]},\"recipe\":"
+    "[{"
+    "\"step\":\"start\",\"spec\":{\"a\":1},\"sqnr_db\":20,\"kept\":true}],\"profile\":{"
+    "\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,\"float\":{\"p50_ms\":2,"
+    "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"operators\":[{"
+    "\"op\":"
+    "\"Conv\",\"float_ms\":2,\"quantized_ms\":1}]},\"tensors\":[{\"name\":\"x\","
+    "\"min\":-1,\"max\":3,\"dtype\":\"int8\",\"scale\":0.5,\"zero_point\":0,\"method\":"
+    "\"mse\"}],\"weights\":[{\"name\":\"w\",\"layer\":\"l1\",\"axis\":0}],\"warnings\":"
+    "[{"
+    "\"code\":\"attention\",\"node\":\"l2\",\"detail\":\"d\"}],\"timings\":{\"load\":"
+    "0.25,\"total\":1}}";
+
+/* Pieces that the page of the report has, in this order. */
+static const char *const pieces[] = {
+    "<title>net</title>",
+    "<h2>Verdict</h2>",
+    "<div class=\"tile fair\"><dt>verdict</dt><dd>fair</dd>",
+    "<div class=\"tile poor\"><dt>bounds</dt><dd>1 of 2 met</dd>",
+    "<dt>SQNR as deployed</dt><dd>28.5&nbsp;dB</dd>",
+    "<dt>same top 1</dt><dd>87.5&nbsp;%</dd>",
+    "<dd>40.0&nbsp;%<small>1.00 KB became 400 bytes</small>",
+    "<dd>0.5&nbsp;&times;<small>of float, between 0.4 and 0.6</small>",
+    "<td class=\"n\">40</td><td class=\"n\">30.25</td><td>no</td>",
+    "<td>Switch rule T24 on to leave such nodes alone.</td>",
+    "As R 1 runs the result on P.",
+    "<td><code>{&quot;a&quot;:1}</code></td>",
+    "<path class=\"curve\" d=\"M56.0 ",
+    "<td>input 0; weight by axis 0</td>",
+    "<td class=\"n b\">20 <svg class=\"bar\" viewBox=\"0 0 100 8\" "
+    "aria-hidden=\"true\"><rect width=\"50\" height=\"8\"/></svg></td>",
+    "<td>inputs 0, 1</td>",
+    "<td>case:residual</td>",
+    "<h2>Sensitivity</h2>",
+    "The goal is not reached with 1 layers in float: <code>l2</code>.",
+    "<rect x=\"0.00\" y=\"1\" width=\"100.00\" height=\"6\"/><path d=\"M25.00 0V8\"/>",
+    "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">7</td>",
+    "<td><code>w</code></td>",
+    "<td>load</td><td class=\"n b\">0.25 <svg",
+    "<dt>nodes</dt><dd>3</dd>",
+};
+
+static char *
+make(void)
+{
+    return api_report_html(report, sizeof report - 1);
+}
+
+START_TEST(test_report)
+{
+    char *text = make();
+    ck_assert_ptr_nonnull(text);
+    const char *at = text;
+    for (size_t i = 0; i < N_ROWS(pieces); i++) {
+        const char *found = strstr(at, pieces[i]);
+        ck_assert_msg(found != NULL, "the page lacks %s", pieces[i]);
+        at = found + strlen(pieces[i]);
+    }
+    free(text);
+}
+END_TEST
+
+START_TEST(test_no_memory)
+{
+    expect_survives_no_memory(make);
+}
+END_TEST
+
+/* Names that users chose are escaped. */
+static const struct {
+    const char *json, *text;
+} names[] = {
+    {"<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"},
+    {"a\\\"b'c", "a&quot;b&#39;c"},
+    {"&lt;", "&amp;lt;"},
+    {"\\u0001\\n\\u007f", "\xe2\x90\x81\xe2\x90\x8a\xe2\x90\xa1"},
+    {"\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"},
+    {"", ""},
+};
+
+START_TEST(test_name)
+{
+    char json[256], title[256], fact[256];
+    int n =
+        snprintf(json, sizeof json, "{\"model\":{\"name\":\"%s\"}}", names[_i].json);
+    snprintf(title, sizeof title, "<title>%s</title>", names[_i].text);
+    snprintf(fact, sizeof fact, "<dt>model</dt><dd>%s</dd>", names[_i].text);
+    char *text = api_report_html(json, (size_t)n);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_msg(strstr(text, title) && strstr(text, fact), "%s is not in %s", fact,
+                  text);
+    free(text);
+}
+END_TEST
+
+/* Reports of other versions: members that are absent or of another type are left out. */
+static const char *const others[] = {
+    "{}",
+    "{\"model\":7,\"summary\":[],\"evaluation\":null,\"tensors\":{},\"timings\":[]}",
+    "{\"evaluation\":{\"outputs\":[7,null,{}],\"layers\":[null,{\"sqnr_db\":\"x\"}]}}",
+    "{\"layers\":[7,{}],\"search\":{\"float_layers\":7},\"warnings\":[[]],\"timings\":{"
+    "\"a\":{}},\"recipe\":[7,{\"spec\":null}],\"profile\":{\"operators\":7}}",
+    "{\"tensors\":[{\"min\":1e308,\"max\":-1e308},{\"min\":0,\"max\":0}],"
+    "\"sensitivity\":"
+    "[{\"gain_db\":1e308},{\"gain_db\":-1e308}]}",
+};
+
+START_TEST(test_other)
+{
+    char *text = api_report_html(others[_i], strlen(others[_i]));
+    ck_assert_ptr_nonnull(text);
+    ck_assert_ptr_nonnull(strstr(text, "<h2>Verdict</h2>"));
+    ck_assert_ptr_null(strstr(text, "nan"));
+    ck_assert_ptr_null(strstr(text, "inf"));
+    free(text);
+}
+END_TEST
+
+START_TEST(test_no_json)
+{
+    ck_assert_ptr_null(api_report_html("{", 1));
+    ck_assert_ptr_null(api_report_html("", 0));
+    ck_assert_ptr_null(api_report_html("7", 1));
+}
+END_TEST
+
+static const struct {
+    const char *json;
+    bool is_report;
+} documents[] = {
+    {report, true},
+    {"{\"schema\":1,\"summary\":{}}", true},
+    {"{\"schema\":1}", false},
+    {"{\"summary\":{}}", false},
+    {"[]", false},
+    {"{", false},
+};
+
+START_TEST(test_is_report)
+{
+    const char *json = documents[_i].json;
+    ck_assert_int_eq(api_is_report(json, strlen(json)), documents[_i].is_report);
+}
+END_TEST
+
+/* The page's own policy is that of the header, and a buffer that is too small is refused. */
+START_TEST(test_policy)
+{
+    char policy[256];
+    char *text = make();
+    ck_assert(api_html_policy(policy, sizeof policy));
+    ck_assert_ptr_nonnull(strstr(text, policy));
+    ck_assert(!api_html_policy(policy, 64));
+    free(text);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/html");
+    TCase *c = tcase_create("html");
+    tcase_add_test(c, test_report);
+    tcase_add_test(c, test_no_memory);
+    tcase_add_loop_test(c, test_name, 0, N_ROWS(names));
+    tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
+    tcase_add_test(c, test_no_json);
+    tcase_add_loop_test(c, test_is_report, 0, N_ROWS(documents));
+    tcase_add_test(c, test_policy);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+UNIT_MAIN(suite)
