@@ -83,6 +83,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/layers/kernels.c engine/layers/kernels.h \
 	engine/layers/layers.c engine/layers/layers.h \
 	engine/layers/patterns.c engine/layers/patterns.h \
+	engine/layers/spectra.c engine/layers/spectra.h \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/derive.c engine/model/derive.h \
 	engine/model/external.c engine/model/external.h \
@@ -119,6 +120,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/plan/plan.c engine/plan/plan.h \
 	engine/plan/residual.c engine/plan/residual.h \
 	engine/plan/rules.c engine/plan/rules.h \
+	engine/plan/saturation.c engine/plan/saturation.h \
 	engine/plan/select.c engine/plan/select.h \
 	engine/plan/spec.c \
 	engine/plan/target.h \
@@ -192,7 +194,8 @@ engine_libqdqi_la_SOURCES = \
 # Each becomes a row TARGET(name), by the name of its file; docs/adding-a-target.md.
 TARGETS = \
 	engine/plan/targets/tensorrt.c \
-	engine/plan/targets/onnxruntime.c
+	engine/plan/targets/onnxruntime.c \
+	engine/plan/targets/openvino.c
 engine_libqdqi_la_SOURCES += $(TARGETS)
 BUILT_SOURCES += engine/targets.inc
 CLEANFILES += engine/targets.inc

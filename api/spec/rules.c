@@ -19,7 +19,8 @@ id_at(const void *arg, size_t i)
     return rule ? rule->id : NULL;
 }
 
-/* Returns the number of the rule with that id, or -1. */
+/* Returns the number of the first rule with that id, or -1. Targets that share a rule
+   have a row of it each. */
 static int
 find_rule(const char *id)
 {
@@ -27,6 +28,17 @@ find_rule(const char *id)
         if (strcmp(qdq_rule((size_t)i)->id, id) == 0)
             return i;
     return -1;
+}
+
+/* Returns the rows of that id, as a set. */
+static uint64_t
+rules_of_id(const char *id)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; qdq_rule(i); i++)
+        if (strcmp(qdq_rule(i)->id, id) == 0)
+            set |= (uint64_t)1 << i;
+    return set;
 }
 
 struct place {
@@ -88,11 +100,11 @@ decode_rule(struct decoder *d, const struct member *m, const char *id,
         return api_refuse(d, API_UNSUPPORTED, at.pointer,
                           "cannot do without rule %s: %s", id,
                           qdq_rule((size_t)i)->text);
-    uint64_t bit = (uint64_t)1 << i;
+    const uint64_t bits = rules_of_id(id);
     uint64_t *set = &d->to->spec.rules;
     uint64_t *left = &d->to->spec.auto_rules;
-    *set = json_is_true(value) ? *set | bit : *set & ~bit;
-    *left = is_auto ? *left | bit : *left & ~bit;
+    *set = json_is_true(value) ? *set | bits : *set & ~bits;
+    *left = is_auto ? *left | bits : *left & ~bits;
     return true;
 }
 
@@ -136,7 +148,7 @@ api_check_rules(struct decoder *d)
     json_object_foreach (json_object_get(d->to->root, "rules"), id, on) {
         const struct member m = {.pointer = "/rules"};
         const struct place at = place_of(&m, id);
-        if (!(qdq_target_rules(d->to->spec.target) >> find_rule(id) & 1))
+        if (!(qdq_target_rules(d->to->spec.target) & rules_of_id(id)))
             return api_refuse(d, API_INVALID_SPEC, at.pointer,
                               "rule %s is one of another target", id);
     }

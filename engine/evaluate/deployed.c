@@ -48,7 +48,10 @@ qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
     struct qdq_error why = {0};
     char text[160];
     *ret = NULL;
-    if (!job->work->spec->target->has_kernels)
+    const struct qdq_target *target = job->work->spec->target;
+    if (target->not_deployed)
+        return qdqi_deployed_warn(job, target->not_deployed, err);
+    if (!target->has_kernels)
         return QDQ_OK;
     if (is_hindered(job, text, sizeof text))
         return qdqi_deployed_warn(job, text, err);

@@ -2,6 +2,8 @@
 #include "config.h"
 #include "layers/patterns.h"
 
+#include "layers/spectra.h"
+
 #include <string.h>
 
 /* --- single nodes --------------------------------------------------------- */
@@ -397,8 +399,9 @@ qdqi_patterns_new(const struct qdqi_layers *graph, struct qdqi_arena *arena,
         .graph = graph,
         .attention = qdqi_arena_array(arena, n, sizeof *patterns->attention),
         .makes_output = qdqi_arena_array(arena, n, sizeof *patterns->makes_output),
+        .squared = qdqi_mark_squared(&graph->model->graph, arena),
     };
-    if (!patterns->attention || !patterns->makes_output)
+    if (!patterns->attention || !patterns->makes_output || !patterns->squared)
         return qdqi_no_memory(err);
     mark_outputs(patterns);
     *ret = patterns;

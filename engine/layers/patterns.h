@@ -21,6 +21,7 @@ struct qdqi_patterns {
     uint8_t *attention; /* values of enum qdqi_attention */
     /* whether it makes an output of the graph, directly or passed on */
     bool *makes_output;
+    bool *squared; /* whether its output is squared (layers/spectra.h) */
 };
 
 /* Borrows the graph. NO_MEMORY. */

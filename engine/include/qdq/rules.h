@@ -12,9 +12,11 @@
 #include "qdq/spec.h"
 
 struct qdq_rule {
-    const char *id; /* "T22"; unique over all targets */
-    bool is_fixed;  /* the rule always holds: a spec cannot switch it */
-    bool is_on;     /* default state */
+    /* "T22". Targets that share a rule have a row with the same id and text each; else an
+       id is unique over all targets. */
+    const char *id;
+    bool is_fixed; /* the rule always holds: a spec cannot switch it */
+    bool is_on;    /* default state */
     /* by default the target decides, by the spec and the class of processors */
     bool is_auto;
     const char *text; /* one line */

@@ -6,10 +6,10 @@
  */
 #include "config.h"
 #include "plan/outputs.h"
+#include "plan/saturation.h"
 #include "plan/target.h"
 #include "plan/targets/onnxruntime_gain.h"
 
-#include "base/host.h"
 #include "layers/kernels.h"
 #include "layers/patterns.h"
 
@@ -31,9 +31,7 @@
          "No pair stands between a layer and a Relu or Clip that is its only reader, " \
          "if the QuantizeLinear behind does the clipping. Off: the pair stands "       \
          "between the two.")                                                           \
-    RULE(C7, AUTO,                                                                     \
-         "The int8 weights of Conv, Gemm and MatMul are integers from -64 to 64, so "  \
-         "that the 16-bit sums of processors without VNNI do not overflow.")           \
+    QDQI_SATURATION_RULE(RULE)                                                         \
     RULE(C9, FIXED,                                                                    \
          "A weight has a scale for each output channel; the weight of a MatMul only "  \
          "if it is a matrix and the right operand.")                                   \
@@ -71,28 +69,6 @@ has_integer_kernels(enum qdq_format activations)
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
 }
 
-/* Decides rule C7 by the class of processors and by the formats. */
-static bool
-decide_c7(const struct qdq_spec *spec, const char **ret_reason)
-{
-    const struct qdqi_host_row *host = qdqi_host_row(spec->host);
-    if (!host)
-        *ret_reason = "the spec states no host";
-    else if (!host->adds_in_16_bits)
-        *ret_reason = host->text;
-    else if (spec->weight_only)
-        *ret_reason = "activations stay floating point, so no sum is one of integers";
-    else if (spec->weight_format != QDQ_FORMAT_INT8)
-        *ret_reason = "the rule is of int8 weights alone";
-    else if (!has_integer_kernels(spec->activation_format))
-        *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
-    else {
-        *ret_reason = host->text;
-        return true;
-    }
-    return false;
-}
-
 /* Decides rules C15 to C17 by the recipe and by the formats. */
 static bool
 decide_gain(const struct qdq_spec *spec, const char **ret_reason)
@@ -111,7 +87,8 @@ decide_gain(const struct qdq_spec *spec, const char **ret_reason)
 static bool
 decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
 {
-    return rule == C7 ? decide_c7(spec, ret_reason) : decide_gain(spec, ret_reason);
+    return rule == C7 ? qdqi_saturation_decide(spec, ret_reason)
+                      : decide_gain(spec, ret_reason);
 }
 
 /* --- before the plan ------------------------------------------------------- */
@@ -289,10 +266,8 @@ decide_moving(struct planner *p, struct qdq_layer *layer)
 static enum qdq_code
 decide_outputs(struct planner *p, struct qdq_error *err)
 {
-    enum qdq_code code =
-        qdqi_rule_is_on(p, C15) ? qdqi_gain_apply(p, C15, err) : QDQ_OK;
-    if (code)
-        return code;
+    if (qdqi_rule_is_on(p, C15))
+        qdqi_gain_apply(p, C15);
     bool ok = qdqi_outputs_begin(p);
     for (size_t i = 0; ok && i < p->n_layers; i++)
         ok = decide_output(p, &p->layers[i]);
@@ -320,20 +295,6 @@ bias_input(const struct planner *p, const struct qdq_layer *layer)
         !qdqi_tensor_dims(node->inputs[2], &dims, &rank) || rank != 1 || dims[0] < 1)
         return -1;
     return gemm && !qdqi_gemm_is_unscaled(node->proto) ? -1 : 2;
-}
-
-static void
-plan_reduced(struct planner *p)
-{
-    for (size_t i = 0; i < p->n_layers; i++) {
-        struct qdq_layer *layer = &p->layers[i];
-        if (!qdqi_rule_is_on(p, C7) || !qdqi_is_product(layer->op) ||
-            layer->weight_input < 0 ||
-            p->plan->weights[layer->weight_row].format != QDQI_TO_INT8)
-            continue;
-        p->plan->weights[layer->weight_row].is_reduced = true;
-        layer->rules |= qdqi_rule_bit(p, C7);
-    }
 }
 
 static enum qdq_code
@@ -401,21 +362,16 @@ complete(struct planner *p, struct qdq_error *err)
     if (code)
         return code;
     keep_raw(p);
-    plan_reduced(p);
+    qdqi_saturation_plan(p, C7);
     return plan_biases(p, err);
 }
 
 /* --- formats -------------------------------------------------------------- */
 
-/* Checks rule C7, which needs int8 weights. */
 static enum qdq_code
 check_formats(struct planner *p, struct qdq_error *err)
 {
-    const struct qdq_spec *spec = p->spec;
-    if (!qdqi_rule_is_on(p, C7) || spec->weight_format == QDQ_FORMAT_INT8)
-        return QDQ_OK;
-    return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER, "/rules/C7",
-                         "rule C7 is of weights whose dtype is int8");
+    return qdqi_saturation_check(p, C7, err);
 }
 
 /* --- the row -------------------------------------------------------------- */

@@ -116,54 +116,6 @@ qdqi_gain_goes_to_integers(const struct planner *p, const struct qdqi_tensor *t)
     return readers_of(p, t).integer > 0;
 }
 
-/* --- spectra ---------------------------------------------------------------- */
-
-/* Returns whether the node squares that input: Pow, or a Mul of the tensor with
-   itself. */
-static bool
-squares(const struct qdqi_node *node, int input)
-{
-    if (qdqi_node_is(node->proto, "Pow"))
-        return input == 0;
-    return qdqi_node_is(node->proto, "Mul") && node->proto->n_input == 2 &&
-           node->inputs[0] == node->inputs[1];
-}
-
-/* Returns whether values go through the node without a sum over several of them. */
-static bool
-keeps_values(const struct qdqi_node *node)
-{
-    static const char *const ops[] = {
-        "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice",    "Split", "Gather",
-        "Concat",  "Neg",       "Cast",    "Flatten",   "Identity", "Pad",   NULL};
-    return qdqi_node_is_one_of(node->proto, ops) ||
-           (qdqi_node_is(node->proto, "Mul") &&
-            (qdqi_input_is_constant(node, 0) || qdqi_input_is_constant(node, 1)));
-}
-
-/*
- * Marks the nodes whose outputs are squared, as the parts of a spectrum are. Squares
- * span twice as many decibels as what is squared, and a logarithm often follows: the
- * noise of 8 bits hides all but the loudest part.
- */
-static bool *
-mark_squared(const struct planner *p)
-{
-    const struct qdqi_graph *graph = &p->model->graph;
-    bool *squared = qdqi_arena_array(p->plan->arena, graph->n_nodes, sizeof *squared);
-    for (size_t i = squared ? graph->n_nodes : 0; i-- > 0;)
-        for (size_t k = 0; k < graph->nodes[i].proto->n_output; k++) {
-            const struct qdqi_tensor *t = graph->nodes[i].outputs[k];
-            for (const struct qdqi_use *use = t ? t->uses : NULL; use;
-                 use = use->next) {
-                const struct qdqi_node *node = &graph->nodes[use->node];
-                squared[i] |= squares(node, use->input) ||
-                              (squared[use->node] && keeps_values(node));
-            }
-        }
-    return squared;
-}
-
 /* --- layers with a weight --------------------------------------------------- */
 
 /* A layer's shape: the elements of one position of its output and input, and the
@@ -273,8 +225,7 @@ is_between_integers(const struct planner *p, const struct qdq_layer *layer)
 
 /* Returns the reason to leave a layer in floating point, or NULL. */
 static const char *
-reason_against(const struct planner *p, const struct qdq_layer *layer,
-               const bool *squared)
+reason_against(const struct planner *p, const struct qdq_layer *layer)
 {
     struct shape shape;
     if (is_passing(p, layer))
@@ -283,7 +234,7 @@ reason_against(const struct planner *p, const struct qdq_layer *layer,
                    : "rule:C15, not all of its neighbours compute in integers";
     if (!qdqi_is_product(layer->op) || !read_shape(p, layer, &shape))
         return "rule:C15, integers cost accuracy there and gain no time";
-    if (squared[layer->node])
+    if (p->patterns->squared[layer->node])
         return "rule:C15, its output is squared";
     return estimate(p, layer, &shape) > 0
                ? NULL
@@ -301,13 +252,10 @@ leave(const struct planner *p, struct qdq_layer *layer, int rule, const char *re
     layer->rules = qdqi_rule_bit(p, rule);
 }
 
-enum qdq_code
-qdqi_gain_apply(struct planner *p, int rule, struct qdq_error *err)
+void
+qdqi_gain_apply(struct planner *p, int rule)
 {
-    const bool *squared = mark_squared(p);
-    bool changed = squared;
-    if (!squared)
-        return qdqi_no_memory(err);
+    bool changed = true;
     /* Each layer that is left may take away what its neighbours gain. */
     while (changed) {
         changed = false;
@@ -316,11 +264,10 @@ qdqi_gain_apply(struct planner *p, int rule, struct qdq_error *err)
             const char *reason;
             if (layer->n_inputs == 0 || p->selection.choices[layer->node].entry ||
                 !computes(qdqi_kernel_role(layer->op)) ||
-                !(reason = reason_against(p, layer, squared)))
+                !(reason = reason_against(p, layer)))
                 continue;
             leave(p, layer, rule, reason);
             changed = true;
         }
     }
-    return QDQ_OK;
 }

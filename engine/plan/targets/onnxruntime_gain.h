@@ -9,10 +9,9 @@
 /*
  * Leaves in floating point the layers of integer kernels that no entry selects and by
  * which onnxruntime gains nothing. `rule` is the rule that asks for that. All layers
- * must have been decided on. NO_MEMORY.
+ * must have been decided on.
  */
-enum qdq_code qdqi_gain_apply(struct planner *p, int rule,
-                              struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_gain_apply(struct planner *p, int rule);
 
 /* Returns whether an integer kernel makes the tensor, perhaps in front of layers that
    move data or clip. */

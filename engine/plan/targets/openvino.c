@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The target openvino: the CPU plugin of OpenVINO. Its low precision transformations turn
+ * a layer into an integer kernel when its data inputs and its weight have pairs, move the
+ * pairs through layers that only move data, and join what is left with the layer in front.
+ * Source: OpenVINO's documentation of low precision transformations; which kernels run,
+ * and for how long, was read from the profiles of OpenVINO 2026.4.1 on AVX2.
+ */
+#include "config.h"
+#include "plan/saturation.h"
+#include "plan/target.h"
+
+#include "base/host.h"
+#include "layers/kernels.h"
+#include "layers/patterns.h"
+
+#include <string.h>
+
+#define RULES(RULE)                                                                    \
+    RULE(V1, FIXED,                                                                    \
+         "A Conv, ConvTranspose, Gemm or MatMul with a constant weight has a pair on " \
+         "its data input and its weight as integers.")                                 \
+    RULE(V2, FIXED, "A weight has a scale for each output channel.")                   \
+    RULE(V3, FIXED,                                                                    \
+         "Other layers have no pair of their own: OpenVINO moves pairs through pools " \
+         "and copies itself, and a pair between layers in floating point costs time.") \
+    RULE(V4, AUTO,                                                                     \
+         "A Gemm or MatMul stays floating point where processors lack VNNI, since "    \
+         "its integer kernel is slower there.")                                        \
+    RULE(V5, AUTO,                                                                     \
+         "A BatchNormalization, or the Add of one constant for each channel, is "      \
+         "folded into the Conv, ConvTranspose or Gemm in front of it, which "          \
+         "computes the same then.")                                                    \
+    RULE(V6, FIXED,                                                                    \
+         "A layer whose weight cannot be divided into whole blocks stays floating "    \
+         "point, since OpenVINO refuses to load it.")                                  \
+    RULE(                                                                              \
+        V7, AUTO,                                                                      \
+        "A layer whose output is squared, as a part of a spectrum is, stays floating " \
+        "point.")                                                                      \
+    QDQI_SATURATION_RULE(RULE)
+
+enum { RULES(QDQI_RULE_INDEX) N_RULES };
+
+static const struct qdqi_node *
+node_of(const struct planner *p, const struct qdq_layer *layer)
+{
+    return &p->model->graph.nodes[layer->node];
+}
+
+/* --- which rules ----------------------------------------------------------- */
+
+static bool
+is_auto(const struct qdq_spec *spec, const char **ret_reason)
+{
+    *ret_reason =
+        spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto" : "the recipe is none";
+    return spec->recipe == QDQ_RECIPE_AUTO;
+}
+
+/* Decides rule V4 by the recipe and by the class of processors. */
+static bool
+decide_products(const struct qdq_spec *spec, const char **ret_reason)
+{
+    const struct qdqi_host_row *host = qdqi_host_row(spec->host);
+    if (!is_auto(spec, ret_reason))
+        return false;
+    if (spec->weight_only) {
+        *ret_reason = "activations stay floating point";
+        return false;
+    }
+    *ret_reason = host ? host->text : "the spec states no host";
+    return host && host->adds_in_16_bits;
+}
+
+static bool
+decide_rule(const struct qdq_spec *spec, int rule, const char **ret_reason)
+{
+    if (rule == C7)
+        return qdqi_saturation_decide(spec, ret_reason);
+    return rule == V4 ? decide_products(spec, ret_reason) : is_auto(spec, ret_reason);
+}
+
+static bool
+folds(const struct qdq_spec *spec)
+{
+    return qdqi_spec_has_rule(spec, V5);
+}
+
+/* --- which layers ---------------------------------------------------------- */
+
+static bool
+is_on(const struct planner *p, const struct qdqi_class *cls)
+{
+    static const char *const ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+    (void)p;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (cls->kind == QDQ_WEIGHTED && strcmp(cls->support.op, ops[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool
+slow_product(const struct planner *p, const struct qdq_layer *layer)
+{
+    static const char *const ops[] = {"Gemm", "MatMul", NULL};
+    return qdqi_node_is_one_of(node_of(p, layer)->proto, ops);
+}
+
+static bool
+makes_spectrum(const struct planner *p, const struct qdq_layer *layer)
+{
+    return p->patterns->squared[layer->node];
+}
+
+static const struct qdqi_veto vetoes[] = {
+    {QDQI_VETO(V4), slow_product, false},
+    {QDQI_VETO(V7), makes_spectrum, false},
+    {0},
+};
+
+/* Returns whether the spec asks for blocks that do not divide the axis of the layer's
+   weight. */
+static bool
+has_broken_block(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    const int64_t block = p->spec->weight_block, *dims;
+    size_t rank;
+    return p->spec->weight_granularity == QDQ_PER_BLOCK && layer->weight_input >= 0 &&
+           layer->weight_axis >= 0 &&
+           qdqi_tensor_dims(node->inputs[layer->weight_input], &dims, &rank) &&
+           (size_t)layer->weight_axis < rank && dims[layer->weight_axis] % block != 0;
+}
+
+static const char broken_block[] = "rule:V6, the block does not divide its weight";
+
+static const char *
+hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inputs)
+{
+    (void)wants_inputs;
+    return has_broken_block(p, layer) ? broken_block : NULL;
+}
+
+/* --- the plan -------------------------------------------------------------- */
+
+/* Warns of the layers that rule V6 leaves in floating point. */
+static enum qdq_code
+warn_blocks(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_layer *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_layers; i++)
+        if (p->layers[i].reason == broken_block && n++ == 0)
+            first = &p->layers[i];
+    if (n == 0)
+        return QDQ_OK;
+    enum qdq_code code = qdqi_warn(
+        &p->warnings, p->plan->arena, err, "block_does_not_divide", first->name,
+        "%zu layer%s (%.128s%s): blocks of %lld do not divide the weight, and "
+        "OpenVINO refuses such a layer, so that it stays in floating point; "
+        "choose a block that divides the weight's axis",
+        n, n == 1 ? "" : "s", first->name, n == 1 ? "" : ", ...",
+        (long long)p->spec->weight_block);
+    if (!code)
+        p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, V6);
+    return code;
+}
+
+static enum qdq_code
+complete(struct planner *p, struct qdq_error *err)
+{
+    qdqi_saturation_plan(p, C7);
+    return warn_blocks(p, err);
+}
+
+static void
+cite(const struct planner *p, struct qdq_layer *layer)
+{
+    if (!qdqi_layer_is_quantized(layer)) {
+        if (layer->reason == broken_block)
+            layer->rules |= qdqi_rule_bit(p, V6);
+        else if (!layer->rules && strcmp(layer->reason, QDQI_OFF_BY_DEFAULT) == 0)
+            layer->rules |= qdqi_rule_bit(p, V3);
+        return;
+    }
+    if (layer->weight_input >= 0 && layer->n_inputs > 0)
+        layer->rules |= qdqi_rule_bit(p, V1);
+    if (layer->weight_axis >= 0 && p->spec->weight_granularity == QDQ_PER_CHANNEL)
+        layer->rules |= qdqi_rule_bit(p, V2);
+}
+
+/* --- formats ---------------------------------------------------------------- */
+
+static bool
+runs_activations(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8;
+}
+
+static bool
+runs_weights(enum qdq_format format)
+{
+    return format == QDQ_FORMAT_INT8 || format == QDQ_FORMAT_UINT8 ||
+           format == QDQ_FORMAT_INT4 || format == QDQ_FORMAT_UINT4;
+}
+
+static enum qdq_code
+warn_format(struct planner *p, const char *what, struct qdq_error *err)
+{
+    return qdqi_warn(&p->warnings, p->plan->arena, err, "target_format", NULL,
+                     "OpenVINO's CPU plugin has no integer kernel for this format of "
+                     "%s, so that pairs cost time for nothing",
+                     what);
+}
+
+static enum qdq_code
+check_formats(struct planner *p, struct qdq_error *err)
+{
+    const struct qdq_spec *spec = p->spec;
+    enum qdq_code code = qdqi_saturation_check(p, C7, err);
+    if (!code && !spec->weight_only && !runs_activations(spec->activation_format))
+        code = warn_format(p, "activations", err);
+    if (!code && !runs_weights(spec->weight_format))
+        code = warn_format(p, "weights", err);
+    return code;
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static const struct qdq_rule rules[] = {RULES(QDQI_RULE_ROW)};
+
+static const struct qdqi_hooks hooks = {
+    .decide_rule = decide_rule,
+    .folds = folds,
+    .is_on = is_on,
+    .vetoes = vetoes,
+    .hindrance = hindrance,
+    .complete = complete,
+    .cite = cite,
+    .check_formats = check_formats,
+};
+
+const struct qdq_target qdqi_target_openvino = {
+    .name = "openvino",
+    .title = "OpenVINO",
+    .text = "Pairs stand on the data inputs of Conv, ConvTranspose, Gemm and MatMul, "
+            "whose weights are integers.",
+    .weights = QDQ_FORMAT_INT8,
+    .activations = QDQ_FORMAT_UINT8,
+    .storage = QDQ_STORE_DQ,
+    .recipe = QDQ_RECIPE_AUTO,
+    .not_deployed = "the engine does not call OpenVINO",
+    .rules = rules,
+    .n_rules = N_RULES,
+    .hooks = &hooks,
+};
