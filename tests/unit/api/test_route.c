@@ -24,6 +24,7 @@ static const struct {
     {"GET", "/v1/jobs/7/events", API_ROUTE_job_events, "7", API_BODY_NONE},
     {"POST", "/v1/jobs/7/cancel", API_ROUTE_job_cancel, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/report", API_ROUTE_job_report, "7", API_BODY_NONE},
+    {"GET", "/v1/jobs/7/compare", API_ROUTE_job_compare, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/spec", API_ROUTE_job_spec, "7", API_BODY_NONE},
     {"POST", "/v1/quantize", API_ROUTE_quantize_post, "", API_BODY_JOB},
     {"GET", "/v1/tenants", API_ROUTE_tenants_get, "", API_BODY_NONE},
