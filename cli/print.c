@@ -338,6 +338,19 @@ put_evaluation(const struct qdq_report *report)
         put_output(&outputs[i]);
 }
 
+static void
+put_profile(const struct qdq_profile *p)
+{
+    if (!p)
+        return;
+    printf("  latency, median of %lld runs by turns with %lld threads on ",
+           (long long)p->runs, (long long)p->threads);
+    put_text(stdout, p->processor, 0);
+    printf(":\n    float %.4g ms, quantized %.4g ms: %.3f times (%.3f to %.3f)\n",
+           p->sides[QDQ_SIDE_FLOAT].p50_ms, p->sides[QDQ_SIDE_QUANTIZED].p50_ms,
+           p->ratio, p->ratio_low, p->ratio_high);
+}
+
 /* Prints the bounds of `accept`, all of which were met when this is called. */
 static void
 put_gates(const struct qdq_report *report)
@@ -368,6 +381,7 @@ print_summary(const struct qdq_report *report, const char *out)
     printf(", in %.1f s\n", seconds);
     put_evaluation(report);
     put_worst_layers(report);
+    put_profile(report->profile);
     put_gates(report);
     if (report->verdict)
         printf("  verdict: %s\n", report->verdict);

@@ -75,6 +75,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \
 	engine/evaluate/metrics.c engine/evaluate/metrics.h \
+	engine/profile/profile.c engine/profile/profile.h \
+	engine/profile/sides.c engine/profile/sides.h \
+	engine/run/trace.c engine/run/trace.h \
 	engine/job/choose_device.c \
 	engine/job/engine.c \
 	engine/job/job.c engine/job/job.h \

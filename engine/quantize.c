@@ -14,6 +14,7 @@
 #include "evaluate/kernels.h"
 #include "model/write.h"
 #include "prepare/prepare.h"
+#include "profile/profile.h"
 #include "recipe/recipe.h"
 #include "rewrite/insert.h"
 #include "scale/precision.h"
@@ -364,6 +365,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return stage_convert(job, err);
     case QDQ_STAGE_KERNELS:
         return qdqi_count_kernels(job, err);
+    case QDQ_STAGE_PROFILE:
+        return qdqi_profile(job, err);
     default:
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
     }

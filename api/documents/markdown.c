@@ -298,6 +298,34 @@ add_evaluation(struct text *text, const json_t *report)
     add_worst_layers(text, json_object_get(evaluation, "layers"));
 }
 
+/* Adds a row for each model. */
+static void
+add_profile(struct text *text, const json_t *report)
+{
+    static const struct column columns[] = {
+        {"median (ms)", "p50_ms", true},
+        {"90 % (ms)", "p90_ms", true},
+        {"peak bytes", "peak_bytes", true},
+    };
+    static const struct column operators[] = {
+        {"operator", "op", false},
+        {"float (ms)", "float_ms", true},
+        {"quantized (ms)", "quantized_ms", true},
+    };
+    const json_t *profile = json_object_get(report, "profile");
+    if (!json_is_object(profile))
+        return;
+    add_title(text, "Latency");
+    add_fact(text, "processor", json_object_get(profile, "processor"));
+    add_fact(text, "quantized / float", json_object_get(profile, "ratio"));
+    add_plain(text, "\nThe float model, then the quantized model:\n\n");
+    begin_table(text, columns, N_COLUMNS(columns));
+    add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "float"));
+    add_row(text, columns, N_COLUMNS(columns), json_object_get(profile, "quantized"));
+    add_table(text, "Time by operator", json_object_get(profile, "operators"),
+              operators, N_COLUMNS(operators));
+}
+
 static void
 add_what_ifs(struct text *text, const json_t *report)
 {
@@ -373,6 +401,7 @@ add_report(struct text *text, json_t *report)
     add_head(text, report);
     add_summary(text, report);
     add_evaluation(text, report);
+    add_profile(text, report);
     add_what_ifs(text, report);
     add_table(text, "Warnings", json_object_get(report, "warnings"), warnings,
               N_COLUMNS(warnings));

@@ -500,13 +500,60 @@ encode_kernels(const struct qdq_kernels *kernels)
         api_json_list(kernels->floats, kernels->n_floats, encode_float_kernel));
 }
 
+static json_t *
+encode_latency(const struct qdq_latency *latency)
+{
+    uint64_t peak = latency->peak_bytes;
+    return json_pack("{s:o, s:o, s:o}", "p50_ms", api_json_real(latency->p50_ms),
+                     "p90_ms", api_json_real(latency->p90_ms), "peak_bytes",
+                     peak ? integer(peak) : json_null());
+}
+
+static json_t *
+encode_op_time(const void *items, size_t i)
+{
+    const struct qdq_op_time *row = (const struct qdq_op_time *)items + i;
+    return json_pack("{s:o, s:o, s:o}", "op", api_json_text(row->op), "float_ms",
+                     api_json_real(row->ms[QDQ_SIDE_FLOAT]), "quantized_ms",
+                     api_json_real(row->ms[QDQ_SIDE_QUANTIZED]));
+}
+
+static json_t *
+encode_node_time(const void *items, size_t i)
+{
+    const struct qdq_node_time *row = (const struct qdq_node_time *)items + i;
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "model",
+                     row->quantized ? "quantized" : "float", "name",
+                     api_json_text(row->name), "op", api_json_text(row->op), "provider",
+                     api_json_text(row->provider), "ms", api_json_real(row->ms));
+}
+
+/* Encodes the latency; null where it was not measured. */
+static json_t *
+encode_profile(const struct qdq_profile *p)
+{
+    if (!p)
+        return json_null();
+    return json_pack(
+        "{s:o, s:{s:s, s:o}, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "processor", api_json_text(p->processor), "runtime", "name", "ONNX Runtime",
+        "version", api_json_text(p->runtime), "runs", (json_int_t)p->runs, "threads",
+        (json_int_t)p->threads, "batch", (json_int_t)p->batch, "float",
+        encode_latency(&p->sides[QDQ_SIDE_FLOAT]), "quantized",
+        encode_latency(&p->sides[QDQ_SIDE_QUANTIZED]), "ratio", api_json_real(p->ratio),
+        "ratio_low", api_json_real(p->ratio_low), "ratio_high",
+        api_json_real(p->ratio_high), "operators",
+        api_json_list(p->ops, p->n_ops, encode_op_time), "nodes",
+        api_json_list(p->nodes, p->n_nodes, encode_node_time));
+}
+
 char *
 api_report_encode(const struct qdq_report *report)
 {
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device), "host",
@@ -524,7 +571,8 @@ api_report_encode(const struct qdq_report *report)
             encode_sensitivity(report), "search", encode_search(report->search),
             "recipe", encode_recipe(report->recipe), "what_ifs",
             (json_int_t)report->what_ifs, "kernels", encode_kernels(report->kernels),
-            "timings", encode_timings(report), "warnings",
+            "profile", encode_profile(report->profile), "timings",
+            encode_timings(report), "warnings",
             api_json_list(report->warnings, report->n_warnings, encode_warning)),
         0);
 }

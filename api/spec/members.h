@@ -21,6 +21,7 @@ bool api_check_formats(struct decoder *d);
 bool api_check_percentile(struct decoder *d);
 
 bool api_decode_sensitivity(struct decoder *d, const struct member *m, json_t *value);
+bool api_decode_profile(struct decoder *d, const struct member *m, json_t *value);
 bool api_decode_search(struct decoder *d, const struct member *m, json_t *value);
 
 bool api_decode_ranges(struct decoder *d, const struct member *m, json_t *value);

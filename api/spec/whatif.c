@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members sensitivity and search, which ask for what-ifs, and their conflict with the
-   recipe. */
+/* The members sensitivity and search, which ask for what-ifs, their conflict with the
+   recipe, and profile. */
 #include "config.h"
 #include "spec/members.h"
 
@@ -43,4 +43,25 @@ api_check_recipe(struct decoder *d)
     return spec->target->recipe != QDQ_RECIPE_NONE ||
            api_refuse(d, API_UNSUPPORTED, "/recipe",
                       "the target %s has no recipe but none", spec->target->name);
+}
+
+/* The largest values, which keep the time and the threads of a job within reason. */
+enum { MAX_RUNS = 10000, MAX_THREADS = 256 };
+
+bool
+api_decode_profile(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_profile_spec *profile = &d->to->spec.profile;
+    *profile = (struct qdq_profile_spec){QDQ_PROFILE_RUNS, QDQ_PROFILE_THREADS,
+                                         QDQ_PROFILE_BATCH};
+    if (!api_decode_members(d, m->pointer, value))
+        return false;
+    if (profile->runs > MAX_RUNS)
+        return api_refuse(d, API_INVALID_SPEC, "/profile/runs",
+                          "profile.runs is to be at most %d, not %lld", MAX_RUNS,
+                          (long long)profile->runs);
+    return profile->threads <= MAX_THREADS ||
+           api_refuse(d, API_INVALID_SPEC, "/profile/threads",
+                      "profile.threads is to be at most %d, not %lld", MAX_THREADS,
+                      (long long)profile->threads);
 }

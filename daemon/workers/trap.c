@@ -38,15 +38,21 @@ read_registers(ucontext_t *context, greg_t arguments[N_ARGUMENTS])
 #endif
 }
 
-/* Returns the descriptor that a path in /proc names; -1: the path is another. */
+/*
+ * Returns the descriptor that a path in /proc names; -1: the path is another. ONNX Runtime
+ * adds "_" and the time to the path of the file that its profiler writes; such an end,
+ * which has no further folder, is ignored.
+ */
 static int
 descriptor_of(const char *path)
 {
     int fd = 0;
     size_t n = sizeof OPEN_FILES - 1;
-    if (strncmp(path, OPEN_FILES, n) != 0 || !path[n])
+    if (strncmp(path, OPEN_FILES, n) != 0 || path[n] < '0' || path[n] > '9')
         return -1;
     for (path += n; *path; path++) {
+        if (*path == '_')
+            return strchr(path, '/') ? -1 : fd;
         if (*path < '0' || *path > '9' || fd > 99999)
             return -1;
         fd = fd * 10 + (*path - '0');

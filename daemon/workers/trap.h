@@ -6,6 +6,8 @@
  *   newfstatat(fd, "", ..., AT_EMPTY_PATH)     as fstat(fd), by which the C library calls it
  *   newfstatat(..., "/proc/self/fd/N", ...)    as fstat(N)
  *   open("/proc/self/fd/N"), openat()          as a duplicate of N, emptied with O_TRUNC
+ *   all with "/proc/self/fd/N_..."             the same; the end has no '/', and is what
+ *                                              ONNX Runtime's profiler adds to a path
  *
  * All others fail with EACCES, whether the path exists or not. The handler is a
  * convenience and no wall: whoever replaces it gains nothing, because all that it calls is

@@ -233,6 +233,12 @@ size_ratio(const struct qdq_report *report)
                : NAN;
 }
 
+static double
+latency_ratio(const struct qdq_report *report)
+{
+    return report->profile ? report->profile->ratio : NAN;
+}
+
 /* The figures of the whole model that a bound can be set for; all bounds are upper ones. */
 static const struct whole {
     const char *name, *gate;
@@ -242,6 +248,9 @@ static const struct whole {
 } wholes[] = {
     {"size_ratio", "max_size_ratio", offsetof(struct qdq_accept, max_size_ratio),
      size_ratio, "the model is empty"},
+    {"latency_ratio", "max_latency_ratio",
+     offsetof(struct qdq_accept, max_latency_ratio), latency_ratio,
+     "the latency was not measured"},
 };
 
 enum { N_WHOLES = sizeof wholes / sizeof *wholes };

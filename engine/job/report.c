@@ -86,6 +86,7 @@ clear_questions(struct qdq_spec *frozen)
     if (frozen->recipe == QDQ_RECIPE_AUTO)
         frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
     frozen->sensitivity_samples = none.sensitivity_samples;
+    frozen->profile = none.profile;
 }
 
 enum qdq_code

@@ -31,7 +31,9 @@ qdq_spec_init(struct qdq_spec *spec)
                         .batch = 1},
         .evaluate = QDQ_DEFAULT,
         .evaluate_samples = 128,
-        .accept = {.all = {NAN, NAN, NAN, NAN}, .max_size_ratio = NAN},
+        .accept = {.all = {NAN, NAN, NAN, NAN},
+                   .max_size_ratio = NAN,
+                   .max_latency_ratio = NAN},
         .search = {NAN, NAN, QDQ_NO_LIMIT, 0},
         .unmatched_is_error = true,
     };
@@ -64,12 +66,15 @@ default_recipe(const struct qdq_spec *spec)
                                                 : spec->target->recipe;
 }
 
-/* Fills in the defaults. When the activations are 8-bit floats, the weights have the
-   same format by default. */
+/* Fills in the defaults. A bound for the latency implies a profile. When the activations
+   are 8-bit floats, the weights have the same format by default. */
 void
 qdq_spec_complete(struct qdq_spec *spec)
 {
     const struct qdq_target *target = spec->target;
+    if (!isnan(spec->accept.max_latency_ratio) && spec->profile.runs == 0)
+        spec->profile = (struct qdq_profile_spec){QDQ_PROFILE_RUNS, QDQ_PROFILE_THREADS,
+                                                  QDQ_PROFILE_BATCH};
     if (spec->activation_format == QDQ_FORMAT_DEFAULT)
         spec->activation_format = target->activations;
     if (spec->weight_format == QDQ_FORMAT_DEFAULT)

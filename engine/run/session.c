@@ -16,6 +16,7 @@
 #include "run/staging.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,13 +227,15 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
 {
     const OrtApi *api = r->api;
     OrtStatus *status;
-    if ((status = api->DisablePerSessionThreads(o)) ||
+    if ((status = options->threads ? api->SetIntraOpNumThreads(o, options->threads)
+                                   : api->DisablePerSessionThreads(o)) ||
+        (options->trace && (status = api->EnableProfiling(o, options->trace))) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(
              o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
         (status =
              options->optimized ? api->SetOptimizedModelFilePath(o, options->optimized)
-             : options->plain
+             : options->plain || options->threads
                  ? NULL
                  : api->AddSessionConfigEntry(o, "session.disable_quant_qdq", "1")))
         return status;
@@ -348,18 +351,24 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
     struct qdqi_runtime *r = s->runtime;
     struct qdqi_bytes bytes = {0};
     OrtSessionOptions *o = NULL;
+    /* A model in one file is loaded as any user would load it: with its weights, which
+       count as memory. */
+    const struct qdqi_mapped *whole =
+        options->threads && model->n_files == 1 && model->files[0].map ? model->files
+                                                                       : NULL;
     enum qdq_code code = enter_place(s, options, err);
-    if (code || (code = to_memory(model, &bytes, err)))
+    if (code || (!whole && (code = to_memory(model, &bytes, err))))
         return code;
     if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
         (code = check(r, set_options(r, model, options, o), "session options", err)))
         goto out;
     if ((code = check(r, add_ops(s, options, o), "operators", err)))
         goto out;
-    code = check(
-        r,
-        r->api->CreateSessionFromArray(r->env, bytes.data, bytes.size, o, &s->session),
-        "ONNX Runtime cannot load the model", err);
+    code = check(r,
+                 r->api->CreateSessionFromArray(r->env, whole ? whole->map : bytes.data,
+                                                whole ? whole->size : bytes.size, o,
+                                                &s->session),
+                 "ONNX Runtime cannot load the model", err);
     if (!code)
         code = read_output_names(s, err);
 out:
@@ -405,6 +414,24 @@ qdqi_session_open(struct qdqi_runtime *runtime, const struct qdq_model *source,
     const struct qdqi_runnable model = {proto, source->bulks, source->files,
                                         source->n_files};
     return qdqi_session_load(runtime, &model, options, ret, err);
+}
+
+enum qdq_code
+qdqi_session_end_trace(struct qdqi_session *s, char *path, size_t size,
+                       struct qdq_error *err)
+{
+    const OrtApi *api = s->runtime->api;
+    OrtAllocator *allocator;
+    char *name;
+    enum qdq_code code =
+        check(s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    if (code || (code = check(s->runtime,
+                              api->SessionEndProfiling(s->session, allocator, &name),
+                              "ending the profiler", err)))
+        return code;
+    snprintf(path, size, "%s", name);
+    allocator->Free(allocator, name);
+    return QDQ_OK;
 }
 
 /* --- running -------------------------------------------------------------- */

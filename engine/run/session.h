@@ -53,6 +53,12 @@ struct qdqi_session_options {
     /* Path to which the runtime writes the model as it would run it, with pairs
        fused into integer kernels; NULL when it is not written. */
     const char *optimized;
+    /* If not 0, the session is one that any user of the runtime would open: with as many
+       threads of its own, and with pairs fused into integer kernels. */
+    int threads;
+    /* Prefix of the path of the profiler's file, to which the runtime adds the time; NULL
+       when there is none. */
+    const char *trace;
 };
 
 /*
@@ -77,6 +83,9 @@ enum qdq_code qdqi_session_load(struct qdqi_runtime *runtime,
                                 struct qdqi_session **ret,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_session_close(struct qdqi_session **session);
+/* Ends the profiler and writes the path of its file to `path`. */
+enum qdq_code qdqi_session_end_trace(struct qdqi_session *session, char *path,
+                                     size_t size, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* An output of the last run. dtype is QDQI_UNKNOWN when it is not a tensor. float16
    outputs are converted to float32. */

@@ -11,6 +11,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_fixed \
 	tests/unit/engine/test_gates \
 	tests/unit/engine/test_gptq \
+	tests/unit/engine/test_trace \
 	tests/unit/engine/test_half \
 	tests/unit/engine/test_greedy \
 	tests/unit/engine/test_groups \

@@ -156,6 +156,43 @@ struct qdq_float_report {
     const struct qdq_kept_node *kept; /* in the order of the file */
 };
 
+/* The two models that a profile compares. */
+enum qdq_side { QDQ_SIDE_FLOAT, QDQ_SIDE_QUANTIZED, QDQ_N_SIDES };
+
+struct qdq_latency {
+    double p50_ms, p90_ms; /* wall time of one run */
+    /* the most memory that the runtime had in use for the model at one time; 0: not
+       known */
+    uint64_t peak_bytes;
+};
+
+/* The time of all nodes with one operator, in one run of each model. */
+struct qdq_op_time {
+    const char *op;
+    double ms[QDQ_N_SIDES];
+};
+
+/* The time of a node of the model as the runtime has optimized it, in one run. */
+struct qdq_node_time {
+    bool quantized; /* it is a node of the quantized model */
+    const char *name, *op, *provider;
+    double ms;
+};
+
+/* The latency of the given and of the quantized model, which ran by turns. */
+struct qdq_profile {
+    const char *processor, *runtime; /* runtime: the version of ONNX Runtime */
+    int64_t runs, threads, batch;    /* batch: samples in a run */
+    struct qdq_latency sides[QDQ_N_SIDES];
+    double ratio; /* of the medians: quantized / float */
+    /* contains the median ratio with 95 % confidence */
+    double ratio_low, ratio_high;
+    size_t n_ops, n_nodes;
+    const struct qdq_op_time *ops; /* the slowest first */
+    const struct qdq_node_time
+        *nodes; /* the slowest of each model, the slowest first */
+};
+
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
@@ -215,6 +252,7 @@ struct qdq_report {
     const struct qdq_float_report *floats;   /* NULL: not asked for */
     int64_t what_ifs; /* runs of the model by the three members above, one batch each */
     const struct qdq_kernels *kernels; /* NULL: not counted */
+    const struct qdq_profile *profile; /* NULL: not asked for, or not possible */
     /* every bound of spec.accept: those of outputs in the model's order, then those of
        the whole model; the model is accepted when all are met */
     size_t n_gates;

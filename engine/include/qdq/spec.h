@@ -174,7 +174,7 @@ struct qdq_accept {
     struct qdq_gate all; /* for every floating-point output */
     const struct qdq_output_gate *outputs;
     size_t n_outputs;
-    double max_size_ratio; /* for the whole model; NaN: no bound */
+    double max_size_ratio, max_latency_ratio; /* for the whole model; NaN: no bound */
 };
 
 /* Asks for the fewest layers in float with which every floating-point output reaches
@@ -188,6 +188,15 @@ struct qdq_search {
 };
 
 enum { QDQ_NO_LIMIT = -1 };
+
+/* Asks for the latency of the float and the quantized model. */
+struct qdq_profile_spec {
+    int64_t runs; /* of each model; 0: not asked for, and the others mean nothing */
+    int64_t threads, batch;
+};
+
+/* The values of a profile that is asked for without any. */
+enum { QDQ_PROFILE_RUNS = 50, QDQ_PROFILE_THREADS = 1, QDQ_PROFILE_BATCH = 1 };
 
 /* Whether the result's weights are stored in a second file. */
 enum qdq_external_data {
@@ -263,6 +272,7 @@ struct qdq_spec {
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
     struct qdq_search search;
+    struct qdq_profile_spec profile;
     enum qdq_external_data external_data; /* of the result: output.external_data */
     /* opset to raise the model to, 7 to 25, or one of the values above */
     int64_t opset;

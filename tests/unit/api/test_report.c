@@ -276,7 +276,7 @@ START_TEST(test_report)
                         "\"sensitivity\":null,\"search\":null,\"recipe\":null,\"what_"
                         "ifs\":0,"
                         "\"kernels\":"
-                        "null,\"timings\":{"
+                        "null,\"profile\":null,\"timings\":{"
                         "\"load\":0.25,"
                         "\"plan\":0.5,"
                         "\"total\":"

@@ -176,6 +176,46 @@ use_open_file(void)
            stat(path, &st) || st.st_size != 3 || fallocate(file, 0, 0, 1 << 20);
 }
 
+/* Returns whether the path opens nothing but a duplicate of `file`, which it empties. */
+static bool
+opens_own_file(const char *path)
+{
+    struct stat st, other;
+    if (pwrite(file, "0123456789", 10, 0) != 10)
+        return false;
+    int again = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool ok = again >= 0 && !fstat(again, &other) && !fstat(file, &st) &&
+              other.st_ino == st.st_ino && other.st_dev == st.st_dev && st.st_size == 0;
+    if (again >= 0)
+        close(again);
+    return ok;
+}
+
+/* ONNX Runtime's profiler adds the time to the path of its file. */
+static int
+use_profiler_file(void)
+{
+    static const char *const refused[] = {
+        "/proc/self/fd/%d_/../../../../etc/passwd",
+        "/proc/self/fd/%d_x/y",
+        "/proc/self/fd/%d-x",
+        "/proc/self/fd/_%d",
+        "/tmp/proc/self/fd/%d_x",
+    };
+    char path[96];
+    snprintf(path, sizeof path, "/proc/self/fd/%d_2026-01-31_12-00-00.json", file);
+    if (!opens_own_file(path))
+        return 1;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        snprintf(path, sizeof path, refused[i], file);
+        if (open(path, O_WRONLY | O_CREAT, 0600) >= 0 || errno != EACCES)
+            return (int)i + 2;
+    }
+    /* a descriptor that the process does not own */
+    return open("/proc/self/fd/9999_x.json", O_RDWR | O_CREAT, 0600) >= 0 ||
+           errno != EBADF;
+}
+
 /* The handler of SIGSYS keeps errno, and knows no path but those of open files. */
 static int
 use_other_paths(void)
@@ -217,9 +257,9 @@ use_time(void)
 static const struct {
     int (*deed)(void);
     bool cpu_only;
-} needs[] = {{use_thread, false},   {use_memory, false},     {use_file, false},
-             {use_open_file, true}, {use_other_paths, true}, {use_socket, false},
-             {use_time, false}};
+} needs[] = {{use_thread, false},   {use_memory, false},       {use_file, false},
+             {use_open_file, true}, {use_profiler_file, true}, {use_other_paths, true},
+             {use_socket, false},   {use_time, false}};
 
 START_TEST(works)
 {

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "profile/profile.h"
+
+#include "base/host.h"
+#include "data/random.h"
+#include "profile/sides.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the smallest value that at least the share `q` of the sorted values does not
+   exceed; the median is the mean of the two in the middle. */
+static double
+quantile(const double *sorted, size_t n, double q)
+{
+    size_t at = (size_t)ceil(q * (double)n);
+    if (q == 0.5)
+        return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+    return sorted[at > 0 ? at - 1 : 0];
+}
+
+/*
+ * Sets the ratio of the medians, and the interval that contains the median of the ratios
+ * by turns with 95 % confidence, by the normal approximation of the binomial ranks. The
+ * interval is widened where the ratio of the medians lies outside.
+ */
+static void
+set_ratio(struct qdq_profile *profile, double *const ms[QDQ_N_SIDES], double *ratios)
+{
+    size_t n = (size_t)profile->runs;
+    double half = 0.98 * sqrt((double)n), middle = (double)n / 2;
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = ms[QDQ_SIDE_QUANTIZED][i] / ms[QDQ_SIDE_FLOAT][i];
+    qsort(ratios, n, sizeof *ratios, compare_doubles);
+    for (int side = 0; side < QDQ_N_SIDES; side++) {
+        struct qdq_latency *to = &profile->sides[side];
+        qsort(ms[side], n, sizeof(double), compare_doubles);
+        to->p50_ms = quantile(ms[side], n, 0.5);
+        to->p90_ms = quantile(ms[side], n, 0.9);
+    }
+    size_t low = middle - half > 1 ? (size_t)(middle - half) - 1 : 0;
+    size_t high = (size_t)(middle + half);
+    profile->ratio = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms /
+                     profile->sides[QDQ_SIDE_FLOAT].p50_ms;
+    profile->ratio_low = fmin(ratios[low], profile->ratio);
+    profile->ratio_high = fmax(ratios[high < n ? high : n - 1], profile->ratio);
+}
+
+static enum qdq_code
+time_turns(struct qdqi_job *job, struct qdqi_sides *sides, struct qdq_profile *profile,
+           struct qdq_error *err)
+{
+    enum { WARM_UP = 3 };
+    size_t n = (size_t)profile->runs;
+    double *ratios = qdqi_arena_array(job->scratch, n, sizeof *ratios), ignored;
+    double *ms[QDQ_N_SIDES] = {
+        [QDQ_SIDE_FLOAT] = qdqi_arena_array(job->scratch, n, sizeof(double)),
+        [QDQ_SIDE_QUANTIZED] = qdqi_arena_array(job->scratch, n, sizeof(double))};
+    if (!ratios || !ms[QDQ_SIDE_FLOAT] || !ms[QDQ_SIDE_QUANTIZED])
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n + WARM_UP; i++) {
+        enum qdq_code code =
+            qdqi_job_progress(job, QDQ_STAGE_PROFILE, i, n + WARM_UP, err);
+        /* Which one is first changes with each turn, so neither gains by its place. */
+        for (int k = 0; !code && k < QDQ_N_SIDES; k++) {
+            int side = (int)(i + (size_t)k) % QDQ_N_SIDES;
+            code = qdqi_sides_run(sides, side,
+                                  i < WARM_UP ? &ignored : &ms[side][i - WARM_UP], err);
+        }
+        if (code)
+            return code;
+    }
+    set_ratio(profile, ms, ratios);
+    return QDQ_OK;
+}
+
+/* Makes samples when there are none. */
+static enum qdq_code
+open_data(struct qdqi_job *job, struct qdq_dataset **ret, struct qdq_error *err)
+{
+    struct qdq_calibration_spec c = job->work->spec->calibration;
+    c.random_samples = job->work->spec->profile.batch;
+    return qdqi_random_open(&job->fixed, &c, ret, err);
+}
+
+static enum qdq_code
+profile_with(struct qdqi_job *job, struct qdq_dataset *data, struct qdq_profile *ret,
+             struct qdq_error *err)
+{
+    const struct qdq_profile_spec *spec = &job->work->spec->profile;
+    struct qdqi_sides sides = {.job = job};
+    char processor[64];
+    qdqi_host_processor(processor, sizeof processor);
+    ret->processor = qdqi_arena_strdup(job->arena, processor);
+    ret->runs = spec->runs;
+    ret->threads = spec->threads;
+    if (!ret->processor)
+        return qdqi_no_memory(err);
+    enum qdq_code code = qdqi_sides_open(&sides, data, err);
+    ret->batch = sides.batch;
+    ret->runtime =
+        job->engine->runtime ? qdqi_runtime_version(job->engine->runtime) : "";
+    if (!code && !(code = time_turns(job, &sides, ret, err)))
+        code = qdqi_sides_trace(&sides, ret, err);
+    qdqi_sides_close(&sides);
+    return code;
+}
+
+static enum qdq_code
+warn_slower(struct qdqi_job *job, const struct qdq_profile *profile,
+            struct qdq_error *err)
+{
+    if (profile->ratio_low <= 1)
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "slower_than_float", NULL,
+        "the quantized model takes %.3g times as long as the float model on "
+        "this processor (%.3g ms against %.3g ms)",
+        profile->ratio, profile->sides[QDQ_SIDE_QUANTIZED].p50_ms,
+        profile->sides[QDQ_SIDE_FLOAT].p50_ms);
+}
+
+enum qdq_code
+qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_dataset *made = NULL;
+    struct qdq_error why = {0};
+    enum qdq_code code = QDQ_OK;
+    if (job->work->spec->profile.runs == 0)
+        return QDQ_OK;
+    struct qdq_profile *profile = qdqi_arena_alloc(job->arena, sizeof *profile);
+    if (!profile)
+        return qdqi_no_memory(err);
+    if (!job->dataset)
+        code = open_data(job, &made, &why);
+    if (!code)
+        code = profile_with(job, made ? made : job->dataset, profile, &why);
+    qdq_dataset_free(&made);
+    if (!code) {
+        job->report->view.profile = profile;
+        return warn_slower(job, profile, err);
+    }
+    if (code == QDQ_NO_MEMORY || code == QDQ_CANCELLED || code == QDQ_DEVICE_LOST)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    return qdqi_warn(&job->warnings, job->arena, err, "profile_skipped", NULL,
+                     "the latency was not measured: %s", why.text);
+}
