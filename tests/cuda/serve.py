@@ -12,6 +12,7 @@ that comes later, and gives the same bytes as alone; after a worker was killed, 
 one gets the GPU."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -98,7 +99,9 @@ class Daemon:
     def workers(self):
         found = []
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # A thread may end meanwhile.
+                found += map(int, (task / "children").read_text().split())
         return found
 
 

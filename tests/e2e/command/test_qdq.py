@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED
+from service import DATA, FEW_SAMPLES, INSTALLED
 
 RESNET = DATA / "glyph_resnet.onnx"
 
@@ -27,7 +27,7 @@ def last_line(done):
 
 def test_quantize(tmp_path, daemon):
     out, report = tmp_path / "out.onnx", tmp_path / "report.json"
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", out,
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", out,
                "--report", report, "--threads", 2)
     assert done.returncode == 0, done.stderr
     judge.load(out.read_bytes())
@@ -45,7 +45,7 @@ def test_quantize(tmp_path, daemon):
 
 def test_quantize_default_name(tmp_path):
     shutil.copy(RESNET, tmp_path / "net.onnx")
-    done = qdq("quantize", "net.onnx", "--calibration", CALIBRATION, cwd=tmp_path)
+    done = qdq("quantize", "net.onnx", "--calibration", FEW_SAMPLES, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.int8.onnx", "net.onnx"]
     judge.load((tmp_path / "net.int8.onnx").read_bytes())
@@ -55,7 +55,7 @@ def test_quantize_with_spec(tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_text('{"calibration": {"max_samples": 3}, "evaluate": false}')
     out, report = tmp_path / "out.onnx", tmp_path / "report.json"
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "--spec", spec,
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "--spec", spec,
                "-o", out, "--report", report)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
@@ -64,7 +64,7 @@ def test_quantize_with_spec(tmp_path):
 
 
 def test_no_progress_bar_without_a_terminal(tmp_path):
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", tmp_path / "o")
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", tmp_path / "o")
     assert done.returncode == 0
     assert "\r" not in done.stderr and "\x1b" not in done.stderr + done.stdout
 
@@ -129,7 +129,7 @@ def test_info(daemon):
     [], ["nonsense"], ["quantize"], ["plan"], ["info"],
     ["quantize", RESNET, "--no-such-option"],
     ["quantize", RESNET, "--calibration"],
-    ["quantize", RESNET, "--calibration", CALIBRATION, "--threads", "many"],
+    ["quantize", RESNET, "--calibration", FEW_SAMPLES, "--threads", "many"],
     ["plan", RESNET, "extra"], ["info", RESNET, "--all"], ["plan", RESNET, "--cases"],
 ])
 def test_wrong_usage(arguments):
@@ -150,10 +150,10 @@ def test_failures_are_told_on_the_last_line(tmp_path):
     out = tmp_path / "out.onnx"
     for arguments, word in [
         (["quantize", tmp_path / "nobody.onnx"], "nobody.onnx"),
-        (["quantize", text, "--calibration", CALIBRATION], "ONNX"),
+        (["quantize", text, "--calibration", FEW_SAMPLES], "ONNX"),
         (["quantize", RESNET], "calibration"),
         (["quantize", RESNET, "--calibration", other], "input"),
-        (["quantize", RESNET, "--calibration", CALIBRATION, "--spec", spec], "modus"),
+        (["quantize", RESNET, "--calibration", FEW_SAMPLES, "--spec", spec], "modus"),
         (["plan", text, "--json"], "ONNX"),
         (["info", text], "ONNX"),
         (["plan", RESNET, "--cases", tmp_path / "nowhere"], "nowhere"),

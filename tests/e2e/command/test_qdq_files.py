@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED, eventually
+from service import DATA, FEW_SAMPLES, INSTALLED, eventually
 from test_qdq import last_line
 
 RESNET = DATA / "glyph_resnet.onnx"
@@ -32,7 +32,7 @@ def names(folder):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path, number):
     process = subprocess.Popen(
-        [QDQ, "quantize", DATA / "glyph_vit.onnx", "--calibration", CALIBRATION,
+        [QDQ, "quantize", DATA / "glyph_vit.onnx", "--calibration", FEW_SAMPLES,
          "-o", "out.onnx", "--report", "report.json"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
@@ -46,7 +46,7 @@ def test_a_signal_leaves_nothing(tmp_path, number):
 def test_ranges_need_no_runtime(tmp_path):
     """The ranges of a report, given in a spec, make the same Q/DQ pairs without ONNX
     Runtime; a stage that has to run the model says that the runtime is missing."""
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "a.onnx",
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", "a.onnx",
                "--report", "report.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text())
@@ -58,7 +58,7 @@ def test_ranges_need_no_runtime(tmp_path):
     assert done.returncode == 0, done.stderr
     a, b = (judge.load((tmp_path / name).read_bytes()) for name in ("a.onnx", "b.onnx"))
     assert a.graph == b.graph
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "c.onnx",
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", "c.onnx",
                cwd=tmp_path, **nowhere)
     assert done.returncode == 1
     assert "runtime_missing" in last_line(done)
@@ -71,7 +71,7 @@ def test_outputs_that_cannot_be(tmp_path):
     before = names(tmp_path)
     for arguments in (["-o", "net.onnx"], ["-o", "folder"], ["-o", "no/where.onnx"],
                       ["-o", "/dev/null"], ["-o", "o.onnx", "--report", "folder"]):
-        done = qdq("quantize", "net.onnx", "--calibration", CALIBRATION, *arguments,
+        done = qdq("quantize", "net.onnx", "--calibration", FEW_SAMPLES, *arguments,
                    cwd=tmp_path)
         assert done.returncode == 1, arguments
         assert arguments[-1] in last_line(done)
@@ -107,7 +107,7 @@ def test_a_spec_comes_through_a_pipe(tmp_path):
 def test_permissions_follow_the_umask(tmp_path):
     done = subprocess.run(
         ["sh", "-c", 'umask 027 && exec "$@"', "sh", QDQ, "quantize", RESNET,
-         "--calibration", CALIBRATION, "-o", "out.onnx", "--report", "report.json"],
+         "--calibration", FEW_SAMPLES, "-o", "out.onnx", "--report", "report.json"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
     for name in ("out.onnx", "report.json"):
@@ -155,7 +155,7 @@ def test_nothing_is_written_at_home(tmp_path):
     here.mkdir()
     unset = {k: v for k, v in os.environ.items()
              if not k.startswith(("ORT_", "XDG_")) and k != "HOME"}
-    done = subprocess.run([QDQ, "quantize", RESNET, "--calibration", CALIBRATION,
+    done = subprocess.run([QDQ, "quantize", RESNET, "--calibration", FEW_SAMPLES,
                            "-o", "out.onnx"], cwd=here, env={**unset, "HOME": str(home)},
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -164,7 +164,7 @@ def test_nothing_is_written_at_home(tmp_path):
 
 
 def test_evaluation_that_was_asked_for_needs_data(tmp_path):
-    done = qdq("quantize", RESNET, "--calibration", CALIBRATION, "-o", "a.onnx",
+    done = qdq("quantize", RESNET, "--calibration", FEW_SAMPLES, "-o", "a.onnx",
                "--report", "report.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text())

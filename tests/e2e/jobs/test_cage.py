@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service import CALIBRATION, DATA, Service, open_files
+from service import DATA, FEW_SAMPLES, Service, open_files
 
 MODEL = DATA / "glyph_resnet.onnx"
 
@@ -31,7 +31,7 @@ def tasks(pid):
 
 def quantize(service):
     job = service.post("/v1/jobs", files={
-        "model": MODEL.open("rb"), "calibration": CALIBRATION.open("rb"),
+        "model": MODEL.open("rb"), "calibration": FEW_SAMPLES.open("rb"),
         "spec": '{"evaluate": {"samples": 8}, "sensitivity": {"samples": 2}}'})
     assert job.status_code == 202, job.text
     return service.succeeded(job.json()["id"])

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from service import CALIBRATION, DATA, INSTALLED, eventually, problem
+from service import DATA, FEW_SAMPLES, INSTALLED, eventually, problem
 from test_leftovers import check_blobs
 
 MODEL = DATA / "glyph_resnet.onnx"
@@ -128,7 +128,7 @@ def test_descriptors_that_are_taken_away(service):
     lost, and work continues afterwards."""
     one = service()
     model = one.upload("models", MODEL)
-    data = one.upload("datasets", CALIBRATION)
+    data = one.upload("datasets", FEW_SAMPLES)
     pid = one.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     limit_of(pid, 3, before[1])
@@ -250,7 +250,7 @@ def test_a_full_disk_can_be_cleared(small_disk, service):
     """Whatever filled it: DELETE makes room, of jobs and of files."""
     one = start_on(service, small_disk, storage_min_free=1)
     model = one.upload("models", MODEL)
-    data = one.upload("datasets", CALIBRATION)
+    data = one.upload("datasets", FEW_SAMPLES)
     jobs = [one.submit(model=model, calibration=data, spec=SHORT, fresh=True)
             for _ in range(3)]
     for job in jobs:
@@ -416,7 +416,7 @@ def test_every_worker_dies(broken_runtime, service):
     good worker."""
     one = service(workers_attempts=1)
     inputs = {"model": one.upload("models", MODEL),
-              "calibration": one.upload("datasets", CALIBRATION)}
+              "calibration": one.upload("datasets", FEW_SAMPLES)}
     one.stop()
     one.start(QDQD_ENGINE_RUNTIME=str(broken_runtime))
     jobs = [one.submit(**inputs, spec={"calibration": {"max_samples": n}})

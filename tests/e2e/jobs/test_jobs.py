@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from service import CALIBRATION, DATA, ENDED, ROOT, eventually, kill_process, problem
+from service import DATA, ENDED, FEW_SAMPLES, ROOT, eventually, kill_process, problem
 
 pytestmark = pytest.mark.long
 RESNET = DATA / "glyph_resnet.onnx"
@@ -59,21 +59,21 @@ def test_describe_a_model(daemon):
 
 def test_store_a_dataset(daemon):
     for status in (201, 200):
-        answer = daemon.post("/v1/datasets", data=CALIBRATION.read_bytes(),
+        answer = daemon.post("/v1/datasets", data=FEW_SAMPLES.read_bytes(),
                              headers={"Content-Type": "application/octet-stream"})
         assert answer.status_code == status, answer.text
         dataset = answer.json()
-        assert dataset["id"] == digest(CALIBRATION)
-        assert dataset["samples"] == 256
+        assert dataset["id"] == digest(FEW_SAMPLES)
+        assert dataset["samples"] == 32
         assert dataset["inputs"] == [
-            {"name": "input", "dtype": "float32", "shape": [256, 1, 32, 32]}]
+            {"name": "input", "dtype": "float32", "shape": [32, 1, 32, 32]}]
     assert daemon.get("/v1/datasets/" + dataset["id"]).status_code == 200
 
 
 def test_forget(daemon):
     """A deleted model or dataset is gone, and so are its bytes."""
     model = daemon.upload("models", RESNET)
-    dataset = daemon.upload("datasets", CALIBRATION)
+    dataset = daemon.upload("datasets", FEW_SAMPLES)
     before = daemon.stored_files()
     assert before != []
     for path in (f"/v1/models/{model}", f"/v1/datasets/{dataset}"):
@@ -105,7 +105,7 @@ def test_json_job(daemon):
     job = daemon.submit_glyphs(spec={"mode": "full"}, labels={"team": "vision"})
     document = check_succeeded(daemon, job)
     assert document["model"] == digest(RESNET)
-    assert document["calibration"] == digest(CALIBRATION)
+    assert document["calibration"] == digest(FEW_SAMPLES)
     assert document["spec"] == {"mode": "full"}
     assert document["labels"] == {"team": "vision"}
 
@@ -113,7 +113,7 @@ def test_json_job(daemon):
 def test_form_job_with_files(daemon):
     answer = daemon.post("/v1/jobs", files={
         "model": ("m.onnx", RESNET.read_bytes()),
-        "calibration": ("c.npz", CALIBRATION.read_bytes()),
+        "calibration": ("c.npz", FEW_SAMPLES.read_bytes()),
         "spec": (None, '{"evaluate": false}'),
         "labels": (None, '{"a": "b"}')})
     assert answer.status_code == 202, answer.text
@@ -124,7 +124,7 @@ def test_form_job_with_files(daemon):
 
 def test_form_job_with_stored_ids(daemon):
     model = daemon.upload("models", RESNET)
-    dataset = daemon.upload("datasets", CALIBRATION)
+    dataset = daemon.upload("datasets", FEW_SAMPLES)
     answer = daemon.post("/v1/jobs", files={"model": (None, model),
                                             "calibration": (None, dataset)})
     assert answer.status_code == 202, answer.text
@@ -134,7 +134,7 @@ def test_form_job_with_stored_ids(daemon):
 @pytest.mark.parametrize("how", ["query", "Prefer"])
 def test_submit_and_wait(daemon, how):
     body = {"model": daemon.upload("models", RESNET),
-            "calibration": daemon.upload("datasets", CALIBRATION)}
+            "calibration": daemon.upload("datasets", FEW_SAMPLES)}
     query, headers = ("?wait=60", {}) if how == "query" else ("", {"Prefer": "wait=60"})
     answer = daemon.post("/v1/jobs" + query, json=body, headers=headers)
     assert answer.status_code == 200, answer.text
@@ -161,7 +161,7 @@ def test_nothing_before_the_end(held, service):
 
 def test_one_shot_that_takes_too_long(held, service):
     one = service(**held)
-    answer = one.quantize(RESNET, CALIBRATION, query="?wait=1")
+    answer = one.quantize(RESNET, FEW_SAMPLES, query="?wait=1")
     problem(answer, 504, "still_running")
     job = answer.headers["Location"].rsplit("/", 1)[1]
     assert one.job(job)["state"] == "running"
@@ -179,7 +179,7 @@ def test_queue_cancel_and_delete(held, service):
     for job, model in ((running, RESNET), (waiting, DATA / "glyph_mobilenet.onnx")):
         problem(one.request("DELETE", f"/v1/jobs/{job}"), 409, "in_use")
         problem(one.request("DELETE", f"/v1/models/{digest(model)}"), 409, "in_use")
-    problem(one.request("DELETE", f"/v1/datasets/{digest(CALIBRATION)}"), 409, "in_use")
+    problem(one.request("DELETE", f"/v1/datasets/{digest(FEW_SAMPLES)}"), 409, "in_use")
     for job in (waiting, running):
         assert one.post(f"/v1/jobs/{job}/cancel").status_code == 202
         document = one.ended(job)
@@ -206,7 +206,7 @@ def test_delete_an_ended_job(daemon):
     job = daemon.submit_glyphs()
     daemon.succeeded(job)
     problem(daemon.post(f"/v1/jobs/{job}/cancel"), 409, "ended")
-    for kind, path in (("models", RESNET), ("datasets", CALIBRATION)):
+    for kind, path in (("models", RESNET), ("datasets", FEW_SAMPLES)):
         answer = daemon.request("DELETE", f"/v1/{kind}/{digest(path)}")
         assert answer.status_code in (204, 409), answer.text
     assert daemon.request("DELETE", f"/v1/jobs/{job}").status_code == 204

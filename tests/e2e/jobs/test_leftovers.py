@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from service import CALIBRATION, DATA, eventually, kill_process, open_files
+from service import DATA, FEW_SAMPLES, eventually, kill_process, open_files
 
 MODEL = DATA / "glyph_resnet.onnx"
 SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
@@ -168,7 +168,7 @@ def test_daemon_killed_at_any_moment(service):
     rng = random.Random(7)
     for _ in range(6):
         model = one.upload("models", MODEL)
-        data = one.upload("datasets", CALIBRATION)
+        data = one.upload("datasets", FEW_SAMPLES)
         one.submit(model=model, calibration=data, fresh=True, spec=SHORT)
         time.sleep(rng.random() * 0.4)
         one.kill()

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 
-from service import CALIBRATION, DATA, INSTALLED, Service, eventually, kill_process, problem
+from service import DATA, FEW_SAMPLES, INSTALLED, Service, eventually, kill_process, problem
 from test_migrations import FAILED, WAITS, state_of_schema
 
 RESNET = DATA / "glyph_resnet.onnx"
@@ -27,7 +27,7 @@ def post(service, key=None, query="", **members):
 @pytest.fixture
 def ids(daemon):
     return {"model": daemon.upload("models", RESNET),
-            "calibration": daemon.upload("datasets", CALIBRATION)}
+            "calibration": daemon.upload("datasets", FEW_SAMPLES)}
 
 
 def test_another_runtime_answers_anew(service, tmp_path):
@@ -39,7 +39,7 @@ def test_another_runtime_answers_anew(service, tmp_path):
     one.stop()
     one.start(QDQD_ENGINE_RUNTIME=str(copy))
     asked = {"model": one.upload("models", RESNET), "spec": SPEC,
-             "calibration": one.upload("datasets", CALIBRATION)}
+             "calibration": one.upload("datasets", FEW_SAMPLES)}
     first = one.submit(**asked)
     one.succeeded(first)
     assert one.job(one.submit(**asked))["cached_from"] == first
@@ -101,7 +101,7 @@ def test_keys_that_cannot_be(daemon, ids):
 def test_a_key_lives_as_long_as_its_job(service):
     one = service()
     ids = {"model": one.upload("models", RESNET), "spec": SPEC,
-           "calibration": one.upload("datasets", CALIBRATION)}
+           "calibration": one.upload("datasets", FEW_SAMPLES)}
     job = post(one, "k", **ids).json()["id"]
     one.succeeded(job)
     one.stop()
@@ -134,7 +134,7 @@ def test_asked_again_when_the_queue_is_full(held, service):
     first = one.submit_glyphs()
     one.running(first)
     members = {"model": one.upload("models", DATA / "glyph_se.onnx"),
-               "calibration": one.upload("datasets", CALIBRATION)}
+               "calibration": one.upload("datasets", FEW_SAMPLES)}
     job = post(one, "k", **members).json()["id"]
     problem(post(one, **members, spec=SPEC), 429, "queue_full")
     assert post(one, "k", **members).json()["id"] == job
@@ -167,7 +167,7 @@ def test_answered_at_once(daemon, ids):
     # Each job keeps its result when the other is deleted.
     daemon.request("DELETE", f"/v1/jobs/{first}")
     assert daemon.get(f"/v1/jobs/{document['id']}/model").content == daemon.quantize(
-        RESNET, CALIBRATION, SPEC).content
+        RESNET, FEW_SAMPLES, SPEC).content
     assert post(daemon, **ids, spec=SPEC).json()["cached_from"] == document["id"]
 
 
@@ -176,7 +176,7 @@ def test_what_is_run_again(daemon, ids):
     first = daemon.submit(**ids, spec=SPEC)
     daemon.succeeded(first)
     fewer = io.BytesIO()
-    np.savez(fewer, **{k: v[:20] for k, v in np.load(CALIBRATION).items()})
+    np.savez(fewer, **{k: v[:20] for k, v in np.load(FEW_SAMPLES).items()})
     for other in ({"fresh": True}, {"spec": {**SPEC, "evaluate": False}},
                   {"model": daemon.upload("models", DATA / "glyph_se.onnx")},
                   {"calibration": daemon.upload("datasets", fewer.getvalue())}):
@@ -196,7 +196,7 @@ def test_other_scripts_make_other_results(service, tmp_path):
     folder.mkdir()
     one = service(engine_cases=folder)
     ids = {"model": one.upload("models", RESNET), "spec": SPEC,
-           "calibration": one.upload("datasets", CALIBRATION)}
+           "calibration": one.upload("datasets", FEW_SAMPLES)}
     first = one.submit(**ids)
     one.succeeded(first)
     assert post(one, **ids).json()["cached_from"] == first
@@ -214,7 +214,7 @@ def test_other_scripts_make_other_results(service, tmp_path):
 def test_joined(slow, service):
     one = service(**slow)
     asked = {"model": one.upload("models", RESNET), "spec": SPEC,
-             "calibration": one.upload("datasets", CALIBRATION)}
+             "calibration": one.upload("datasets", FEW_SAMPLES)}
     mobilenet = one.upload("models", DATA / "glyph_mobilenet.onnx")
     first = one.submit(**asked)
     one.running(first)
@@ -236,7 +236,7 @@ def test_joined(slow, service):
 def test_a_joined_job_fails_with_the_other(slow, service):
     one = service(**slow)
     asked = {"model": one.upload("models", RESNET), "spec": {"accept": {"min_sqnr_db": 1000}},
-             "calibration": one.upload("datasets", CALIBRATION)}
+             "calibration": one.upload("datasets", FEW_SAMPLES)}
     first = one.submit(**asked)
     one.running(first)
     second = one.submit(**asked)

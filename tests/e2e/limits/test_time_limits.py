@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from service import CALIBRATION, DATA, eventually, problem
+from service import DATA, FEW_SAMPLES, eventually, problem
 
 RESNET = DATA / "glyph_resnet.onnx"
 
@@ -43,7 +43,7 @@ def test_the_stage_that_hangs_is_told(service):
 
 def test_one_shot_that_hangs(held, service):
     one = service(**held, workers_short_timeout=1)
-    document = problem(one.quantize(RESNET, CALIBRATION), 422, "limit_exceeded")
+    document = problem(one.quantize(RESNET, FEW_SAMPLES), 422, "limit_exceeded")
     assert "workers.short_timeout" in document["detail"]
 
 

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from service import CALIBRATION, DATA, Service, eventually, problem
+from service import DATA, FEW_SAMPLES, Service, eventually, problem
 
 RESNET = (DATA / "glyph_resnet.onnx").read_bytes()
-IMAGES = np.load(CALIBRATION)["input"][:8]
+IMAGES = np.load(FEW_SAMPLES)["input"][:8]
 
 
 @pytest.fixture(scope="module")

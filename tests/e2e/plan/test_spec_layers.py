@@ -7,7 +7,7 @@ import pytest
 
 import judge
 from nets import block_net, samples
-from service import CALIBRATION, DATA, Service, problem
+from service import DATA, FEW_SAMPLES, Service, problem
 from test_qdq import last_line, qdq
 
 CONVS = ["stem/conv", "block/conv1", "block/conv2"]
@@ -180,7 +180,7 @@ def test_plan_model_and_command_agree(one, name, tmp_path):
 
 def test_a_real_model_in_partial_mode(one):
     spec = {"mode": "partial", "layers": [{"class": "Conv"}]}
-    answer = one.quantize(DATA / "glyph_se.onnx", CALIBRATION, spec=spec)
+    answer = one.quantize(DATA / "glyph_se.onnx", FEW_SAMPLES, spec=spec)
     assert answer.status_code == 200, answer.text
     graph = judge.load(answer.content).graph
     table = judge.Pairs(judge.load(answer.content)).table()

@@ -194,8 +194,8 @@ def test_result_tells_its_source(daemon):
 
 
 def test_frozen_spec_makes_the_same_bytes(daemon):
-    job = daemon.submit_glyphs("glyph_resnet_skewed", spec={"equalize": True,
-                                                            "evaluate": False})
+    job = daemon.submit_glyphs("glyph_resnet_skewed", CALIBRATION,
+                               spec={"equalize": True, "evaluate": False})
     daemon.succeeded(job)
     spec = daemon.get(f"/v1/jobs/{job}/spec").json()
     assert spec["equalize"] is True

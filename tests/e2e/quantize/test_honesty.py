@@ -22,7 +22,7 @@ def maps(pid):
 
 def test_a_worker_is_a_process_of_its_own(held, service):
     one = service(**held)
-    job = one.submit_glyphs()
+    job = one.submit_glyphs(calibration=CALIBRATION)
     (worker,) = one.running(job)
     assert worker != one.process.pid
     parent = Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1]
@@ -131,7 +131,7 @@ def test_quantize_carries_out_the_plan(daemon):
         plan = daemon.post("/v1/plan", json={"model": model}).json()
         planned = {row["name"]: (row["quantized_inputs"], row["weight_quantized"])
                    for row in plan["layers"]}
-        job = daemon.submit_glyphs(name, spec={"evaluate": False})
+        job = daemon.submit_glyphs(name, CALIBRATION, spec={"evaluate": False})
         daemon.succeeded(job)
         table = judge.Pairs(judge.load(daemon.result(job))).table()
         found = {n: (rows[0], bool(rows[1])) for n, rows in table.items()}

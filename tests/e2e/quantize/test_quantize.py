@@ -156,7 +156,7 @@ def test_weights_are_scaled_exactly(glyph):
 @pytest.mark.parametrize("name", [name for name, _ in GLYPHS])
 def test_activations_are_scaled_exactly(daemon, name):
     """The scales of minmax equal those of a plain minmax over extra graph outputs."""
-    job = daemon.submit_glyphs(name, spec={"calibration": {"method": "minmax"}})
+    job = daemon.submit_glyphs(name, CALIBRATION, spec={"calibration": {"method": "minmax"}})
     daemon.succeeded(job)
     report = daemon.report(job)
     pairs = judge.Pairs(judge.load(daemon.result(job)))
@@ -196,7 +196,7 @@ def test_report(glyph):
 
 
 def test_evaluation_is_what_onnxruntime_measures(daemon):
-    job = daemon.submit_glyphs(spec={"evaluate": {"samples": 256}})
+    job = daemon.submit_glyphs(calibration=CALIBRATION, spec={"evaluate": {"samples": 256}})
     daemon.succeeded(job)
     report = daemon.report(job)
     assert report["evaluation"]["samples"] == 256
@@ -238,7 +238,7 @@ def test_evaluation_prefers_what_calibration_did_not_use(daemon, tmp_path):
 
 
 def test_metadata_names_the_sources(daemon):
-    job = daemon.submit_glyphs()
+    job = daemon.submit_glyphs(calibration=CALIBRATION)
     daemon.succeeded(job)
     document = daemon.job(job)
     model = judge.load(daemon.result(job))
@@ -294,8 +294,8 @@ def test_ranges_by_hand_need_no_data(daemon):
 
 
 def test_max_samples_limits_calibration(daemon):
-    job = daemon.submit_glyphs(spec={"calibration": {"method": "minmax",
-                                                     "max_samples": 10}})
+    job = daemon.submit_glyphs(calibration=CALIBRATION, spec={
+        "calibration": {"method": "minmax", "max_samples": 10}})
     daemon.succeeded(job)
     report = daemon.report(job)
     assert {t["samples"] for t in report["tensors"]} == {10}
@@ -308,7 +308,7 @@ def test_npy_serves_a_model_of_one_input(daemon, tmp_path):
     np.save(tmp_path / "input.npy", np.load(CALIBRATION)["input"])
     job = daemon.submit_glyphs(calibration=tmp_path / "input.npy")
     daemon.succeeded(job)
-    whole = daemon.submit_glyphs()
+    whole = daemon.submit_glyphs(calibration=CALIBRATION)
     daemon.succeeded(whole)
     scales = [[t["scale"] for t in daemon.report(j)["tensors"]] for j in (job, whole)]
     assert scales[0] == scales[1]

@@ -327,8 +327,8 @@ def test_random_samples_will_do(tmp_path):
 # --- as a job --------------------------------------------------------------------------
 
 def test_progress_and_cancelling(daemon):
-    job = daemon.submit_glyphs("glyph_se", spec={"sensitivity": {"samples": 256},
-                                                 "evaluate": False})
+    job = daemon.submit_glyphs("glyph_se", CALIBRATION, spec={
+        "sensitivity": {"samples": 256}, "evaluate": False})
     seen, end = [], time.monotonic() + 60
     while len(seen) < 5 and time.monotonic() < end:
         progress = daemon.job(job)["progress"]

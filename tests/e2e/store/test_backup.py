@@ -13,7 +13,7 @@ import threading
 import pytest
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED, eventually, problem
+from service import DATA, FEW_SAMPLES, INSTALLED, eventually, problem
 
 MODEL = DATA / "glyph_resnet.onnx"
 SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
@@ -199,7 +199,7 @@ def test_a_damaged_copy_is_not_restored(service, tmp_path, spoil, said):
 def test_a_damaged_blob_is_not_backed_up(service, tmp_path):
     one = service()
     one.upload("models", MODEL)
-    one.upload("datasets", CALIBRATION)
+    one.upload("datasets", FEW_SAMPLES)
     spoil_blob(one.state)
     done = backup(one, tmp_path / "copy")
     assert done.returncode == 1 and "damaged" in done.stderr
@@ -220,7 +220,7 @@ def test_to_another_disk(service, tmp_path):
         assert backup(one, disk / "copy").returncode == 0
         check_copy(disk / "copy")
         assert set(blobs(disk / "copy")) == set(one.stored_files())
-        one.upload("datasets", CALIBRATION)
+        one.upload("datasets", FEW_SAMPLES)
         shutil.rmtree(disk / "copy")
         filler = disk / "filler"
         with open(filler, "wb") as file:

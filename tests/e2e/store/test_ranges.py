@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from service import CALIBRATION, DATA, problem
+from service import DATA, FEW_SAMPLES, problem
 
 RESNET = DATA / "glyph_resnet.onnx"
 BYTES = RESNET.read_bytes()
@@ -113,13 +113,13 @@ def test_results_of_a_job(daemon):
 
 @pytest.mark.shares_daemon
 def test_one_shot_knows_no_conditions(daemon):
-    answer = daemon.post("/v1/quantize", files={"model": BYTES, "calibration": CALIBRATION.read_bytes()},
+    answer = daemon.post("/v1/quantize", files={"model": BYTES, "calibration": FEW_SAMPLES.read_bytes()},
                          headers={"If-None-Match": "*", "Range": "bytes=0-1"})
     assert answer.status_code == 200
     assert answer.headers["Repr-Digest"] == repr_digest(answer.content)
 
 
-@pytest.mark.parametrize("kind, path", [("models", RESNET), ("datasets", CALIBRATION)])
+@pytest.mark.parametrize("kind, path", [("models", RESNET), ("datasets", FEW_SAMPLES)])
 def test_digest_of_an_upload(daemon, kind, path):
     data = path.read_bytes()
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from service import CALIBRATION, DATA, eventually, problem
+from service import DATA, FEW_SAMPLES, eventually, problem
 
 MODEL = DATA / "glyph_resnet.onnx"
 DAY = timedelta(days=1)
@@ -42,7 +42,7 @@ def test_what_is_seen_of_it(daemon):
     again = stored(daemon, "models", MODEL)
     assert again["created_at"] == first["created_at"]
     assert when(again["expires_at"]) > when(first["expires_at"])
-    data = stored(daemon, "datasets", CALIBRATION)
+    data = stored(daemon, "datasets", FEW_SAMPLES)
     job = daemon.submit(model=first["id"], calibration=data["id"], spec=SHORT)
     ended = daemon.succeeded(job)
     assert when(ended["expires_at"]) - when(ended["ended_at"]) == 7 * DAY
@@ -68,7 +68,7 @@ def test_live_jobs_do_not_expire(held, service):
 
 def test_a_job_goes_with_all_that_it_left(service):
     one = service(retention_jobs=1, retention_files=0)
-    before = stored(one, "models", MODEL)["id"], stored(one, "datasets", CALIBRATION)["id"]
+    before = stored(one, "models", MODEL)["id"], stored(one, "datasets", FEW_SAMPLES)["id"]
     kept = one.stored_files()
     job = one.submit(model=before[0], calibration=before[1], spec=SHORT)
     result = one.succeeded(job)["result"]["model"]
@@ -136,7 +136,7 @@ def test_swept_at_the_start(service):
 @pytest.mark.parametrize("kind", ["models", "datasets"])
 def test_a_use_begins_the_time_anew(service, kind):
     one = service(retention_files=2)
-    path = MODEL if kind == "models" else CALIBRATION
+    path = MODEL if kind == "models" else FEW_SAMPLES
     first = stored(one, kind, path)
     other = stored(one, "models", DATA / "glyph_se.onnx")["id"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nets
-from service import CALIBRATION, DATA, eventually, problem
+from service import DATA, FEW_SAMPLES, eventually, problem
 
 MODEL = DATA / "glyph_resnet.onnx"
 SHORT = {"calibration": {"max_samples": 4}, "evaluate": False}
@@ -84,7 +84,7 @@ def test_more_than_all_is_refused_and_nothing_goes_for_it(service, tmp_path):
 
 def test_what_a_live_job_needs_stays(held, service, tmp_path):
     """Making room does not remove data that an unfinished job needs."""
-    size = MODEL.stat().st_size + CALIBRATION.stat().st_size
+    size = MODEL.stat().st_size + FEW_SAMPLES.stat().st_size
     one = service(storage_max_bytes=size + 500_000, **held)
     job = one.submit_glyphs()
     one.running(job)
@@ -102,7 +102,7 @@ def test_what_a_live_job_needs_stays(held, service, tmp_path):
 
 def test_a_result_that_does_not_fit(service):
     """The accepted job fails with that error, which is retryable."""
-    size = MODEL.stat().st_size + CALIBRATION.stat().st_size
+    size = MODEL.stat().st_size + FEW_SAMPLES.stat().st_size
     one = service(storage_max_bytes=size + 1000, cache_observations=0)
     job = one.submit_glyphs(spec=SHORT)
     document = one.ended(job)
