@@ -172,16 +172,24 @@ measure(const struct qdq_plan_view *plan, bool all)
     return c;
 }
 
+/* Prints one column and two spaces, also behind a text that is longer than the column. */
+static void
+put_column(const char *text, int width)
+{
+    put_text(stdout, text, width);
+    fputs("  ", stdout);
+}
+
 static void
 put_layer(const struct qdq_layer *layer, const struct columns *c)
 {
     char text[MAX_COLUMN];
-    put_text(stdout, layer->name, c->name + 2);
-    put_text(stdout, layer->cls, c->cls + 2);
+    put_column(layer->name, c->name);
+    put_column(layer->cls, c->cls);
     format_indices(layer, text);
-    put_text(stdout, text, c->inputs + 2);
+    put_column(text, c->inputs);
     format_weight(layer, text);
-    put_text(stdout, text, c->weight + 2);
+    put_column(text, c->weight);
     put_text(stdout, layer->reason, 0);
     putchar('\n');
 }

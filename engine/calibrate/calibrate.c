@@ -358,13 +358,20 @@ layer_is_reached(const struct qdqi_job *job, const struct qdq_layer *layer)
     return true;
 }
 
+/* Warns once, however many layers there are. The warning names the first. */
 static enum qdq_code
-warn_unreached(struct qdqi_job *job, const char *layer, struct qdq_error *err)
+warn_unreached(struct qdqi_job *job, const char *first, size_t n, struct qdq_error *err)
 {
-    return qdqi_warn(&job->warnings, job->arena, err, "not_observed", layer,
-                     "no sample comes to this layer, which is in a nested graph: it "
-                     "stays in floating point. calibration.ranges may say the range of "
-                     "its input");
+    if (n == 1)
+        return qdqi_warn(&job->warnings, job->arena, err, "not_observed", first,
+                         "no sample comes to this layer, which is in a nested graph: "
+                         "it stays in floating point. calibration.ranges may say the "
+                         "range of its input");
+    return qdqi_warn(&job->warnings, job->arena, err, "not_observed", first,
+                     "no sample comes to %zu layers, which are in nested graphs: they "
+                     "stay in floating point, with the reason 'not observed'. "
+                     "calibration.ranges may say the ranges of their inputs",
+                     n);
 }
 
 static enum qdq_code
@@ -377,9 +384,9 @@ leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
     for (size_t i = 0; ok && i < plan->n_layers; i++) {
         if (layer_is_reached(job, &plan->layers[i]))
             continue;
-        ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name)) &&
-             !warn_unreached(job, names[n - 1], err);
+        ok = (names[n++] = qdqi_arena_strdup(job->arena, plan->layers[i].name));
     }
+    ok = ok && (n == 0 || !warn_unreached(job, names[0], n, err));
     return ok ? qdqi_plan_without(job, names, n, "not observed", err)
               : qdqi_no_memory(err);
 }

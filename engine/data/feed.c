@@ -254,9 +254,13 @@ no_array(const struct qdq_dataset_info *info, const struct qdq_value *input,
                              input->name, wanted.text);
     return qdq_error_set(err, QDQ_CALIBRATION_MISMATCH, QDQ_AT_INPUT, input->name,
                          "input '%s' wants %s, the data has no array of that name (but "
-                         "'%s'%s)",
+                         "'%s'%s)%s",
                          input->name, wanted.text, info->arrays[0].name,
-                         info->n_arrays > 1 ? " and others" : "");
+                         info->n_arrays > 1 ? " and others" : "",
+                         input->has_shape && input->rank == 0
+                             ? ": give a scalar as an array of rank 1 with one value "
+                               "for each sample"
+                             : "");
 }
 
 /* Binds input i to its array and updates the number of samples of one run. */

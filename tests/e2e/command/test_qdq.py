@@ -172,3 +172,15 @@ def test_failure_leaves_an_old_result_alone(tmp_path):
     out.write_bytes(b"of yesterday")
     assert qdq("quantize", RESNET, "-o", out).returncode == 1
     assert out.read_bytes() == b"of yesterday"
+
+
+def test_plan_columns_stay_apart(tmp_path):
+    """Two spaces stand behind a name, also where it is longer than its column."""
+    model = judge.load(RESNET.read_bytes())
+    node = next(n for n in model.graph.node if n.op_type == "Conv")
+    node.name = "block/" * 20 + "conv"
+    (tmp_path / "long.onnx").write_bytes(model.SerializeToString())
+    done = qdq("plan", "long.onnx", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    line = next(row for row in done.stdout.splitlines() if row.startswith("block/"))
+    assert re.split(r"  +", line)[:3] == [node.name, "Conv2D", "0"]

@@ -577,3 +577,42 @@ def test_calibration_cache(tmp_path):
     done = Quantized(tmp_path, plain_net(), calibration={"ranges": cache},
                      on_unmatched="warn")
     assert "unmatched" in done.warnings
+
+
+SCALAR = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[n,4] x, int64 rate) => (float[n,4] y) <float[4,4] w = {
+        1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}> {
+        f = Cast <to = 1> (rate)  m = Mul (x, f)  [fc] y = MatMul (m, w) }
+    """)
+
+
+def test_a_scalar_is_given_as_the_message_says(tmp_path):
+    x = np.arange(12, dtype=np.float32).reshape(3, 1, 4)
+    said = Quantized(tmp_path, SCALAR, npz(x=x)).said
+    assert "'rate'" in said and "an array of rank 1 with one value for each sample" in said
+    done = Quantized(tmp_path, SCALAR, npz(x=x, rate=np.array([1, 2, 3], np.int64)),
+                     calibration={"method": "minmax"})
+    assert done.range("m") == (0, 33)
+
+
+NEVER = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (bool c, float[1,4] x) => (float[1,4] y) <float[4,4] w = {
+        1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8}> {
+        [top] h = MatMul (x, w)
+        [choose] y = If (c) <
+            then_branch = yes () => (float[1,4] a) { a = Identity (h) },
+            else_branch = no () => (float[1,4] b) {
+                b0 = Neg (h)  [one] b1 = MatMul (b0, w)  [two] b2 = MatMul (b1, w)
+                [three] b = MatMul (b2, w) }> }
+    """)
+
+
+def test_layers_that_no_sample_reaches_are_counted(tmp_path):
+    done = Quantized(tmp_path, NEVER, npz(
+        x=np.ones((2, 1, 4), np.float32), c=np.array([True, True])))
+    told = [w for w in done.report["warnings"] if w["code"] == "not_observed"]
+    left = [x["name"] for x in done.report["layers"] if x["reason"] == "not observed"]
+    assert len(left) == 3 and [w["node"] for w in told] == left[:1]
+    assert "3 layers" in told[0]["detail"]
