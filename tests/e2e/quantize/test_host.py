@@ -11,25 +11,11 @@ import pytest
 from onnx import numpy_helper
 
 import judge
-import nets
-from service import DATA, Service, problem
+from block_daemon import daemon, inputs  # noqa: F401, fixtures
+from service import DATA, problem
 
 OLD = DATA / "frozen_0.1"
 HERE = "avx2" if judge.saturates() else "vnni"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    """One daemon for all tests of this file."""
-    one = Service(tmp_path_factory.mktemp("qdqd"))
-    yield one.start()
-    one.stop()
-
-
-@pytest.fixture(scope="module")
-def inputs(daemon):
-    return {"model": daemon.upload("models", nets.block_net()),
-            "calibration": daemon.upload("datasets", nets.samples())}
 
 
 def make(daemon, inputs, **spec):

@@ -8,24 +8,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import nets
-from service import Service, problem
+from block_daemon import daemon, inputs  # noqa: F401, fixtures
+from service import problem
 
 RULES = ("C15", "C16", "C17")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    """One daemon for all tests of this file."""
-    one = Service(tmp_path_factory.mktemp("qdqd"))
-    yield one.start()
-    one.stop()
-
-
-@pytest.fixture(scope="module")
-def inputs(daemon):
-    return {"model": daemon.upload("models", nets.block_net()),
-            "calibration": daemon.upload("datasets", nets.samples())}
 
 
 def effective(daemon, inputs, **spec):
@@ -92,7 +78,7 @@ def test_mistakes(daemon, inputs, spec, code):
 
 def test_targets_state_their_recipe(daemon):
     rows = {row["name"]: row["recipe"] for row in daemon.get("/v1/targets").json()["targets"]}
-    assert rows == {"tensorrt": "none", "onnxruntime": "auto"}
+    assert rows == {"tensorrt": "none", "onnxruntime": "auto", "openvino": "auto"}
 
 
 def harmed_net(layers=6, wide=256, harmed=2, seed=5):
