@@ -38,6 +38,9 @@ qdqi_load_floats(float *to, enum qdqi_dtype dtype, const void *from, size_t n)
 {
     if (dtype == QDQI_FLOAT16)
         qdqi_floats_of_halves(to, from, n);
+    else if (dtype == QDQI_FLOAT64)
+        for (size_t i = 0; i < n; i++)
+            to[i] = (float)((const double *)from)[i];
     else if (n > 0)
         memcpy(to, from, n * sizeof *to);
 }

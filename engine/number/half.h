@@ -12,7 +12,8 @@
    infinities are kept. */
 void qdqi_floats_of_halves(float *to, const void *from, size_t n);
 
-/* Copies n elements of float32 or float16 data as float32. */
+/* Copies n elements of float32, float16 or float64 data as float32. The last are rounded,
+   and must be aligned. */
 void qdqi_load_floats(float *to, enum qdqi_dtype dtype, const void *from, size_t n);
 
 /*

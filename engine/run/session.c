@@ -492,14 +492,14 @@ view_shape(const OrtApi *api, const OrtTensorTypeAndShapeInfo *info,
     return api->GetDimensions(info, shape, ret->rank);
 }
 
-/* Converts an output from float16 to float32, which is exact. */
+/* Converts an output to float32, which is exact for float16 and rounds float64. */
 static OrtStatus *
-widen(struct qdqi_session *s, struct qdqi_output *output)
+to_float32(struct qdqi_session *s, struct qdqi_output *output)
 {
     float *floats = qdqi_arena_array(s->shapes, output->n, sizeof *floats);
     if (!floats)
         return qdqi_op_no_memory(s->runtime->api);
-    qdqi_floats_of_halves(floats, output->data, output->n);
+    qdqi_load_floats(floats, output->dtype, output->data, output->n);
     output->dtype = QDQI_FLOAT32;
     output->data = floats;
     return NULL;
@@ -527,7 +527,8 @@ view_value(struct qdqi_session *s, const OrtValue *value, struct qdqi_output *re
     if (status)
         return status;
     ret->data = data;
-    return ret->dtype == QDQI_FLOAT16 ? widen(s, ret) : NULL;
+    return ret->dtype == QDQI_FLOAT16 || ret->dtype == QDQI_FLOAT64 ? to_float32(s, ret)
+                                                                    : NULL;
 }
 
 /* Returns the memory that the inputs are in. */

@@ -88,7 +88,7 @@ enum qdq_code qdqi_session_end_trace(struct qdqi_session *session, char *path,
                                      size_t size, struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* An output of the last run. dtype is QDQI_UNKNOWN when it is not a tensor. float16
-   outputs are converted to float32. */
+   and float64 outputs are converted to float32. */
 struct qdqi_output {
     enum qdqi_dtype dtype;
     size_t rank;

@@ -52,7 +52,7 @@ static bool
 can_pass_on(enum qdqi_dtype dtype)
 {
     return qdqi_dtype_size((int)dtype) > 0 && dtype != QDQI_STRING &&
-           dtype != QDQI_FLOAT16;
+           dtype != QDQI_FLOAT16 && dtype != QDQI_FLOAT64;
 }
 
 /*

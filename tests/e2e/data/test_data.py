@@ -616,3 +616,19 @@ def test_layers_that_no_sample_reaches_are_counted(tmp_path):
     left = [x["name"] for x in done.report["layers"] if x["reason"] == "not observed"]
     assert len(left) == 3 and [w["node"] for w in told] == left[:1]
     assert "3 layers" in told[0]["detail"]
+
+
+def test_outputs_in_float64_are_judged(tmp_path):
+    """The figures are those of the same model in float32."""
+    model = onnx.ModelProto()
+    model.CopyFrom(plain_net())
+    data = npz(x=RANDOM.standard_normal((16, 6)).astype(np.float32))
+    said = [Quantized(tmp_path, model, data).report["evaluation"]["outputs"]]
+    model.graph.node[0].output[0] = "y32"
+    model.graph.node.append(onnx.helper.make_node("Cast", ["y32"], ["y"],
+                                                  to=TensorProto.DOUBLE))
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    said.append(Quantized(tmp_path, model, data).report["evaluation"]["outputs"])
+    assert said[1][0]["sqnr_db"] == pytest.approx(said[0][0]["sqnr_db"])
+    searched = Quantized(tmp_path, model, data, search={"min_sqnr_db": 60})
+    assert searched.report["search"]["met"] is True
