@@ -2,6 +2,7 @@
 """Chromium, driven through the WebDriver protocol of Debian's chromedriver."""
 
 import base64
+import json
 import re
 import shutil
 import subprocess
@@ -74,10 +75,13 @@ class Browser:
         return [row["message"] for row in self.call("POST", "/se/log", {"type": "browser"})]
 
     def requested(self):
-        """Returns the addresses that were requested since the last call."""
+        """Returns the addresses that pages requested since the last call. The browser's own pages,
+        such as that of a new tab, may still be loading: they do not count."""
         rows = self.call("POST", "/se/log", {"type": "performance"})
-        return re.findall(r'"Network\.requestWillBeSent".*?"request":\{.*?"url":"([^"]*)"',
-                          "\n".join(row["message"] for row in rows))
+        events = [json.loads(row["message"])["message"] for row in rows]
+        return [event["params"]["request"]["url"] for event in events
+                if event["method"] == "Network.requestWillBeSent"
+                and not event["params"]["documentURL"].startswith("chrome")]
 
     def picture(self):
         """Returns a picture of the window as PNG."""
