@@ -71,6 +71,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
+	engine/evaluate/classes.c engine/evaluate/classes.h \
 	engine/evaluate/deployed.c engine/evaluate/deployed.h \
 	engine/evaluate/evaluate.c engine/evaluate/evaluate.h \
 	engine/evaluate/kernels.c engine/evaluate/kernels.h \

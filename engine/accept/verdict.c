@@ -25,7 +25,8 @@ level_of(const struct qdq_output_report *output)
 {
     size_t i = 0;
     while (i < WORST && (!(output->sqnr_db >= levels[i].sqnr_db) ||
-                         output->top1_agreement < levels[i].top1_agreement))
+                         (!output->lacks_classes &&
+                          output->top1_agreement < levels[i].top1_agreement)))
         i++;
     return i;
 }

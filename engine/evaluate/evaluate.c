@@ -7,6 +7,7 @@
 #include "config.h"
 #include "evaluate/evaluate.h"
 
+#include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
 #include "rewrite/twin.h"
@@ -355,10 +356,13 @@ finish(const struct evaluation *e, const struct judged *from,
     if (!outputs)
         return qdqi_no_memory(err);
     *ret_n = 0;
-    for (size_t i = 0; i < info->n_outputs; i++)
-        if (from->measured[i] && !from->differs[i])
-            qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name,
-                                &outputs[(*ret_n)++]);
+    for (size_t i = 0; i < info->n_outputs; i++) {
+        if (!from->measured[i] || from->differs[i])
+            continue;
+        struct qdq_output_report *output = &outputs[(*ret_n)++];
+        qdqi_metrics_finish(&from->metrics[i], info->outputs[i].name, output);
+        output->lacks_classes = !qdqi_output_may_list_classes(e->job->model, i);
+    }
     *ret = outputs;
     return QDQ_OK;
 }

@@ -37,6 +37,9 @@ struct qdq_output_report {
     /* share of rows along the last axis with equal argmax; NaN when that axis has
        fewer than 2 elements */
     double top1_agreement;
+    /* the elements of a row are no classes, so that the verdict does not go by
+       top1_agreement */
+    bool lacks_classes;
 };
 
 /* The same comparison for the result as the target's runtime runs it on this

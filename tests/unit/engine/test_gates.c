@@ -139,21 +139,21 @@ static const struct {
     struct qdq_output_report figures;
     const char *missed; /* the missed gates, in their order */
 } judged[] = {
-    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1}, ""},
-    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1}, "min_sqnr_db "},
-    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1}, ""},
-    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1}, "min_sqnr_db "},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0}, ""},
-    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0}, "min_cosine "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0}, ""},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0}, "max_abs_error "},
-    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0}, "max_abs_error "},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9}, ""},
-    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN}, "min_top1_agreement "},
+    {{30, NAN, NAN, NAN}, {"y", 30, 1, 0, 1, false}, ""},
+    {{30, NAN, NAN, NAN}, {"y", 29.999999, 1, 0, 1, false}, "min_sqnr_db "},
+    {{30, NAN, NAN, NAN}, {"y", INFINITY, 1, 0, 1, false}, ""},
+    {{30, NAN, NAN, NAN}, {"y", NAN, 1, 0, 1, false}, "min_sqnr_db "},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, 0.99, 9, 0, false}, ""},
+    {{NAN, 0.99, NAN, NAN}, {"y", 0, NAN, 9, 0, false}, "min_cosine "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5, 0, false}, ""},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, 0.5000001, 0, false}, "max_abs_error "},
+    {{NAN, NAN, 0.5, NAN}, {"y", 0, 0, NAN, 0, false}, "max_abs_error "},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, 0.9, false}, ""},
+    {{NAN, NAN, NAN, 0.9}, {"y", 0, 0, 0, NAN, false}, "min_top1_agreement "},
     {{30, 0.9, 0.1, 0.9},
-     {"y", 10, 0.8, 0.2, 0.5},
+     {"y", 10, 0.8, 0.2, 0.5, false},
      "min_sqnr_db min_cosine max_abs_error min_top1_agreement "},
-    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN}, ""},
+    {{NAN, NAN, NAN, NAN}, {"y", NAN, NAN, NAN, NAN, false}, ""},
 };
 
 /* Returns the bounds that were missed, in their order, and their number. */
@@ -207,8 +207,8 @@ END_TEST
 START_TEST(own_gate)
 {
     const struct qdq_model_info two = {.n_outputs = 2, .outputs = values};
-    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1},
-                                                 {"one/of~two", 20, 1, 0, 1}};
+    const struct qdq_output_report measured[] = {{"y", 20, 1, 0, 1, false},
+                                                 {"one/of~two", 20, 1, 0, 1, false}};
     spec.accept.all.min_sqnr_db = 10;
     spec.accept.all.min_top1_agreement = 1;
     name("one/of~two");
@@ -281,12 +281,13 @@ static const struct {
     {NAN, 1, "poor"},    {-INFINITY, NAN, "poor"},
 };
 
-/* The worst output decides, and a missed bound of any kind. */
+/* The worst output decides, and a missed bound of any kind; top-1 of an output without
+   classes does not count. */
 START_TEST(verdict)
 {
     const struct qdq_output_report outputs[] = {
-        {"y", 50, 1, 0, 1},
-        {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement},
+        {"y", 50, 1, 0, 0.5, true},
+        {"z", verdicts[_i].sqnr_db, 1, 0, verdicts[_i].top1_agreement, false},
     };
     struct qdq_gate_report gates[] = {{.met = true}, {.met = true}};
     struct qdq_report report = {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the last axis of an output lists classes, of which the largest is the answer. */
+#ifndef QDQI_EVALUATE_CLASSES_H
+#define QDQI_EVALUATE_CLASSES_H
+
+#include "model/model.h"
+
+/*
+ * Returns whether output i of the model may list classes. It does not if a Sigmoid makes
+ * it, whose values are independent of each other, nor if it has three or more axes and
+ * the type and shape of an input, as a recurrent state, a cache or an image has. Sizes
+ * that the model does not declare count as equal.
+ */
+bool qdqi_output_may_list_classes(const struct qdq_model *model, size_t i);
+
+#endif

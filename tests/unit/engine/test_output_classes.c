@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which outputs may list classes, by the nodes in front of them and by their shapes. */
+#include "config.h"
+
+#include "builder.h"
+#include "evaluate/classes.h"
+#include "unit.h"
+
+static const struct row {
+    const char *name;
+    const char *nodes[3];
+    size_t rank;         /* of the input */
+    bool has_same_shape; /* the output declares the input's shape */
+    bool may;
+} rows[] = {
+    {"logits", {"Relu"}, 2, false, true},
+    {"softmax", {"Softmax"}, 2, false, true},
+    {"sigmoid", {"Sigmoid"}, 2, false, false},
+    {"sigmoid behind moves", {"Sigmoid", "Identity", "Transpose"}, 3, false, false},
+    {"sigmoid in front of a layer", {"Sigmoid", "Relu"}, 2, false, true},
+    {"state", {"Relu"}, 3, true, false},
+    {"shape of the input with two axes", {"Relu"}, 2, true, true},
+    {"no shape", {"Relu"}, 3, false, true},
+};
+
+static struct builder b;
+
+START_TEST(output)
+{
+    static const int64_t dims[] = {2, 1, 8};
+    static const char *const tensors[] = {"x", "a", "b", "c"};
+    const struct row *row = &rows[_i];
+    struct qdq_model *m = NULL;
+    struct qdq_error err = {0};
+    size_t n = 0;
+    builder_init(&b, 17);
+    builder_input(&b, "x", QDQI_FLOAT32);
+    builder_shape(&b, row->rank, dims);
+    for (; n < 3 && row->nodes[n]; n++)
+        builder_node(&b, row->nodes[n], row->nodes[n], tensors[n], tensors[n + 1]);
+    builder_output(&b, tensors[n], QDQI_FLOAT32);
+    if (row->has_same_shape)
+        b.outputs[0]->type->tensor_type->shape = b.inputs[0]->type->tensor_type->shape;
+    ck_assert_msg(builder_open(&b, &m, &err) == QDQ_OK, "%s: %s", row->name, err.text);
+    ck_assert_msg(qdqi_output_may_list_classes(m, 0) == row->may, "%s", row->name);
+    qdq_model_free(&m);
+    builder_fini(&b);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("engine_output_classes");
+    TCase *t = tcase_create("outputs");
+    tcase_add_loop_test(t, output, 0, sizeof rows / sizeof *rows);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
