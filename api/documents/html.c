@@ -638,6 +638,7 @@ add_report(struct api_markup *page, json_t *report)
     add_outputs(page, report);
     add_recipe(page, report);
     add_layers(page, report);
+    html_graph(page, report);
     add_sensitivity(page, report);
     add_search(page, report);
     add_ranges(page, report);

@@ -547,13 +547,21 @@ encode_profile(const struct qdq_profile *p)
         api_json_list(p->nodes, p->n_nodes, encode_node_time));
 }
 
+static json_t *
+encode_edge(const void *items, size_t i)
+{
+    const struct qdq_edge *edge = (const struct qdq_edge *)items + i;
+    return json_pack("[o, o, o]", api_json_text(edge->from), api_json_text(edge->to),
+                     api_json_text(edge->tensor));
+}
+
 char *
 api_report_encode(const struct qdq_report *report)
 {
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device), "host",
@@ -562,6 +570,7 @@ api_report_encode(const struct qdq_report *report)
             encode_report_summary(report), "external_bytes",
             integer(report->external_bytes), "layers",
             api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
+            "edges", api_json_list(report->edges, report->n_edges, encode_edge),
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
             "float", encode_float(report->floats), "equalization",

@@ -148,6 +148,31 @@ report_host(struct qdqi_job *job, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Reports the graph that was planned. Nodes of all nested graphs are in it. */
+static enum qdq_code
+report_edges(struct qdqi_job *job, struct qdq_error *err)
+{
+    struct qdq_report *r = &job->report->view;
+    const struct qdqi_graph *graph = &job->model->graph;
+    size_t room = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        room += graph->nodes[i].proto->n_input;
+    struct qdq_edge *edges = qdqi_arena_array(job->arena, room, sizeof *edges);
+    if (!edges)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct qdqi_node *node = &graph->nodes[i];
+        for (size_t k = 0; k < node->proto->n_input; k++) {
+            const struct qdqi_tensor *tensor = node->inputs[k];
+            if (tensor && tensor->producer >= 0)
+                edges[r->n_edges++] = (struct qdq_edge){
+                    graph->nodes[tensor->producer].name, node->name, tensor->name};
+        }
+    }
+    r->edges = edges;
+    return QDQ_OK;
+}
+
 enum qdq_code
 qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -170,7 +195,8 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     if (!r->spec || (work->model_id && !r->model_id) ||
         (work->dataset_id && !r->dataset_id))
         return qdqi_no_memory(err);
-    return report_host(job, err);
+    enum qdq_code code = report_edges(job, err);
+    return code ? code : report_host(job, err);
 }
 
 struct qdqi_report *

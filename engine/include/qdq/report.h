@@ -214,6 +214,12 @@ struct qdq_rule_report {
     bool on;
 };
 
+/* A tensor on its way from the node that makes it to one that reads it. */
+struct qdq_edge {
+    const char *from, *to; /* reported names of nodes */
+    const char *tensor;
+};
+
 struct qdq_report {
     const struct qdq_model_info *model; /* describes the source model */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
@@ -229,6 +235,9 @@ struct qdq_report {
     const struct qdq_rule_report *rules; /* the automatic rules of the target */
     size_t n_rules;
     const struct qdq_plan_view *plan;
+    /* the graph that was planned: a row for each input of a node that a node makes */
+    size_t n_edges;
+    const struct qdq_edge *edges;
     size_t qdq_pairs;
     uint64_t size_before, size_after; /* bytes of the model and of its external data */
     /* bytes of the result's external data file; 0: there is none */

@@ -78,6 +78,22 @@ def test_its_figures_are_those_of_the_json(tmp_path):
     assert all(row[3] for row in tables["warnings"][1:]), "a warning says what to do"
 
 
+def test_the_graph_is_that_of_the_model(tmp_path):
+    """The report's edges are those of the file, and each is drawn."""
+    report, text = quantize(tmp_path, DATA / "glyph_resnet.onnx")
+    graph = onnx.load(DATA / "glyph_resnet.onnx", load_external_data=False).graph
+    makers = {tensor: node.name for node in graph.node for tensor in node.output}
+    assert sorted(report["edges"]) == sorted(
+        [makers[tensor], node.name, tensor] for node in graph.node for tensor in node.input
+        if tensor in makers)
+    graph = text[text.index('<section id="graph">'):].split("</section>")[0]
+    assert graph.count("<path ") == len(report["edges"]) > 30
+    filled = re.findall(r'<g class="both">.*?<title>(\S+) ', graph)
+    assert sorted(filled) == sorted(row["name"] for row in report["layers"]
+                                    if row["weight_quantized"] and row["quantized_inputs"])
+    assert len(re.findall("<g class=", graph)) == report["model"]["nodes"]
+
+
 def test_the_command_report_makes_the_same_page(tmp_path):
     _, text = quantize(tmp_path, DATA / "glyph_resnet.onnx")
     again = tmp_path / "again.html"

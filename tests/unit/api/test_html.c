@@ -27,6 +27,7 @@ static const char report[] =
     "\"weight_quantized\":true,\"weight_axis\":0,\"reason\":\"default\"},{\"name\":"
     "\"l2\",\"op\":\"Add\",\"quantized_inputs\":[0,1],\"quantized_outputs\":[],"
     "\"weight_quantized\":false,\"weight_axis\":null,\"reason\":\"case:residual\"}],"
+    "\"edges\":[[\"l1\",\"l2\",\"t\"],[\"l2\",\"k<\",\"u\"],[\"l1\",\"k<\",\"t\"]],"
     "\"evaluation\":{\"samples\":8,\"deployed\":{\"processor\":\"P\",\"runtime\":{"
     "\"name\":\"R\",\"version\":\"1\"},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":28.5,"
     "\"top1_agreement\":0.875}]},\"outputs\":[{\"name\":\"y\",\"sqnr_db\":30.25}],"
@@ -67,6 +68,13 @@ static const char *const pieces[] = {
     "aria-hidden=\"true\"><rect width=\"50\" height=\"8\"/></svg></td>",
     "<td>inputs 0, 1</td>",
     "<td>case:residual</td>",
+    "<path d=\"M88 28C88 50 88 26 88 48\"><title>t</title></path>",
+    "<path d=\"M88 28C218 50 218 70 88 92\"><title>t</title></path>",
+    "<g class=\"both\"><rect x=\"8\" y=\"4\" width=\"160\" height=\"24\" rx=\"4\"/>"
+    "<text x=\"88\" y=\"20\">l1</text><title>l1 (Conv): default</title></g>",
+    "<g class=\"some\"><rect x=\"8\" y=\"48\"",
+    "<g class=\"none\"><rect x=\"8\" y=\"92\" width=\"160\" height=\"24\" rx=\"4\"/>"
+    "<text x=\"88\" y=\"108\">k&lt;</text><title>k&lt;</title></g>",
     "<h2>Sensitivity</h2>",
     "The goal is not reached with 1 layers in float: <code>l2</code>.",
     "<rect x=\"0.00\" y=\"1\" width=\"100.00\" height=\"6\"/><path d=\"M25.00 0V8\"/>",
@@ -136,6 +144,10 @@ static const char *const others[] = {
     "{\"evaluation\":{\"outputs\":[7,null,{}],\"layers\":[null,{\"sqnr_db\":\"x\"}]}}",
     "{\"layers\":[7,{}],\"search\":{\"float_layers\":7},\"warnings\":[[]],\"timings\":{"
     "\"a\":{}},\"recipe\":[7,{\"spec\":null}],\"profile\":{\"operators\":7}}",
+    "{\"edges\":[7,[],[\"a\"],[\"a\",\"a\",\"t\"],[\"a\",\"b\",null],[\"b\",\"a\","
+    "\"t\"]],"
+    "\"layers\":[{\"name\":7},{\"name\":\"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\"}]}",
     "{\"tensors\":[{\"min\":1e308,\"max\":-1e308},{\"min\":0,\"max\":0}],"
     "\"sensitivity\":"
     "[{\"gain_db\":1e308},{\"gain_db\":-1e308}]}",
@@ -179,6 +191,25 @@ START_TEST(test_is_report)
 }
 END_TEST
 
+/* A chain of as many nodes as a drawing has, and of one more. */
+START_TEST(test_large_graph)
+{
+    enum { DRAWN = 300, SIZE = 64 * DRAWN };
+    char *json = malloc(SIZE);
+    size_t len = (size_t)snprintf(json, SIZE, "{\"edges\":[");
+    for (int i = 1; i < DRAWN + _i; i++)
+        len += (size_t)snprintf(json + len, SIZE - len, "%s[\"n%d\",\"n%d\",\"t\"]",
+                                i > 1 ? "," : "", i - 1, i);
+    len += (size_t)snprintf(json + len, SIZE - len, "]}");
+    char *text = api_report_html(json, len);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_int_eq(strstr(text, "<title>n299</title>") != NULL, _i == 0);
+    ck_assert_int_eq(strstr(text, "too many nodes for a drawing") != NULL, _i == 1);
+    free(text);
+    free(json);
+}
+END_TEST
+
 /* The page's own policy is that of the header, and a buffer that is too small is refused. */
 START_TEST(test_policy)
 {
@@ -202,6 +233,7 @@ suite(void)
     tcase_add_loop_test(c, test_other, 0, N_ROWS(others));
     tcase_add_test(c, test_no_json);
     tcase_add_loop_test(c, test_is_report, 0, N_ROWS(documents));
+    tcase_add_loop_test(c, test_large_graph, 0, 2);
     tcase_add_test(c, test_policy);
     suite_add_tcase(s, c);
     return s;

@@ -159,6 +159,8 @@ static const struct qdq_gate_report gates[] = {
 static const struct qdq_rule_report rule_reports[] = {{"C7", "it saturates", true}};
 static const struct qdq_timing timings[] = {{"load", 0.25}, {"plan", 0.5}};
 
+static const struct qdq_edge edge = {"conv0", "conv1", "t"};
+
 static struct qdq_report
 make_report(const struct qdq_spec *spec)
 {
@@ -174,6 +176,8 @@ make_report(const struct qdq_spec *spec)
         .rules = rule_reports,
         .n_rules = 1,
         .plan = &plan,
+        .n_edges = 1,
+        .edges = &edge,
         .qdq_pairs = 3,
         .size_before = 1000,
         .size_after = 400,
@@ -234,6 +238,7 @@ START_TEST(test_report)
         "\"it saturates\"}],\"summary\":" SUMMARY_JSON(
             "400",
             "\"poor\"") ",\"external_bytes\":123,\"layers\":" LAYERS_JSON
+                        ",\"edges\":[[\"conv0\",\"conv1\",\"t\"]]"
                         ",\"tensors\":[{\"name\":\"input\","
                         "\"min\":-0.5,\"max\":1.0,\"dtype\":\"int8\",\"scale\":"
                         "0.007874015718698502,\"zero_point\":0,\"method\":\"minmax\","

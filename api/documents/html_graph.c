@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The graph of a report as a drawing. A node stands one row below the lowest of the nodes that
+ * it reads, and in its row near the middle of them. So connections that skip rows are drawn as
+ * arcs.
+ */
+#include "config.h"
+#include "documents/html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_NODES = 300,
+    COLUMN = 176, /* the distance of two nodes in a row */
+    ROW = 44,
+    BOX_WIDTH = 160,
+    BOX_HEIGHT = 24,
+    ARC = 130,   /* how far a connection that skips rows is drawn aside */
+    LETTERS = 21 /* of a name that stand in its box */
+};
+
+struct node {
+    const char *name;
+    const json_t *layer; /* NULL: the node has no class */
+    int row, column;
+    double wanted; /* the mean column of the nodes that it reads */
+};
+
+struct graph {
+    struct node nodes[MOST_NODES];
+    size_t n;
+    json_t *index; /* from the name to the node's number */
+    bool failed;   /* memory has run out */
+    int n_rows, n_columns;
+};
+
+/* Returns the node of that name, which is added if there is none. NULL for no name, and where
+   there is no room. */
+static struct node *
+node_of(struct graph *graph, const json_t *name)
+{
+    const char *text = json_string_value(name);
+    const json_t *found = text ? json_object_get(graph->index, text) : NULL;
+    if (found)
+        return &graph->nodes[json_integer_value(found)];
+    if (!text || graph->n == MOST_NODES)
+        return NULL;
+    if (json_object_set_new(graph->index, text, json_integer((json_int_t)graph->n)) !=
+        0) {
+        graph->failed = true;
+        return NULL;
+    }
+    graph->nodes[graph->n] = (struct node){.name = text};
+    return &graph->nodes[graph->n++];
+}
+
+/* Adds the nodes of the layers and of the edges. Returns false when there are too many. */
+static bool
+add_nodes(struct graph *graph, const json_t *layers, const json_t *edges)
+{
+    for (size_t i = 0; i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        struct node *node = node_of(graph, json_object_get(layer, "name"));
+        if (!node && graph->n == MOST_NODES)
+            return false;
+        if (node)
+            node->layer = layer;
+    }
+    for (size_t i = 0; i < json_array_size(edges); i++)
+        for (size_t side = 0; side < 2; side++)
+            if (!node_of(graph, json_array_get(json_array_get(edges, i), side)) &&
+                graph->n == MOST_NODES)
+                return false;
+    return true;
+}
+
+/* Sets the rows. The edges are in the order of computation, so one pass is enough. */
+static void
+set_rows(struct graph *graph, const json_t *edges)
+{
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *edge = json_array_get(edges, i);
+        const struct node *from = node_of(graph, json_array_get(edge, 0));
+        struct node *to = node_of(graph, json_array_get(edge, 1));
+        if (from && to && from != to && to->row <= from->row && from->row < MOST_NODES)
+            to->row = from->row + 1;
+    }
+    for (size_t i = 0; i < graph->n; i++)
+        if (graph->nodes[i].row >= graph->n_rows)
+            graph->n_rows = graph->nodes[i].row + 1;
+}
+
+static int
+compare_wanted(const void *a, const void *b)
+{
+    const struct node *left = *(struct node *const *)a;
+    const struct node *right = *(struct node *const *)b;
+    int order = (left->wanted > right->wanted) - (left->wanted < right->wanted);
+    return order ? order : (left > right) - (left < right);
+}
+
+/* Sets the mean column of the nodes that each node of a row reads. */
+static void
+set_wanted(struct graph *graph, const json_t *edges, int row)
+{
+    double sums[MOST_NODES] = {0};
+    int counts[MOST_NODES] = {0};
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *edge = json_array_get(edges, i);
+        const struct node *from = node_of(graph, json_array_get(edge, 0));
+        const struct node *to = node_of(graph, json_array_get(edge, 1));
+        if (!from || !to || to->row != row || from->row >= row)
+            continue;
+        sums[to - graph->nodes] += from->column;
+        counts[to - graph->nodes]++;
+    }
+    for (size_t i = 0; i < graph->n; i++)
+        if (graph->nodes[i].row == row)
+            graph->nodes[i].wanted = counts[i] ? sums[i] / counts[i] : 0;
+}
+
+/* Sets the columns, row by row. */
+static void
+set_columns(struct graph *graph, const json_t *edges)
+{
+    for (int row = 0; row < graph->n_rows; row++) {
+        struct node *in_row[MOST_NODES];
+        int n = 0;
+        set_wanted(graph, edges, row);
+        for (size_t i = 0; i < graph->n; i++)
+            if (graph->nodes[i].row == row)
+                in_row[n++] = &graph->nodes[i];
+        qsort(in_row, (size_t)n, sizeof *in_row, compare_wanted);
+        for (int i = 0, next = 0; i < n; i++) {
+            int wanted = (int)(in_row[i]->wanted + 0.4);
+            in_row[i]->column = wanted > next ? wanted : next;
+            next = in_row[i]->column + 1;
+            if (next > graph->n_columns)
+                graph->n_columns = next;
+        }
+    }
+}
+
+static int
+x_of(const struct node *node)
+{
+    return node->column * COLUMN + COLUMN / 2;
+}
+
+static void
+draw_edge(struct api_markup *page, const struct node *from, const struct node *to,
+          const char *tensor)
+{
+    int x1 = x_of(from), y1 = from->row * ROW + BOX_HEIGHT + 4;
+    int x2 = x_of(to), y2 = to->row * ROW + 4;
+    int aside = to->row - from->row == 1 ? 0 : ARC;
+    api_markup_format(page, "<path d=\"M%d %dC%d %d %d %d %d %d\"><title>", x1, y1,
+                      x1 + aside, y1 + ROW / 2, x2 + aside, y2 - ROW / 2, x2, y2);
+    api_markup_text(page, tensor ? tensor : "");
+    api_markup_add(page, "</title></path>\n");
+}
+
+/* Returns the class of a node's box: whether the layer has pairs. */
+static const char *
+class_of(const json_t *layer)
+{
+    bool weight = json_is_true(json_object_get(layer, "weight_quantized"));
+    bool other = json_array_size(json_object_get(layer, "quantized_inputs")) ||
+                 json_array_size(json_object_get(layer, "quantized_outputs"));
+    return weight && other ? "both" : weight || other ? "some" : "none";
+}
+
+/* Adds the end of a name, which tells nodes of exporters apart. Whole characters are left
+   out. */
+static void
+add_short(struct api_markup *page, const char *name)
+{
+    size_t len = strlen(name), skip = len > LETTERS ? len - LETTERS + 1 : 0;
+    while (((unsigned char)name[skip] & 0xc0) == 0x80)
+        skip++;
+    api_markup_add(page, skip ? "\xe2\x80\xa6" : "");
+    api_markup_text(page, name + skip);
+}
+
+static void
+draw_node(struct api_markup *page, const struct node *node)
+{
+    int x = x_of(node), y = node->row * ROW + 4;
+    api_markup_format(page,
+                      "<g class=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" "
+                      "height=\"%d\" rx=\"4\"/><text x=\"%d\" y=\"%d\">",
+                      class_of(node->layer), x - BOX_WIDTH / 2, y, BOX_WIDTH,
+                      BOX_HEIGHT, x, y + 16);
+    add_short(page, node->name);
+    api_markup_add(page, "</text><title>");
+    api_markup_text(page, node->name);
+    if (node->layer) {
+        api_markup_add(page, " (");
+        api_markup_value(page, json_object_get(node->layer, "op"));
+        api_markup_add(page, "): ");
+        api_markup_value(page, json_object_get(node->layer, "reason"));
+    }
+    api_markup_add(page, "</title></g>\n");
+}
+
+static void
+draw(struct api_markup *page, struct graph *graph, const json_t *edges)
+{
+    int width = graph->n_columns * COLUMN + ARC, height = graph->n_rows * ROW;
+    html_note(
+        page,
+        "From the first node at the top to the last. A filled box has pairs on an "
+        "activation and on its weight, an outlined one on one of them.");
+    api_markup_format(page,
+                      "<div class=\"scroll\" role=\"region\" tabindex=\"0\" "
+                      "aria-label=\"Graph\">\n<svg class=\"graph\" width=\"%d\" "
+                      "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                      "aria-label=\"The graph; the table of layers has its nodes\">\n",
+                      width, height, width, height);
+    for (size_t i = 0; i < json_array_size(edges); i++) {
+        const json_t *edge = json_array_get(edges, i);
+        const struct node *from = node_of(graph, json_array_get(edge, 0));
+        const struct node *to = node_of(graph, json_array_get(edge, 1));
+        if (from && to)
+            draw_edge(page, from, to, json_string_value(json_array_get(edge, 2)));
+    }
+    for (size_t i = 0; i < graph->n; i++)
+        draw_node(page, &graph->nodes[i]);
+    api_markup_add(page, "</svg>\n</div>\n");
+}
+
+void
+html_graph(struct api_markup *page, const json_t *report)
+{
+    const json_t *layers = json_object_get(report, "layers");
+    const json_t *edges = json_object_get(report, "edges");
+    if (json_array_size(edges) == 0)
+        return;
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (graph)
+        graph->index = json_object();
+    if (!graph || !graph->index) {
+        page->failed = true;
+        free(graph);
+        return;
+    }
+    html_begin_section(page, "graph", "Graph");
+    if (add_nodes(graph, layers, edges)) {
+        set_rows(graph, edges);
+        set_columns(graph, edges);
+        draw(page, graph, edges);
+    } else {
+        html_note(page,
+                  "The graph has too many nodes for a drawing, which has at most 300. "
+                  "The table of layers has all of them.");
+    }
+    html_end_section(page);
+    page->failed |= graph->failed;
+    json_decref(graph->index);
+    free(graph);
+}
