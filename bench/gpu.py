@@ -31,6 +31,7 @@ class Bench:
         self.folder, self.emulated = folder, options.emulated
         self.few, self.many = (8, 16) if self.emulated else (FEW, MANY)
         self.fewer, self.more = (2, 4) if self.emulated else (WHAT_IFS_FEW, WHAT_IFS_MANY)
+        self.batches = BATCHES[:1] if self.emulated else BATCHES
         self.model = options.emulated[0] if self.emulated else cached()
         self.data = options.emulated[1] if self.emulated else images(MANY)
         self.provider = f"{'CPU' if self.emulated else 'CUDA'}ExecutionProvider"
@@ -98,7 +99,7 @@ def main():
     rows, worst = [], 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), options)
-        for batch in BATCHES:
+        for batch in bench.batches:
             took = bench.milliseconds(batch, options.rounds)
             plain = took["plain inference"]
             if plain <= 0 and not bench.emulated:

@@ -149,11 +149,13 @@ def main():
     parser.add_argument("--emulated", action="store_true")
     parser.add_argument("models", nargs="*")
     options = parser.parse_args()
-    models = [(model, DATA / "calib_256.npz") for model in options.models]
+    # An emulated device is slow: few samples are enough to try this script.
+    data = DATA / ("calib_32.npz" if options.emulated else "calib_256.npz")
+    models = [(model, data) for model in options.models]
     if not models:
         sys.path.insert(0, str(ROOT / "bench"))
         from make_model import cached
-        models = [(DATA / f"{name}.onnx", DATA / "calib_256.npz") for name in GLYPHS]
+        models = [(DATA / f"{name}.onnx", data) for name in GLYPHS]
         models.append((cached(), None))
     with tempfile.TemporaryDirectory() as folder:
         for model, data in models:

@@ -138,7 +138,7 @@ run(const struct job *job, bool there)
     const struct qdq_work work = {.model = open_data(job->model),
                                   .model_id = "sha256:00",
                                   .dataset = job->damaged ? make_damaged(job->damaged)
-                                                          : open_data("calib_256.npz"),
+                                                          : open_data("calib_32.npz"),
                                   .dataset_id = "sha256:01",
                                   .spec = &spec,
                                   .output = end.output,

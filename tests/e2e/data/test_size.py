@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from service import INSTALLED, PeakMemory
+from service import QUANTIZE, PeakMemory
 from test_data import sets, tarred, unzipped
 
 pytestmark = pytest.mark.long
@@ -34,7 +34,7 @@ def quantize(folder, model, data):
     """Returns the report of `qdq quantize` with the default spec, and its peak memory in
     bytes."""
     (folder / "m.onnx").write_bytes(model.SerializeToString())
-    command = [INSTALLED / "bin" / "qdq", "quantize", folder / "m.onnx", "--calibration",
+    command = [*QUANTIZE, folder / "m.onnx", "--calibration",
                data, "-o", folder / "o.onnx", "--report", folder / "r.json"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True) as process:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from service import DATA, INSTALLED, ROOT, eventually, kill_process
+from service import DATA, FEW_SAMPLES, INSTALLED, ROOT, eventually, kill_process
 
 pytestmark = pytest.mark.long
 SHORT = {"calibration": {"max_samples": 2}, "evaluate": False}
@@ -410,7 +410,7 @@ def test_a_daemon_there(module):
 
 
 def test_the_bench(module):
-    arguments = ("1", "--emulated", DATA / "glyph_resnet.onnx", DATA / "calib_256.npz")
+    arguments = ("1", "--emulated", DATA / "glyph_resnet.onnx", FEW_SAMPLES)
     run = run_script("bench/gpu.py", *arguments, QDQD_GPU_MODULE=str(module))
     assert run.returncode == 0, run.stdout + run.stderr
     assert "calibration of plain inference" in run.stdout

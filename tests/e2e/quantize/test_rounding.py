@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import judge
-from service import CALIBRATION, DATA, INSTALLED
+from service import CALIBRATION, DATA, QUANTIZE
 
 pytestmark = pytest.mark.long
 MODELS = ["resnet", "vit", "mobilenet", "se"]
@@ -40,8 +40,7 @@ CHOSEN = list(FIGURES) if os.environ.get("QDQD_ALL_FIGURES") else ["int4"]
 
 def quantize(folder, model="vit", data=CALIBRATION, **spec):
     (folder / "spec.json").write_text(json.dumps({"opset": "auto", **spec}))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize",
-                           DATA / f"glyph_{model}.onnx", "--spec", "spec.json",
+    done = subprocess.run([*QUANTIZE, DATA / f"glyph_{model}.onnx", "--spec", "spec.json",
                            "--calibration", data, "-o", "out.onnx", "--report",
                            "report.json"], cwd=folder, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=300)
@@ -166,8 +165,7 @@ def test_a_wrong_value_is_named(tmp_path, small, spec, pointer):
 def test_without_data_it_is_said_what_lacks(tmp_path):
     (tmp_path / "spec.json").write_text(json.dumps(
         {"weights": {"dtype": "int8", "rounding": "gptq"}, **ALONE}))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize",
-                           DATA / "glyph_vit.onnx", "--spec", "spec.json", "-o",
+    done = subprocess.run([*QUANTIZE, DATA / "glyph_vit.onnx", "--spec", "spec.json", "-o",
                            "out.onnx"], cwd=tmp_path, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
@@ -190,7 +188,7 @@ def test_a_layer_that_cannot_be_observed_is_named(tmp_path):
     (tmp_path / "data.npz").write_bytes(data.getvalue())
     (tmp_path / "spec.json").write_text(json.dumps(
         {"weights": {"rounding": "gptq"}, "layers": [{"class": "ConvTranspose"}]}))
-    done = subprocess.run([INSTALLED / "bin" / "qdq", "quantize", "net.onnx", "--spec",
+    done = subprocess.run([*QUANTIZE, "net.onnx", "--spec",
                            "spec.json", "--calibration", "data.npz", "-o", "out.onnx",
                            "--report", "report.json"], cwd=tmp_path,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True,
