@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks the architecture: includes go one way, engine <- api <- daemon and cli, and each
+# Checks the architecture: includes go one way, engine <- api <- remote <- daemon and cli, and each
 # third-party header is included in one place only. make check passes the compiler flags
-# of each part (ENGINE_FLAGS, API_FLAGS, DAEMON_FLAGS, CLI_FLAGS) as the build uses them.
+# of each part (ENGINE_FLAGS, API_FLAGS, REMOTE_FLAGS, DAEMON_FLAGS, CLI_FLAGS) as the build uses them.
 src=${srcdir:-.}
 failed=0
 
@@ -12,15 +12,21 @@ fault() {
 }
 
 # --- who may include whose header ----------------------------------------------------
-# header (a basic regular expression)   files that may include it (shell pattern)
+# header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/engine" "$src/api" "$src/daemon" "$src/cli" 2>/dev/null); do
-        # shellcheck disable=SC2254 # a pattern
-        case ${file#"$src"/} in
-        $allowed) ;;
-        *) fault "${file#"$src"/}: includes $header, allowed only in $allowed" ;;
-        esac
+        "$src/engine" "$src/api" "$src/remote" "$src/daemon" "$src/cli" 2>/dev/null); do
+        is_allowed=
+        set -f
+        for pattern in $allowed; do
+            # shellcheck disable=SC2254 # a pattern
+            case ${file#"$src"/} in
+            $pattern) is_allowed=1 ;;
+            esac
+        done
+        set +f
+        [ "$is_allowed" ] ||
+            fault "${file#"$src"/}: includes $header, allowed only in $allowed"
     done
 done <<'TABLE'
 microhttpd\.h daemon/http/*
@@ -28,8 +34,9 @@ gnutls daemon/http/tls.c
 sqlite3\.h daemon/store/*
 ini\.h daemon/settings/file.c
 seccomp\.h daemon/workers/cage.c
-jansson\.h api/*
-openssl/ api/base/digest.c
+jansson\.h api/* remote/*
+openssl/ api/base/digest.c remote/signature.c
+curl/ remote/*
 lua engine/cases/*
 zip\.h engine/data/npz.c
 archive engine/data/tar.c
@@ -46,7 +53,7 @@ for header in pthread threads signal syslog sys/socket sys/wait; do
         "$src/engine" "$src/api" && fault "engine and api do without $header.h"
 done
 grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
-    "$src/engine" "$src/api" "$src/daemon" "$src/cli" "$src/tests" &&
+    "$src/engine" "$src/api" "$src/remote" "$src/daemon" "$src/cli" "$src/tests" &&
     fault 'no include goes up with ../'
 
 # --- the folders of a part have an order ---------------------------------------------
@@ -227,6 +234,12 @@ probe api "$API_FLAGS" not "$engine_internal"
 probe api "$API_FLAGS" not "engine/$engine_internal"
 probe api "$API_FLAGS" not "daemon/$daemon_header"
 probe api "$API_FLAGS" not "$daemon_header"
+probe api "$API_FLAGS" not remote/remote.h
+probe remote "$REMOTE_FLAGS" may api/problem.h
+probe remote "$REMOTE_FLAGS" not "$engine_internal"
+probe remote "$REMOTE_FLAGS" not base/json.h
+probe remote "$REMOTE_FLAGS" not "daemon/$daemon_header"
+probe remote "$REMOTE_FLAGS" not "$daemon_header"
 probe daemon "$DAEMON_FLAGS" may qdq/model.h
 probe daemon "$DAEMON_FLAGS" may api/problem.h
 probe daemon "$DAEMON_FLAGS" not "$engine_internal"

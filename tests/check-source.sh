@@ -6,7 +6,7 @@ cd "${srcdir:-.}" || exit 1
 failed=0
 
 rooms=
-for room in engine api daemon cli tests bench tools etc systemd; do
+for room in engine api remote daemon cli tests bench tools etc systemd; do
     [ -d "$room" ] && rooms="$rooms $room"
 done
 # shellcheck disable=SC2086 # a list of words
@@ -51,7 +51,8 @@ headers=$(echo "$sources" | tr ' ' '\n' | grep '\.h$')
 guard_faults=$(awk '
     function guard_of(path) {
         if (!sub(/^engine\/include\//, "", path) && !sub(/^engine\//, "qdqi/", path) &&
-            !sub(/^api\/include\//, "", path))
+            !sub(/^api\/include\//, "", path) &&
+            !sub(/^remote\/include\//, "", path))
             sub(/^daemon\//, "qdqd/", path)
         gsub(/[\/.]/, "_", path)
         return toupper(path)
@@ -76,7 +77,7 @@ fi
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
-    if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api daemon cli |
+    if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api remote daemon cli |
         grep -vE '^engine/plan/targets/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
         echo "$target: a target is named outside of its own files"
         failed=1
@@ -95,7 +96,7 @@ done
 too_long=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
     -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
     -exec awk 'FNR == 700 { print FILENAME ": has 700 lines or more" }' '{}' +)
-too_full=$(find engine api daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
+too_full=$(find engine api remote daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
     awk '$1 > 40 { print $2 ": has " $1 " files" }')
 if [ -n "$too_long$too_full" ]; then
     printf '%s\n' "$too_long" "$too_full" | grep .

@@ -6,13 +6,13 @@
 # A program prints TAP (tests/unit/unit.h does that); srcdir is in its environment.
 AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_builddir)/engine \
 	-I$(top_builddir)/engine/model \
-	-I$(top_srcdir)/api -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
+	-I$(top_srcdir)/api $(REMOTE_INCLUDE) -I$(top_srcdir)/remote -I$(top_srcdir)/daemon -I$(top_srcdir)/tests/unit -I$(top_srcdir)/tests/fuzz \
 	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \
 	-DQDQD_DEFAULT_STATE_DIR='"/var/lib/qdqd"' \
 	-DQDQD_DEFAULT_RUNTIME='"libonnxruntime.so.1"' \
 	-DQDQD_DEFAULT_CASES='"/etc/qdqd/cases.d"'
-LDADD = daemon/libqdqdi.la api/libapi.la engine/libqdqi.la $(CHECK_LIBS) $(JANSSON_LIBS) \
+LDADD = daemon/libqdqdi.la remote/libremote.la api/libapi.la engine/libqdqi.la $(CHECK_LIBS) $(JANSSON_LIBS) \
 	$(SQLITE_LIBS) -lm
 
 TEST_EXTENSIONS = .sh
@@ -32,6 +32,7 @@ include tests/unit/cuda.mk
 include tests/cuda/local.mk
 include tests/unit/data.mk
 include tests/unit/api.mk
+include tests/unit/remote.mk
 include tests/unit/daemon.mk
 endif
 
@@ -48,6 +49,7 @@ AM_TESTS_ENVIRONMENT = CC="$(CC)"; export CC; \
 	TEST_LOCALES="$(abs_top_builddir)/tests/locale"; export TEST_LOCALES; \
 	ENGINE_FLAGS="$(engine_libqdqi_la_CPPFLAGS)"; export ENGINE_FLAGS; \
 	API_FLAGS="$(api_libapi_la_CPPFLAGS)"; export API_FLAGS; \
+	REMOTE_FLAGS="$(remote_libremote_la_CPPFLAGS)"; export REMOTE_FLAGS; \
 	DAEMON_FLAGS="$(daemon_libqdqdi_la_CPPFLAGS)"; export DAEMON_FLAGS; \
 	CLI_FLAGS="$(cli_qdq_CPPFLAGS)"; export CLI_FLAGS; \
 	HARDEN_CFLAGS="$(HARDEN_CFLAGS)"; export HARDEN_CFLAGS;

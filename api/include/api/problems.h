@@ -80,4 +80,16 @@ PROBLEM(UNAVAILABLE, "unavailable", 503, true,
         "the service lacks something at this moment that it needs for this")
 PROBLEM(STILL_RUNNING, "still_running", 504, true,
         "the job is still running; its place is in Location")
+PROBLEM(REMOTE_UNKNOWN, "remote_unknown", 422, false,
+        "there is no remote of that name")
+PROBLEM(REMOTE_DENIED, "remote_denied", 403, false,
+        "the remote may not be used for this, or it refused the request")
+PROBLEM(REMOTE_UNAVAILABLE, "remote_unavailable", 503, true,
+        "the remote cannot be reached, or failed")
+PROBLEM(REMOTE_NOT_FOUND, "remote_not_found", 422, false,
+        "the remote does not have what the ref names")
+PROBLEM(REMOTE_TOO_LARGE, "remote_too_large", 422, false,
+        "the remote has, or sent, more bytes than it may")
+PROBLEM(REMOTE_DIGEST_MISMATCH, "remote_digest_mismatch", 422, false,
+        "the bytes that the remote sent do not hash to the digest that it named")
 PROBLEM(DISK_FULL, "disk_full", 507, true, "there is no room to store this")

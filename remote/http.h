@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP for all kinds of remotes: one connection handle per call. Addresses are checked when a
+ * socket is made, after name resolution, so that a name cannot point elsewhere later.
+ * Redirects stay on the remote's host. Bodies are bounded.
+ */
+#ifndef REMOTE_HTTP_H
+#define REMOTE_HTTP_H
+
+#include <curl/curl.h>
+
+#include "remote/remote.h"
+
+#define HTTP_URL 8192
+#define HTTP_HEADERS 8
+
+struct http {
+    const struct qdqr_remote *remote;
+    struct qdqr_call *call;
+    CURL *curl;
+    char base[HTTP_URL]; /* the remote's URL without a final '/' */
+    bool refused;        /* an address was not public */
+    int64_t done, total; /* bytes of the file that moves, for on_progress */
+};
+
+struct http_request {
+    const char *method;                /* NULL: GET */
+    char url[HTTP_URL];                /* below `base` */
+    const char *headers[HTTP_HEADERS]; /* "Name: value", to the first NULL */
+    const char *body;
+    size_t body_len;
+    int body_fd; /* a body from a file, where body_size > 0 */
+    int64_t body_size;
+    /* Where a body of status 200 or 206 goes instead of the memory; 0: none. Bytes that are
+       there already are not asked for again. */
+    int to_fd;
+    int64_t max_body; /* most bytes of the answer; 0: 8 MiB */
+};
+
+struct http_answer {
+    long status;
+    char *body; /* ends in NUL; freed by http_answer_fini() */
+    size_t len;
+    bool is_too_large, has_failed_write, is_partial;
+};
+
+bool http_open(const struct qdqr_remote *remote, struct qdqr_call *call,
+               struct http **ret, struct api_problem *problem);
+void http_close(struct http **http);
+
+/* Appends `text` to a URL with everything but unreserved characters and those of `safe`
+   escaped. Returns false with a problem when it becomes too long. */
+bool url_add(char url[HTTP_URL], const char *text, const char *safe,
+             struct api_problem *problem);
+
+/*
+ * Sends a request. Every status of an answer that arrived whole is a success for this call,
+ * except those that no caller can use (401, 403, 429, 5xx).
+ */
+bool http_send(struct http *http, const struct http_request *request,
+               struct http_answer *ret, struct api_problem *problem);
+void http_answer_fini(struct http_answer *answer);
+/* Sets the problem of an answer with a status that is no success, which names `what`. */
+bool http_fail(const struct http *http, const struct http_answer *answer,
+               const char *what, struct api_problem *problem);
+
+/* Writes a file to request->to_fd and resumes a few times when the connection breaks. */
+bool http_pull(struct http *http, struct http_request *request, int64_t size,
+               struct api_problem *problem);
+
+#endif

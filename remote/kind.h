@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of remotes: a row of functions each. NULL: the kind cannot do it. */
+#ifndef REMOTE_KIND_H
+#define REMOTE_KIND_H
+
+#include "http.h"
+#include "remote/remote.h"
+
+struct remote_kind_row {
+    const char *name;
+    bool (*check)(const struct qdqr_remote *remote, struct api_problem *problem);
+    bool (*check_ref)(const char *ref, bool to_publish, struct api_problem *problem);
+    bool (*resolve)(struct http *http, const char *ref, struct qdqr_source *source,
+                    struct api_problem *problem);
+    /* Writes the request for a file's bytes. */
+    bool (*locate)(struct http *http, const struct qdqr_source *source, size_t file,
+                   struct http_request *ret, struct api_problem *problem);
+    bool (*publish)(struct http *http, const struct qdqr_publication *publication,
+                    char **ret_location, struct api_problem *problem);
+    bool (*deliver)(struct http *http, const struct qdqr_event *event,
+                    struct api_problem *problem);
+};
+
+extern const struct remote_kind_row remote_mlflow, remote_webhook;
+
+/* Adds a file to a source. The name is copied and checked: it is relative, without "..",
+   empty parts, backslashes and control characters. */
+bool source_add(struct qdqr_source *source, const char *name, int64_t size,
+                enum qdqr_role role, struct api_problem *problem);
+
+#endif

@@ -1,0 +1,17 @@
+# libremote: sees the public headers of api (and through them the engine's error), libcurl,
+# jansson, libcrypto; nothing of the daemon.
+noinst_LTLIBRARIES += remote/libremote.la
+remote_libremote_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) \
+	-I$(top_srcdir)/remote $(LIBCURL_CFLAGS) $(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
+remote_libremote_la_LIBADD = api/libapi.la $(LIBCURL_LIBS) $(JANSSON_LIBS) $(CRYPTO_LIBS)
+remote_libremote_la_SOURCES = \
+	remote/address.c remote/address.h \
+	remote/http.c remote/http.h \
+	remote/include/remote/remote.h remote/kind.h remote/remote.c \
+	remote/mlflow.c \
+	remote/mlflow_api.c remote/mlflow_api.h \
+	remote/mlflow_publish.c remote/mlflow_publish.h \
+	remote/mlflow_ref.c remote/mlflow_ref.h \
+	remote/mlmodel.c remote/mlmodel.h \
+	remote/signature.c remote/signature.h \
+	remote/webhook.c

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MLflow's model registry (3.x). A model version names a folder of artifacts, which the
+ * tracking server hands out: MLmodel, the ONNX file, its data files, and environments.
+ */
+#include "config.h"
+#include "kind.h"
+#include "mlflow_api.h"
+#include "mlflow_publish.h"
+#include "mlflow_ref.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_DEPTH 8
+
+static bool
+check_ref(const char *ref, bool to_publish, struct api_problem *problem)
+{
+    struct mlflow_ref parsed;
+    return parse_mlflow_ref(ref, to_publish, &parsed, problem);
+}
+
+/* Returns the role of a file by its name. MLmodel, environments and examples are others. */
+static enum qdqr_role
+role_of(const char *name)
+{
+    static const char *const others[] = {"MLmodel",
+                                         "conda.yaml",
+                                         "python_env.yaml",
+                                         "requirements.txt",
+                                         "input_example.json",
+                                         "serving_input_example.json",
+                                         "registered_model_meta"};
+    size_t len = strlen(name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0)
+            return QDQR_OTHER;
+    return len > 5 && strcmp(name + len - 5, ".onnx") == 0 ? QDQR_MODEL : QDQR_DATA;
+}
+
+/* Adds the files of a folder below source->place; `folder` is "" or ends in '/'. */
+static bool
+list_folder(struct http *http, struct qdqr_source *source, const char *folder,
+            int depth, struct api_problem *problem)
+{
+    char path[2 * QDQR_REF];
+    struct http_request request = {.method = NULL};
+    snprintf(path, sizeof path, "%s/%.*s", source->place,
+             (int)strlen(folder) - (*folder != '\0'), folder);
+    if (!*folder)
+        path[strlen(source->place)] = '\0';
+    bool ok = url_add(request.url, MLFLOW_ARTIFACTS, "/", problem) &&
+              mlflow_query(&request, "path", path, problem);
+    json_t *json =
+        ok ? mlflow_send(http, &request, "the list of artifacts", problem) : NULL;
+    json_t *files = json_object_get(json, "files");
+    ok = json != NULL;
+    for (size_t i = 0; ok && i < json_array_size(files); i++) {
+        const json_t *file = json_array_get(files, i);
+        const json_t *size = json_object_get(file, "file_size");
+        char name[QDQR_REF];
+        snprintf(name, sizeof name, "%.500s%.500s", folder,
+                 mlflow_text(file, NULL, "path"));
+        if (!json_is_true(json_object_get(file, "is_dir")))
+            ok = source_add(source, name,
+                            json_is_integer(size) ? json_integer_value(size) : -1,
+                            role_of(name), problem);
+        else if (depth < MOST_DEPTH && strlen(name) + 2 < sizeof name) {
+            name[strlen(name) + 1] = '\0';
+            name[strlen(name)] = '/';
+            ok = list_folder(http, source, name, depth + 1, problem);
+        }
+    }
+    json_decref(json);
+    return ok;
+}
+
+/* Finds the folder of a version's artifacts. */
+static bool
+find_place(struct http *http, const char *name, const char *version,
+           struct qdqr_source *source, struct api_problem *problem)
+{
+    char path[QDQR_REF];
+    struct http_request request = {.method = NULL};
+    bool ok = url_add(request.url, MLFLOW_API "model-versions/get-download-uri", "/",
+                      problem) &&
+              mlflow_query(&request, "name", name, problem) &&
+              mlflow_query(&request, "version", version, problem);
+    json_t *json =
+        ok ? mlflow_send(http, &request, "the place of the model", problem) : NULL;
+    ok = json &&
+         mlflow_proxied(http, mlflow_text(json, NULL, "artifact_uri"), path, problem);
+    if (ok) {
+        source->place = strdup(path);
+        ok = source->place || api_problem_no_memory(problem);
+    }
+    json_decref(json);
+    return ok;
+}
+
+static bool
+check_model(const struct http *http, const struct qdqr_source *source,
+            struct api_problem *problem)
+{
+    size_t models = 0;
+    for (size_t i = 0; i < source->n_files; i++)
+        models += source->files[i].role == QDQR_MODEL;
+    return models == 1 ||
+           api_problem_set(problem, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "%s of remote %s has %zu files *.onnx, and needs one",
+                           source->resolved, http->remote->name, models);
+}
+
+static bool
+resolve(struct http *http, const char *ref, struct qdqr_source *source,
+        struct api_problem *problem)
+{
+    struct mlflow_ref parsed;
+    if (!parse_mlflow_ref(ref, false, &parsed, problem))
+        return false;
+    json_t *json = mlflow_find(http, &parsed, problem);
+    const char *version = mlflow_text(json, "model_version", "version");
+    bool ok = json != NULL;
+    if (ok && (!*version || strspn(version, "0123456789") != strlen(version)))
+        ok =
+            api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                            "remote %s answered without a version", http->remote->name);
+    if (ok) {
+        char resolved[2 * QDQR_REF + 16];
+        snprintf(resolved, sizeof resolved, "models:/%s/%.32s", parsed.name, version);
+        source->resolved = strdup(resolved);
+        source->digest = strdup(mlflow_text(json, "model_version", "source"));
+        ok = (source->resolved && source->digest) || api_problem_no_memory(problem);
+    }
+    ok = ok && find_place(http, parsed.name, version, source, problem) &&
+         list_folder(http, source, "", 0, problem) &&
+         check_model(http, source, problem);
+    json_decref(json);
+    return ok;
+}
+
+static bool
+locate(struct http *http, const struct qdqr_source *source, size_t file,
+       struct http_request *ret, struct api_problem *problem)
+{
+    (void)http;
+    return url_add(ret->url, MLFLOW_ARTIFACTS "/", "/", problem) &&
+           url_add(ret->url, source->place, "/", problem) &&
+           url_add(ret->url, "/", "/", problem) &&
+           url_add(ret->url, source->files[file].name, "/", problem);
+}
+
+const struct remote_kind_row remote_mlflow = {
+    .name = "mlflow",
+    .check_ref = check_ref,
+    .resolve = resolve,
+    .locate = locate,
+    .publish = mlflow_publish,
+};

@@ -1,0 +1,6 @@
+# Unit programs of remote.
+check_PROGRAMS += \
+	tests/unit/remote/test_address \
+	tests/unit/remote/test_mlmodel \
+	tests/unit/remote/test_refs \
+	tests/unit/remote/test_signature
