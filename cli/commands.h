@@ -6,10 +6,17 @@
 #include "api/problem.h"
 #include "qdq/quantize.h"
 
+enum { MAX_TAGS = 64 };
+
 /* The parsed command line. A text is NULL where its option is absent. */
 struct options {
-    const char *model; /* or the report of the command report */
+    const char *model;  /* or the report of the command report, or REMOTE:REF */
+    char *const *files; /* the operands behind it */
+    size_t n_files;
     const char *spec, *calibration, *observations, *out, *report, *html, *cases;
+    const char *config, *alias, *source;
+    const char *tags[MAX_TAGS];
+    size_t n_tags;
     const char *threads_text;
     int threads;
     bool json, all, help;
@@ -17,9 +24,10 @@ struct options {
 
 struct command {
     const char *name;
-    const char *argument; /* as the pages call the file that it reads */
+    const char *argument; /* its operands, as the pages call them */
     bool (*run)(const struct options *options, struct api_problem *problem);
     const char *text; /* a sentence for the help page */
+    bool has_files;   /* whether one or more files follow its argument */
 };
 
 /*
@@ -33,5 +41,8 @@ bool command_quantize(const struct options *options, struct api_problem *problem
 bool command_plan(const struct options *options, struct api_problem *problem);
 bool command_info(const struct options *options, struct api_problem *problem);
 bool command_report(const struct options *options, struct api_problem *problem);
+bool command_pull(const struct options *options, struct api_problem *problem);
+bool command_push(const struct options *options, struct api_problem *problem);
+bool command_ls(const struct options *options, struct api_problem *problem);
 
 #endif

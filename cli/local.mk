@@ -1,9 +1,10 @@
-# qdq: sees the public headers of engine and api.
+# qdq: sees the public headers of engine, api and remote.
 bin_PROGRAMS += cli/qdq
-cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/cli \
+cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) \
+	-I$(top_srcdir)/cli $(INIH_CFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' -DQDQ_CASES='"$(casesdir)"' \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
-cli_qdq_LDADD = api/libapi.la engine/libqdq.la -lm
+cli_qdq_LDADD = remote/libremote.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \
 	cli/commands.h \
 	cli/engine.c \
@@ -15,4 +16,7 @@ cli_qdq_SOURCES = \
 	cli/page.c cli/page.h \
 	cli/print.c cli/print.h \
 	cli/progress.c cli/progress.h \
-	cli/quantize.c
+	cli/pull.c \
+	cli/push.c \
+	cli/quantize.c \
+	cli/remotes.c cli/remotes.h

@@ -12,16 +12,22 @@
 
 /* --- the tables ----------------------------------------------------------- */
 
-enum { QUANTIZE, PLAN, INFO, REPORT, N_COMMANDS };
+enum { QUANTIZE, PLAN, INFO, REPORT, PULL, PUSH, LS, N_COMMANDS };
 
 static const struct command commands[N_COMMANDS] = {
     [QUANTIZE] = {"quantize", "MODEL", command_quantize,
-                  "Inserts calibrated Q/DQ pairs into an ONNX model."},
+                  "Inserts calibrated Q/DQ pairs into an ONNX model.", false},
     [PLAN] = {"plan", "MODEL", command_plan,
-              "Says which layers of a model would be quantized, and why."},
-    [INFO] = {"info", "MODEL", command_info, "Says what is in a model."},
+              "Says which layers of a model would be quantized, and why.", false},
+    [INFO] = {"info", "MODEL", command_info, "Says what is in a model.", false},
     [REPORT] = {"report", "REPORT", command_report,
-                "Turns a report into a page for a browser."},
+                "Turns a report into a page for a browser.", false},
+    [PULL] = {"pull", "REMOTE:REF", command_pull,
+              "Gets the files of a model from a registry.", false},
+    [PUSH] = {"push", "REMOTE:REF FILE...", command_push,
+              "Registers files as a new version of a model.", true},
+    [LS] = {"ls", "REMOTE:REF", command_ls, "Lists the files of a model in a registry.",
+            false},
 };
 
 /* Bits for the commands that have an option. */
@@ -30,10 +36,14 @@ enum {
     IN_PLAN = 1 << PLAN,
     IN_INFO = 1 << INFO,
     IN_REPORT = 1 << REPORT,
+    IN_PULL = 1 << PULL,
+    IN_PUSH = 1 << PUSH,
+    IN_LS = 1 << LS,
     IN_ALL = (1 << N_COMMANDS) - 1,
 };
 
-/* The field is a bool for an option without an argument, else a string. */
+/* The field is a bool for an option without an argument, else a string. That of --tag is a
+   list of strings. */
 static const struct row {
     const char *name;
     char letter;          /* '\0': none */
@@ -60,6 +70,20 @@ static const struct row {
      "A file for the report as a page for a browser, which needs no other file."},
     {"out", 'o', "OUT", IN_REPORT, offsetof(struct options, out),
      "The page; by default REPORT with the ending .html."},
+    {"out", 'o', "DIR", IN_PULL, offsetof(struct options, out),
+     "The folder for the files, which is made when it is absent; by default the "
+     "current "
+     "one."},
+    {"config", '\0', "FILE", IN_PULL | IN_PUSH | IN_LS,
+     offsetof(struct options, config),
+     "The file with the sections [remote NAME], as in the configuration of qdqd; by "
+     "default ~/.config/qdq/remotes.conf."},
+    {"alias", '\0', "ALIAS", IN_PUSH, offsetof(struct options, alias),
+     "A name that is moved to the new version at the end."},
+    {"tag", '\0', "TAG", IN_PUSH, offsetof(struct options, tags),
+     "A tag of the new version, as KEY=VALUE. The option may be repeated."},
+    {"source", '\0', "REF", IN_PUSH, offsetof(struct options, source),
+     "The version of the same remote that the model was made of, for its lineage."},
     {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
      "The number of threads that run the model; by default all processors."},
     {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
@@ -146,7 +170,9 @@ store_option(struct options *options, int value, const char *argument)
     while (row_value(i) != value)
         i++;
     char *field = (char *)options + rows[i].field;
-    if (rows[i].argument)
+    if (rows[i].field == offsetof(struct options, tags))
+        options->tags[options->n_tags++ % MAX_TAGS] = argument;
+    else if (rows[i].argument)
         *(const char **)field = argument;
     else
         *(bool *)field = true;
@@ -181,6 +207,24 @@ unknown_option(const struct command *command, char **argv)
                        command->name);
 }
 
+/* Checks the number of operands, which begin at argv[optind], and stores them. */
+static int
+store_operands(int argc, char **argv, const struct command *command,
+               struct options *ret)
+{
+    int least = command->has_files ? 2 : 1;
+    const char *kind = strchr(command->argument, ':') ? "" : "the file ";
+    if (argc - optind < least)
+        return wrong_usage(command, "%s needs %s%s", command->name, kind,
+                           command->argument);
+    if (argc - optind > least && !command->has_files)
+        return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
+    ret->model = argv[optind];
+    ret->files = argv + optind + 1;
+    ret->n_files = (size_t)(argc - optind - 1);
+    return DONE;
+}
+
 int
 parse_options(int argc, char **argv, const struct command *command, struct options *ret)
 {
@@ -198,12 +242,11 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
         if (ret->help)
             return DONE;
     }
-    if (optind == argc)
-        return wrong_usage(command, "%s needs the file %s", command->name,
-                           command->argument);
-    if (optind + 1 < argc)
-        return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
-    ret->model = argv[optind];
+    int status = store_operands(argc, argv, command, ret);
+    if (status != DONE)
+        return status;
+    if (ret->n_tags > MAX_TAGS)
+        return wrong_usage(command, "--tag is given more than %d times", MAX_TAGS);
     if (ret->threads_text && !parse_threads(ret->threads_text, &ret->threads))
         return wrong_usage(command, "--threads is a number from 1 to 1024, not \"%s\"",
                            ret->threads_text);

@@ -85,6 +85,18 @@ write_to_file(struct sink *sink, const char *bytes, size_t len)
     return len;
 }
 
+/* Returns whether the answer's range begins at `at`. */
+static bool
+is_range_from(CURL *curl, off_t at)
+{
+    char wanted[40];
+    struct curl_header *header;
+    snprintf(wanted, sizeof wanted, "bytes %lld-", (long long)at);
+    return curl_easy_header(curl, "Content-Range", 0, CURLH_HEADER, -1, &header) ==
+               CURLHE_OK &&
+           strncasecmp(header->value, wanted, strlen(wanted)) == 0;
+}
+
 static size_t
 on_bytes(char *bytes, size_t one, size_t len, void *arg)
 {
@@ -94,6 +106,11 @@ on_bytes(char *bytes, size_t one, size_t len, void *arg)
     curl_easy_getinfo(sink->http->curl, CURLINFO_RESPONSE_CODE, &status);
     if (!sink->fd || (status != 200 && status != 206))
         return keep_in_memory(sink, bytes, len);
+    if (!sink->has_begun && status == 206 &&
+        !is_range_from(sink->http->curl, sink->at)) {
+        sink->answer->is_other_range = true;
+        return 0;
+    }
     /* An answer of status 200 has the whole file, whatever range was asked for. */
     if (!sink->has_begun && status == 200) {
         sink->at = 0;
@@ -314,6 +331,10 @@ fail_transfer(struct http *http, const struct http_answer *answer, CURLcode code
         return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                "the bytes of remote %s cannot be written: %s", name,
                                strerror(errno));
+    if (answer->is_other_range)
+        return api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                               "remote %s answered with another range of the file",
+                               name);
     if (code == CURLE_ABORTED_BY_CALLBACK)
         return api_problem_set(problem, API_CANCELLED, QDQ_AT_NOTHING, NULL,
                                "the transfer was cancelled");
@@ -431,12 +452,12 @@ note_retry_after(struct http *http)
     http->call->retry_after = seconds > MOST_WAIT ? MOST_WAIT : seconds;
 }
 
-bool
-http_send(struct http *http, const struct http_request *request,
-          struct http_answer *ret, struct api_problem *problem)
+/* Sends a request and the requests of its redirects. */
+static bool
+send_all(struct http *http, const struct http_request *request, struct http_answer *ret,
+         struct api_problem *problem)
 {
     char url[HTTP_URL];
-    *ret = (struct http_answer){0};
     if (snprintf(url, sizeof url, "%s%s", http->base, request->url) >= (int)sizeof url)
         return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
                                "a URL of the remote would be too long");
@@ -460,6 +481,19 @@ http_send(struct http *http, const struct http_request *request,
         return true;
     note_retry_after(http);
     return http_fail(http, ret, "the request", problem);
+}
+
+bool
+http_send(struct http *http, const struct http_request *request,
+          struct http_answer *ret, struct api_problem *problem)
+{
+    *ret = (struct http_answer){0};
+    bool ok = send_all(http, request, ret, problem);
+    if (!ok) {
+        free(ret->body);
+        ret->body = NULL;
+    }
+    return ok;
 }
 
 void
@@ -495,11 +529,15 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
                                 "remote %s sent another number of bytes than it listed",
                                 http->remote->name);
         long status = answer.status;
+        bool starts_again = answer.is_other_range || (status == 416 && before > 0);
         http_answer_fini(&answer);
         if (ok)
             return true;
-        bool is_broken = (status == 200 || status == 206) && after > 0 &&
-                         fault.code == API_REMOTE_UNAVAILABLE;
+        if (starts_again && ftruncate(request->to_fd, 0) != 0)
+            breaks = MOST_BREAKS;
+        bool is_broken =
+            starts_again || ((status == 200 || status == 206) && after > 0 &&
+                             fault.code == API_REMOTE_UNAVAILABLE);
         if (!is_broken || breaks == MOST_BREAKS) {
             *problem = problem->set ? *problem : fault;
             return false;

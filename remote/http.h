@@ -41,7 +41,7 @@ struct http_answer {
     long status;
     char *body; /* ends in NUL; freed by http_answer_fini() */
     size_t len;
-    bool is_too_large, has_failed_write, is_partial;
+    bool is_too_large, has_failed_write, is_other_range;
 };
 
 bool http_open(const struct qdqr_remote *remote, struct qdqr_call *call,
@@ -55,7 +55,8 @@ bool url_add(char url[HTTP_URL], const char *text, const char *safe,
 
 /*
  * Sends a request. Every status of an answer that arrived whole is a success for this call,
- * except those that no caller can use (401, 403, 429, 5xx).
+ * except those that no caller can use (401, 403, 408, 429, 5xx). After a failure the answer
+ * has no body to free.
  */
 bool http_send(struct http *http, const struct http_request *request,
                struct http_answer *ret, struct api_problem *problem);

@@ -23,8 +23,10 @@ struct remote_kind_row {
 
 extern const struct remote_kind_row remote_mlflow, remote_webhook;
 
-/* Adds a file to a source. The name is copied and checked: it is relative, without "..",
-   empty parts, backslashes and control characters. */
+/* Returns whether a name is a relative path without "..", empty parts, backslashes and
+   control characters. */
+bool name_is_safe(const char *name);
+/* Adds a file to a source. The name is copied and has to be safe. */
 bool source_add(struct qdqr_source *source, const char *name, int64_t size,
                 enum qdqr_role role, struct api_problem *problem);
 

@@ -9,10 +9,11 @@
 #include "mlflow_publish.h"
 #include "mlflow_ref.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_DEPTH 8
+#define MOST_FOLDERS 256
 
 static bool
 check_ref(const char *ref, bool to_publish, struct api_problem *problem)
@@ -39,40 +40,81 @@ role_of(const char *name)
     return len > 5 && strcmp(name + len - 5, ".onnx") == 0 ? QDQR_MODEL : QDQR_DATA;
 }
 
-/* Adds the files of a folder below source->place; `folder` is "" or ends in '/'. */
+/* Folders below source->place, in the order in which they are listed. */
+struct folders {
+    char *names[MOST_FOLDERS]; /* "", or a path that ends in '/'; owned */
+    size_t n;
+};
+
 static bool
-list_folder(struct http *http, struct qdqr_source *source, const char *folder,
-            int depth, struct api_problem *problem)
+add_folder(struct folders *folders, const char *name, struct api_problem *problem)
 {
-    char path[2 * QDQR_REF];
+    if (folders->n == MOST_FOLDERS || !name_is_safe(name))
+        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+                               "the remote lists more than %d folders, or one whose "
+                               "name is no relative path",
+                               MOST_FOLDERS);
+    if (asprintf(&folders->names[folders->n], "%s/", name) < 0)
+        return api_problem_no_memory(problem);
+    folders->n++;
+    return true;
+}
+
+/* Adds an entry of a list, which is a file or a folder. */
+static bool
+add_entry(struct qdqr_source *source, struct folders *folders, const char *folder,
+          const json_t *entry, struct api_problem *problem)
+{
+    const json_t *size = json_object_get(entry, "file_size");
+    char name[QDQR_REF];
+    if (snprintf(name, sizeof name, "%s%s", folder, mlflow_text(entry, NULL, "path")) >=
+        (int)sizeof name)
+        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+                               "the remote lists a file whose name is too long");
+    if (json_is_true(json_object_get(entry, "is_dir")))
+        return add_folder(folders, name, problem);
+    return source_add(source, name,
+                      json_is_integer(size) ? json_integer_value(size) : -1,
+                      role_of(name), problem);
+}
+
+/* Lists a folder below source->place. */
+static bool
+list_folder(struct http *http, struct qdqr_source *source, struct folders *folders,
+            const char *folder, struct api_problem *problem)
+{
     struct http_request request = {.method = NULL};
-    snprintf(path, sizeof path, "%s/%.*s", source->place,
-             (int)strlen(folder) - (*folder != '\0'), folder);
-    if (!*folder)
-        path[strlen(source->place)] = '\0';
+    size_t len = strlen(folder);
+    char *path;
+    int n = asprintf(&path, "%s%s%.*s", source->place, len ? "/" : "",
+                     len ? (int)len - 1 : 0, folder);
+    if (n < 0)
+        return api_problem_no_memory(problem);
     bool ok = url_add(request.url, MLFLOW_ARTIFACTS, "/", problem) &&
               mlflow_query(&request, "path", path, problem);
+    free(path);
     json_t *json =
         ok ? mlflow_send(http, &request, "the list of artifacts", problem) : NULL;
-    json_t *files = json_object_get(json, "files");
+    const json_t *files = json_object_get(json, "files");
     ok = json != NULL;
-    for (size_t i = 0; ok && i < json_array_size(files); i++) {
-        const json_t *file = json_array_get(files, i);
-        const json_t *size = json_object_get(file, "file_size");
-        char name[QDQR_REF];
-        snprintf(name, sizeof name, "%.500s%.500s", folder,
-                 mlflow_text(file, NULL, "path"));
-        if (!json_is_true(json_object_get(file, "is_dir")))
-            ok = source_add(source, name,
-                            json_is_integer(size) ? json_integer_value(size) : -1,
-                            role_of(name), problem);
-        else if (depth < MOST_DEPTH && strlen(name) + 2 < sizeof name) {
-            name[strlen(name) + 1] = '\0';
-            name[strlen(name)] = '/';
-            ok = list_folder(http, source, name, depth + 1, problem);
-        }
-    }
+    for (size_t i = 0; ok && i < json_array_size(files); i++)
+        ok = add_entry(source, folders, folder, json_array_get(files, i), problem);
     json_decref(json);
+    return ok;
+}
+
+/* Adds the files of source->place and of all folders below it. */
+static bool
+list_files(struct http *http, struct qdqr_source *source, struct api_problem *problem)
+{
+    struct folders *folders = calloc(1, sizeof *folders);
+    bool ok = folders || api_problem_no_memory(problem);
+    ok = ok && list_folder(http, source, folders, "", problem);
+    for (size_t i = 0; ok && i < folders->n; i++)
+        ok = list_folder(http, source, folders, folders->names[i], problem);
+    for (size_t i = 0; folders && i < folders->n; i++)
+        free(folders->names[i]);
+    free(folders);
     return ok;
 }
 
@@ -134,8 +176,7 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
         ok = (source->resolved && source->digest) || api_problem_no_memory(problem);
     }
     ok = ok && find_place(http, parsed.name, version, source, problem) &&
-         list_folder(http, source, "", 0, problem) &&
-         check_model(http, source, problem);
+         list_files(http, source, problem) && check_model(http, source, problem);
     json_decref(json);
     return ok;
 }

@@ -17,19 +17,19 @@ mlflow_query(struct http_request *request, const char *key, const char *value,
            url_add(request->url, value, "", problem);
 }
 
-json_t *
-mlflow_send(struct http *http, const struct http_request *request, const char *what,
-            struct api_problem *problem)
+/* Parses the JSON object of an answer, which it frees. */
+static json_t *
+parse_answer(struct http *http, struct http_answer *answer, const char *what,
+             struct api_problem *problem)
 {
-    struct http_answer answer;
     json_t *json = NULL;
-    if (!http_send(http, request, &answer, problem))
-        goto out;
-    if (answer.status != 200) {
-        http_fail(http, &answer, what, problem);
-        goto out;
+    if (answer->status != 200) {
+        http_fail(http, answer, what, problem);
+        http_answer_fini(answer);
+        return NULL;
     }
-    json = json_loadb(answer.body ? answer.body : "", answer.len, 0, NULL);
+    json = json_loadb(answer->body ? answer->body : "", answer->len, 0, NULL);
+    http_answer_fini(answer);
     if (!json_is_object(json)) {
         json_decref(json);
         json = NULL;
@@ -38,9 +38,17 @@ mlflow_send(struct http *http, const struct http_request *request, const char *w
                         "be another service's",
                         http->remote->name, what);
     }
-out:
-    http_answer_fini(&answer);
     return json;
+}
+
+json_t *
+mlflow_send(struct http *http, const struct http_request *request, const char *what,
+            struct api_problem *problem)
+{
+    struct http_answer answer;
+    return http_send(http, request, &answer, problem)
+               ? parse_answer(http, &answer, what, problem)
+               : NULL;
 }
 
 json_t *
@@ -86,7 +94,13 @@ mlflow_find(struct http *http, const struct mlflow_ref *ref,
               mlflow_query(&request, "name", ref->name, problem) &&
               mlflow_query(&request, has_alias ? "alias" : "version",
                            has_alias ? ref->alias : ref->version, problem);
-    return ok ? mlflow_send(http, &request, "the model version", problem) : NULL;
+    struct http_answer answer;
+    if (!ok || !http_send(http, &request, &answer, problem))
+        return NULL;
+    if (has_alias && answer.status == 400) /* MLflow's answer for an unknown alias */
+        answer.status = 404;
+    return parse_answer(http, &answer, has_alias ? "the alias" : "the model version",
+                        problem);
 }
 
 bool

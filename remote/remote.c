@@ -66,8 +66,8 @@ qdqr_check_ref(const struct qdqr_remote *remote, const char *ref, bool to_publis
 
 /* --- pull ----------------------------------------------------------------- */
 
-static bool
-is_safe_name(const char *name)
+bool
+name_is_safe(const char *name)
 {
     size_t len = strlen(name);
     if (!len || len > 512 || *name == '/' || name[len - 1] == '/')
@@ -89,7 +89,7 @@ bool
 source_add(struct qdqr_source *source, const char *name, int64_t size,
            enum qdqr_role role, struct api_problem *problem)
 {
-    if (!is_safe_name(name))
+    if (!name_is_safe(name))
         return api_problem_set(
             problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
             "the remote lists a file whose name is no relative path");

@@ -32,7 +32,7 @@ done <<'TABLE'
 microhttpd\.h daemon/http/*
 gnutls daemon/http/tls.c
 sqlite3\.h daemon/store/*
-ini\.h daemon/settings/file.c
+ini\.h daemon/settings/file.c cli/remotes.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/*
 openssl/ api/base/digest.c remote/signature.c

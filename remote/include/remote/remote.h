@@ -28,11 +28,16 @@
 /* A remote. The caller owns all texts, which must outlive the calls. NULL stands for "". */
 struct qdqr_remote {
     const char *name; /* for messages */
-    const char *kind; /* "mlflow", "webhook" */
-    const char *url;  /* http:// or https://, without user and password */
-    const char
-        *credentials; /* text of the file: "bearer TOKEN", "basic USER:PASSWORD" */
-    const void *ca;   /* PEM of the authorities; NULL: those of the system */
+    const char *kind; /* "mlflow", "oci", "s3", "webhook" */
+    /* http:// or https://, without user and password; of s3 with the bucket as the first
+       part of the path, and behind it a prefix of all keys. */
+    const char *url;
+    /* Text of the file: "bearer TOKEN", "basic USER:PASSWORD"; of s3 an AWS credentials
+       file. */
+    const char *credentials;
+    const char *region; /* of s3; "": us-east-1 */
+    bool path_style; /* of s3: the bucket stays in the path; else it leads the host */
+    const void *ca;  /* PEM of the authorities; NULL: the file of the system, by path */
     size_t ca_len;
     const char *secret, *secret_old; /* "whsec_...", of a webhook */
     bool allow_private; /* whether loopback and private addresses may be used */
@@ -50,8 +55,7 @@ struct qdqr_call {
     int64_t retry_after;
 };
 
-/* Prepares libcurl and loads what name resolution and TLS need later. Returns false when
-   libcurl cannot be used. */
+/* Prepares libcurl and its TLS library. Returns false when libcurl cannot be used. */
 bool qdqr_init(void);
 
 /* Checks kind, URL, credentials and secrets without a connection. */

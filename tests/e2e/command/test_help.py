@@ -8,7 +8,8 @@ import pytest
 
 from service import INSTALLED, ROOT
 
-READS = {"quantize": "MODEL", "plan": "MODEL", "info": "MODEL", "report": "REPORT"}
+READS = {"quantize": "MODEL", "plan": "MODEL", "info": "MODEL", "report": "REPORT",
+         "pull": "REMOTE:REF", "push": "REMOTE:REF FILE...", "ls": "REMOTE:REF"}
 COMMANDS = {("qdq", name): f"usage: qdq {name} {file} [" for name, file in READS.items()}
 PAGES = {**COMMANDS, ("qdqd",): "Usage: qdqd [OPTION]...",
          ("qdqd", "token"): "Usage: qdqd token add NAME ["}
@@ -73,15 +74,16 @@ def test_the_manual_page_of_qdq_has_the_options():
         name, *lines = block.splitlines()
         rows = [re.fullmatch(r"\.Op Fl (\S+)(?: Ar (\w+))?", line) for line in lines]
         assert all(rows), lines
-        command, file = re.fullmatch(r"\.Cm (\w+) Ar (\w+)", name).groups()
-        assert READS[command] == file
+        command, file = re.fullmatch(r"\.Cm (\w+) Ar (.+)", name).groups()
+        assert READS[command] == file.replace(" ...", "...")
         synopsis["qdq", command] = {
             (row[1], row[2]) for row in rows}
     assert synopsis == {
         command: {(letter or f"-{name}", argument)
                   for name, (letter, argument) in options_of(*command).items()
                   if name != "help"} for command in COMMANDS}
-    every = {name: row for command in COMMANDS for name, row in options_of(*command).items()}
+    every = {name: row for command in reversed(COMMANDS)
+             for name, row in options_of(*command).items()}
     del every["help"]
     assert listed_in(section_of("qdq.1", "OPTIONS")) == every
 

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command push. The id of the delivery is made of everything that is pushed, so that a
+ * push that is repeated, or that broke, ends in the same version.
+ */
+#include "config.h"
+#include "commands.h"
+#include "files.h"
+#include "remotes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct push {
+    const struct options *options;
+    struct operand operand;
+    struct qdqr_upload *files; /* one for each operand FILE */
+    char (*digests)[DIGEST_SIZE];
+    struct qdqr_pair tags[MAX_TAGS];
+    char *tag_names[MAX_TAGS]; /* owned */
+    const char *model;         /* the operand that is the ONNX file */
+};
+
+static bool
+has_ending(const char *path, const char *ending)
+{
+    size_t len = strlen(path), n = strlen(ending);
+    return len > n && strcmp(path + len - n, ending) == 0;
+}
+
+static const char *
+base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Returns the role of a file: reports are pages and JSON with that word in the name. */
+static enum qdqr_role
+role_of(const char *path)
+{
+    if (has_ending(path, ".onnx"))
+        return QDQR_MODEL;
+    if (has_ending(path, ".html"))
+        return QDQR_REPORT;
+    if (has_ending(path, ".json"))
+        return strstr(base_name(path), "spec") ? QDQR_SPEC : QDQR_REPORT;
+    return QDQR_DATA;
+}
+
+/* Returns a file's name in the version. Data keeps its path from the model's folder on, by
+   which the model names it. */
+static const char *
+name_of(const struct push *push, const char *path, enum qdqr_role role)
+{
+    size_t folder = (size_t)(base_name(push->model) - push->model);
+    bool is_below = role == QDQR_DATA && strncmp(path, push->model, folder) == 0 &&
+                    path[folder] != '/' && !strstr(path + folder, "..");
+    return is_below ? path + folder : base_name(path);
+}
+
+static bool
+find_model(struct push *push, struct api_problem *problem)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < push->options->n_files; i++)
+        if (role_of(push->options->files[i]) == QDQR_MODEL) {
+            push->model = push->options->files[i];
+            n++;
+        }
+    return n == 1 ||
+           api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                           "%zu files *.onnx are given, and one is needed", n);
+}
+
+static bool
+open_files(struct push *push, struct api_problem *problem)
+{
+    for (size_t i = 0; i < push->options->n_files; i++) {
+        const char *path = push->options->files[i];
+        struct qdqr_upload *file = &push->files[i];
+        struct stat st;
+        file->role = role_of(path);
+        file->name = name_of(push, path, file->role);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(push->files[k].name, file->name) == 0)
+                return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                                       "%s: two files have the name %s", path,
+                                       file->name);
+        if (!file_open(path, &file->fd, problem) ||
+            !digest_file(file->fd, path, push->digests[i], problem))
+            return false;
+        if (fstat(file->fd, &st) != 0)
+            return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL, "%s: %s",
+                                   path, strerror(errno));
+        file->size = st.st_size;
+        file->digest = push->digests[i];
+    }
+    return true;
+}
+
+static bool
+parse_tags(struct push *push, struct api_problem *problem)
+{
+    for (size_t i = 0; i < push->options->n_tags; i++) {
+        const char *tag = push->options->tags[i], *equals = strchr(tag, '=');
+        if (!equals || equals == tag)
+            return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                                   "--tag %s: not KEY=VALUE", tag);
+        push->tag_names[i] = strndup(tag, (size_t)(equals - tag));
+        if (!push->tag_names[i])
+            return api_problem_no_memory(problem);
+        push->tags[i] = (struct qdqr_pair){push->tag_names[i], equals + 1};
+    }
+    return true;
+}
+
+/* Computes the id of the delivery from names, digests, tags and source. */
+static bool
+make_delivery(const struct push *push, char ret[DIGEST_SIZE],
+              struct api_problem *problem)
+{
+    char *text = NULL;
+    size_t len = 0;
+    const char *source = push->options->source;
+    FILE *to = open_memstream(&text, &len);
+    if (!to)
+        return api_problem_no_memory(problem);
+    for (size_t i = 0; i < push->options->n_files; i++)
+        fprintf(to, "%s %s\n", push->digests[i], push->files[i].name);
+    for (size_t i = 0; i < push->options->n_tags; i++)
+        fprintf(to, "tag %s\n", push->options->tags[i]);
+    fprintf(to, "source %s\n", source ? source : "");
+    bool ok = fclose(to) == 0 || api_problem_no_memory(problem);
+    ok = ok && digest_bytes(text, len, ret, problem);
+    free(text);
+    return ok;
+}
+
+static bool
+publish(struct push *push, struct api_problem *problem)
+{
+    char delivery[DIGEST_SIZE], *location = NULL;
+    struct transfer transfer;
+    if (!make_delivery(push, delivery, problem))
+        return false;
+    struct qdqr_publication publication = {.ref = push->operand.ref,
+                                           .alias = push->options->alias,
+                                           .delivery = delivery,
+                                           .source = push->options->source,
+                                           .files = push->files,
+                                           .n_files = push->options->n_files,
+                                           .tags = push->tags,
+                                           .n_tags = push->options->n_tags};
+    transfer_start(&transfer, push->operand.text);
+    bool ok = qdqr_publish(&push->operand.remote, &publication, &transfer.call,
+                           &location, problem) ||
+              operand_fail(&push->operand, problem);
+    transfer_end(&transfer);
+    if (ok)
+        printf("%s:%s\n", push->operand.name, location);
+    free(location);
+    return ok;
+}
+
+bool
+command_push(const struct options *options, struct api_problem *problem)
+{
+    struct push push = {.options = options};
+    push.files = calloc(options->n_files, sizeof *push.files);
+    push.digests = calloc(options->n_files, sizeof *push.digests);
+    for (size_t i = 0; push.files && i < options->n_files; i++)
+        push.files[i].fd = -1;
+    bool ok = (push.files && push.digests) || api_problem_no_memory(problem);
+    ok = ok && operand_open(options, &push.operand, problem) &&
+         (qdqr_check_ref(&push.operand.remote, push.operand.ref, true, problem) ||
+          operand_fail(&push.operand, problem)) &&
+         find_model(&push, problem) && open_files(&push, problem) &&
+         parse_tags(&push, problem) && publish(&push, problem);
+    for (size_t i = 0; push.files && i < options->n_files; i++)
+        if (push.files[i].fd >= 0)
+            close(push.files[i].fd);
+    for (size_t i = 0; i < options->n_tags; i++)
+        free(push.tag_names[i]);
+    free(push.files);
+    free(push.digests);
+    operand_close(&push.operand);
+    return ok;
+}
