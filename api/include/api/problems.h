@@ -80,8 +80,7 @@ PROBLEM(UNAVAILABLE, "unavailable", 503, true,
         "the service lacks something at this moment that it needs for this")
 PROBLEM(STILL_RUNNING, "still_running", 504, true,
         "the job is still running; its place is in Location")
-PROBLEM(REMOTE_UNKNOWN, "remote_unknown", 422, false,
-        "there is no remote of that name")
+PROBLEM(REMOTE_UNKNOWN, "remote_unknown", 422, false, "there is no remote of that name")
 PROBLEM(REMOTE_DENIED, "remote_denied", 403, false,
         "the remote may not be used for this, or it refused the request")
 PROBLEM(REMOTE_UNAVAILABLE, "remote_unavailable", 503, true,

@@ -92,6 +92,8 @@ def told():
 def test_each_error_stands_where_it_can_come(daemon):
     statuses = told()
     for error in daemon.get("/v1/errors").json()["errors"]:
+        if error["code"].startswith("remote_") and error["code"] not in statuses:
+            continue  # an error of the command alone
         assert statuses.get(error["code"]) == {error["status"]}, error["code"]
 
 
