@@ -20,6 +20,7 @@ api_libapi_la_SOURCES = \
 	api/documents/info.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/spec.h api/include/api/utf8.h \
+	api/include/api/ui.h api/documents/ui.c \
 	api/include/api/version.h api/documents/version.c \
 	api/base/json.c api/base/json.h \
 	api/base/markup.c api/base/markup.h \
@@ -39,8 +40,10 @@ api_libapi_la_SOURCES = \
 
 # Texts that are built in as string literals: line by line, with what C would read escaped.
 TO_LITERAL = sed -e 's/[\\"]/\\&/g' -e 's/^/"/' -e 's/$$/\\n"/'
-API_LITERALS = api/openapi.inc api/report_css.inc api/report_js.inc
-EXTRA_DIST += api/openapi.yaml api/documents/report.css api/documents/report.js
+API_LITERALS = api/openapi.inc api/report_css.inc api/report_js.inc \
+	api/ui_css.inc api/ui_html.inc api/ui_js.inc
+EXTRA_DIST += api/openapi.yaml api/documents/report.css api/documents/report.js \
+	api/ui/page.css api/ui/page.html $(PAGE_JS)
 BUILT_SOURCES += $(API_LITERALS)
 CLEANFILES += $(API_LITERALS)
 api/openapi.inc: $(top_srcdir)/api/openapi.yaml
@@ -49,3 +52,13 @@ api/report_css.inc: $(top_srcdir)/api/documents/report.css
 	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/documents/report.css >$@.tmp && mv $@.tmp $@
 api/report_js.inc: $(top_srcdir)/api/documents/report.js
 	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/documents/report.js >$@.tmp && mv $@.tmp $@
+
+# The page at /ui: its script is that of these files, in this order.
+PAGE_JS = api/ui/client.js api/ui/spec.js api/ui/page.js
+page_js = $(addprefix $(top_srcdir)/,$(PAGE_JS))
+api/ui_css.inc: $(top_srcdir)/api/ui/page.css
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/ui/page.css >$@.tmp && mv $@.tmp $@
+api/ui_html.inc: $(top_srcdir)/api/ui/page.html
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(top_srcdir)/api/ui/page.html >$@.tmp && mv $@.tmp $@
+api/ui_js.inc: $(page_js)
+	$(AM_V_GEN)$(MKDIR_P) api && $(TO_LITERAL) $(page_js) >$@.tmp && mv $@.tmp $@

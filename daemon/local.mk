@@ -107,6 +107,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/metrics.c \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
 	daemon/handlers/results.c \
+	daemon/handlers/ui.c \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/descriptors.c daemon/descriptors.h

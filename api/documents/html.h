@@ -22,6 +22,14 @@ struct html_column {
 
 #define HTML_COLUMNS(columns) (sizeof(columns) / sizeof *(columns))
 
+enum { HTML_HASH_SIZE = 45 }; /* a SHA-256 in base64 */
+
+/* Writes the SHA-256 of a text in base64, as a policy has it. Returns false when out of
+   memory. */
+bool html_hash(const char *text, char ret[HTML_HASH_SIZE]);
+/* Writes the hashes of the style and the script that html_begin() and html_end() add. */
+bool html_hashes(char style_hash[HTML_HASH_SIZE], char script_hash[HTML_HASH_SIZE]);
+
 /* Begins and ends the page. `title` is a text of a stranger. */
 void html_begin(struct api_markup *page, const char *title);
 void html_end(struct api_markup *page);

@@ -16,11 +16,10 @@ static const char script[] =
 #include "report_js.inc"
     ;
 
-enum { HASH_BYTES = 32, BASE64_SIZE = 45, POLICY_SIZE = 256 };
+enum { HASH_BYTES = 32, POLICY_SIZE = 256 };
 
-/* Writes the SHA-256 of a text in base64, as a policy has it. */
-static bool
-hash(const char *text, char ret[BASE64_SIZE])
+bool
+html_hash(const char *text, char ret[HTML_HASH_SIZE])
 {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -41,16 +40,22 @@ hash(const char *text, char ret[BASE64_SIZE])
         for (int shift = 18; shift >= 0; shift -= 6)
             ret[n++] = letters[three >> shift & 63];
     }
-    ret[BASE64_SIZE - 2] = '=';
-    ret[BASE64_SIZE - 1] = '\0';
+    ret[HTML_HASH_SIZE - 2] = '=';
+    ret[HTML_HASH_SIZE - 1] = '\0';
     return true;
+}
+
+bool
+html_hashes(char style_hash[HTML_HASH_SIZE], char script_hash[HTML_HASH_SIZE])
+{
+    return html_hash(style, style_hash) && html_hash(script, script_hash);
 }
 
 bool
 api_html_policy(char *to, size_t size)
 {
-    char styles[BASE64_SIZE], scripts[BASE64_SIZE];
-    if (!hash(style, styles) || !hash(script, scripts))
+    char styles[HTML_HASH_SIZE], scripts[HTML_HASH_SIZE];
+    if (!html_hashes(styles, scripts))
         return false;
     int n = snprintf(to, size,
                      "default-src 'none'; img-src data:; style-src 'sha256-%s'; "

@@ -38,7 +38,7 @@ struct reply {
     size_t n_headers;
     struct {
         const char *name;
-        char value[256];
+        char value[512];
     } headers[REPLY_HEADERS];
 };
 

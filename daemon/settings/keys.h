@@ -50,6 +50,9 @@ SETTING_TEXT(http, tls_cert, "", START,
 SETTING_TEXT(http, tls_key, "", START,
              "PEM file of the certificate's key. SIGHUP makes the daemon read the "
              "file again.")
+SETTING_CHOICE(http, ui, "on", "on off", START,
+               "Page for a browser at /ui: on or off. The page itself needs no access "
+               "token; the data that it shows do.")
 SETTING_TEXT(auth, tokens, "", START,
              "File of the access tokens, which qdqd token writes; empty: \"tokens\" in"
              " state.dir. Where the file does not exist, requests need no token. The"

@@ -11,11 +11,33 @@ import tempfile
 import pytest
 import requests
 
+from service import eventually
+
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--no-first-run", "--disable-background-networking", "--disable-component-update",
              "--disable-sync", "--disable-extensions", "--no-proxy-server",
              "--window-size=1100,1400"]
+
+# Returns the contrast of each text with its background, and the text.
+CONTRASTS = """
+const light = (colour) => {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => {
+    v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const back = (element) => {
+  for (; element; element = element.parentElement) {
+    const colour = getComputedStyle(element).backgroundColor;
+    if (!/, 0\\)$/.test(colour)) return colour;
+  }
+  return "rgb(255, 255, 255)";
+};
+return Array.from(document.querySelectorAll("h1, h2, p, dt, dd, small, th, td, code, a, button, label, li"), (e) => {
+  const [low, high] = [light(getComputedStyle(e).color), light(back(e))].sort((a, b) => a - b);
+  return [(high + 0.05) / (low + 0.05), e.textContent];
+});
+"""
 
 
 class Browser:
@@ -65,10 +87,28 @@ class Browser:
     def devtools(self, command, **params):
         return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
 
+    def find(self, selector):
+        return self.call("POST", "/element",
+                         {"using": "css selector", "value": selector})[ELEMENT]
+
     def type(self, selector, text):
-        element = self.call("POST", "/element",
-                            {"using": "css selector", "value": selector})[ELEMENT]
-        self.call("POST", f"/element/{element}/value", {"text": text})
+        self.call("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def click(self, selector):
+        """Presses an element as a user does: it has to be visible and not covered."""
+        self.call("POST", f"/element/{self.find(selector)}/click", {})
+
+    def contrasts(self):
+        """Returns the contrast of each visible text with its background, and the text."""
+        return self.run(CONTRASTS)
+
+    def until(self, expression, *args):
+        """Waits until an expression of JavaScript is true, and returns its value."""
+        try:
+            return eventually(lambda: self.run(f"return {expression}", *args))
+        except AssertionError:
+            print(self.run("return document.body.innerText"))
+            raise
 
     def console(self):
         """Returns what the console has got since the last call."""

@@ -14,12 +14,14 @@ check_PROGRAMS += \
 	tests/unit/api/test_problem \
 	tests/unit/api/test_report \
 	tests/unit/api/test_route \
-	tests/unit/api/test_spec
+	tests/unit/api/test_spec \
+	tests/unit/api/test_ui
 
 # In these programs each allocation of jansson and api/ fails in turn.
 tests_unit_api_test_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_compare_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_html_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
+tests_unit_api_test_ui_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_markdown_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=realloc
 
 # Fuzz targets of the spec and of the head of a request, which replay their corpora.

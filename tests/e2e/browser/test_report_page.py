@@ -7,17 +7,9 @@ import onnx
 import pytest
 
 import nets
-import webdriver
 from service import Service
 
 HOSTILE = "<script>alert(1)</script>"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    one = webdriver.Browser()
-    yield one
-    one.close()
 
 
 def hostile_net():
@@ -96,34 +88,13 @@ def test_without_script_it_says_the_same(browser, page):
     assert json.loads(plain) == said
 
 
-# Returns the contrast of each text with its background, and the text.
-CONTRASTS = """
-const light = (colour) => {
-  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map((v) => {
-    v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const back = (element) => {
-  for (; element; element = element.parentElement) {
-    const colour = getComputedStyle(element).backgroundColor;
-    if (!/, 0\\)$/.test(colour)) return colour;
-  }
-  return "rgb(255, 255, 255)";
-};
-return Array.from(document.querySelectorAll("h1, h2, p, dt, dd, small, th, td, code"), (e) => {
-  const [low, high] = [light(getComputedStyle(e).color), light(back(e))].sort((a, b) => a - b);
-  return [(high + 0.05) / (low + 0.05), e.textContent];
-});
-"""
-
-
 @pytest.mark.parametrize("scheme, media", [("light", ""), ("dark", ""), ("dark", "print")])
 def test_it_can_be_read(browser, page, scheme, media):
     """Every text has the contrast of WCAG 2, level AA: 4.5 to 1."""
     browser.devtools("Emulation.setEmulatedMedia", media=media,
                      features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.get(page[0])
-    contrasts = browser.run(CONTRASTS)
+    contrasts = browser.contrasts()
     assert len(contrasts) > 50
     assert [row for row in contrasts if row[0] < 4.5] == []
     background = browser.run("return getComputedStyle(document.body).backgroundColor")

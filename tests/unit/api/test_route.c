@@ -31,6 +31,7 @@ static const struct {
     {"GET", "/v1/layers", API_ROUTE_layers_get, "", API_BODY_NONE},
     {"GET", "/v1/cases", API_ROUTE_cases_get, "", API_BODY_NONE},
     {"GET", "/v1/targets", API_ROUTE_targets_get, "", API_BODY_NONE},
+    {"GET", "/ui", API_ROUTE_ui, "", API_BODY_NONE},
     {"HEAD", "/healthz", API_ROUTE_healthz, "", API_BODY_NONE},
 };
 

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page at /ui, in Chromium: what a user does with it, and what happens to it meanwhile."""
+
+import contextlib
+import json
+
+import onnx
+import pytest
+import requests
+
+import access
+import nets
+import webdriver
+from service import eventually
+
+HOSTILE = "<script>alert(1)</script>"
+SPEC = "document.querySelector('#spec')"
+ERRORS = "document.querySelector('#spec-errors').textContent"
+SUMMARY = "document.querySelector('#plan-summary')?.textContent"
+STATE = "document.querySelector('#job-state .state')?.textContent"
+
+
+def hostile_net():
+    """Returns nets.block_net() with a layer and a graph that are called like scripts."""
+    model = onnx.load_from_string(nets.block_net())
+    model.graph.name = "</title><img src=x onerror=alert(2)>"
+    model.graph.node[0].name = HOSTILE
+    return model.SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Makes the files that a user has: paths by name."""
+    folder = tmp_path_factory.mktemp("files")
+    contents = {"hostile.onnx": hostile_net(), "block.onnx": nets.block_net(),
+                "samples.npz": nets.samples(), "broken.onnx": b"no model", "notes.txt": b"x"}
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@contextlib.contextmanager
+def visit(browser, daemon):
+    """Opens the page in the browser. At the end, nothing but the daemon was asked, and the console
+    has nothing but the statuses of answers that the page shows to the user."""
+    browser.console(), browser.requested()
+    browser.get(f"{daemon.url}/ui")
+    yield browser
+    browser.devtools("Emulation.setEmulatedMedia", media="", features=[])
+    foreign = [url for url in browser.requested()
+               if not url.startswith((daemon.url, "data:", "about:", "blob:"))]
+    assert foreign == []
+    assert [row for row in browser.console() if "the server responded with" not in row and
+            "net::ERR_" not in row] == []
+    browser.get("about:blank")
+
+
+@pytest.fixture
+def page(browser, daemon):
+    with visit(browser, daemon) as shown:
+        yield shown
+
+
+def go(page, view):
+    page.run("location.hash = arguments[0]", f"#/{view}")
+
+
+def put_spec(page, text):
+    page.run(f"{SPEC}.value = arguments[0]; {SPEC}.dispatchEvent(new Event('input'))", text)
+
+
+def give(page, *paths):
+    """Chooses files, and waits until the page has said something about each."""
+    page.until("document.querySelector('#files')")
+    page.type("#files", "\n".join(map(str, paths)))
+    return page.until("(() => { const rows = [...document.querySelectorAll('#uploads li')];"
+                      " return rows.length >= arguments[0] && !document.querySelector("
+                      "'#uploads progress') && rows.map(row => row.textContent); })()",
+                      len(paths))
+
+
+def start(page, files, spec):
+    """Gives a model and data, writes the spec and runs the job; returns its id."""
+    go(page, "new")
+    give(page, files / "hostile.onnx", files / "samples.npz")
+    put_spec(page, json.dumps(spec))
+    page.until(SUMMARY)
+    page.click("#view button.main")
+    page.until("location.hash.startsWith('#/job/')")
+    return page.run("return location.hash").split("/")[-1]
+
+
+def test_a_job_from_its_files_to_its_report(browser, service, slow, files):
+    daemon = service(**slow)
+    with visit(browser, daemon) as page:
+        follow_a_job(page, daemon, files)
+
+
+def follow_a_job(page, daemon, files):
+    job = start(page, files, {"sensitivity": {}})
+    seen = set()
+
+    def is_over():
+        seen.add(page.run("return document.querySelector('#job-state small')?.textContent"))
+        return page.run(f"return {STATE}") == "succeeded"
+
+    eventually(is_over)
+    assert any(seen), "its progress is live"
+    document = daemon.job(job)
+    assert document["spec"] == {"sensitivity": {}}
+    assert document["labels"] == {"name": "hostile.onnx", "data": "samples.npz"}
+    page.until("document.querySelector('iframe')")
+    assert page.run("return document.querySelector('iframe').sandbox.value") == "allow-scripts"
+    frame = page.find("iframe")
+    page.call("POST", "/frame", {"id": {webdriver.ELEMENT: frame}})
+    try:
+        rows = page.until("document.querySelectorAll('#layers th button').length && "
+                          "[...document.querySelectorAll('#layers tbody tr')]"
+                          ".map(row => row.cells[1].textContent)")
+        assert rows[0] == HOSTILE, "the report's own script runs, and a name is a text"
+        assert page.run("return document.querySelectorAll('img').length") == 0
+        assert page.run("try { return parent.document.title } catch { return null }") is None
+    finally:
+        page.call("POST", "/frame", {"id": None})
+
+
+@pytest.mark.shares_daemon
+def test_it_shows_the_plan_and_errors_while_one_types(page, files):
+    go(page, "new")
+    assert "is stored" in give(page, files / "block.onnx")[0]
+    assert "Q/DQ pairs" in page.until(SUMMARY)
+    page.run(f"{SPEC}.value = ''")
+    page.type("#spec", '{"mode": "partial", "layers": [{"name": "stem/cnv"}]}')
+    page.until(f"{ERRORS}.includes('stem/cnv')")
+    assert page.run(f"return {ERRORS}").startswith("Line 1, column 33 ")
+    assert page.run("return document.querySelector('mark').textContent") == '"name": "stem/cnv"'
+    page.click("#spec-errors button")
+    assert page.run(f"return {SPEC}.value.slice({SPEC}.selectionStart, {SPEC}.selectionEnd)") == \
+        '"name": "stem/cnv"'
+    put_spec(page, '{"mode": "partial", "layers": [{"name": "stem/conv"}]}')
+    page.until(f"{SUMMARY}.startsWith('1 of 12 layers')")
+    assert page.run(f"return {ERRORS}") == ""
+    page.run("const t = document.querySelector('#target'); t.value = 'onnxruntime';"
+             "t.dispatchEvent(new Event('change'))")
+    assert json.loads(page.run(f"return {SPEC}.value"))["target"] == "onnxruntime"
+
+
+# A spec with a mistake, and where it is.
+MISTAKES = [
+    ("{", 1, 2, "a member's name"), ('{"a" 1}', 1, 6, "a colon"), ("[1 2]", 1, 4, "a comma or ]"),
+    ('{\n"a": 1,\n}', 3, 1, "a member's name"), ('{"a": 01}', 1, 7, "a value"),
+    ("{'a': 1}", 1, 2, "a value"), ('{"a": "\t"}', 1, 7, "a value"), ("{} x", 1, 4, "a value"),
+    ("{} {}", 1, 4, "nothing more"), ('{"a": tru}', 1, 7, "a value"), ('{"a": }', 1, 7, "a value"),
+    ('{"a": "\\x"}', 1, 7, "a value"), ("[1,,2]", 1, 4, "a value"), ('{"ä": ]', 1, 7, "a value"),
+]
+
+
+@pytest.mark.shares_daemon
+def test_it_finds_the_place_of_a_mistake(page):
+    go(page, "new")
+    page.until(SPEC)
+    for text, line, column, wanted in MISTAKES:
+        put_spec(page, text)
+        said = page.run(f"return {ERRORS}")
+        assert said.startswith(f"Line {line}, column {column} Expected {wanted}"), (text, said)
+    for text in ("", "{}", ' {"a": [1, -2.5e3, null, {"b~/": "\\u00e4\\""}]} \n'):
+        put_spec(page, text)
+        assert page.run(f"return {ERRORS}") == "", text
+
+
+@pytest.mark.shares_daemon
+def test_a_wrong_file_is_refused(page, files):
+    go(page, "new")
+    said = give(page, files / "broken.onnx", files / "samples.npz")
+    assert "is stored" in said[0] and "samples.npz" in said[0]
+    assert "broken.onnx" in said[1] and "is stored" not in said[1] and len(said[1]) > 20
+    said = give(page, files / "notes.txt")
+    assert said[-1].startswith("notes.txt: neither a model")
+    assert page.run("return document.querySelector('#model').value") == ""
+
+
+def test_a_job_is_cancelled_and_run_again(browser, service, held, files):
+    daemon = service(**held)
+    with visit(browser, daemon) as page:
+        cancel_a_job(page, daemon, files)
+
+
+def cancel_a_job(page, daemon, files):
+    job = start(page, files, {"sensitivity": {}, "calibration": {"method": "minmax"}})
+    page.until(f"{STATE} === 'running'")
+    page.run("[...document.querySelectorAll('.actions button')]"
+             ".find(b => b.textContent === 'Cancel').click()")
+    page.until(f"{STATE} === 'cancelled'")
+    assert daemon.job(job)["state"] == "cancelled"
+    page.click("a.button")
+    page.until(f"{SPEC} && {SPEC}.value.includes('minmax')")
+    put_spec(page, page.run(f"return {SPEC}.value").replace("minmax", "entropy"))
+    page.until(SUMMARY)
+    page.click("#view button.main")
+    page.until("location.hash.startsWith('#/job/') && location.hash !== arguments[0]",
+               f"#/job/{job}")
+    again = page.run("return location.hash").split("/")[-1]
+    document = daemon.job(again)
+    assert document["spec"]["calibration"] == {"method": "entropy"}
+    assert document["labels"] == {"name": "hostile.onnx", "data": "samples.npz"}
+    daemon.post(f"/v1/jobs/{again}/cancel")
+    page.until(f"{STATE} === 'cancelled'")
+
+
+@pytest.mark.shares_daemon
+def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
+    names = {"model": daemon.upload("models", hostile_net()),
+             "calibration": daemon.upload("datasets", nets.samples())}
+    first = daemon.submit(**names, spec={}, labels={"name": HOSTILE})
+    go(page, "jobs")
+    page.until("document.querySelector(`a[href='#/job/${arguments[0]}']`)?.textContent === "
+               "arguments[1]", first, HOSTILE)
+    second = daemon.submit(**names, spec={"calibration": {"method": "minmax"}})
+    row = "document.querySelector(`a[href='#/job/${arguments[0]}']`)?.closest('tr')"
+    for job in (first, second):
+        page.until(f"{row}?.textContent.includes('succeeded')", job)
+        page.run(f"{row}.querySelector('input').click()", job)
+    page.run("[...document.querySelectorAll('button')]"
+             ".find(b => b.textContent === 'Compare two').click()")
+    text = page.until("document.querySelector('iframe')?.srcdoc")
+    assert page.run("return location.hash") == f"#/compare/{first}/{second}"
+    assert "/calibration/method" in text
+    for view in ("files", "reference"):
+        go(page, view)
+        page.until("document.querySelectorAll('#view tbody tr').length > 1")
+    assert {"float8e4m3fn", "residual", "not_found", "DepthwiseConv2D"} <= set(page.run(
+        "return [...document.querySelectorAll('#view td:first-child')].map(e => e.textContent)"))
+
+
+@pytest.mark.shares_daemon
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_and_listened_to(page, daemon, scheme):
+    """Every text has the contrast of WCAG 2, level AA; what can be used has a name."""
+    page.devtools("Emulation.setEmulatedMedia", media="",
+                  features=[{"name": "prefers-color-scheme", "value": scheme}])
+    for view, there in (("jobs", "#counts:not(:empty)"), ("new", "#target option + option"),
+                        ("files", "h3"), ("reference", "td")):
+        go(page, view)
+        page.until("document.querySelector(arguments[0])", f"#view {there}")
+        assert [row for row in page.contrasts() if row[0] < 4.5] == []
+        nameless = page.run(
+            "return [...document.querySelectorAll('[role], input, select, textarea, button, a,"
+            " progress')].filter(e => !(e.ariaLabel || e.textContent || e.labels?.length ||"
+            " e.id === 'notice')).map(e => e.outerHTML)")
+        assert nameless == []
+        assert page.run("return document.querySelector('nav [aria-current]').hash") == f"#/{view}"
+        assert page.run("return document.documentElement.scrollWidth <= innerWidth")
+    page.devtools("Emulation.setDeviceMetricsOverride", width=390, height=800,
+                  deviceScaleFactor=1, mobile=True)
+    try:
+        for view in ("jobs", "new", "files", "reference"):
+            go(page, view)
+            page.until("document.querySelector('#view h2')")
+            assert page.run("return document.documentElement.scrollWidth") <= 390, view
+    finally:
+        page.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_token_is_asked_for_and_may_expire(browser, service, files):
+    one = service()
+    old = access.add(one.state, "old")
+    with visit(browser, one):
+        expire_a_token(browser, one, old, files)
+
+
+def expire_a_token(browser, one, old, files):
+    browser.until("document.querySelector('#sign-in').open")
+    assert browser.run("return document.querySelector('#view td')") is None
+    browser.type("#token", old + "\n")
+    browser.until("document.querySelector('#counts')?.textContent")
+    go(browser, "new")
+    browser.until(SPEC)
+    put_spec(browser, '{"mode": "full"}')
+    new = access.add(one.state, "new")
+    assert access.command(one.state, "revoke", "old").returncode == 0
+    browser.type("#files", str(files / "block.onnx"))
+    browser.until("document.querySelector('#sign-in').open")
+    assert "expired" in browser.run("return document.querySelector('#sign-in-reason').textContent")
+    browser.type("#token", new + "\n")
+    browser.until("document.querySelector('#uploads').textContent.includes('is stored')")
+    assert browser.run(f"return {SPEC}.value") == '{"mode": "full"}'
+    kept = browser.run("return JSON.stringify([localStorage, sessionStorage, document.cookie])")
+    assert kept == '[{},{},""]'
+
+
+def test_the_daemon_is_restarted_under_the_page(browser, service):
+    one = service()
+    job = one.submit(model=one.upload("models", nets.block_net()),
+                     calibration=one.upload("datasets", nets.samples()))
+    one.succeeded(job)
+    with visit(browser, one):
+        restart(browser, one)
+
+
+def restart(browser, one):
+    row = "document.querySelector('#view tbody tr')?.textContent"
+    browser.until(f"{row}?.includes('succeeded')")
+    one.stop()
+    browser.until("!document.querySelector('#notice').hidden && "
+                  "document.querySelector('#notice').textContent.includes('does not answer')")
+    one.arguments = ["--listen", one.url.removeprefix("http://")]
+    one.start()
+    browser.until("document.querySelector('#notice').hidden")
+    assert "succeeded" in browser.run(f"return {row}")
+
+
+def test_the_page_is_switched_off(service):
+    one = service(http_ui="off")
+    assert one.get("/ui").status_code == 404
+    assert one.get("/v1/jobs").status_code == 200
+
+
+def test_the_page_needs_no_token(service):
+    one = service()
+    access.add(one.state, "some")
+    answer = one.get("/ui")
+    assert answer.status_code == 200 and answer.headers["Cache-Control"] == "no-cache"
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'; connect-src 'self';" in policy
+    assert "unsafe" not in policy and "http" not in policy
+    assert requests.get(one.url + "/v1/jobs", timeout=20).status_code == 401
