@@ -70,6 +70,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/equalize/balance.c engine/equalize/balance.h \
 	engine/equalize/chain.c engine/equalize/chain.h \
 	engine/equalize/equalize.c engine/equalize/equalize.h \
+	engine/equalize/pass.c engine/equalize/pass.h \
+	engine/equalize/rescale.c engine/equalize/rescale.h \
 	engine/equalize/weight.c engine/equalize/weight.h \
 	engine/evaluate/classes.c engine/evaluate/classes.h \
 	engine/evaluate/deployed.c engine/evaluate/deployed.h \
@@ -148,6 +150,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
 	engine/range/patches.c engine/range/patches.h \
+	engine/range/peaks.c engine/range/peaks.h \
 	engine/recipe/groups.c engine/recipe/groups.h \
 	engine/recipe/judge.c engine/recipe/judge.h \
 	engine/recipe/recipe.c engine/recipe/recipe.h \
@@ -162,6 +165,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/fake_cuda.c engine/run/fake_cuda.h \
 	engine/run/lift_weights.c engine/run/lift_weights.h \
 	engine/run/moments.c engine/run/moments.h \
+	engine/run/peaks.c engine/run/peaks.h \
+	engine/run/runtime.c engine/run/runtime.h \
 	engine/run/observe.c engine/run/observe.h \
 	engine/run/observe_cuda.c engine/run/observe_cuda.h \
 	engine/run/op.c engine/run/op.h \
@@ -180,6 +185,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/operands.h \
 	engine/tbl/opsets.h \
 	engine/tbl/types.h \
+	engine/smooth/absorb.c engine/smooth/absorb.h \
+	engine/smooth/smooth.c engine/smooth/smooth.h \
 	engine/weights/float16_data.c engine/weights/float16_data.h \
 	engine/weights/gptq.c engine/weights/gptq.h \
 	engine/weights/integers.c engine/weights/integers.h \

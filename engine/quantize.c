@@ -19,6 +19,7 @@
 #include "rewrite/insert.h"
 #include "scale/precision.h"
 #include "scale/scale.h"
+#include "smooth/smooth.h"
 #include "whatif/refine.h"
 #include "whatif/search.h"
 #include "whatif/sensitivity.h"
@@ -157,7 +158,8 @@ make_samples(struct qdqi_job *job, struct qdq_error *err)
     const struct qdq_calibration_spec *c = &job->work->spec->calibration;
     enum qdq_code code = qdqi_inputs_fix(&job->model->info, job->work->spec, job->arena,
                                          &job->fixed, err);
-    if (code || c->random_samples == 0 || job->model->info.n_inputs == 0)
+    if (code || job->dataset || c->random_samples == 0 ||
+        job->model->info.n_inputs == 0)
         return code;
     code = qdqi_random_open(&job->fixed, c, &job->dataset, err);
     return code ? code
@@ -165,6 +167,16 @@ make_samples(struct qdqi_job *job, struct qdq_error *err)
                             "calibrated with %lld random samples: ranges are those of "
                             "noise",
                             (long long)qdq_dataset_info(job->dataset)->samples);
+}
+
+/* Smooths the model if the spec asks for it. All later stages see the smoothed model. */
+static enum qdq_code
+stage_smooth(struct qdqi_job *job, struct qdq_error *err)
+{
+    if (job->work->spec->smooth == 0)
+        return QDQ_OK;
+    enum qdq_code code = make_samples(job, err);
+    return code ? code : qdqi_smooth(job, err);
 }
 
 static enum qdq_code
@@ -341,6 +353,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return stage_load(job, err);
     case QDQ_STAGE_EQUALIZE:
         return stage_equalize(job, err);
+    case QDQ_STAGE_SMOOTH:
+        return stage_smooth(job, err);
     case QDQ_STAGE_PLAN:
         return stage_plan(job, err);
     case QDQ_STAGE_CALIBRATE:

@@ -299,6 +299,18 @@ encode_equalized(const void *items, size_t i)
 }
 
 static json_t *
+encode_smoothed(const void *items, size_t i)
+{
+    const struct qdq_smoothing *row = (const struct qdq_smoothing *)items + i;
+    json_t *layers = json_array();
+    for (size_t k = 0; k < row->n_layers; k++)
+        json_array_append_new(layers, api_json_text(row->layers[k]));
+    return json_pack("{s:o, s:o, s:o, s:o}", "tensor", api_json_text(row->tensor),
+                     "layers", layers, "channels", integer(row->channels), "reason",
+                     api_json_text(row->reason));
+}
+
+static json_t *
 encode_kept(const void *items, size_t i)
 {
     const struct qdq_kept_node *row = (const struct qdq_kept_node *)items + i;
@@ -561,7 +573,7 @@ api_report_encode(const struct qdq_report *report)
     return api_json_dump(
         json_pack(
             "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
             "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
             "calibration", encode_calibration(report), "spec",
             encode_spec(report->spec), "device", api_json_text(report->device), "host",
@@ -574,9 +586,13 @@ api_report_encode(const struct qdq_report *report)
             "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
             "weights", api_json_list(report->weights, report->n_weights, encode_weight),
             "float", encode_float(report->floats), "equalization",
-            encode_equalization(report), "evaluation", encode_evaluation(report),
-            "gates", api_json_list(report->gates, report->n_gates, encode_gate),
-            "refinement", encode_refinement(report->refinement), "sensitivity",
+            encode_equalization(report), "smoothing",
+            report->smoothing
+                ? api_json_list(report->smoothing, report->n_smoothing, encode_smoothed)
+                : json_null(),
+            "evaluation", encode_evaluation(report), "gates",
+            api_json_list(report->gates, report->n_gates, encode_gate), "refinement",
+            encode_refinement(report->refinement), "sensitivity",
             encode_sensitivity(report), "search", encode_search(report->search),
             "recipe", encode_recipe(report->recipe), "what_ifs",
             (json_int_t)report->what_ifs, "kernels", encode_kernels(report->kernels),

@@ -241,6 +241,37 @@ encode_bias_correction(const void *object, const struct member *m)
                : json_boolean(spec->bias_correction == QDQ_YES);
 }
 
+#define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
+
+/* true, false, or {"alpha": x}. */
+static bool
+decode_smooth(struct decoder *d, const struct member *m, json_t *value)
+{
+    d->to->spec.smooth = json_is_false(value) ? 0 : SMOOTH_ALPHA;
+    return !json_is_object(value) || decode_object(d, m, value);
+}
+
+static bool
+decode_alpha(struct decoder *d, const struct member *m, json_t *value)
+{
+    double alpha = json_number_value(value);
+    if (!(alpha > 0 && alpha < 1))
+        return api_refuse(d, API_INVALID_SPEC, m->pointer,
+                          "%s is to be above 0 and below 1, not %.17g",
+                          api_label(d, m->pointer).text, alpha);
+    d->to->spec.smooth = alpha;
+    return true;
+}
+
+/* Left out where nothing is smoothed: a spec that says nothing of it stays as it was. */
+static json_t *
+encode_smooth(const void *object, const struct member *m)
+{
+    double alpha = ((const struct qdq_spec *)object)->smooth;
+    (void)m;
+    return alpha > 0 ? json_pack("{s:f}", "alpha", alpha) : json_null();
+}
+
 /* --- the table ------------------------------------------------------------ */
 
 #define FIELD(name) ((ptrdiff_t)offsetof(struct qdq_spec, name))
@@ -297,6 +328,8 @@ static const struct member members[] = {
     {"/bias_correction", BOOL, api_decode_tristate, encode_bias_correction,
      FIELD(bias_correction), NULL, 0},
     {"/equalize", BOOL, FLAG, FIELD(equalize), NULL, 0},
+    {"/smooth", BOOL | OBJECT, decode_smooth, encode_smooth, FIELD(smooth), NULL, 0},
+    {"/smooth/alpha", NUMBER, decode_alpha, NULL, FIELD(smooth), NULL, 0},
     {"/evaluate", BOOL | OBJECT, decode_evaluate, encode_evaluate, NO_FIELD, NULL, 0},
     {"/evaluate/samples", INTEGER, api_decode_count, NULL, FIELD(evaluate_samples),
      NULL, 1},

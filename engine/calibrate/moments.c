@@ -190,8 +190,8 @@ run_model(struct collection *c, struct qdqi_feed *feed, struct qdq_error *err)
     c->moments.per_sample = samples < ROWS ? (ROWS + samples - 1) / samples : 1;
     enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
     if (!code)
-        code = qdqi_insert_moments(job->model, c->tensors, c->moments.n, job->scratch,
-                                   &proto, err);
+        code = qdqi_insert_sinks(job->model, QDQI_MOMENT, c->tensors, c->moments.n,
+                                 job->scratch, &proto, err);
     if (!code)
         code = qdqi_session_open(runtime, job->model, proto, &options, &session, err);
     if (!code)

@@ -2,8 +2,7 @@
 #include "config.h"
 #include "equalize/chain.h"
 
-#include <float.h>
-#include <string.h>
+#include "equalize/pass.h"
 
 /* The state of a walk from the first layer on. Channels are axis 1, or the last
    axis. */
@@ -20,16 +19,6 @@ struct walk {
 
 /* --- biases between the layers ------------------------------------------- */
 
-/* Returns whether a constant has one element for each channel. `from_end` is the
-   axis of the channels, counted from the end of the sum's shape. */
-static bool
-is_per_channel(const struct qdqi_constant *c, size_t from_end, size_t channels)
-{
-    if (c->n != channels || c->rank < from_end)
-        return false;
-    return (size_t)c->dims[c->rank - from_end] == channels;
-}
-
 /* Adds a tensor to the chain's biases. Returns NULL, or the reason why it cannot be
    scaled. */
 static const char *
@@ -42,7 +31,8 @@ add_bias(struct walk *w, const struct qdqi_tensor *t, size_t from_end)
     const char *why = qdqi_weight_check(w->model, t, c);
     if (why)
         return why;
-    if (!is_per_channel(c, from_end, chain->channels) || (w->rank && c->rank > w->rank))
+    if (!qdqi_is_per_channel(c, from_end, chain->channels) ||
+        (w->rank && c->rank > w->rank))
         return "not one value for each channel";
     chain->bias_tensors[chain->n_biases++] = t;
     return NULL;
@@ -78,61 +68,6 @@ pass_add(struct walk *w, const struct qdqi_node *node, int input)
 
 /* --- operators that pass a factor through -------------------------------- */
 
-/* Reads a bound that is an input (opset 11) or an attribute. Returns false when
-   there is none. */
-static bool
-read_bound(const struct walk *w, const struct qdqi_node *node, size_t input,
-           const char *name, float *ret)
-{
-    const Onnx__AttributeProto *a = qdqi_node_attribute(node->proto, name);
-    struct qdqi_constant c;
-    *ret = 0;
-    if (a)
-        *ret = a->f;
-    else if (node->proto->n_input <= input || !node->inputs[input])
-        return false;
-    else if (qdqi_constant_read(w->model, node->inputs[input], &c, NULL) ||
-             c.dtype != QDQI_FLOAT32 || c.n != 1)
-        *ret = 1; /* not constant: treated as a bound that stops the chain */
-    else
-        memcpy(ret, c.bytes, sizeof *ret);
-    return true;
-}
-
-/* Clip passes a factor through when it is Relu or has no effect. */
-static bool
-is_unbounded(const struct walk *w, const struct qdqi_node *node)
-{
-    float min, max;
-    if (read_bound(w, node, 1, "min", &min) && !(min == 0 || min <= -FLT_MAX))
-        return false;
-    return !read_bound(w, node, 2, "max", &max) || max >= FLT_MAX;
-}
-
-/* Operators that work on each element alone, and operators that work on the axes
-   behind the channels. */
-static const char *const elementwise[] = {"Relu",     "LeakyRelu", "PRelu",
-                                          "Identity", "Dropout",   NULL};
-static const char *const pools[] = {"MaxPool", "AveragePool", "GlobalMaxPool",
-                                    "GlobalAveragePool", NULL};
-
-/*
- * Returns whether the node is Flatten at axis 1, or its equivalent Reshape to [0, -1].
- */
-static bool
-is_flatten(const struct walk *w, const struct qdqi_node *node)
-{
-    int64_t shape[2];
-    size_t n;
-    if (qdqi_node_is(node->proto, "Flatten"))
-        return qdqi_node_int(node->proto, "axis", 1) == 1;
-    return qdqi_node_is(node->proto, "Reshape") && node->proto->n_input == 2 &&
-           node->inputs[1] &&
-           qdqi_constant_ints(w->model, node->inputs[1], shape, 2, &n) && n == 2 &&
-           shape[0] == 0 && shape[1] == -1 &&
-           !qdqi_node_int(node->proto, "allowzero", 0);
-}
-
 /* Walks through a node that is not a layer. */
 static bool
 pass_through(struct walk *w, const struct qdqi_node *node, int input)
@@ -141,12 +76,9 @@ pass_through(struct walk *w, const struct qdqi_node *node, int input)
         return pass_add(w, node, input);
     if (input != 0)
         return reject_chain(w, "followed by something else than a layer");
-    if (qdqi_node_is_one_of(node->proto, elementwise) ||
-        (qdqi_node_is(node->proto, "Clip") && is_unbounded(w, node)))
+    if (qdqi_passes_factor(w->model, node, w->rank))
         return true;
-    if (qdqi_node_is_one_of(node->proto, pools) && w->rank > 2)
-        return true;
-    if (is_flatten(w, node) && w->rank) {
+    if (qdqi_is_flatten(w->model, node) && w->rank) {
         w->is_flat |= w->rank > 2;
         w->rank = 2;
         return true;

@@ -3,20 +3,7 @@
 #include "equalize/equalize.h"
 
 #include "equalize/balance.h"
-#include "data/file.h"
-#include "model/write.h"
-#include "edit/edit.h"
-
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-/* A tensor with new elements, which are generated while the model is written. */
-struct change {
-    struct qdqi_made made; /* must be first: the writer's pointer points here */
-    struct qdqi_weight w;  /* a bias is a weight with one element for each channel */
-    const double *out, *in;
-};
+#include "equalize/rescale.h"
 
 struct equalizing {
     const struct qdq_model *source;
@@ -24,21 +11,11 @@ struct equalizing {
     struct qdqi_chain *chains;
     size_t n_chains;
     struct qdqi_balance balance;
-    struct change *changes;
+    struct qdqi_rescaled *changes;
     size_t n_changes;
 };
 
 /* --- the changes --------------------------------------------------------- */
-
-static const double no_scale[] = {1};
-
-static enum qdq_code
-write_change(const struct qdqi_made *made, struct qdqi_sink *sink,
-             struct qdq_error *err)
-{
-    const struct change *change = (const struct change *)made;
-    return qdqi_weight_write(&change->w, change->out, change->in, sink, err);
-}
 
 static void
 add_weight(struct equalizing *e, size_t node, const struct qdqi_weight *w)
@@ -46,27 +23,17 @@ add_weight(struct equalizing *e, size_t node, const struct qdqi_weight *w)
     struct qdqi_layer_scales *layer = &e->balance.layers[node];
     if (!layer->changed)
         return;
-    e->changes[e->n_changes++] =
-        (struct change){{write_change}, *w, layer->out, layer->in};
+    e->changes[e->n_changes++] = (struct qdqi_rescaled){*w, layer->out, layer->in};
     layer->changed = false; /* count the layer once, although two chains meet here */
 }
 
 static void
 add_biases(struct equalizing *e, const struct qdqi_chain *chain)
 {
-    for (size_t i = 0; i < chain->n_biases; i++) {
-        const struct qdqi_weight w = {.tensor = chain->bias_tensors[i],
-                                      .bytes = chain->biases[i].bytes,
-                                      .n_major = chain->channels,
-                                      .minor = 1,
-                                      .inner = 1,
-                                      .groups = 1,
-                                      .major_is_out = true,
-                                      .n_in = 1,
-                                      .n_out = chain->channels};
-        e->changes[e->n_changes++] = (struct change){
-            {write_change}, w, e->balance.layers[chain->first].out, no_scale};
-    }
+    for (size_t i = 0; i < chain->n_biases; i++)
+        e->changes[e->n_changes++] =
+            qdqi_rescaled_bias(chain->bias_tensors[i], &chain->biases[i],
+                               e->balance.layers[chain->first].out);
 }
 
 static enum qdq_code
@@ -86,46 +53,6 @@ list_changes(struct equalizing *e, struct qdq_error *err)
             add_biases(e, chain);
     }
     return QDQ_OK;
-}
-
-/* --- the equalized model ------------------------------------------------- */
-
-static size_t
-size_of(const struct change *change)
-{
-    const struct qdqi_weight *w = &change->w;
-    return w->n_major * w->minor * w->inner * sizeof(float);
-}
-
-static enum qdq_code
-write_model(struct equalizing *e, int fd, struct qdq_error *err)
-{
-    struct qdqi_edit *edit = qdqi_edit_new(e->source, e->arena);
-    struct qdqi_edited edited;
-    uint64_t size;
-    for (size_t i = 0; i < e->n_changes; i++) {
-        const struct change *change = &e->changes[i];
-        qdqi_edit_set_made(edit, change->w.tensor, size_of(change), &change->made);
-    }
-    enum qdq_code code = qdqi_edit_finish(edit, &edited.proto, err);
-    if (code)
-        return code;
-    edited.bulks = qdqi_edit_bulks(edit);
-    return qdqi_model_write(e->source, &edited, fd, &size, err);
-}
-
-static enum qdq_code
-make_model(struct equalizing *e, struct qdq_model **ret, struct qdq_error *err)
-{
-    int fd = qdqi_file_open_buffer();
-    if (fd < 0)
-        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
-                             "opening a temporary file: %s", strerror(errno));
-    enum qdq_code code = write_model(e, fd, err);
-    if (!code)
-        code = qdq_model_open(fd, ret, err);
-    close(fd); /* the model has a duplicate of the descriptor */
-    return code;
 }
 
 /* --- the stage ------------------------------------------------------------ */
@@ -171,9 +98,7 @@ qdqi_equalize(const struct qdq_model *source, struct qdqi_arena *arena,
     *ret_n_rows = e.n_chains;
     *ret = NULL;
     if (e.n_changes)
-        code = make_model(&e, ret, err);
-    if (*ret)
-        (*ret)->warnings = source->warnings;
+        code = qdqi_rescale(source, e.changes, e.n_changes, e.arena, ret, err);
 out:
     qdqi_arena_free(&e.arena);
     return code;

@@ -41,6 +41,7 @@ struct qdqi_report {
     struct qdq_model *model;
     struct qdq_model *prepared;  /* NULL when preparation changed nothing */
     struct qdq_model *equalized; /* NULL when nothing was equalized */
+    struct qdq_model *smoothed;  /* NULL when nothing was smoothed */
     struct qdq_plan *plan;
 };
 
@@ -59,7 +60,8 @@ struct qdqi_job {
     struct qdqi_arena *arena;   /* the report's arena */
     struct qdqi_arena *scratch; /* for edited models; freed with the job */
     struct qdq_model *original; /* the model that was given */
-    /* the model that is quantized, after preparation and equalization */
+    /* the model that is quantized, after preparation, equalization and
+       smoothing */
     struct qdq_model *model;
     struct qdq_plan *plan;
     const struct qdqi_device *dev; /* where models run; NULL for the CPU */

@@ -218,6 +218,7 @@ qdq_report_free(struct qdq_report **report)
         return;
     struct qdqi_report *r = (struct qdqi_report *)*report;
     qdq_plan_free(&r->plan);
+    qdq_model_free(&r->smoothed);
     qdq_model_free(&r->equalized);
     qdq_model_free(&r->prepared);
     qdq_model_free(&r->model);

@@ -75,6 +75,11 @@ qdq_observations_identity(const struct qdq_spec *spec, const char *model_id,
             "\non_nonfinite %d\n",
             (int)spec->existing_qdq, spec->equalize, c->max_samples, c->batch,
             (int)c->on_nonfinite);
+    if (spec->smooth > 0) {
+        fputs("smooth", to);
+        say_real(to, spec->smooth);
+        fputc('\n', to);
+    }
     for (size_t i = 0; i < c->n_dims; i++) {
         say_name(to, "dim", c->dims[i].symbol);
         fprintf(to, " %" PRId64 "\n", c->dims[i].size);

@@ -7,6 +7,7 @@
 #include "weights/integers.h"
 #include "edit/edit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- pairs ---------------------------------------------------------------- */
@@ -379,8 +380,10 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
 /* Adds a node without outputs behind the node that makes the tensor. */
 static void
 add_sink(const struct qdq_model *source, struct qdqi_edit *e, const char *op,
-         const char *suffix, const struct qdqi_tensor *t, size_t slot)
+         const struct qdqi_tensor *t, size_t slot)
 {
+    char suffix[16];
+    snprintf(suffix, sizeof suffix, "_%s", op);
     const char *name = qdqi_edit_name(e, t->name, suffix);
     Onnx__NodeProto *node =
         qdqi_edit_add_node(e, qdqi_edit_behind(source, t), op, name, &t->name, 1, NULL);
@@ -396,21 +399,20 @@ qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *pla
     struct qdqi_edit *e = qdqi_edit_new(source, arena);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if (wanted[i])
-            add_sink(source, e, QDQI_OBSERVE, "_Observe", plan->activations[i].tensor,
-                     i);
+            add_sink(source, e, QDQI_OBSERVE, plan->activations[i].tensor, i);
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
 }
 
 enum qdq_code
-qdqi_insert_moments(const struct qdq_model *source,
-                    const struct qdqi_tensor *const *tensors, size_t n,
-                    struct qdqi_arena *arena, const Onnx__ModelProto **ret,
-                    struct qdq_error *err)
+qdqi_insert_sinks(const struct qdq_model *source, const char *op,
+                  const struct qdqi_tensor *const *tensors, size_t n,
+                  struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                  struct qdq_error *err)
 {
     struct qdqi_edit *e = qdqi_edit_new(source, arena);
     for (size_t i = 0; i < n; i++)
-        add_sink(source, e, QDQI_MOMENT, "_Moment", tensors[i], i);
+        add_sink(source, e, op, tensors[i], i);
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
 }

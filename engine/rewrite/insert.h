@@ -12,6 +12,7 @@
 #define QDQI_DOMAIN "qdqd"
 #define QDQI_OBSERVE "Observe"      /* one input, no output */
 #define QDQI_MOMENT "Moment"        /* one input, no output */
+#define QDQI_PEAK "Peak"            /* one input, no output */
 #define QDQI_FAKE_QUANT "FakeQuant" /* one input, one output */
 
 struct qdqi_metadata {
@@ -39,13 +40,12 @@ enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     const Onnx__ModelProto **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;
 
-/* Returns the source with one Moment node for each of the n tensors. The slot of node i
-   is i. */
-enum qdq_code qdqi_insert_moments(const struct qdq_model *source,
-                                  const struct qdqi_tensor *const *tensors, size_t n,
-                                  struct qdqi_arena *arena,
-                                  const Onnx__ModelProto **ret,
-                                  struct qdq_error *err) QDQ_MUST_CHECK;
+/* Returns the source with one node of the operator, which has one input and no output,
+   for each of the n tensors. The slot of node i is i. */
+enum qdq_code qdqi_insert_sinks(const struct qdq_model *source, const char *op,
+                                const struct qdqi_tensor *const *tensors, size_t n,
+                                struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* The array that the parameters of a FakeQuant node come from. */
 enum qdqi_fake_kind {

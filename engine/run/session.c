@@ -10,25 +10,18 @@
 #include "run/fake_cuda.h"
 #include "run/lift_weights.h"
 #include "run/moments.h"
+#include "run/peaks.h"
 #include "run/observe.h"
 #include "run/observe_cuda.h"
 #include "run/cuda_provider.h"
+#include "run/runtime.h"
 #include "run/staging.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct qdqi_runtime {
-    void *library;
-    const OrtApi *api;
-    const char *version;
-    OrtEnv *env;
-    OrtMemoryInfo *memory;
-};
-
-enum { MAX_OPS = 5 }; /* the most that add_ops() adds */
+enum { MAX_OPS = 6 }; /* the most that add_ops() adds */
 
 struct qdqi_session {
     struct qdqi_runtime *runtime;
@@ -48,149 +41,6 @@ struct qdqi_session {
     struct qdqi_output *outputs; /* views of the values */
     struct qdqi_arena *shapes;   /* memory of the last run's output shapes */
 };
-
-/* Converts a status of the runtime to an error and releases it. Returns QDQ_OK for
-   NULL. */
-static enum qdq_code
-check(const struct qdqi_runtime *r, OrtStatus *status, const char *what,
-      struct qdq_error *err)
-{
-    if (!status)
-        return QDQ_OK;
-    enum qdq_code code = qdq_error_set(err, QDQ_RUN_FAILED, QDQ_AT_NOTHING, NULL,
-                                       "%s: %s", what, r->api->GetErrorMessage(status));
-    r->api->ReleaseStatus(status);
-    return code;
-}
-
-/* --- the library ---------------------------------------------------------- */
-
-/* Discards the runtime's log: a library does not log, and errors come back as
-   statuses. */
-static void ORT_API_CALL
-drop_log(void *arg, OrtLoggingLevel severity, const char *category, const char *logid,
-         const char *location, const char *message)
-{
-    (void)arg;
-    (void)severity;
-    (void)category;
-    (void)logid;
-    (void)location;
-    (void)message;
-}
-
-/*
- * Disables the telemetry of ONNX Runtime. From version 1.31 on the Linux library writes
- * a machine identifier below ~/.cache when it starts and sends reports to its makers,
- * unless this environment variable was set before.
- */
-static void
-forbid_telemetry(void)
-{
-    setenv("ORT_DISABLE_TELEMETRY", "1", 1);
-}
-
-static enum qdq_code
-load_api(struct qdqi_runtime *r, const char *library, struct qdq_error *err)
-{
-    forbid_telemetry();
-    r->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-    if (!r->library)
-        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
-                             "ONNX Runtime cannot be loaded: %s", dlerror());
-    const OrtApiBase *(*get_base)(void);
-    *(void **)&get_base = dlsym(r->library, "OrtGetApiBase");
-    const OrtApiBase *base = get_base ? get_base() : NULL;
-    r->api = base ? base->GetApi(ORT_API_VERSION) : NULL;
-    if (!r->api)
-        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
-                             "%s is no ONNX Runtime of version 1.%d or later", library,
-                             ORT_API_VERSION);
-    r->version = base->GetVersionString();
-    return QDQ_OK;
-}
-
-/* Creates the environment with one thread pool that all sessions share, because many
-   may be open at the same time. */
-static OrtStatus *
-create_env(struct qdqi_runtime *r, int threads)
-{
-    const OrtApi *api = r->api;
-    OrtThreadingOptions *o;
-    OrtStatus *status = api->CreateThreadingOptions(&o);
-    if (status)
-        return status;
-    if (!(status = api->SetGlobalIntraOpNumThreads(o, threads)) &&
-        !(status = api->SetGlobalInterOpNumThreads(o, 1)))
-        status = api->CreateEnvWithCustomLoggerAndGlobalThreadPools(
-            drop_log, NULL, ORT_LOGGING_LEVEL_FATAL, "qdq", o, &r->env);
-    api->ReleaseThreadingOptions(o);
-    return status;
-}
-
-enum qdq_code
-qdqi_runtime_open(const char *library, int threads, struct qdqi_runtime **ret,
-                  struct qdq_error *err)
-{
-    struct qdqi_runtime *r = calloc(1, sizeof *r);
-    if (!r)
-        return qdqi_no_memory(err);
-    enum qdq_code code = load_api(r, library, err);
-    if (!code)
-        code = check(r, create_env(r, threads), "starting ONNX Runtime", err);
-    if (!code)
-        code = check(r,
-                     r->api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
-                                                 &r->memory),
-                     "starting ONNX Runtime", err);
-    if (!code)
-        code = check(r, r->api->CreateAndRegisterAllocator(r->env, r->memory, NULL),
-                     "starting ONNX Runtime", err);
-    if (code)
-        qdqi_runtime_close(&r);
-    else
-        *ret = r;
-    return code;
-}
-
-void
-qdqi_runtime_close(struct qdqi_runtime **runtime)
-{
-    if (!runtime || !*runtime)
-        return;
-    struct qdqi_runtime *r = *runtime;
-    if (r->memory)
-        r->api->ReleaseMemoryInfo(r->memory);
-    if (r->env)
-        r->api->ReleaseEnv(r->env);
-    /* The library is not closed with dlclose(): it leaves thread-local data behind. */
-    free(r);
-    *runtime = NULL;
-}
-
-const char *
-qdqi_runtime_version(const struct qdqi_runtime *r)
-{
-    return r->version;
-}
-
-enum qdq_code
-qdqi_runtime_try_device(const struct qdqi_runtime *r, int device, struct qdq_error *err)
-{
-    OrtSessionOptions *o = NULL;
-    OrtStatus *status = r->api->CreateSessionOptions(&o);
-    if (!status)
-        status = qdqi_cuda_provider_append(r->api, o, device);
-    if (o)
-        r->api->ReleaseSessionOptions(o);
-    struct qdq_error why = {0};
-    if (!check(r, status, "its CUDA provider", &why))
-        return QDQ_OK;
-    return qdq_error_set(err, QDQ_NO_DEVICE, QDQ_AT_NOTHING, NULL,
-                         "this ONNX Runtime (%s) runs no models on a GPU, as that of "
-                         "the package onnxruntime-gpu does: %s",
-                         r->version, why.text);
-}
 
 /* --- opening -------------------------------------------------------------- */
 
@@ -281,6 +131,8 @@ add_ops(struct qdqi_session *s, const struct qdqi_session_options *options,
         qdqi_observe_init(&s->ops[n++], api, options->observers);
     if (options->moments)
         qdqi_moments_init(&s->ops[n++], api, options->moments);
+    if (options->peaks)
+        qdqi_peaks_init(&s->ops[n++], api, options->peaks);
     if (s->cuda_fakes)
         qdqi_fake_cuda_init(&s->ops[n++], api, s->cuda_fakes);
     else if (options->fakes)
@@ -302,11 +154,11 @@ read_output_names(struct qdqi_session *s, struct qdq_error *err)
 {
     const OrtApi *api = s->runtime->api;
     OrtAllocator *allocator;
-    enum qdq_code code =
-        check(s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    enum qdq_code code = qdqi_runtime_check(
+        s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
     if (!code)
-        code = check(s->runtime, api->SessionGetOutputCount(s->session, &s->n_outputs),
-                     "", err);
+        code = qdqi_runtime_check(
+            s->runtime, api->SessionGetOutputCount(s->session, &s->n_outputs), "", err);
     if (code)
         return code;
     s->output_names = calloc(s->n_outputs + 1, sizeof *s->output_names);
@@ -316,9 +168,9 @@ read_output_names(struct qdqi_session *s, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < s->n_outputs; i++) {
         char *name;
-        code =
-            check(s->runtime,
-                  api->SessionGetOutputName(s->session, i, allocator, &name), "", err);
+        code = qdqi_runtime_check(
+            s->runtime, api->SessionGetOutputName(s->session, i, allocator, &name), "",
+            err);
         if (code)
             return code;
         s->output_names[i] = strdup(name);
@@ -359,16 +211,18 @@ create(struct qdqi_session *s, const struct qdqi_runnable *model,
     enum qdq_code code = enter_place(s, options, err);
     if (code || (!whole && (code = to_memory(model, &bytes, err))))
         return code;
-    if ((code = check(r, r->api->CreateSessionOptions(&o), "session options", err)) ||
-        (code = check(r, set_options(r, model, options, o), "session options", err)))
+    if ((code = qdqi_runtime_check(r, r->api->CreateSessionOptions(&o),
+                                   "session options", err)) ||
+        (code = qdqi_runtime_check(r, set_options(r, model, options, o),
+                                   "session options", err)))
         goto out;
-    if ((code = check(r, add_ops(s, options, o), "operators", err)))
+    if ((code = qdqi_runtime_check(r, add_ops(s, options, o), "operators", err)))
         goto out;
-    code = check(r,
-                 r->api->CreateSessionFromArray(r->env, whole ? whole->map : bytes.data,
-                                                whole ? whole->size : bytes.size, o,
-                                                &s->session),
-                 "ONNX Runtime cannot load the model", err);
+    code = qdqi_runtime_check(r,
+                              r->api->CreateSessionFromArray(
+                                  r->env, whole ? whole->map : bytes.data,
+                                  whole ? whole->size : bytes.size, o, &s->session),
+                              "ONNX Runtime cannot load the model", err);
     if (!code)
         code = read_output_names(s, err);
 out:
@@ -423,11 +277,11 @@ qdqi_session_end_trace(struct qdqi_session *s, char *path, size_t size,
     const OrtApi *api = s->runtime->api;
     OrtAllocator *allocator;
     char *name;
-    enum qdq_code code =
-        check(s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
-    if (code || (code = check(s->runtime,
-                              api->SessionEndProfiling(s->session, allocator, &name),
-                              "ending the profiler", err)))
+    enum qdq_code code = qdqi_runtime_check(
+        s->runtime, api->GetAllocatorWithDefaultOptions(&allocator), "", err);
+    if (code || (code = qdqi_runtime_check(
+                     s->runtime, api->SessionEndProfiling(s->session, allocator, &name),
+                     "ending the profiler", err)))
         return code;
     snprintf(path, size, "%s", name);
     allocator->Free(allocator, name);
@@ -548,22 +402,22 @@ run(struct qdqi_session *s, const struct qdqi_input *inputs, size_t n,
     for (size_t i = 0; i < n; i++) {
         OrtValue *value = NULL;
         enum qdq_code code =
-            check(s->runtime,
-                  api->CreateTensorWithDataAsOrtValue(
-                      memory, (void *)(uintptr_t)inputs[i].data, inputs[i].size,
-                      inputs[i].shape, inputs[i].rank,
-                      (ONNXTensorElementDataType)inputs[i].dtype, &value),
-                  "an input", err);
+            qdqi_runtime_check(s->runtime,
+                               api->CreateTensorWithDataAsOrtValue(
+                                   memory, (void *)(uintptr_t)inputs[i].data,
+                                   inputs[i].size, inputs[i].shape, inputs[i].rank,
+                                   (ONNXTensorElementDataType)inputs[i].dtype, &value),
+                               "an input", err);
         if (code)
             return code;
         names[i] = inputs[i].name;
         values[i] = value;
     }
-    return check(s->runtime,
-                 api->Run(s->session, NULL, names, values, n,
-                          (const char *const *)s->output_names, s->n_outputs,
-                          s->values),
-                 "running the model failed", err);
+    return qdqi_runtime_check(s->runtime,
+                              api->Run(s->session, NULL, names, values, n,
+                                       (const char *const *)s->output_names,
+                                       s->n_outputs, s->values),
+                              "running the model failed", err);
 }
 
 /* Replaces the runtime's error by that of an operator, which is more precise, if one
@@ -601,11 +455,11 @@ open_staging(struct qdqi_session *s, struct qdq_error *err)
     enum qdq_code code = qdqi_staging_open(s->dev, &s->staging, err);
     if (code || !s->dev->runs_models)
         return code;
-    return check(s->runtime,
-                 s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator,
-                                                   s->dev->device, OrtMemTypeDefault,
-                                                   &s->memory),
-                 "the device's memory", err);
+    return qdqi_runtime_check(
+        s->runtime,
+        s->runtime->api->CreateMemoryInfo("Cuda", OrtDeviceAllocator, s->dev->device,
+                                          OrtMemTypeDefault, &s->memory),
+        "the device's memory", err);
 }
 
 enum qdq_code
@@ -647,7 +501,8 @@ qdqi_session_declared(const struct qdqi_session *s, size_t i, struct qdqi_arena 
                       struct qdqi_output *ret, struct qdq_error *err)
 {
     *ret = (struct qdqi_output){0};
-    return check(s->runtime, view_declared(s, i, arena, ret), "an output's type", err);
+    return qdqi_runtime_check(s->runtime, view_declared(s, i, arena, ret),
+                              "an output's type", err);
 }
 
 enum qdq_code
@@ -683,8 +538,9 @@ qdqi_session_run(struct qdqi_session *s, const struct qdqi_input *inputs,
     else
         code = (s->dev ? run_on_device : run)(s, inputs, n_inputs, names, values, err);
     for (size_t i = 0; !code && i < s->n_outputs; i++)
-        code = check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
-                     "reading an output", err);
+        code =
+            qdqi_runtime_check(s->runtime, view_value(s, s->values[i], &s->outputs[i]),
+                               "reading an output", err);
     for (size_t i = 0; values && i < n_inputs; i++)
         if (values[i])
             s->runtime->api->ReleaseValue((OrtValue *)(uintptr_t)values[i]);

@@ -9,6 +9,7 @@
 #include "number/fake.h"
 #include "range/observer.h"
 #include "range/patches.h"
+#include "range/peaks.h"
 #include "run/compare.h"
 
 /* The name of the runtime in reports; a target has the same name. */
@@ -33,6 +34,7 @@ struct qdqi_session_options {
     const struct qdqi_device *dev;    /* the device; NULL for the host */
     struct qdqi_observers *observers; /* updated by Observe nodes, or NULL */
     struct qdqi_moments *moments;     /* updated by Moment nodes, or NULL */
+    struct qdqi_all_peaks *peaks;     /* updated by Peak nodes, or NULL */
     struct qdqi_fakes *fakes;         /* parameters of FakeQuant nodes, or NULL */
     /* updated by a twin's Compare nodes, or NULL */
     struct qdqi_comparisons *comparisons;

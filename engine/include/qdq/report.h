@@ -77,6 +77,15 @@ struct qdq_equalization {
     const char *reason; /* "equalized", or the reason against it */
 };
 
+/* The smoothing of an activation that layers with weights read. */
+struct qdq_smoothing {
+    const char *tensor;
+    size_t n_layers;
+    const char *const *layers; /* names of those that read it */
+    size_t channels;           /* number of channels that were scaled; 0: none */
+    const char *reason;        /* "smoothed", or the reason against it */
+};
+
 /*
  * The cost of quantizing one layer: the SQNR of the outputs (the worst floating-point
  * output) with only that layer quantized, and the gain in dB of leaving only that layer
@@ -255,6 +264,9 @@ struct qdq_report {
     size_t n_equalization;
     /* one row for each layer with a weight */
     const struct qdq_equalization *equalization;
+    /* one row for each activation that a layer with a weight reads; NULL: not asked for */
+    size_t n_smoothing;
+    const struct qdq_smoothing *smoothing;
     /* One row for each quantized layer, the most costly first; NULL: not asked for. */
     const struct qdq_sensitivity *sensitivity;
     size_t n_sensitivity;

@@ -266,6 +266,7 @@ struct qdq_spec {
     enum qdq_tristate activation_symmetric;
     enum qdq_float float_type;
     bool equalize; /* cross-layer equalization before calibration */
+    double smooth; /* alpha of smoothing, above 0 and below 1; 0: none */
     struct qdq_calibration_spec calibration;
     enum qdq_tristate evaluate; /* QDQ_DEFAULT: evaluate when there is data */
     int64_t evaluate_samples;   /* 0: all */

@@ -2,6 +2,7 @@
 /* The stages of a quantization in their order: QDQ_STAGE(NAME, "name"). */
 QDQ_STAGE(LOAD, "load")
 QDQ_STAGE(EQUALIZE, "equalize")
+QDQ_STAGE(SMOOTH, "smooth")
 QDQ_STAGE(PLAN, "plan")
 QDQ_STAGE(CALIBRATE, "calibrate")
 QDQ_STAGE(QUANTIZE, "quantize")

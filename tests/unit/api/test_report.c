@@ -251,7 +251,7 @@ START_TEST(test_report)
                         "\"conv1\","
                         "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
                         "\"block\":null}],"
-                        "\"float\":null,\"equalization\":null,"
+                        "\"float\":null,\"equalization\":null,\"smoothing\":null,"
                         "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
                         "\"logits\","
                         "\"sqnr_db\":"

@@ -406,6 +406,9 @@ static const struct refused_spec refused[] = {
     INVALID("{\"float\":\"float8\"}", "/float", "keep, float16, bfloat16"),
     INVALID("{\"float\":16}", "/float", "a string"),
     INVALID("{\"equalize\":1}", "/equalize", "is to be true or false"),
+    INVALID("{\"smooth\":1}", "/smooth", "true or false"),
+    INVALID("{\"smooth\":{\"alpha\":1}}", "/smooth/alpha", "below 1"),
+    INVALID("{\"smooth\":{\"beta\":1}}", "/smooth/beta", "unknown member"),
     INVALID("{\"sensitivity\":true}", "/sensitivity", "an object"),
     INVALID("{\"sensitivity\":{\"samples\":0}}", "/sensitivity/samples", "from 1 to"),
     INVALID("{\"sensitivity\":{\"sample\":8}}", "/sensitivity/sample", "\"samples\"?"),
@@ -471,7 +474,8 @@ encode_some(void)
     return decode_and_encode("{\"calibration\":{\"ranges\":\"TRT-1\\na: 0\","
                              "\"dims\":{\"n\":3},\"random_samples\":1,\"random\":"
                              "{\"x\":[0,1]}},"
-                             "\"evaluate\":{\"samples\":3},\"equalize\":true}");
+                             "\"evaluate\":{\"samples\":3},\"equalize\":true,"
+                             "\"smooth\":{\"alpha\":0.25}}");
 }
 
 START_TEST(test_no_memory)

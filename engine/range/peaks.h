@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The largest magnitude of each channel of an activation, over all samples. */
+#ifndef QDQI_RANGE_PEAKS_H
+#define QDQI_RANGE_PEAKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct qdqi_peaks {
+    size_t channels;
+    size_t from_end; /* axis of the channels, counted from the end: 1 is the last */
+    float
+        *largest; /* by channel, 0 at first; numbers that are not finite do not count */
+};
+
+/* Those of a session, by slot of its Peak nodes. */
+struct qdqi_all_peaks {
+    struct qdqi_peaks *rows;
+    size_t n;
+};
+
+/* Takes in a float32 tensor. Returns false when its shape does not have the channels. */
+bool qdqi_peaks_take(struct qdqi_peaks *peaks, const float *data, size_t rank,
+                     const int64_t *dims);
+
+#endif

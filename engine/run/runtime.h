@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ONNX Runtime as a loaded library. This header is only for engine/run/; the functions that
+   open and close it are in run/session.h. */
+#ifndef QDQI_RUN_RUNTIME_H
+#define QDQI_RUN_RUNTIME_H
+
+#include "run/session.h"
+
+#include <onnxruntime_c_api.h>
+
+struct qdqi_runtime {
+    void *library;
+    const OrtApi *api;
+    const char *version;
+    OrtEnv *env;
+    OrtMemoryInfo *memory;
+};
+
+/* Converts a status of the runtime to an error and releases it. Returns QDQ_OK for
+   NULL. */
+enum qdq_code qdqi_runtime_check(const struct qdqi_runtime *runtime, OrtStatus *status,
+                                 const char *what, struct qdq_error *err);
+
+#endif

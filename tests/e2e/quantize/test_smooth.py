@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""smooth: the model computes the same function, and its activations quantize better."""
+
+import json
+import subprocess
+from functools import lru_cache
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import judge
+from service import CALIBRATION, DATA, FEW_SAMPLES, QUANTIZE
+from test_equalize import without_pairs
+
+
+@lru_cache
+def skewed_vit():
+    """Returns glyph_vit with channels of its normalizations skewed by 2^-4 to 2^4: scale and
+    bias are multiplied, the rows of the weight behind are divided."""
+    model = onnx.load(DATA / "glyph_vit.onnx")
+    constants = {i.name: i for i in model.graph.initializer}
+    random = np.random.default_rng(5)
+
+    def multiply(name, factors):
+        values = numpy_helper.to_array(constants[name]) * factors
+        constants[name].CopyFrom(numpy_helper.from_array(values.astype(np.float32), name))
+
+    for norm in model.graph.node:
+        readers = [n for n in model.graph.node if norm.output[0] in n.input]
+        if norm.op_type != "LayerNormalization" or readers[0].op_type != "MatMul":
+            continue
+        factors = 2.0 ** random.integers(-4, 5, 96)
+        multiply(norm.input[1], factors)
+        multiply(norm.input[2], factors)
+        multiply(readers[0].input[1], 1 / factors[:, None])
+    return model.SerializeToString()
+
+
+def quantize(folder, model, data=CALIBRATION, **spec):
+    """Runs the command; returns the process, the result's bytes and the report."""
+    folder.mkdir(exist_ok=True)
+    (folder / "m.onnx").write_bytes(model)
+    (folder / "s.json").write_text(json.dumps({"evaluate": False, **spec}))
+    given = ["--calibration", data] if data else []
+    done = subprocess.run([*QUANTIZE, "m.onnx", "--spec", "s.json", "-o", "o.onnx",
+                           "--report", "r.json", *given], cwd=folder,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+    if done.returncode:
+        return done, None, None
+    return done, (folder / "o.onnx").read_bytes(), json.loads((folder / "r.json").read_text())
+
+
+def sqnr_of(result, images=500):
+    feed = {"input": judge.test_images()[0][:images]}
+    real = judge.run(DATA / "glyph_vit.onnx", feed)
+    return judge.sqnr_db(real, judge.run(result, feed, integers=False))
+
+
+def smoothed(report):
+    return [row["tensor"] for row in report["smoothing"] if row["reason"] == "smoothed"]
+
+
+@pytest.mark.parametrize("rounding, least", [("nearest", 29), ("gptq", 31.5)])
+def test_a_skewed_transformer_is_as_good_as_the_straight_one(tmp_path, rounding, least):
+    spec = {"weights": {"rounding": rounding}}
+    _, plain, report = quantize(tmp_path / "a", skewed_vit(), **spec)
+    assert report["smoothing"] is None
+    _, ours, report = quantize(tmp_path / "b", skewed_vit(), smooth=True, **spec)
+    worst, best = sqnr_of(plain), sqnr_of(ours)
+    print(f"{rounding}: {worst:.2f} to {best:.2f} dB")
+    assert worst < 10 and best > least
+    assert sum("Normalization" in name for name in smoothed(report)) == 6
+
+
+def test_a_straight_transformer_does_not_suffer(tmp_path):
+    model = (DATA / "glyph_vit.onnx").read_bytes()
+    _, plain, _ = quantize(tmp_path / "a", model)
+    _, ours, _ = quantize(tmp_path / "b", model, smooth=True)
+    assert sqnr_of(ours) > sqnr_of(plain) - 0.2
+
+
+def test_the_function_stays(tmp_path):
+    _, result, report = quantize(tmp_path, skewed_vit(), FEW_SAMPLES, smooth=True)
+    assert smoothed(report)
+    inner = without_pairs(result)
+    constants = [{i.name: i.raw_data for i in onnx.load_model_from_string(m).graph.initializer}
+                 for m in (skewed_vit(), inner)]
+    assert any(constants[0][name] != data for name, data in constants[1].items()
+               if name in constants[0])
+    feed = {"input": judge.test_images()[0][:100]}
+    real, ours = (judge.run(m, feed, optimized=False) for m in (skewed_vit(), inner))
+    assert np.array_equal(real, ours)
+
+
+def test_factors_follow_the_formula(tmp_path):
+    """m_c is a_c^alpha / w_c^(1 - alpha) over its geometric mean, as the nearest power of
+    two."""
+    alpha = 0.7
+    _, result, report = quantize(tmp_path, skewed_vit(), FEW_SAMPLES,
+                                 smooth={"alpha": alpha})
+    assert report["spec"]["smooth"] == {"alpha": alpha}
+    source = onnx.load_model_from_string(skewed_vit())
+    norm = next(n for n in source.graph.node if n.op_type == "LayerNormalization")
+    (reader,) = (n for n in source.graph.node if norm.output[0] in n.input)
+    tapped = onnx.ModelProto()
+    tapped.CopyFrom(source)
+    del tapped.graph.output[:]
+    tapped.graph.output.append(onnx.helper.make_tensor_value_info(norm.output[0], 1, None))
+    with np.load(FEW_SAMPLES) as arrays:
+        seen = judge.run(tapped.SerializeToString(), {"input": arrays["input"]})
+    peak = np.abs(seen).max(axis=(0, 1))
+    before = {i.name: numpy_helper.to_array(i) for i in source.graph.initializer}
+    weight = np.abs(before[reader.input[1]]).max(axis=1).astype(np.float64)
+    exponents = alpha * np.log2(peak) - (1 - alpha) * np.log2(weight)
+    factors = 2 ** np.round(exponents - exponents.mean())
+    after = {i.name: numpy_helper.to_array(i)
+             for i in onnx.load_model_from_string(without_pairs(result)).graph.initializer}
+    assert np.array_equal(before[norm.input[1]] / after[norm.input[1]], factors)
+    (row,) = (r for r in report["smoothing"] if r["tensor"] == norm.output[0])
+    assert row["layers"] == [reader.name]
+    assert row["channels"] == np.count_nonzero(factors != 1)
+
+
+# --- what makes the activation ------------------------------------------------------------
+
+R = np.random.default_rng(7)
+SKEW = 4.0 ** (np.arange(6) * 3 % 5 - 2)
+MAKERS = {
+    "mul": ("s = Mul (x, g)", {"g": SKEW}),
+    "mul and add": ("a = Mul (g, x) s = Add (a, b)", {"g": SKEW, "b": R.normal(size=6)}),
+    "batchnorm": ("s = BatchNormalization (x, g, b, mean, var)",
+                  {"g": SKEW, "b": R.normal(size=6), "mean": R.normal(size=6),
+                   "var": np.ones(6)}),
+    "matmul, add, relu": ("a = MatMul (x, g) c = Add (a, b) s = Relu (c)",
+                          {"g": R.normal(size=(6, 6)) * SKEW, "b": R.normal(size=6)}),
+    "gemm": ("s = Gemm <transB = 1> (x, g, b)",
+             {"g": R.normal(size=(6, 6)) * SKEW[:, None], "b": R.normal(size=6)}),
+}
+# Two layers read what is made.
+READERS = "p = MatMul (s, w) q = MatMul (s, v) y = Add (p, q)"
+
+
+def net(body, constants):
+    text = ('<ir_version: 8, opset_import: ["": 17]>\n'
+            f"net (float[n, 6] x) => (float[n, 4] y) {{ {body} }}")
+    model = onnx.parser.parse_model(text)
+    for i, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type}{i}"
+    weights = {**constants, "w": R.normal(size=(6, 4)), "v": R.normal(size=(6, 4))}
+    for name, values in weights.items():
+        model.graph.initializer.append(
+            numpy_helper.from_array(values.astype(np.float32), name))
+    return model.SerializeToString()
+
+
+def samples(folder):
+    data = R.normal(size=(64, 6)).astype(np.float32)
+    np.savez(folder / "d.npz", x=data)
+    return folder / "d.npz", data
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_makers(tmp_path, kind):
+    body, constants = MAKERS[kind]
+    readers = READERS.replace("MatMul", "Gemm") if kind == "batchnorm" else READERS
+    model = net(f"{body} {readers}", constants)
+    path, data = samples(tmp_path)
+    _, result, report = quantize(tmp_path / "a", model, path, smooth=True)
+    row = next(r for r in report["smoothing"] if r["tensor"] == "s")
+    assert row["reason"] == "smoothed", row
+    assert len(row["layers"]) == 2 and row["channels"] > 0
+    real = judge.run(model, {"x": data}, optimized=False)
+    inner = judge.run(without_pairs(result), {"x": data}, optimized=False)
+    assert np.array_equal(real, inner)
+
+
+REFUSED = {
+    "an input of the model": ("y = MatMul (x, w)", {}),
+    "Sigmoid makes it": ("s = Sigmoid (x) y = MatMul (s, w)", {}),
+    "Relu reads it, too": ("s = Mul (x, g) p = MatMul (s, w) r = Relu (s) "
+                           "q = MatMul (r, v) y = Add (p, q)", {"g": SKEW}),
+    "read elsewhere, too": ("a = Mul (x, g) s = Relu (a) p = MatMul (s, w) "
+                            "r = Sigmoid (a) q = MatMul (r, v) y = Add (p, q)",
+                            {"g": SKEW}),
+    "used elsewhere, too": ("a = Mul (x, g) s = Add (a, g) y = MatMul (s, w)",
+                            {"g": SKEW}),
+    "not one value for each channel": ("s = Mul (x, g) y = MatMul (s, w)",
+                                       {"g": np.float32(3)}),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_is_left_alone_says_why(tmp_path, reason):
+    path, _ = samples(tmp_path)
+    _, _, report = quantize(tmp_path / "a", net(*REFUSED[reason]), path, smooth=True)
+    assert any(reason in row["reason"] for row in report["smoothing"]), report["smoothing"]
+    assert all(row["channels"] == 0 for row in report["smoothing"])
+    assert "nothing_smoothed" in [w["code"] for w in report["warnings"]]
+
+
+# --- around it ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("value, pointer", [
+    (1, "/smooth"), ("yes", "/smooth"), ({"alpha": 0}, "/smooth/alpha"),
+    ({"alpha": 1}, "/smooth/alpha"), ({"alfa": 0.5}, "/smooth/alfa")])
+def test_a_wrong_value_is_named(tmp_path, value, pointer):
+    done, _, _ = quantize(tmp_path, skewed_vit(), FEW_SAMPLES, smooth=value)
+    assert done.returncode == 1 and pointer in done.stderr, done.stderr
+
+
+def test_without_data_it_is_said_what_lacks(tmp_path):
+    done, _, _ = quantize(tmp_path, skewed_vit(), None, smooth=True, activations="none")
+    assert done.returncode == 1
+    assert "/smooth" in done.stderr and "calibration data" in done.stderr
+
+
+@pytest.mark.shares_daemon
+def test_observations_are_those_of_the_smoothed_model(daemon):
+    """Jobs with and without smoothing do not use each other's observations; a frozen spec
+    gives the same bytes."""
+    model = daemon.upload("models", skewed_vit())
+    data = daemon.upload("datasets", FEW_SAMPLES)
+    spec = {"evaluate": False}
+    reports = []
+    for smooth in (False, True):
+        job = daemon.submit(model=model, calibration=data, spec={**spec, "smooth": smooth})
+        daemon.succeeded(job)
+        reports.append(daemon.report(job))
+    ranges = [{t["name"]: t["max"] for t in r["tensors"]} for r in reports]
+    assert ranges[0].keys() == ranges[1].keys() and ranges[0] != ranges[1]
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["smooth"] == {"alpha": 0.5}
+    again = daemon.submit(model=model, calibration=data, spec=frozen, fresh=True)
+    daemon.succeeded(again)
+    assert daemon.result(again) == daemon.result(job)
+    lacking = daemon.submit(model=model, spec=frozen)
+    ended = daemon.ended(lacking)
+    assert ended["state"] == "failed" and ended["error"]["code"] == "no_calibration"
