@@ -135,7 +135,8 @@ on_read(char *to, size_t one, size_t len, void *arg)
     struct body *body = arg;
     int64_t left = body->request->body_size - body->at;
     size_t want = left < (int64_t)(one * len) ? (size_t)left : one * len;
-    ssize_t n = pread(body->request->body_fd, to, want, (off_t)body->at);
+    ssize_t n = pread(body->request->body_fd, to, want,
+                      (off_t)(body->request->body_at + body->at));
     if (n < 0 || (n == 0 && want > 0))
         return CURL_READFUNC_ABORT;
     body->at += n;
@@ -165,9 +166,9 @@ on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 
 /* --- open and close ------------------------------------------------------- */
 
-/* Sets the credentials, which end with the first line of their file. */
-static bool
-set_credentials(struct http *http, struct api_problem *problem)
+/* The credentials end with the first line of their file. */
+bool
+http_authenticate(struct http *http, struct api_problem *problem)
 {
     const char *text = http->remote->credentials ? http->remote->credentials : "";
     text += strspn(text, " \t\r\n");
@@ -215,6 +216,9 @@ set_options(struct http *http)
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, http);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "qdqd/" PACKAGE_VERSION);
+    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L << 10);
+    curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+    curl_easy_setopt(curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
     if (remote->ca && remote->ca_len) {
         struct curl_blob blob = {(void *)(uintptr_t)remote->ca, remote->ca_len,
                                  CURL_BLOB_COPY};
@@ -242,7 +246,6 @@ http_open(const struct qdqr_remote *remote, struct qdqr_call *call, struct http 
     if (ok) {
         memcpy(http->base, remote->url, len);
         set_options(http);
-        ok = set_credentials(http, problem);
     }
     if (!ok)
         http_close(&http);
@@ -256,6 +259,7 @@ http_close(struct http **http)
     if (!*http)
         return;
     curl_easy_cleanup((*http)->curl);
+    explicit_bzero((*http)->token, sizeof(*http)->token);
     free(*http);
     *http = NULL;
 }
@@ -281,19 +285,30 @@ url_add(char url[HTTP_URL], const char *text, const char *safe,
 
 /* --- requests ------------------------------------------------------------- */
 
+static bool
+add_header(struct curl_slist **list, const char *header)
+{
+    struct curl_slist *longer = curl_slist_append(*list, header);
+    if (longer)
+        *list = longer;
+    return longer;
+}
+
 /* Makes the list of headers; NULL when out of memory. */
 static struct curl_slist *
-make_headers(const struct http_request *request)
+make_headers(const struct http *http, const struct http_request *request)
 {
-    /* Without this one libcurl waits a second before a large body. */
-    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
-    for (size_t i = 0; list && i < HTTP_HEADERS && request->headers[i]; i++) {
-        struct curl_slist *longer = curl_slist_append(list, request->headers[i]);
-        if (!longer)
-            curl_slist_free_all(list);
-        list = longer;
-    }
-    return list;
+    struct curl_slist *list = NULL;
+    /* Without this one libcurl waits a second before a large body. With a signature it must
+       not be there: libcurl 7.88 would sign it without sending it. */
+    bool ok = http->is_signed || add_header(&list, "Expect:");
+    for (size_t i = 0; ok && i < HTTP_HEADERS && request->headers[i]; i++)
+        ok = add_header(&list, request->headers[i]);
+    ok = ok && (!*http->token || add_header(&list, http->token));
+    if (ok)
+        return list;
+    curl_slist_free_all(list);
+    return NULL;
 }
 
 static void
@@ -309,6 +324,8 @@ set_body(struct http *http, const struct http_request *request, struct body *bod
         curl_easy_setopt(curl, CURLOPT_SEEKDATA, body);
         curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE,
                          (curl_off_t)request->body_size);
+    } else if (request->method && strcmp(request->method, "HEAD") == 0) {
+        curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
     } else if (request->method) {
         curl_easy_setopt(curl, CURLOPT_POST, 1L);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
@@ -356,7 +373,7 @@ perform(struct http *http, const char *url, const struct http_request *request,
         struct http_answer *answer, struct sink *sink)
 {
     struct body body = {request, 0, http};
-    struct curl_slist *headers = make_headers(request);
+    struct curl_slist *headers = make_headers(http, request);
     if (!headers)
         return CURLE_OUT_OF_MEMORY;
     CURL *curl = http->curl;
@@ -430,6 +447,7 @@ http_fail(const struct http *http, const struct http_answer *answer, const char 
         {403, 403, API_REMOTE_DENIED, "refuses access"},
         {404, 404, API_REMOTE_NOT_FOUND, "does not have"},
         {408, 408, API_REMOTE_UNAVAILABLE, "is too slow"},
+        {412, 412, API_REMOTE_UNAVAILABLE, "has changed meanwhile"},
         {413, 413, API_REMOTE_TOO_LARGE, "finds too large"},
         {425, 425, API_REMOTE_UNAVAILABLE, "is not ready"},
         {429, 429, API_REMOTE_UNAVAILABLE, "has too many requests"},
@@ -476,6 +494,8 @@ send_all(struct http *http, const struct http_request *request, struct http_answ
         if (!follow(http, request, redirects, url, problem))
             return false;
     }
+    if (ret->status == 401 && request->accepts_401)
+        return true;
     if (ret->status != 401 && ret->status != 403 && ret->status != 429 &&
         ret->status != 408 && ret->status < 500)
         return true;
@@ -501,6 +521,16 @@ http_answer_fini(struct http_answer *answer)
 {
     free(answer->body);
     *answer = (struct http_answer){0};
+}
+
+void
+http_header(struct http *http, const char *name, char *ret, size_t size)
+{
+    struct curl_header *header;
+    ret[0] = '\0';
+    if (curl_easy_header(http->curl, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
+        strlen(header->value) < size)
+        snprintf(ret, size, "%s", header->value);
 }
 
 bool

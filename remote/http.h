@@ -12,13 +12,15 @@
 #include "remote/remote.h"
 
 #define HTTP_URL 8192
-#define HTTP_HEADERS 8
+#define HTTP_HEADERS 80
 
 struct http {
     const struct qdqr_remote *remote;
     struct qdqr_call *call;
     CURL *curl;
     char base[HTTP_URL]; /* the remote's URL without a final '/' */
+    char token[2400];    /* a header that all requests have; "": none */
+    bool is_signed;      /* libcurl signs each request */
     bool refused;        /* an address was not public */
     int64_t done, total; /* bytes of the file that moves, for on_progress */
 };
@@ -29,12 +31,14 @@ struct http_request {
     const char *headers[HTTP_HEADERS]; /* "Name: value", to the first NULL */
     const char *body;
     size_t body_len;
-    int body_fd; /* a body from a file, where body_size > 0 */
-    int64_t body_size;
+    int body_fd; /* a body from a file, from body_at on, where body_size > 0 */
+    int64_t body_at, body_size;
     /* Where a body of status 200 or 206 goes instead of the memory; 0: none. Bytes that are
        there already are not asked for again. */
     int to_fd;
-    int64_t max_body; /* most bytes of the answer; 0: 8 MiB */
+    int64_t max_body;    /* most bytes of the answer; 0: 8 MiB */
+    bool accepts_401;    /* whether the caller can use an answer of status 401 */
+    char condition[320]; /* a header of the kind's own, for `headers` */
 };
 
 struct http_answer {
@@ -44,9 +48,13 @@ struct http_answer {
     bool is_too_large, has_failed_write, is_other_range;
 };
 
+/* Opens a handle without credentials. */
 bool http_open(const struct qdqr_remote *remote, struct qdqr_call *call,
                struct http **ret, struct api_problem *problem);
 void http_close(struct http **http);
+/* Sends the remote's credentials, "bearer TOKEN" or "basic USER:PASSWORD", with each request
+   from now on. */
+bool http_authenticate(struct http *http, struct api_problem *problem);
 
 /* Appends `text` to a URL with everything but unreserved characters and those of `safe`
    escaped. Returns false with a problem when it becomes too long. */
@@ -61,6 +69,8 @@ bool url_add(char url[HTTP_URL], const char *text, const char *safe,
 bool http_send(struct http *http, const struct http_request *request,
                struct http_answer *ret, struct api_problem *problem);
 void http_answer_fini(struct http_answer *answer);
+/* Copies a header of the last answer; "" where it is absent or too long. */
+void http_header(struct http *http, const char *name, char *ret, size_t size);
 /* Sets the problem of an answer with a status that is no success, which names `what`. */
 bool http_fail(const struct http *http, const struct http_answer *answer,
                const char *what, struct api_problem *problem);

@@ -8,6 +8,8 @@
 
 struct remote_kind_row {
     const char *name;
+    /* Sets the credentials of a handle; of s3 also the URL of the bucket. */
+    bool (*authenticate)(struct http *http, struct api_problem *problem);
     bool (*check)(const struct qdqr_remote *remote, struct api_problem *problem);
     bool (*check_ref)(const char *ref, bool to_publish, struct api_problem *problem);
     bool (*resolve)(struct http *http, const char *ref, struct qdqr_source *source,
@@ -21,11 +23,16 @@ struct remote_kind_row {
                     struct api_problem *problem);
 };
 
-extern const struct remote_kind_row remote_mlflow, remote_webhook;
+extern const struct remote_kind_row remote_mlflow, remote_s3, remote_webhook;
 
 /* Returns whether a name is a relative path without "..", empty parts, backslashes and
    control characters. */
 bool name_is_safe(const char *name);
+/* Returns the role of a file by its name: *.onnx, descriptions of known names, or data. */
+enum qdqr_role role_by_name(const char *name);
+/* Returns whether the source has one file *.onnx; else sets the problem. */
+bool source_has_model(const struct http *http, const struct qdqr_source *source,
+                      struct api_problem *problem);
 /* Adds a file to a source. The name is copied and has to be safe. */
 bool source_add(struct qdqr_source *source, const char *name, int64_t size,
                 enum qdqr_role role, struct api_problem *problem);

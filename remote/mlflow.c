@@ -22,24 +22,6 @@ check_ref(const char *ref, bool to_publish, struct api_problem *problem)
     return parse_mlflow_ref(ref, to_publish, &parsed, problem);
 }
 
-/* Returns the role of a file by its name. MLmodel, environments and examples are others. */
-static enum qdqr_role
-role_of(const char *name)
-{
-    static const char *const others[] = {"MLmodel",
-                                         "conda.yaml",
-                                         "python_env.yaml",
-                                         "requirements.txt",
-                                         "input_example.json",
-                                         "serving_input_example.json",
-                                         "registered_model_meta"};
-    size_t len = strlen(name);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(name, others[i]) == 0)
-            return QDQR_OTHER;
-    return len > 5 && strcmp(name + len - 5, ".onnx") == 0 ? QDQR_MODEL : QDQR_DATA;
-}
-
 /* Folders below source->place, in the order in which they are listed. */
 struct folders {
     char *names[MOST_FOLDERS]; /* "", or a path that ends in '/'; owned */
@@ -75,7 +57,7 @@ add_entry(struct qdqr_source *source, struct folders *folders, const char *folde
         return add_folder(folders, name, problem);
     return source_add(source, name,
                       json_is_integer(size) ? json_integer_value(size) : -1,
-                      role_of(name), problem);
+                      role_by_name(name), problem);
 }
 
 /* Lists a folder below source->place. */
@@ -142,19 +124,6 @@ find_place(struct http *http, const char *name, const char *version,
 }
 
 static bool
-check_model(const struct http *http, const struct qdqr_source *source,
-            struct api_problem *problem)
-{
-    size_t models = 0;
-    for (size_t i = 0; i < source->n_files; i++)
-        models += source->files[i].role == QDQR_MODEL;
-    return models == 1 ||
-           api_problem_set(problem, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
-                           "%s of remote %s has %zu files *.onnx, and needs one",
-                           source->resolved, http->remote->name, models);
-}
-
-static bool
 resolve(struct http *http, const char *ref, struct qdqr_source *source,
         struct api_problem *problem)
 {
@@ -176,7 +145,7 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
         ok = (source->resolved && source->digest) || api_problem_no_memory(problem);
     }
     ok = ok && find_place(http, parsed.name, version, source, problem) &&
-         list_files(http, source, problem) && check_model(http, source, problem);
+         list_files(http, source, problem) && source_has_model(http, source, problem);
     json_decref(json);
     return ok;
 }
@@ -194,6 +163,7 @@ locate(struct http *http, const struct qdqr_source *source, size_t file,
 
 const struct remote_kind_row remote_mlflow = {
     .name = "mlflow",
+    .authenticate = http_authenticate,
     .check_ref = check_ref,
     .resolve = resolve,
     .locate = locate,

@@ -10,7 +10,8 @@
 
 #define MOST_FILES 10000
 
-static const struct remote_kind_row *const kinds[] = {&remote_mlflow, &remote_webhook};
+static const struct remote_kind_row *const kinds[] = {&remote_mlflow, &remote_s3,
+                                                      &remote_webhook};
 
 static const struct remote_kind_row *
 find_kind(const struct qdqr_remote *remote, struct api_problem *problem)
@@ -22,6 +23,17 @@ find_kind(const struct qdqr_remote *remote, struct api_problem *problem)
                     "remote %s has the kind \"%s\", which this version does not speak",
                     remote->name, remote->kind);
     return NULL;
+}
+
+/* Opens a handle with the remote's credentials. */
+static bool
+open_http(const struct qdqr_remote *remote, struct qdqr_call *call, struct http **ret,
+          struct api_problem *problem)
+{
+    const struct remote_kind_row *kind = find_kind(remote, problem);
+    *ret = NULL;
+    return kind && http_open(remote, call, ret, problem) &&
+           kind->authenticate(*ret, problem);
 }
 
 static bool
@@ -40,7 +52,7 @@ qdqr_check(const struct qdqr_remote *remote, struct api_problem *problem)
     struct qdqr_call call = {0};
     const struct remote_kind_row *kind = find_kind(remote, problem);
     bool ok = kind && (!kind->check || kind->check(remote, problem)) &&
-              http_open(remote, &call, &http, problem);
+              open_http(remote, &call, &http, problem);
     http_close(&http);
     return ok;
 }
@@ -83,6 +95,45 @@ name_is_safe(const char *name)
         if ((unsigned char)*name < 0x20 || *name == 0x7f || *name == '\\')
             return false;
     return true;
+}
+
+/* Returns whether the name has the ending. */
+static bool
+has_ending(const char *name, const char *ending)
+{
+    size_t len = strlen(name), n = strlen(ending);
+    return len >= n && strcmp(name + len - n, ending) == 0;
+}
+
+enum qdqr_role
+role_by_name(const char *name)
+{
+    static const struct {
+        const char *ending;
+        enum qdqr_role role;
+    } rows[] = {{".onnx", QDQR_MODEL},   {"report.json", QDQR_REPORT},
+                {".html", QDQR_REPORT},  {"spec.json", QDQR_SPEC},
+                {"MLmodel", QDQR_OTHER}, {"registered_model_meta", QDQR_OTHER},
+                {".json", QDQR_OTHER},   {".yaml", QDQR_OTHER},
+                {".txt", QDQR_OTHER},    {".md", QDQR_OTHER},
+                {".pbtxt", QDQR_OTHER},  {".gitattributes", QDQR_OTHER}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (has_ending(name, rows[i].ending))
+            return rows[i].role;
+    return QDQR_DATA;
+}
+
+bool
+source_has_model(const struct http *http, const struct qdqr_source *source,
+                 struct api_problem *problem)
+{
+    size_t models = 0;
+    for (size_t i = 0; i < source->n_files; i++)
+        models += source->files[i].role == QDQR_MODEL;
+    return models == 1 ||
+           api_problem_set(problem, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "%s of remote %s has %zu files *.onnx, and needs one",
+                           source->resolved, http->remote->name, models);
 }
 
 bool
@@ -147,11 +198,11 @@ qdqr_resolve(const struct qdqr_remote *remote, const char *ref, struct qdqr_call
              struct qdqr_source **ret, struct api_problem *problem)
 {
     struct http *http = NULL;
-    if (!qdqr_check(remote, problem) || !qdqr_check_ref(remote, ref, false, problem) ||
-        !http_open(remote, call, &http, problem))
-        return false;
     struct qdqr_source *source = calloc(1, sizeof *source);
     bool ok = source || api_problem_no_memory(problem);
+    ok = ok && qdqr_check(remote, problem) &&
+         qdqr_check_ref(remote, ref, false, problem) &&
+         open_http(remote, call, &http, problem);
     ok = ok && find_kind(remote, problem)->resolve(http, ref, source, problem) &&
          check_sizes(remote, source, problem);
     http_close(&http);
@@ -193,7 +244,7 @@ qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *source,
     struct http_request request = {.to_fd = fd};
     const struct remote_kind_row *kind = find_kind(remote, problem);
     const struct qdqr_file *wanted = &source->files[file];
-    bool ok = kind && http_open(remote, call, &http, problem) &&
+    bool ok = open_http(remote, call, &http, problem) &&
               kind->locate(http, source, file, &request, problem) &&
               http_pull(http, &request, wanted->size, problem) &&
               digest_file(fd, ret_digest, problem);
@@ -225,7 +276,7 @@ qdqr_publish(const struct qdqr_remote *remote,
         return fail_ability(remote, "publish models", problem);
     bool ok = qdqr_check(remote, problem) &&
               qdqr_check_ref(remote, publication->ref, true, problem) &&
-              http_open(remote, call, &http, problem) &&
+              open_http(remote, call, &http, problem) &&
               kind->publish(http, publication, ret_location, problem);
     http_close(&http);
     return ok;
@@ -241,7 +292,7 @@ qdqr_deliver(const struct qdqr_remote *remote, const struct qdqr_event *event,
         return false;
     if (!kind->deliver)
         return fail_ability(remote, "receive events", problem);
-    bool ok = qdqr_check(remote, problem) && http_open(remote, call, &http, problem) &&
+    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
               kind->deliver(http, event, problem);
     http_close(&http);
     return ok;

@@ -68,6 +68,7 @@ deliver(struct http *http, const struct qdqr_event *event, struct api_problem *p
 
 const struct remote_kind_row remote_webhook = {
     .name = "webhook",
+    .authenticate = http_authenticate,
     .check = check,
     .deliver = deliver,
 };

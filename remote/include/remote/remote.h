@@ -69,7 +69,7 @@ bool qdqr_check_ref(const struct qdqr_remote *remote, const char *ref, bool to_p
 
 /* How a file belongs to the model. */
 enum qdqr_role {
-    QDQR_MODEL, /* the ONNX file */
+    QDQR_MODEL, /* the ONNX file; of s3, whatever the key names that is the ref */
     QDQR_DATA,  /* a file with external data of the model, beside it */
     QDQR_OTHER, /* described by the remote, and not needed to load the model */
     QDQR_REPORT,

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to S3, which pulls and publications share. libcurl signs them (SigV4). */
+#ifndef REMOTE_S3_API_H
+#define REMOTE_S3_API_H
+
+#include "http.h"
+
+/* The header of a request without a body: the SHA-256 of no bytes. */
+#define S3_NO_BODY                                           \
+    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb924" \
+    "27ae41e4649b934ca495991b7852b855"
+
+/* Sets the credentials, an AWS credentials file, and makes http->base the bucket's URL. */
+bool s3_authenticate(struct http *http, struct api_problem *problem);
+
+/* Writes the URL of a key below the remote's prefix. */
+bool s3_url(const struct http *http, const char *key, char url[HTTP_URL],
+            struct api_problem *problem);
+
+struct s3_object {
+    const char *key;  /* below the remote's prefix */
+    const char *etag; /* with its quotes */
+    int64_t size;
+};
+
+/* Returns whether KEY and this ending are the key of data beside the model KEY. */
+bool s3_is_data_ending(const char *ending);
+
+/* Calls `visit` with each object whose key begins with `prefix`, until it returns false. */
+typedef bool (*s3_visit_fn)(void *arg, const struct s3_object *object,
+                            struct api_problem *problem);
+bool s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,
+             struct api_problem *problem);
+
+/* Copies the text of the next element of that name and moves *at behind it. Returns false
+   when there is none, or when it is too long. */
+bool s3_element(const char **at, const char *name, char *ret, size_t size);
+
+#endif

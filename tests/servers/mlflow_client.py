@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MLflow's own client, for test_mlflow.py. It runs in the Python of the server.
+
+    mlflow_client.py register MODEL NAME ALIAS
+    mlflow_client.py load REF SAMPLES      # prints the outputs and the version as JSON
+"""
+
+import json
+import sys
+
+import mlflow
+import numpy
+import onnx
+import onnxruntime
+
+
+def register(model, name, alias):
+    with mlflow.start_run():
+        logged = mlflow.onnx.log_model(onnx.load(model), name="model",
+                                       registered_model_name=name)
+    mlflow.MlflowClient().set_registered_model_alias(name, alias,
+                                                     logged.registered_model_version)
+
+
+def load(ref, samples):
+    model = mlflow.onnx.load_model(ref)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    feed = {session.get_inputs()[0].name: numpy.load(samples)}
+    by_flavour = mlflow.pyfunc.load_model(ref).predict(numpy.load(samples))
+    client = mlflow.MlflowClient()
+    name, alias = ref.removeprefix("models:/").split("@")
+    version = client.get_model_version_by_alias(name, alias)
+    run = client.get_run(version.run_id)
+    print(json.dumps({
+        "output": session.run(None, feed)[0].tolist(),
+        "by_flavour": next(iter(by_flavour.values())).tolist(),
+        "version": version.version, "tags": version.tags, "status": run.info.status,
+        "inputs": [one.model_id for one in run.inputs.model_inputs],
+        "outputs": [one.model_id for one in run.outputs.model_outputs],
+        "source": version.source,
+        "artifacts": sorted(one.path for one in client.list_artifacts(version.run_id))}))
+
+
+{"register": register, "load": load}[sys.argv[1]](*sys.argv[2:])
