@@ -414,6 +414,12 @@ is_same_origin(const char *a, const char *b)
     return same;
 }
 
+bool
+http_is_own(const struct http *http, const char *url)
+{
+    return is_same_origin(http->base, url);
+}
+
 /* Finds where a redirect goes. A body is not sent to another place. */
 static bool
 follow(struct http *http, const struct http_request *request, int redirects,

@@ -75,6 +75,9 @@ void http_header(struct http *http, const char *name, char *ret, size_t size);
 bool http_fail(const struct http *http, const struct http_answer *answer,
                const char *what, struct api_problem *problem);
 
+/* Returns whether a URL has the scheme, host and port of the remote. */
+bool http_is_own(const struct http *http, const char *url);
+
 /* Writes a file to request->to_fd and resumes a few times when the connection breaks. */
 bool http_pull(struct http *http, struct http_request *request, int64_t size,
                struct api_problem *problem);

@@ -23,7 +23,8 @@ struct remote_kind_row {
                     struct api_problem *problem);
 };
 
-extern const struct remote_kind_row remote_mlflow, remote_s3, remote_webhook;
+extern const struct remote_kind_row remote_mlflow, remote_oci, remote_s3,
+    remote_webhook;
 
 /* Returns whether a name is a relative path without "..", empty parts, backslashes and
    control characters. */

@@ -13,6 +13,9 @@ remote_libremote_la_SOURCES = \
 	remote/mlflow_publish.c remote/mlflow_publish.h \
 	remote/mlflow_ref.c remote/mlflow_ref.h \
 	remote/mlmodel.c remote/mlmodel.h \
+	remote/oci.c \
+	remote/oci_api.c remote/oci_api.h \
+	remote/oci_publish.c remote/oci_publish.h \
 	remote/s3.c \
 	remote/s3_api.c remote/s3_api.h \
 	remote/s3_publish.c remote/s3_publish.h \

@@ -10,8 +10,8 @@
 
 #define MOST_FILES 10000
 
-static const struct remote_kind_row *const kinds[] = {&remote_mlflow, &remote_s3,
-                                                      &remote_webhook};
+static const struct remote_kind_row *const kinds[] = {&remote_mlflow, &remote_oci,
+                                                      &remote_s3, &remote_webhook};
 
 static const struct remote_kind_row *
 find_kind(const struct qdqr_remote *remote, struct api_problem *problem)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define SHA "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static const struct {
     const char *kind, *ref;
     bool to_publish;
@@ -37,6 +39,28 @@ static const struct {
     {"mlflow", "models:/glyph\n/1", false, API_BAD_REQUEST},
     {"mlflow", "http://127.0.0.1/x", false, API_BAD_REQUEST},
     {"mlflow", "models:/glyph/1", true, API_BAD_REQUEST},
+    {"oci", "glyph:1.0", false, API_N_CODES},
+    {"oci", "team/glyph-int8:latest", false, API_N_CODES},
+    {"oci", "glyph@" SHA, false, API_N_CODES},
+    {"oci", "glyph:1.0", true, API_N_CODES},
+    {"oci", "glyph", true, API_N_CODES},
+    {"oci", "glyph", false, API_BAD_REQUEST},
+    {"oci", "glyph:", false, API_BAD_REQUEST},
+    {"oci", "glyph:", true, API_BAD_REQUEST},
+    {"oci", "glyph@" SHA, true, API_BAD_REQUEST},
+    {"oci", "glyph@sha256:12", false, API_BAD_REQUEST},
+    {"oci", "glyph@latest", false, API_BAD_REQUEST},
+    {"oci", "glyph:a/b", false, API_BAD_REQUEST},
+    {"oci", "glyph:-a", false, API_BAD_REQUEST},
+    {"oci", "glyph:a:b", false, API_BAD_REQUEST},
+    {"oci", "Glyph:1", false, API_BAD_REQUEST},
+    {"oci", "../glyph:1", false, API_BAD_REQUEST},
+    {"oci", "a/../glyph:1", false, API_BAD_REQUEST},
+    {"oci", "a//glyph:1", false, API_BAD_REQUEST},
+    {"oci", "/glyph:1", false, API_BAD_REQUEST},
+    {"oci", "glyph/:1", false, API_BAD_REQUEST},
+    {"oci", "gl%79ph:1", false, API_BAD_REQUEST},
+    {"oci", ":1", false, API_BAD_REQUEST},
     {"s3", "glyph.onnx", false, API_N_CODES},
     {"s3", "models/glyph/1/", false, API_N_CODES},
     {"s3", "a&b <c> é/m.onnx", true, API_N_CODES},
@@ -90,6 +114,9 @@ static const struct {
     {"mlflow", "bearer " TOKEN "\n", NULL, true},
     {"mlflow", "basic user:" TOKEN, NULL, true},
     {"mlflow", TOKEN, NULL, false},
+    {"oci", NULL, NULL, true},
+    {"oci", "basic user:" TOKEN, NULL, true},
+    {"oci", TOKEN, NULL, false},
     {"s3", NULL, NULL, true},
     {"s3", "[default]\naws_access_key_id = a\naws_secret_access_key=" TOKEN "\n", NULL,
      true},

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Registries of the OCI distribution specification. A model is a manifest whose layers are
+ * files, each with its name as an annotation, as the CNCF's model format and ORAS have them.
+ */
+#include "config.h"
+#include "kind.h"
+#include "oci_api.h"
+#include "oci_publish.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+check_ref(const char *ref, bool to_publish, struct api_problem *problem)
+{
+    struct oci_ref parsed;
+    return parse_oci_ref(ref, to_publish, &parsed, problem);
+}
+
+static const char *
+text_of(const json_t *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+    return text ? text : "";
+}
+
+/* --- manifests ------------------------------------------------------------ */
+
+static bool
+fail_manifest(const struct http *http, const char *what, struct api_problem *problem)
+{
+    return api_problem_set(problem, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                           "remote %s answered with a manifest that %s",
+                           http->remote->name, what);
+}
+
+/* Gets a manifest or an index by tag or digest, and the digest of its bytes. */
+static json_t *
+get_manifest(struct http *http, const char *repo, const char *version,
+             char ret_digest[DIGEST_SIZE], struct api_problem *problem)
+{
+    struct http_request request = {
+        .headers = {"Accept: " OCI_MANIFEST ", " OCI_INDEX ", "
+                    "application/vnd.docker.distribution.manifest.v2+json, "
+                    "application/vnd.docker.distribution.manifest.list.v2+json"}};
+    struct http_answer answer;
+    json_t *json = NULL;
+    char rest[QDQR_REF + 16];
+    snprintf(rest, sizeof rest, "/manifests/%s", version);
+    if (!oci_url(http, repo, rest, request.url, problem) ||
+        !http_send(http, &request, &answer, problem))
+        return NULL;
+    if (answer.status != 200)
+        http_fail(http, &answer, "the tag or digest", problem);
+    else if (!digest_of(answer.body ? answer.body : "", answer.len, ret_digest))
+        api_problem_no_memory(problem);
+    else if (strchr(version, ':') && strcmp(version, ret_digest) != 0)
+        api_problem_set(problem, API_REMOTE_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
+                        "the manifest of remote %s has another digest than it says",
+                        http->remote->name);
+    else
+        json = json_loadb(answer.body ? answer.body : "", answer.len, 0, NULL);
+    http_answer_fini(&answer);
+    if (!json && !problem->set)
+        fail_manifest(http, "is no JSON", problem);
+    return json;
+}
+
+/* Returns the entry of an index that is a model, or its first one. */
+static const char *
+choose_entry(const json_t *index)
+{
+    const json_t *manifests = json_object_get(index, "manifests"), *chosen = NULL;
+    for (size_t i = 0; i < json_array_size(manifests); i++) {
+        const json_t *entry = json_array_get(manifests, i);
+        if (!chosen || strcmp(text_of(entry, "artifactType"), OCI_MODEL) == 0)
+            chosen = entry;
+    }
+    return text_of(chosen, "digest");
+}
+
+/* Adds a layer as a file. Archives and layers without a name are not part of the model. */
+static bool
+add_layer(const struct http *http, struct qdqr_source *source, const json_t *layer,
+          struct api_problem *problem)
+{
+    static const char *const names[] = {OCI_FILEPATH, "org.cnai.model.filepath",
+                                        OCI_TITLE};
+    const json_t *size = json_object_get(layer, "size");
+    const json_t *annotations = json_object_get(layer, "annotations");
+    const char *digest = text_of(layer, "digest"), *name = "";
+    char number[32];
+    for (size_t i = 0; !*name && i < sizeof names / sizeof *names; i++)
+        name = text_of(annotations, names[i]);
+    bool is_file = *name && !strstr(text_of(layer, "mediaType"), "tar");
+    snprintf(number, sizeof number, "layer-%zu", source->n_files);
+    if (!digest_is_id(digest) || !json_is_integer(size) || json_integer_value(size) < 0)
+        return fail_manifest(http, "has a layer without size or SHA-256", problem);
+    if (!source_add(source, *name ? name : number, json_integer_value(size),
+                    is_file ? role_by_name(name) : QDQR_OTHER, problem))
+        return false;
+    snprintf(source->files[source->n_files - 1].digest, DIGEST_SIZE, "%s", digest);
+    return true;
+}
+
+static bool
+resolve(struct http *http, const char *ref, struct qdqr_source *source,
+        struct api_problem *problem)
+{
+    struct oci_ref parsed;
+    char digest[DIGEST_SIZE], entry[DIGEST_SIZE];
+    if (!parse_oci_ref(ref, false, &parsed, problem) ||
+        !oci_login(http, parsed.repo, false, problem))
+        return false;
+    json_t *json = get_manifest(http, parsed.repo, parsed.version, digest, problem);
+    if (json_is_array(json_object_get(json, "manifests"))) {
+        snprintf(entry, sizeof entry, "%s", choose_entry(json));
+        json_decref(json);
+        json = digest_is_id(entry)
+                   ? get_manifest(http, parsed.repo, entry, digest, problem)
+                   : NULL;
+        if (!json && !problem->set)
+            fail_manifest(http, "is an index without entries", problem);
+    }
+    const json_t *layers = json_object_get(json, "layers");
+    bool ok = json &&
+              (json_is_array(layers) || fail_manifest(http, "has no layers", problem));
+    for (size_t i = 0; ok && i < json_array_size(layers); i++)
+        ok = add_layer(http, source, json_array_get(layers, i), problem);
+    json_decref(json);
+    if (!ok)
+        return false;
+    source->place = strdup(parsed.repo);
+    source->digest = strdup(digest);
+    if (asprintf(&source->resolved, "%s@%s", parsed.repo, digest) < 0)
+        source->resolved = NULL;
+    return (source->place && source->digest && source->resolved)
+               ? source_has_model(http, source, problem)
+               : api_problem_no_memory(problem);
+}
+
+static bool
+locate(struct http *http, const struct qdqr_source *source, size_t file,
+       struct http_request *ret, struct api_problem *problem)
+{
+    char rest[DIGEST_SIZE + 16];
+    snprintf(rest, sizeof rest, "/blobs/%s", source->files[file].digest);
+    return oci_login(http, source->place, false, problem) &&
+           oci_url(http, source->place, rest, ret->url, problem);
+}
+
+const struct remote_kind_row remote_oci = {
+    .name = "oci",
+    .authenticate = oci_authenticate,
+    .check_ref = check_ref,
+    .resolve = resolve,
+    .locate = locate,
+    .publish = oci_publish,
+};

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A model in the CNCF's format: weights, reports and specs are layers, and the tags are
+ * annotations. The manifest has no time in it, so that a publication that is repeated makes
+ * the same one.
+ */
+#include "config.h"
+#include "oci_publish.h"
+#include "oci_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A publication under way. */
+struct work {
+    struct http *http;
+    const struct qdqr_publication *publication;
+    struct oci_ref ref;
+    struct oci_ref source; /* .repo "": none */
+    struct api_problem *problem;
+};
+
+/* A blob in a file, or in memory. */
+struct blob {
+    const char *digest;
+    const struct qdqr_upload *file;
+    const char *text;
+};
+
+/* --- blobs ---------------------------------------------------------------- */
+
+static bool
+is_blob_there(struct work *work, const struct blob *blob, bool *ret)
+{
+    struct http_request request = {.method = "HEAD"};
+    struct http_answer answer;
+    char rest[DIGEST_SIZE + 16];
+    snprintf(rest, sizeof rest, "/blobs/%s", blob->digest);
+    if (!oci_url(work->http, work->ref.repo, rest, request.url, work->problem) ||
+        !http_send(work->http, &request, &answer, work->problem))
+        return false;
+    *ret = answer.status == 200;
+    return *ret || answer.status == 404 ||
+           http_fail(work->http, &answer, "a blob", work->problem);
+}
+
+/* Begins an upload. *ret_url is "" when the registry took the blob from the source's
+   repository instead. */
+static bool
+begin_upload(struct work *work, const struct blob *blob, char ret_url[HTTP_URL])
+{
+    struct http_request request = {.method = "POST"};
+    struct http_answer answer;
+    char location[HTTP_URL];
+    bool can_mount = *work->source.repo && strcmp(work->source.repo, work->ref.repo);
+    if (!oci_url(work->http, work->ref.repo, "/blobs/uploads/", request.url,
+                 work->problem) ||
+        (can_mount && (!url_add(request.url, "?mount=", "?=", work->problem) ||
+                       !url_add(request.url, blob->digest, ":", work->problem) ||
+                       !url_add(request.url, "&from=", "&=", work->problem) ||
+                       !url_add(request.url, work->source.repo, "/", work->problem))) ||
+        !http_send(work->http, &request, &answer, work->problem))
+        return false;
+    http_header(work->http, "Location", location, sizeof location);
+    long status = answer.status;
+    bool ok = status == 201 || status == 202 ||
+              http_fail(work->http, &answer, "an upload", work->problem);
+    http_answer_fini(&answer);
+    ret_url[0] = '\0';
+    return ok &&
+           (status == 201 || oci_own_url(work->http, location, ret_url, work->problem));
+}
+
+static bool
+put_blob(struct work *work, const struct blob *blob)
+{
+    struct http_request request = {
+        .method = "PUT", .headers = {"Content-Type: application/octet-stream"}};
+    struct http_answer answer;
+    bool is_there = false;
+    if (!is_blob_there(work, blob, &is_there) ||
+        (!is_there && !begin_upload(work, blob, request.url)))
+        return false;
+    if (is_there || !*request.url) {
+        work->http->done += blob->file ? blob->file->size : 0;
+        return true;
+    }
+    const char *mark = strchr(request.url, '?') ? "&" : "?";
+    if (blob->file) {
+        request.body_fd = blob->file->fd;
+        request.body_size = blob->file->size;
+    } else {
+        request.body = blob->text;
+        request.body_len = strlen(blob->text);
+    }
+    if (!url_add(request.url, mark, mark, work->problem) ||
+        !url_add(request.url, "digest=", "=", work->problem) ||
+        !url_add(request.url, blob->digest, ":", work->problem) ||
+        !http_send(work->http, &request, &answer, work->problem))
+        return false;
+    bool ok = answer.status == 201 ||
+              http_fail(work->http, &answer,
+                        blob->file ? blob->file->name : "the config", work->problem);
+    http_answer_fini(&answer);
+    return ok;
+}
+
+/* --- documents ------------------------------------------------------------ */
+
+static bool
+is_weight(const struct qdqr_upload *file)
+{
+    return file->role == QDQR_MODEL || file->role == QDQR_DATA;
+}
+
+/* Prints the config of the model format, which lists the digests of the layers. */
+static char *
+print_config(const struct work *work)
+{
+    json_t *layers = json_array();
+    for (size_t i = 0; i < work->publication->n_files; i++)
+        json_array_append_new(layers, json_string(work->publication->files[i].digest));
+    json_t *config = json_pack("{s:{s:s}, s:{s:s, s:o}, s:{s:s}}", "descriptor", "name",
+                               work->ref.repo, "modelfs", "type", "layers", "diffIds",
+                               layers, "config", "format", "onnx");
+    char *text = config ? json_dumps(config, JSON_COMPACT) : NULL;
+    json_decref(config);
+    return text;
+}
+
+static json_t *
+make_layers(const struct work *work)
+{
+    json_t *layers = json_array();
+    for (size_t i = 0; i < work->publication->n_files; i++) {
+        const struct qdqr_upload *file = &work->publication->files[i];
+        json_array_append_new(
+            layers,
+            json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "mediaType",
+                      is_weight(file) ? OCI_WEIGHT : OCI_DOC, "digest", file->digest,
+                      "size", (json_int_t)file->size, "annotations", OCI_FILEPATH,
+                      file->name, OCI_TITLE, file->name));
+    }
+    return layers;
+}
+
+static json_t *
+make_annotations(const struct work *work)
+{
+    json_t *annotations =
+        json_pack("{s:s}", "qdqd.delivery", work->publication->delivery);
+    for (size_t i = 0; i < work->publication->n_tags; i++)
+        json_object_set_new(annotations, work->publication->tags[i].name,
+                            json_string(work->publication->tags[i].value));
+    if (*work->source.repo) {
+        bool has_digest = digest_is_id(work->source.version);
+        json_object_set_new(annotations, "org.opencontainers.image.base.name",
+                            json_string(work->publication->source));
+        if (has_digest)
+            json_object_set_new(annotations, "org.opencontainers.image.base.digest",
+                                json_string(work->source.version));
+    }
+    return annotations;
+}
+
+static char *
+print_manifest(const struct work *work, const char *config, const char *config_digest)
+{
+    json_t *manifest = json_pack(
+        "{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:o}", "schemaVersion", 2, "mediaType",
+        OCI_MANIFEST, "artifactType", OCI_MODEL, "config", "mediaType", OCI_CONFIG,
+        "digest", config_digest, "size", (json_int_t)strlen(config), "layers",
+        make_layers(work), "annotations", make_annotations(work));
+    char *text = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
+    json_decref(manifest);
+    return text;
+}
+
+/* --- the publication ------------------------------------------------------ */
+
+static bool
+put_manifest(struct work *work, const char *manifest, const char *tag)
+{
+    struct http_request request = {.method = "PUT",
+                                   .headers = {"Content-Type: " OCI_MANIFEST},
+                                   .body = manifest,
+                                   .body_len = strlen(manifest)};
+    struct http_answer answer;
+    char rest[160];
+    snprintf(rest, sizeof rest, "/manifests/%s", tag);
+    if (!oci_url(work->http, work->ref.repo, rest, request.url, work->problem) ||
+        !http_send(work->http, &request, &answer, work->problem))
+        return false;
+    bool ok = answer.status == 201 ||
+              http_fail(work->http, &answer, "the manifest", work->problem);
+    http_answer_fini(&answer);
+    return ok;
+}
+
+/* Sends the manifest under the tag and the alias. `digest` is that of the config. */
+static bool
+put_version(struct work *work, const char *config, const char *digest,
+            char **ret_location)
+{
+    const char *alias = work->publication->alias ? work->publication->alias : "";
+    char own[DIGEST_SIZE], *manifest = print_manifest(work, config, digest);
+    bool ok = manifest && digest_of(manifest, strlen(manifest), own);
+    if (!ok)
+        api_problem_no_memory(work->problem);
+    ok = ok &&
+         (!*work->ref.version || put_manifest(work, manifest, work->ref.version)) &&
+         (!*alias || put_manifest(work, manifest, alias));
+    free(manifest);
+    return ok && (asprintf(ret_location, "%s@%s", work->ref.repo, own) >= 0 ||
+                  api_problem_no_memory(work->problem));
+}
+
+/* Parses the refs and checks the alias. */
+static bool
+prepare(struct work *work)
+{
+    const struct qdqr_publication *publication = work->publication;
+    const char *alias = publication->alias ? publication->alias : "";
+    if (!parse_oci_ref(publication->ref, true, &work->ref, work->problem) ||
+        (publication->source && *publication->source &&
+         !parse_oci_ref(publication->source, false, &work->source, work->problem)))
+        return false;
+    if (*alias ? !oci_is_tag(alias) : !*work->ref.version)
+        return api_problem_set(work->problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "a publication to %.200s needs a tag, REPO:TAG, or an "
+                               "alias, which is a tag, too",
+                               publication->ref);
+    for (size_t i = 0; i < publication->n_files; i++)
+        work->http->total += publication->files[i].size;
+    return true;
+}
+
+bool
+oci_publish(struct http *http, const struct qdqr_publication *publication,
+            char **ret_location, struct api_problem *problem)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return api_problem_no_memory(problem);
+    *work = (struct work){.http = http, .publication = publication, .problem = problem};
+    char digest[DIGEST_SIZE], *config = NULL;
+    bool ok = prepare(work) && oci_login(http, work->ref.repo, true, problem);
+    for (size_t i = 0; ok && i < publication->n_files; i++)
+        ok = put_blob(work, &(struct blob){publication->files[i].digest,
+                                           &publication->files[i], NULL});
+    if (ok) {
+        config = print_config(work);
+        ok = (config && digest_of(config, strlen(config), digest)) ||
+             api_problem_no_memory(problem);
+    }
+    ok = ok && put_blob(work, &(struct blob){digest, NULL, config}) &&
+         put_version(work, config, digest, ret_location);
+    free(config);
+    free(work);
+    return ok;
+}
