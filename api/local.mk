@@ -14,9 +14,11 @@ api_libapi_la_SOURCES = \
 	api/include/api/openapi.h api/http/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \
-	api/include/api/report.h api/documents/report.c api/documents/markdown.c \
+	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
+	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/advice.h \
 	api/documents/html_page.c api/documents/html_drawings.c api/documents/html_graph.c \
+	api/documents/html_ranges.c \
 	api/documents/info.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
 	api/include/api/spec.h api/include/api/utf8.h \

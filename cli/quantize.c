@@ -189,6 +189,7 @@ run(struct quantization *q, struct api_problem *problem)
         .output_data = q->data.fd,
         .output_data_name = q->data_name,
         .observations = q->observed.fd,
+        .histograms = q->html.fd >= 0,
         .progress = progress_update,
         .progress_arg = &progress,
     };

@@ -83,6 +83,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/run/trace.c engine/run/trace.h \
 	engine/job/choose_device.c \
 	engine/job/engine.c \
+	engine/job/histograms.c engine/job/histograms.h \
 	engine/job/job.c engine/job/job.h \
 	engine/job/report.c \
 	engine/layers/classes.c engine/layers/classes.h \
@@ -149,6 +150,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/method.c engine/range/method.h \
 	engine/range/observations.c engine/range/observations.h \
 	engine/range/observer.c engine/range/observer.h \
+	engine/range/outline.c engine/range/outline.h \
 	engine/range/patches.c engine/range/patches.h \
 	engine/range/peaks.c engine/range/peaks.h \
 	engine/recipe/groups.c engine/recipe/groups.h \

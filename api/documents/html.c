@@ -381,53 +381,6 @@ add_search(struct api_markup *page, const json_t *report)
     html_end_section(page);
 }
 
-/* --- ranges -------------------------------------------------------------------- */
-
-static void
-add_tensor(struct api_markup *page, const json_t *tensor, double low, double high)
-{
-    const json_t *min = member(tensor, "min"), *max = member(tensor, "max");
-    api_markup_add(page, "<tr>");
-    html_cell(page, HTML_NAME, member(tensor, "name"), 0);
-    html_cell(page, HTML_NUMBER, min, 0);
-    html_cell(page, HTML_NUMBER, max, 0);
-    api_markup_add(page, "<td>");
-    if (json_is_number(min) && json_is_number(max))
-        html_range(page, json_number_value(min), json_number_value(max), low, high);
-    api_markup_add(page, "</td>");
-    html_cell(page, HTML_TEXT, member(tensor, "dtype"), 0);
-    html_cell(page, HTML_NUMBER, member(tensor, "scale"), 0);
-    html_cell(page, HTML_NUMBER, member(tensor, "zero_point"), 0);
-    html_cell(page, HTML_TEXT, member(tensor, "method"), 0);
-    api_markup_add(page, "</tr>\n");
-}
-
-static void
-add_ranges(struct api_markup *page, const json_t *report)
-{
-    static const struct html_column columns[] = {
-        {"tensor", NULL, HTML_NAME}, {"min", NULL, HTML_NUMBER},
-        {"max", NULL, HTML_NUMBER},  {"range", NULL, HTML_TEXT},
-        {"type", NULL, HTML_TEXT},   {"scale", NULL, HTML_NUMBER},
-        {"zero", NULL, HTML_NUMBER}, {"method", NULL, HTML_TEXT},
-    };
-    const json_t *tensors = member(report, "tensors");
-    double low = 0, high = html_largest(tensors, "max");
-    if (json_array_size(tensors) == 0)
-        return;
-    for (size_t i = 0; i < json_array_size(tensors); i++)
-        low = fmin(low, json_number_value(member(json_array_get(tensors, i), "min")));
-    html_begin_section(page, "ranges", "Ranges");
-    html_note(page,
-              "The chosen range of each quantized activation, all on one axis; the "
-              "mark is zero.");
-    html_begin_table(page, "Ranges", columns, HTML_COLUMNS(columns), true);
-    for (size_t i = 0; i < json_array_size(tensors); i++)
-        add_tensor(page, json_array_get(tensors, i), low, high);
-    html_end_table(page);
-    html_end_section(page);
-}
-
 /* --- cost ---------------------------------------------------------------------- */
 
 static void
@@ -641,7 +594,7 @@ add_report(struct api_markup *page, json_t *report)
     html_graph(page, report);
     add_sensitivity(page, report);
     add_search(page, report);
-    add_ranges(page, report);
+    html_ranges(page, report);
     add_profile(page, report);
     add_tables(page, report);
     add_timings(page, report);

@@ -65,6 +65,10 @@ void html_curve(struct api_markup *page, const json_t *rows, const char *member,
 void html_range(struct api_markup *page, double min, double max, double low,
                 double high);
 
+/* Adds the section of the chosen ranges of a report, on the histograms of their tensors where the
+   report has them. */
+void html_ranges(struct api_markup *page, const json_t *report);
+
 /* Adds the graph of a report as a drawing, from top to bottom in layers. Nodes with pairs are
    filled. Adds nothing for a report without edges, and a sentence for a large graph. */
 void html_graph(struct api_markup *page, const json_t *report);

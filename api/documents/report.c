@@ -567,37 +567,73 @@ encode_edge(const void *items, size_t i)
                      api_json_text(edge->tensor));
 }
 
+static json_t *
+encode_count(const void *items, size_t i)
+{
+    return integer(((const uint64_t *)items)[i]);
+}
+
+static json_t *
+encode_histogram(const void *items, size_t i)
+{
+    const struct qdq_histogram_report *h =
+        (const struct qdq_histogram_report *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:[o, o], s:o, s:o}", "tensor",
+                     api_json_text(h->tensor), "low", api_json_real(h->low), "high",
+                     api_json_real(h->high), "counts",
+                     api_json_list(h->counts, h->n, encode_count), "magnitudes",
+                     h->magnitudes, "range", api_json_real(h->min),
+                     api_json_real(h->max), "clipped", api_json_real(h->clipped),
+                     "sqnr_db", api_json_real(h->sqnr_db));
+}
+
+/* Encodes the report without its histograms. */
+static json_t *
+encode_body(const struct qdq_report *report)
+{
+    return json_pack(
+        "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+        "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
+        "calibration", encode_calibration(report), "spec", encode_spec(report->spec),
+        "device", api_json_text(report->device), "host", encode_host(&report->host),
+        "rules", api_json_list(report->rules, report->n_rules, encode_rule), "summary",
+        encode_report_summary(report), "external_bytes",
+        integer(report->external_bytes), "layers",
+        api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
+        "edges", api_json_list(report->edges, report->n_edges, encode_edge), "tensors",
+        api_json_list(report->tensors, report->n_tensors, encode_tensor), "weights",
+        api_json_list(report->weights, report->n_weights, encode_weight), "float",
+        encode_float(report->floats), "equalization", encode_equalization(report),
+        "smoothing",
+        report->smoothing
+            ? api_json_list(report->smoothing, report->n_smoothing, encode_smoothed)
+            : json_null(),
+        "evaluation", encode_evaluation(report), "gates",
+        api_json_list(report->gates, report->n_gates, encode_gate), "refinement",
+        encode_refinement(report->refinement), "sensitivity",
+        encode_sensitivity(report), "search", encode_search(report->search), "recipe",
+        encode_recipe(report->recipe), "what_ifs", (json_int_t)report->what_ifs,
+        "kernels", encode_kernels(report->kernels), "profile",
+        encode_profile(report->profile), "timings", encode_timings(report), "warnings",
+        api_json_list(report->warnings, report->n_warnings, encode_warning));
+}
+
+/* The histograms are the first member, so that api_report_begins() finds the others. */
 char *
 api_report_encode(const struct qdq_report *report)
 {
-    return api_json_dump(
-        json_pack(
-            "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-            "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
-            "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
-            "calibration", encode_calibration(report), "spec",
-            encode_spec(report->spec), "device", api_json_text(report->device), "host",
-            encode_host(&report->host), "rules",
-            api_json_list(report->rules, report->n_rules, encode_rule), "summary",
-            encode_report_summary(report), "external_bytes",
-            integer(report->external_bytes), "layers",
-            api_json_list(report->plan->layers, report->plan->n_layers, encode_layer),
-            "edges", api_json_list(report->edges, report->n_edges, encode_edge),
-            "tensors", api_json_list(report->tensors, report->n_tensors, encode_tensor),
-            "weights", api_json_list(report->weights, report->n_weights, encode_weight),
-            "float", encode_float(report->floats), "equalization",
-            encode_equalization(report), "smoothing",
-            report->smoothing
-                ? api_json_list(report->smoothing, report->n_smoothing, encode_smoothed)
-                : json_null(),
-            "evaluation", encode_evaluation(report), "gates",
-            api_json_list(report->gates, report->n_gates, encode_gate), "refinement",
-            encode_refinement(report->refinement), "sensitivity",
-            encode_sensitivity(report), "search", encode_search(report->search),
-            "recipe", encode_recipe(report->recipe), "what_ifs",
-            (json_int_t)report->what_ifs, "kernels", encode_kernels(report->kernels),
-            "profile", encode_profile(report->profile), "timings",
-            encode_timings(report), "warnings",
-            api_json_list(report->warnings, report->n_warnings, encode_warning)),
-        0);
+    json_t *whole = encode_body(report);
+    if (whole && report->n_histograms) {
+        json_t *body = whole;
+        whole = json_pack(
+            "{s:o}", API_REPORT_HISTOGRAMS,
+            api_json_list(report->histograms, report->n_histograms, encode_histogram));
+        if (whole && json_object_update(whole, body)) {
+            json_decref(whole);
+            whole = NULL;
+        }
+        json_decref(body);
+    }
+    return api_json_dump(whole, 0);
 }

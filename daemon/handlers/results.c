@@ -134,13 +134,13 @@ reply_policy(struct request *request)
     reply_header(request, "Referrer-Policy", "no-referrer");
 }
 
-/* Reads a report, and closes it. Memory for decoding it is reserved until the request ends. The
-   caller frees the text. */
+/* Reads a report, and closes it. `cost` bytes of memory for each of its bytes are reserved until
+   the request ends. The caller frees the text. */
 static bool
-read_document(struct request *request, const struct job_document *document, char **ret,
-              struct api_problem *p)
+read_text(struct request *request, const struct job_document *document, uint64_t cost,
+          char **ret, struct api_problem *p)
 {
-    bool ok = body_reserve(&request->body, REPORT_COST * document->size, p);
+    bool ok = body_reserve(&request->body, cost * document->size, p);
     char *json = ok ? malloc(document->size + 1) : NULL;
     ssize_t n = json ? pread(document->fd, json, document->size, 0) : 0;
     close(document->fd);
@@ -155,6 +155,14 @@ read_document(struct request *request, const struct job_document *document, char
               : false;
 }
 
+/* Reads a report that is decoded next, and closes it. The caller frees the text. */
+static bool
+read_document(struct request *request, const struct job_document *document, char **ret,
+              struct api_problem *p)
+{
+    return read_text(request, document, REPORT_COST, ret, p);
+}
+
 /* Replies with a text that was made of reports. */
 static void
 reply_made(struct request *request, const char *type, char *text, bool is_page)
@@ -165,6 +173,49 @@ reply_made(struct request *request, const char *type, char *text, bool is_page)
     (void)body_reserve(&request->body, len, &problem);
     if (is_page)
         reply_policy(request);
+}
+
+/* Adds the digest of a text. */
+static void
+reply_text_digest(struct request *request)
+{
+    const char *text = request->reply.text;
+    char id[DIGEST_SIZE];
+    if (request->reply.status == 200 && text && digest_of(text, strlen(text), id))
+        reply_digest(request, id);
+}
+
+/* Returns whether the document begins like a report with histograms. */
+static bool
+has_histograms(const struct job_document *document)
+{
+    char begin[32];
+    ssize_t n = pread(document->fd, begin, sizeof begin, 0);
+    return n > 0 && api_report_has_histograms(begin, (size_t)n);
+}
+
+/* Replies with the JSON of the report, and closes it. The stored text is sent as it is where it has
+   histograms as asked. */
+static void
+reply_json_report(struct request *request, const struct job_document *document)
+{
+    struct api_problem problem = {0};
+    int64_t asked;
+    char *json;
+    if (!request_number(request, "histograms", 0, 1, 0, &asked, &problem)) {
+        close(document->fd);
+        reply_problem(request, &problem);
+    } else if (has_histograms(document) == asked) {
+        reply_job_document(request, document);
+    } else if (read_text(request, document, 2, &json, &problem)) {
+        reply_json(request, 200,
+                   asked ? api_report_null_histograms(json, document->size)
+                         : api_report_without_histograms(json, document->size));
+        reply_text_digest(request);
+        free(json);
+    } else {
+        reply_problem(request, &problem);
+    }
 }
 
 /* Replies with another form of the report, and closes it. */
@@ -215,7 +266,7 @@ handle_job_report(struct request *request)
     else if (form->make)
         reply_form(request, &document, form);
     else
-        reply_job_document(request, &document);
+        reply_json_report(request, &document);
     reply_header(request, "Vary", "Accept");
 }
 

@@ -467,6 +467,8 @@ run_engine(struct worker *w, const struct message *request, const struct api_spe
         .output_data = request->fds[MESSAGE_FD_DATA],
         .output_data_name = MESSAGE_DATA_NAME,
         .observations = ids->observe ? request->fds[MESSAGE_FD_OBSERVATIONS] : -1,
+        .histograms =
+            ids->observe, /* which observes histograms whatever the method needs */
         .progress = report_progress,
         .progress_arg = w,
         .wanted = gpu_is_wanted,

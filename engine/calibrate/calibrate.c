@@ -391,6 +391,13 @@ leave_unreached_in_float(struct qdqi_job *job, struct qdq_error *err)
               : qdqi_no_memory(err);
 }
 
+/* Returns the observations that the report has, whatever the method needs. */
+static unsigned
+needs_of_report(const struct qdqi_job *job)
+{
+    return job->work->histograms ? QDQI_NEEDS_HISTOGRAM : 0;
+}
+
 static enum qdq_code
 calibrate(struct calibration *c, struct qdq_error *err)
 {
@@ -402,14 +409,16 @@ calibrate(struct calibration *c, struct qdq_error *err)
     if (!c->method)
         return qdq_error_set(err, QDQ_UNSUPPORTED, QDQ_AT_POINTER,
                              "/calibration/method", "there is no method '%s'", name);
-    if (!qdqi_observers_init(&c->observers, job->plan->view.tensors,
-                             job->plan->view.n_tensors,
-                             kept ? QDQI_NEEDS_ALL : c->method->needs,
-                             (size_t)job->engine->threads, job->scratch))
+    if (!qdqi_observers_init(
+            &c->observers, job->plan->view.tensors, job->plan->view.n_tensors,
+            kept ? QDQI_NEEDS_ALL : c->method->needs | needs_of_report(job),
+            (size_t)job->engine->threads, job->scratch))
         return qdqi_no_memory(err);
     enum qdqi_dtype *dtypes =
         qdqi_arena_array(job->scratch, c->observers.n, sizeof *dtypes);
-    if (!dtypes)
+    struct qdqi_observers *observers =
+        qdqi_arena_alloc(job->scratch, sizeof *observers);
+    if (!dtypes || !observers)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < c->observers.n; i++)
         dtypes[i] = job->plan->activations[i].dtype;
@@ -418,6 +427,8 @@ calibrate(struct calibration *c, struct qdq_error *err)
     if (!code && !(code = feed_observers(c, err)) &&
         !(code = write_observations(c, err)))
         code = choose_ranges(c, &n_unreached, err);
+    *observers = c->observers;
+    job->observers = observers;
     qdqi_observations_fini(&c->earlier);
     return code || !n_unreached ? code : leave_unreached_in_float(job, err);
 }

@@ -72,6 +72,8 @@ struct qdqi_job {
     struct qdqi_range *ranges;   /* by planned activation */
     /* by planned activation: "given", "operator" or the method's name */
     const char **methods;
+    /* what calibration observed; NULL when it observed nothing */
+    const struct qdqi_observers *observers;
     /* samples that calibration read, from the first one on */
     int64_t calibrated_samples;
     int64_t skipped_samples;  /* samples of these that it skipped */

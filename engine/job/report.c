@@ -3,6 +3,7 @@
 #include "job/job.h"
 
 #include "base/host.h"
+#include "job/histograms.h"
 #include "plan/rules.h"
 #include "qdq/targets.h"
 
@@ -196,6 +197,8 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
         (work->dataset_id && !r->dataset_id))
         return qdqi_no_memory(err);
     enum qdq_code code = report_edges(job, err);
+    if (!code)
+        code = qdqi_report_histograms(job, err);
     return code ? code : report_host(job, err);
 }
 

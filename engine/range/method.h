@@ -68,6 +68,11 @@ struct qdqi_range qdqi_range_within(const struct qdqi_observer *observer, double
 double qdqi_steps_within(const struct qdqi_observer *observer,
                          const struct qdqi_range_use *use, double t);
 
+/* mse.c: returns the sum of the squared errors of all values, in bins of the observer's
+   histogram, when values beyond t > 0 bins are clipped. */
+double qdqi_mse_error(const struct qdqi_observer *observer,
+                      const struct qdqi_range_use *use, double t);
+
 #define METHOD(name) extern const struct qdqi_method qdqi_method_##name;
 #include "range/methods.inc"
 #undef METHOD

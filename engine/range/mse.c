@@ -130,23 +130,39 @@ try_threshold(struct search *s, double t)
     }
 }
 
-static struct qdqi_range
-least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
+static struct search
+begin_search(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
 {
     const struct qdqi_histogram *h = observer->all.histogram;
     double width = qdqi_histogram_width(h);
-    double amax = (double)qdqi_extremes_amax(&observer->all.extremes) / width;
     struct search s = {.observer = observer,
                        .use = use,
                        .row = qdqi_format_row((int)use->format),
                        .histogram = h,
                        .width = width,
                        .n = qdqi_histogram_used(h),
-                       .best = amax};
-    if (s.n <= STEP)
-        return qdqi_range_seen(observer);
+                       .best =
+                           (double)qdqi_extremes_amax(&observer->all.extremes) / width};
     if (s.row->fraction_bits > 0)
         add_binades(&s);
+    return s;
+}
+
+double
+qdqi_mse_error(const struct qdqi_observer *observer, const struct qdqi_range_use *use,
+               double t)
+{
+    struct search s = begin_search(observer, use);
+    return error_of(&s, t);
+}
+
+static struct qdqi_range
+least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *use)
+{
+    struct search s = begin_search(observer, use);
+    double amax = s.best;
+    if (s.n <= STEP)
+        return qdqi_range_seen(observer);
     s.least = error_of(&s, amax);
     for (size_t t = STEP; (double)t < amax; t += STEP)
         try_threshold(&s, (double)t);
@@ -154,7 +170,7 @@ least_error(const struct qdqi_observer *observer, const struct qdqi_range_use *u
     for (double t = (double)(int)middle - STEP + 1; t < middle + STEP; t++)
         if (t >= STEP && t < amax)
             try_threshold(&s, t);
-    return s.best < amax ? qdqi_range_within(observer, s.best * width)
+    return s.best < amax ? qdqi_range_within(observer, s.best * s.width)
                          : qdqi_range_seen(observer);
 }
 

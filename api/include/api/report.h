@@ -10,7 +10,16 @@
 #include "api/problem.h"
 #include "qdq.h"
 
+/* The member of a report with what calibration observed. A report without any lacks it. */
+#define API_REPORT_HISTOGRAMS "histograms"
+
 char *api_report_encode(const struct qdq_report *report);
+/* Returns whether a text of api_report_encode() begins with histograms. */
+bool api_report_has_histograms(const char *json, size_t len);
+/* Return the same report without histograms, and with null in their place. NULL when out of
+   memory. */
+char *api_report_without_histograms(const char *json, size_t len);
+char *api_report_null_histograms(const char *json, size_t len);
 /*
  * Returns the text of api_report_encode() as Markdown for people. Names are escaped, so
  * they appear unchanged whatever characters they have. Returns NULL also for a text

@@ -79,6 +79,8 @@ struct qdq_work {
      * only when the ids that qdq_observations_identity() needs are given.
      */
     int observations;
+    /* whether the report has the histograms of what calibration observes */
+    bool histograms;
     qdq_progress_fn progress; /* NULL: progress is not reported */
     void *progress_arg;
     qdq_wanted_fn wanted; /* NULL: the work keeps the GPU to its end */

@@ -229,6 +229,23 @@ struct qdq_edge {
     const char *tensor;
 };
 
+/*
+ * The values of an activation that calibration observed, in bins of equal width, and what the
+ * chosen range does to them.
+ */
+struct qdq_histogram_report {
+    const char *tensor;
+    double low, high; /* ends of the first and of the last bin */
+    size_t n;         /* bins, at most 256 */
+    const uint64_t *counts;
+    /* the counts are of |x|, because the activation has positive and negative values */
+    bool magnitudes;
+    double min, max; /* the chosen range */
+    double clipped;  /* share of the values outside of it */
+    double
+        sqnr_db; /* of the activation by itself, estimated by the histogram; NaN: no error */
+};
+
 struct qdq_report {
     const struct qdq_model_info *model; /* describes the source model */
     const char *model_id, *dataset_id;  /* as given to qdq_quantize(), or NULL */
@@ -254,6 +271,8 @@ struct qdq_report {
     size_t n_tensors, n_weights, n_outputs, n_timings, n_warnings;
     const struct qdq_tensor_report *tensors;
     const struct qdq_weight_report *weights;
+    size_t n_histograms; /* 0 where the caller wants none, and for given ranges */
+    const struct qdq_histogram_report *histograms;
     int64_t evaluated_samples; /* 0: there was no evaluation, and outputs is empty */
     const struct qdq_output_report *outputs;
     /* NULL: the target's kernels do not run here, or a warning says why not */

@@ -41,7 +41,9 @@ static const char report[] =
     "\"ratio\":0.5,\"ratio_low\":0.4,\"ratio_high\":0.6,\"float\":{\"p50_ms\":2,"
     "\"p90_ms\":3,\"peak_bytes\":7},\"quantized\":{\"p50_ms\":1},\"operators\":[{"
     "\"op\":"
-    "\"Conv\",\"float_ms\":2,\"quantized_ms\":1}]},\"tensors\":[{\"name\":\"x\","
+    "\"Conv\",\"float_ms\":2,\"quantized_ms\":1}]},\"histograms\":[{\"tensor\":\"x\","
+    "\"low\":0,\"high\":4,\"counts\":[3,0,0,1],\"magnitudes\":true,\"range\":[-1,3],"
+    "\"clipped\":0.25,\"sqnr_db\":21.5}],\"tensors\":[{\"name\":\"x\","
     "\"min\":-1,\"max\":3,\"dtype\":\"int8\",\"scale\":0.5,\"zero_point\":0,\"method\":"
     "\"mse\"}],\"weights\":[{\"name\":\"w\",\"layer\":\"l1\",\"axis\":0}],\"warnings\":"
     "[{"
@@ -78,6 +80,11 @@ static const char *const pieces[] = {
     "<h2>Sensitivity</h2>",
     "The goal is not reached with 1 layers in float: <code>l2</code>.",
     "<rect x=\"0.00\" y=\"1\" width=\"100.00\" height=\"6\"/><path d=\"M25.00 0V8\"/>",
+    "<td><svg class=\"values\" viewBox=\"0 0 128 32\" preserveAspectRatio=\"none\" "
+    "aria-hidden=\"true\"><rect x=\"0.0\" width=\"96.0\" height=\"32\"/><path "
+    "d=\"M0 32V0H32V32H64V32H96V16H128V32Z\"/><line x1=\"0.0\" x2=\"0.0\" "
+    "y2=\"32\"/><line x1=\"96.0\" x2=\"96.0\" y2=\"32\"/></svg><small>without their "
+    "signs</small></td><td class=\"n\">25&nbsp;%</td><td class=\"n\">21.5</td>",
     "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">7</td>",
     "<td><code>w</code></td>",
     "<td>load</td><td class=\"n b\">0.25 <svg",
@@ -148,6 +155,9 @@ static const char *const others[] = {
     "\"t\"]],"
     "\"layers\":[{\"name\":7},{\"name\":\"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
     "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\"}]}",
+    "{\"tensors\":[{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":7}],\"histograms\":[7,{"
+    "\"tensor\":\"a\",\"low\":1,\"high\":1,\"counts\":[1]},{\"tensor\":\"b\",\"low\":"
+    "-1e308,\"high\":1e308,\"counts\":[-1,null,1e308,1e308],\"range\":7}]}",
     "{\"tensors\":[{\"min\":1e308,\"max\":-1e308},{\"min\":0,\"max\":0}],"
     "\"sensitivity\":"
     "[{\"gain_db\":1e308},{\"gain_db\":-1e308}]}",

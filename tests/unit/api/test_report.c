@@ -291,6 +291,47 @@ START_TEST(test_report)
 }
 END_TEST
 
+static const uint64_t counts[] = {3, 0, 1};
+static const struct qdq_histogram_report histograms[] = {
+    {"in\"schema\":put", 0, 6, 3, counts, false, 0, 4.5, 0.25, 30.5},
+    {"t", -3, 0, 3, counts, true, -1, 0, 0, NAN},
+};
+
+/* Histograms stand before the report, from which they are cut off as text. */
+START_TEST(test_histograms)
+{
+    struct qdq_spec spec;
+    qdq_spec_init(&spec);
+    struct qdq_report report = make_report(&spec);
+    char *without = api_report_encode(&report);
+    report.histograms = histograms;
+    report.n_histograms = 2;
+    char *with = api_report_encode(&report);
+    ck_assert(!api_report_has_histograms(without, strlen(without)));
+    ck_assert(!api_report_has_histograms("{", 1));
+    ck_assert(api_report_has_histograms(with, strlen(with)));
+    char *cut = api_report_without_histograms(with, strlen(with));
+    ck_assert_str_eq(cut, without);
+    free(cut);
+    cut = api_report_without_histograms(without, strlen(without));
+    ck_assert_str_eq(cut, without);
+    free(cut);
+    json_t *json = json_loads(with, 0, NULL);
+    expect_json(
+        api_json_dump(json_incref(json_object_get(json, "histograms")), 0),
+        "[{\"tensor\":\"in\\\"schema\\\":put\",\"low\":0.0,\"high\":6.0,\"counts\":[3,"
+        "0,1],\"magnitudes\":false,\"range\":[0.0,4.5],\"clipped\":0.25,\"sqnr_db\":"
+        "30.5},{\"tensor\":\"t\",\"low\":-3.0,\"high\":0.0,\"counts\":[3,0,1],"
+        "\"magnitudes\":true,\"range\":[-1.0,0.0],\"clipped\":0.0,\"sqnr_db\":null}]");
+    json_object_set_new(json, "histograms", json_null());
+    char *wanted = api_json_dump(json, 0);
+    expect_json(api_report_null_histograms(without, strlen(without)), wanted);
+    free(wanted);
+    free(with);
+    free(without);
+}
+END_TEST
+
 static const struct qdq_sensitivity costs[] = {
     {"conv1", 21.5, 0.25},
     {"conv0", INFINITY, -0.125},
@@ -625,6 +666,7 @@ suite(void)
     tcase_add_test(c, test_info);
     tcase_add_test(c, test_dataset);
     tcase_add_test(c, test_report);
+    tcase_add_test(c, test_histograms);
     tcase_add_test(c, test_what_ifs);
     tcase_add_test(c, test_equalization);
     tcase_add_test(c, test_float);

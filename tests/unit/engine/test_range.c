@@ -5,6 +5,7 @@
 
 #include "range/method.h"
 #include "range/observations.h"
+#include "range/outline.h"
 #include "unit.h"
 
 #include <float.h>
@@ -548,6 +549,55 @@ START_TEST(ranges_lie_within_what_was_seen)
 }
 END_TEST
 
+/* Returns the sum of the squares of the errors of symmetric int8 with that threshold. */
+static double
+squared_errors(double t, size_t n)
+{
+    double sum = 0, scale = t / 127;
+    for (size_t i = 0; i < n; i++) {
+        double q = fmin(fmax(nearbyint((double)data[i] / scale), -127), 127);
+        sum += ((double)data[i] - q * scale) * ((double)data[i] - q * scale);
+    }
+    return sum;
+}
+
+/* The bins, the share of clipped values and the SQNR are those of the data. */
+START_TEST(an_outline_is_that_of_the_data)
+{
+    static const enum shape shapes[] = {NORMAL, RELU, HEAVY, CLIPPED, SPARSE, ONE};
+    enum shape shape = shapes[_i];
+    struct qdq_calibration_spec spec = {.method = "mse"};
+    struct qdqi_range_use use = {&spec, QDQI_TO_INT8, true};
+    struct qdq_histogram_report h;
+    make(shape, MANY);
+    struct qdqi_observer *o = observe("mse", MANY);
+    struct qdqi_range r =
+        qdqi_range_within(o, 0.6 * (double)qdqi_extremes_amax(&o->all.extremes));
+    ck_assert(qdqi_outline(o, &use, &r, 256, arena, &h));
+    ck_assert_uint_gt(h.n, 128);
+    ck_assert_uint_le(h.n, 256);
+    ck_assert_int_eq(h.magnitudes,
+                     shape == NORMAL || shape == HEAVY || shape == SPARSE);
+    uint64_t counts[256] = {0}, outside = 0;
+    double width = (h.high - h.low) / (double)h.n, power = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        double x = h.magnitudes ? fabs((double)data[i]) : (double)data[i];
+        double at = (x - h.low) / width;
+        counts[(size_t)(h.low < 0 ? ceil(at) - 1 : floor(at))]++;
+        outside += (double)data[i] < r.min || (double)data[i] > r.max;
+        power += (double)data[i] * (double)data[i];
+    }
+    for (size_t i = 0; i < h.n; i++)
+        ck_assert_uint_eq(counts[i], h.counts[i]);
+    ck_assert_double_eq_tol(h.clipped, (double)outside / MANY, 2e-3);
+    ck_assert(h.min == r.min && h.max == r.max);
+    double wanted = 10 * log10(power / squared_errors(fmax(-r.min, r.max), MANY));
+    ck_assert_double_eq_tol(h.sqnr_db, wanted, 0.5);
+    ck_assert(qdqi_outline(o, &use, &r, 16, arena, &h));
+    ck_assert_uint_le(h.n, 16);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -572,6 +622,7 @@ suite(void)
                         sizeof searched / sizeof *searched);
     tcase_add_loop_test(t, methods_are_found_by_their_names, 0, QDQI_N_METHODS);
     tcase_add_loop_test(t, ranges_lie_within_what_was_seen, 0, QDQI_N_METHODS);
+    tcase_add_loop_test(t, an_outline_is_that_of_the_data, 0, 6);
     suite_add_tcase(s, t);
     return s;
 }

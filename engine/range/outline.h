@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The histogram of an observer in few bins, and what a range does to its values. */
+#ifndef QDQI_RANGE_OUTLINE_H
+#define QDQI_RANGE_OUTLINE_H
+
+#include "qdq/report.h"
+#include "range/method.h"
+
+/*
+ * Fills in *ret for an observer with a histogram that observed something, with at most `most`
+ * bins. The counts are in the arena. Returns false when out of memory.
+ *
+ * An observer counts magnitudes. They are the values of a tensor that has no negative ones,
+ * and mirrored those of a tensor that has no positive ones.
+ */
+bool qdqi_outline(const struct qdqi_observer *observer,
+                  const struct qdqi_range_use *use, const struct qdqi_range *range,
+                  size_t most, struct qdqi_arena *arena,
+                  struct qdq_histogram_report *ret);
+
+#endif
