@@ -619,7 +619,7 @@ encode_body(const struct qdq_report *report)
         api_json_list(report->warnings, report->n_warnings, encode_warning));
 }
 
-/* The histograms are the first member, so that api_report_begins() finds the others. */
+/* The histograms are the first member, so that api_report_without_histograms() can cut them off. */
 char *
 api_report_encode(const struct qdq_report *report)
 {
