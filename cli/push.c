@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { MAX_REPORT = 256 * 1024 * 1024 };
+
 struct push {
     const struct options *options;
     struct operand operand;
@@ -23,6 +25,8 @@ struct push {
     struct qdqr_pair tags[MAX_TAGS];
     char *tag_names[MAX_TAGS]; /* owned */
     const char *model;         /* the operand that is the ONNX file */
+    struct qdqr_metric *metrics;
+    size_t n_metrics;
 };
 
 static bool
@@ -103,6 +107,29 @@ open_files(struct push *push, struct api_problem *problem)
     return true;
 }
 
+/* Makes metrics of the report, where one is among the files. */
+static bool
+read_report(struct push *push, struct api_problem *problem)
+{
+    size_t i = 0, n = push->options->n_files;
+    while (i < n && (push->files[i].role != QDQR_REPORT ||
+                     !has_ending(push->files[i].name, ".json")))
+        i++;
+    if (i == n || push->files[i].size > MAX_REPORT)
+        return true;
+    size_t len = (size_t)push->files[i].size;
+    char *text = malloc(len + 1);
+    if (!text)
+        return api_problem_no_memory(problem);
+    bool ok = pread(push->files[i].fd, text, len, 0) == (ssize_t)len ||
+              api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                              "%s: cannot be read in full", push->options->files[i]);
+    ok = ok &&
+         qdqr_metrics_of_report(text, len, &push->metrics, &push->n_metrics, problem);
+    free(text);
+    return ok;
+}
+
 static bool
 parse_tags(struct push *push, struct api_problem *problem)
 {
@@ -155,7 +182,9 @@ publish(struct push *push, struct api_problem *problem)
                                            .files = push->files,
                                            .n_files = push->options->n_files,
                                            .tags = push->tags,
-                                           .n_tags = push->options->n_tags};
+                                           .n_tags = push->options->n_tags,
+                                           .metrics = push->metrics,
+                                           .n_metrics = push->n_metrics};
     transfer_start(&transfer, push->operand.text);
     bool ok = qdqr_publish(&push->operand.remote, &publication, &transfer.call,
                            &location, problem) ||
@@ -180,12 +209,14 @@ command_push(const struct options *options, struct api_problem *problem)
          (qdqr_check_ref(&push.operand.remote, push.operand.ref, true, problem) ||
           operand_fail(&push.operand, problem)) &&
          find_model(&push, problem) && open_files(&push, problem) &&
-         parse_tags(&push, problem) && publish(&push, problem);
+         parse_tags(&push, problem) && read_report(&push, problem) &&
+         publish(&push, problem);
     for (size_t i = 0; push.files && i < options->n_files; i++)
         if (push.files[i].fd >= 0)
             close(push.files[i].fd);
     for (size_t i = 0; i < options->n_tags; i++)
         free(push.tag_names[i]);
+    qdqr_metrics_free(push.metrics, push.n_metrics);
     free(push.files);
     free(push.digests);
     operand_close(&push.operand);

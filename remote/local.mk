@@ -8,6 +8,7 @@ remote_libremote_la_SOURCES = \
 	remote/address.c remote/address.h \
 	remote/http.c remote/http.h \
 	remote/include/remote/remote.h remote/kind.h remote/remote.c \
+	remote/metrics.c \
 	remote/mlflow.c \
 	remote/mlflow_api.c remote/mlflow_api.h \
 	remote/mlflow_publish.c remote/mlflow_publish.h \

@@ -35,6 +35,7 @@ def load(ref, samples):
         "output": session.run(None, feed)[0].tolist(),
         "by_flavour": next(iter(by_flavour.values())).tolist(),
         "version": version.version, "tags": version.tags, "status": run.info.status,
+        "metrics": run.data.metrics,
         "inputs": [one.model_id for one in run.inputs.model_inputs],
         "outputs": [one.model_id for one in run.outputs.model_outputs],
         "source": version.source,

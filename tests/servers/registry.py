@@ -94,6 +94,17 @@ class Remote:
         return done.stderr if expect else done.stdout
 
 
+def kill_at_some_moment(remote, words, seconds):
+    """Begins a command and kills it, unless it has ended by then."""
+    process = subprocess.Popen([QDQ, *map(str, words), "--config", remote.config],
+                               cwd=remote.folder, stdout=subprocess.DEVNULL)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def files_below(folder):
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in Path(folder).rglob("*") if path.is_file()}

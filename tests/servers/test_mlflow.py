@@ -9,6 +9,7 @@ import numpy
 import onnx
 import onnxruntime
 import pytest
+import requests
 
 import registry
 from service import DATA, FEW_SAMPLES
@@ -83,6 +84,11 @@ def test_from_a_champion_to_a_challenger(remote, client, registered, samples, tm
     assert found["version"] in (1, "1") and found["status"] == "FINISHED"
     assert found["tags"]["qdqd.version"] == "0.1.0"
     assert found["artifacts"] == ["report.html", "report.json"]
+    report = json.loads((tmp_path / "report.json").read_text())
+    figures = report["evaluation"]["outputs"][0]
+    assert found["metrics"] == {
+        **{name: figures[name] for name in ("sqnr_db", "cosine", "top1_agreement")},
+        "size_ratio": report["summary"]["size_after"] / report["summary"]["size_before"]}
     assert len(found["inputs"]) == 1 and found["source"] == f"models:/{found['outputs'][0]}"
 
 
@@ -99,6 +105,21 @@ def test_a_model_of_several_files(remote, client, registered, samples, tmp_path)
     again = registry.files_below(tmp_path / "again")
     assert again.pop("MLmodel")
     assert again == registry.files_below(tmp_path / "big")
+
+
+def test_a_push_that_is_killed(remote, server, tmp_path):
+    """Whenever it is killed, the next one completes exactly one version."""
+    for i in range(20):
+        (tmp_path / "m.onnx").write_bytes(f"model {i}".encode() * 100_000)
+        push = ["push", "prod:models:/killed", "m.onnx", "--alias", "last"]
+        registry.kill_at_some_moment(remote, push, i / 50)
+        assert remote(*push).startswith("prod:models:/killed/")
+        found = requests.get(f"{server}/api/2.0/mlflow/model-versions/search", timeout=20,
+                             params={"filter": "name='killed'"}).json()["model_versions"]
+        assert len(found) == i + 1
+        assert len({one["tags"][0]["value"] for one in found}) == i + 1
+        remote("pull", "prod:models:/killed@last", "-o", "out")
+        assert (tmp_path / "out" / "m.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
 
 
 @pytest.mark.parametrize("ref, code", [

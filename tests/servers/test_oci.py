@@ -121,6 +121,18 @@ def test_the_source_is_told(remote, files, server, tmp_path):
     assert manifest["annotations"]["org.opencontainers.image.base.digest"] == source.split("@")[1]
 
 
+def test_a_push_that_is_killed(remote, files, tmp_path):
+    """Whenever it is killed, the next one completes the same manifest."""
+    for i in range(20):
+        (tmp_path / "a.onnx").write_bytes(f"model {i}".encode() * 500_000)
+        push = ["push", "prod:killed:last", *files]
+        registry.kill_at_some_moment(remote, push, i / 200)
+        location = remote(*push).strip()
+        assert remote("ls", "prod:killed:last").splitlines()[0] == location
+        remote("pull", location, "-o", "out")
+        assert (tmp_path / "out" / "a.onnx").read_bytes() == (tmp_path / "a.onnx").read_bytes()
+
+
 def test_an_open_registry(tmp_path, files, monkeypatch):
     monkeypatch.setenv("QDQD_REGISTRY_OPEN", "1")
     (tmp_path / "state").mkdir()

@@ -94,6 +94,18 @@ def test_a_folder_of_many_pages(remote, files, tmp_path):
     assert len(remote("ls", "prod:many/").splitlines()) == 2 + 1 + len(names)
 
 
+def test_a_push_that_is_killed(remote, files, tmp_path):
+    """Whenever it is killed, the next one completes it, and never replaces anything."""
+    (tmp_path / "a.onnx").write_bytes(bytes(70 << 20))
+    for i in range(6):
+        push = ["push", f"prod:{i}/", *files]
+        registry.kill_at_some_moment(remote, push, i / 8)
+        remote(*push)
+        remote("pull", f"prod:{i}/", "-o", "out")
+        assert registry.files_below(tmp_path / "out") == {
+            **files, "a.onnx": (tmp_path / "a.onnx").read_bytes()}
+
+
 @pytest.mark.parametrize("credentials, ref, code", [
     (CREDENTIALS.replace("test-secret", "wrong"), "a.onnx", "remote_denied"),
     (CREDENTIALS.replace("test-key", "nobody"), "a.onnx", "remote_denied"),

@@ -154,6 +154,16 @@ bool qdqr_publish(const struct qdqr_remote *remote,
                   const struct qdqr_publication *publication, struct qdqr_call *call,
                   char **ret_location, struct api_problem *problem);
 
+/*
+ * Makes metrics of the figures of a report (JSON): sqnr_db, cosine and top1_agreement of the
+ * outputs, as deployed where the report has that, and size_ratio. Where there are several
+ * outputs, the name of each stands behind those of its figures. Bytes that are no report make
+ * no metrics. The caller frees *ret, which stays NULL where there are none.
+ */
+bool qdqr_metrics_of_report(const char *report, size_t len, struct qdqr_metric **ret,
+                            size_t *ret_n, struct api_problem *problem);
+void qdqr_metrics_free(struct qdqr_metric *metrics, size_t n);
+
 /* --- events --------------------------------------------------------------- */
 
 struct qdqr_event {
