@@ -14,6 +14,7 @@ api_libapi_la_SOURCES = \
 	api/include/api/openapi.h api/http/openapi.c \
 	api/include/api/problem.h api/include/api/problems.h api/base/problem.c \
 	api/base/problem_json.c \
+	api/include/api/remote.h api/documents/remote.c api/documents/publication.c \
 	api/include/api/report.h api/documents/report.c api/documents/report_parts.c \
 	api/documents/markdown.c \
 	api/documents/html.c api/documents/html.h api/documents/advice.h \
@@ -21,6 +22,7 @@ api_libapi_la_SOURCES = \
 	api/documents/html_ranges.c \
 	api/documents/info.c \
 	api/include/api/route.h api/include/api/routes.h api/http/route.c \
+	api/include/api/signature.h api/http/signature.c \
 	api/include/api/spec.h api/include/api/utf8.h \
 	api/include/api/ui.h api/documents/ui.c \
 	api/include/api/version.h api/documents/version.c \

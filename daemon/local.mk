@@ -2,7 +2,7 @@
 sbin_PROGRAMS += daemon/qdqd
 noinst_LTLIBRARIES += daemon/libqdqdi.la
 
-DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/daemon \
+DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
 	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
@@ -15,7 +15,7 @@ daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_C
 	$(SQLITE_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
-daemon_libqdqdi_la_LIBADD = api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
+daemon_libqdqdi_la_LIBADD = remote/libremote.la api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
 	$(SQLITE_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/base/budget.c daemon/base/budget.h \
@@ -46,6 +46,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
 	daemon/store/inner.h \
+	daemon/store/outbox.c daemon/store/outbox.h \
 	daemon/store/schema.c daemon/store/schema.h \
 	daemon/store/sql.h \
 	daemon/store/steps.h \
@@ -71,6 +72,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/worker.c daemon/workers/worker.h \
 	daemon/jobs/bell.c daemon/jobs/bell.h \
 	daemon/jobs/end.c \
+	daemon/jobs/fetch.c \
 	daemon/jobs/gpus.c daemon/jobs/gpus.h \
 	daemon/jobs/inner.h \
 	daemon/jobs/job.c daemon/jobs/job.h \
@@ -106,8 +108,16 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \
 	daemon/handlers/model_input.c daemon/handlers/model_input.h \
+	daemon/handlers/places.c daemon/handlers/places.h \
 	daemon/handlers/results.c \
 	daemon/handlers/ui.c \
+	daemon/carriers/ask.c daemon/carriers/ask.h \
+	daemon/carriers/carrier.c daemon/carriers/carrier.h \
+	daemon/carriers/carriers.c daemon/carriers/carriers.h \
+	daemon/carriers/deliver.c daemon/carriers/deliver.h \
+	daemon/carriers/fetch.c daemon/carriers/fetch.h \
+	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
+	daemon/carriers/words.c daemon/carriers/words.h \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
 	daemon/descriptors.c daemon/descriptors.h

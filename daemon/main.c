@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "carriers/carrier.h"
+#include "carriers/carriers.h"
 #include "descriptors.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
@@ -174,6 +176,7 @@ struct daemon {
     struct tokens *tokens;
     struct tenants *tenants;
     struct pool *pool;
+    struct carriers *carriers;
     struct http *http;
 };
 
@@ -204,7 +207,10 @@ start(struct daemon *d, struct api_problem *p)
         return false;
     }
     const struct http_needs needs = {handler_of, &d->settings, d->tenants, d->tokens};
-    if (http_open(&needs, &d->listener, &d->http, p))
+    bool has_carriers = carriers_open(d->tenants, &d->settings, &d->carriers, p);
+    if (!has_carriers)
+        close(d->listener.fd);
+    if (has_carriers && server_open(&needs, &d->listener, &d->http, p))
         return true;
     /* Without this the lanes would wait for jobs for ever. */
     tenants_drain(d->tenants);
@@ -222,6 +228,7 @@ drain(struct daemon *d, const sigset_t *signals)
     int64_t deadline = clock_steady_ms() + d->settings.workers_drain_timeout * 1000;
     int got;
     tenants_drain(d->tenants);
+    carriers_close(&d->carriers);
     while (!(tenants_are_idle(d->tenants) && pool_is_idle(d->pool)) &&
            clock_steady_ms() < deadline)
         if ((got = sigtimedwait(signals, NULL, &a_moment)) > 0 && got != SIGHUP)
@@ -233,7 +240,8 @@ drain(struct daemon *d, const sigset_t *signals)
 static void
 stop(struct daemon *d)
 {
-    http_close(&d->http);
+    server_close(&d->http);
+    carriers_close(&d->carriers);
     pool_close(&d->pool);
     listen_forget(&d->listener);
     tenants_close(&d->tenants);
@@ -337,7 +345,7 @@ reload(struct daemon *d, const struct arguments *arguments)
         tell_not_reloaded(error);
         return;
     }
-    if (tokens_reload(d->tokens, &problem) && http_reload(d->http, &problem)) {
+    if (tokens_reload(d->tokens, &problem) && server_reload(d->http, &problem)) {
         tenants_reload(d->tenants, &d->settings, &fresh, tell_setting);
         tenants_set_remotes(d->tenants, remotes);
         log_info("reloaded", "signal=%d", SIGHUP);
@@ -436,6 +444,8 @@ main(int argc, char **argv)
     int status;
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return worker_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--carrier"))
+        return carrier_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "token"))
         return token_main(argc - 1, argv + 1);
     if (!parse_arguments(argc, argv, &arguments, &status))

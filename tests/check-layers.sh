@@ -62,7 +62,7 @@ grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
 engine_order="$engine_order equalize range rewrite run job smooth replan calibrate scale evaluate profile whatif recipe"
 api_order='base spec documents http'
-daemon_order='base settings watch store library workers jobs tenants pool http handlers'
+daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -2,14 +2,17 @@
 #include "config.h"
 #include "api/digest.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PREFIX "sha256:"
 #define PREFIX_LEN (sizeof PREFIX - 1)
-#define BYTES 32
+#define BYTES DIGEST_BYTES
 
 struct digest {
     EVP_MD_CTX *ctx;
@@ -80,4 +83,57 @@ digest_is_id(const char *text)
     return !strncmp(text, PREFIX, PREFIX_LEN) &&
            strlen(text) == PREFIX_LEN + 2 * BYTES &&
            strspn(text + PREFIX_LEN, "0123456789abcdef") == 2 * BYTES;
+}
+
+/* --- signatures ----------------------------------------------------------- */
+
+bool
+digest_hmac(const void *key, size_t key_len, const struct digest_part *parts, size_t n,
+            unsigned char ret[DIGEST_BYTES])
+{
+    char name[] = "SHA256";
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0),
+        OSSL_PARAM_construct_end()};
+    EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    size_t len = 0;
+    bool ok = ctx && EVP_MAC_init(ctx, key, key_len, params);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = EVP_MAC_update(ctx, parts[i].data, parts[i].len);
+    ok = ok && EVP_MAC_final(ctx, ret, &len, BYTES) && len == BYTES;
+    EVP_MAC_CTX_free(ctx);
+    EVP_MAC_free(mac);
+    return ok;
+}
+
+void
+digest_base64(const unsigned char *bytes, size_t len, char *ret)
+{
+    EVP_EncodeBlock((unsigned char *)ret, bytes, (int)len);
+}
+
+bool
+digest_unbase64(const char *text, size_t len, unsigned char *ret, size_t *ret_len)
+{
+    size_t padding = 0;
+    if (!len || len % 4 || len > INT_MAX)
+        return false;
+    while (padding < 2 && text[len - 1 - padding] == '=')
+        padding++;
+    int n = EVP_DecodeBlock(ret, (const unsigned char *)text, (int)len);
+    *ret_len = n < 0 ? 0 : (size_t)n - padding;
+    return n > 0;
+}
+
+bool
+digest_is_equal(const void *a, const void *b, size_t len)
+{
+    return CRYPTO_memcmp(a, b, len) == 0;
+}
+
+void
+digest_cleanse(void *data, size_t len)
+{
+    OPENSSL_cleanse(data, len);
 }

@@ -121,21 +121,30 @@ encode_omitted(const struct api_job *job)
 }
 
 static json_t *
+encode_source(const struct api_job *job)
+{
+    return job->source ? api_json_embed(job->source)
+                       : json_pack("{s:n, s:n}", "model", "calibration");
+}
+
+static json_t *
 encode_job(const void *items, size_t i)
 {
     const struct api_job *job = (const struct api_job *)items + i;
     json_t *json = json_pack(
         "{s:o, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o, s:o}",
         "id", api_json_text(job->id), "state", api_job_state_name(job->state),
         "progress", encode_progress(job), "queue", encode_queue(job), "attempts",
         (json_int_t)job->attempts, "created_at", encode_time(job->created_at),
         "started_at", encode_time(job->started_at), "ended_at",
         encode_time(job->ended_at), "expires_at", encode_time(job->expires_at), "model",
         api_json_text(job->model), "calibration", api_json_text(job->calibration),
-        "spec", api_json_embed(job->spec), "labels", api_json_embed(job->labels),
-        "cached_from", api_json_text(job->cached_from), "result", encode_result(job),
-        "error", job->error ? api_problem_json(job->error) : json_null());
+        "source", encode_source(job), "spec", api_json_embed(job->spec), "labels",
+        api_json_embed(job->labels), "cached_from", api_json_text(job->cached_from),
+        "result", encode_result(job), "deliveries",
+        job->deliveries ? api_json_embed(job->deliveries) : json_array(), "error",
+        job->error ? api_problem_json(job->error) : json_null());
     if (job->omits)
         json = with_members(json, json_pack("{s:o}", "omitted", encode_omitted(job)));
     return job->tenant ? with_members(json, json_pack("{s:o}", "tenant",
@@ -327,13 +336,24 @@ api_job_identity(const struct api_job_request *request, const char *effective_sp
 char *
 api_job_asked(const struct api_job_request *request, const char *effective_spec)
 {
-    return api_json_dump(
-        json_pack("{s:o, s:o, s:s, s:o, s:I, s:b}", "model",
-                  api_json_text(request->model), "calibration",
-                  api_json_text(request->calibration), "spec", effective_spec, "labels",
-                  api_json_embed(request->labels), "priority",
-                  (json_int_t)request->priority, "fresh", request->fresh),
-        JSON_SORT_KEYS);
+    json_t *asked = json_pack(
+        "{s:o, s:o, s:s, s:o, s:I, s:b}", "model", api_json_text(request->model),
+        "calibration", api_json_text(request->calibration), "spec", effective_spec,
+        "labels", api_json_embed(request->labels), "priority",
+        (json_int_t)request->priority, "fresh", request->fresh);
+    /* Requests without these have the digests of earlier versions. */
+    if (request->model_place.ref || request->calibration_place.ref) {
+        char *source =
+            api_source_encode(&request->model_place, &request->calibration_place);
+        asked = with_members(
+            asked,
+            source ? json_pack("{s:o}", "source", api_json_embed(source)) : NULL);
+        free(source);
+    }
+    if (request->publish)
+        asked = with_members(
+            asked, json_pack("{s:o}", "publish", api_json_embed(request->publish)));
+    return api_json_dump(asked, JSON_SORT_KEYS);
 }
 
 /* --- members of a body ---------------------------------------------------- */
@@ -341,11 +361,26 @@ api_job_asked(const struct api_job_request *request, const char *effective_spec)
 typedef bool (*member_fn)(struct api_job_request *request, const char *name,
                           json_t *value, struct api_problem *problem);
 
+/* Reads the id of a stored file, or a place: {"remote", "ref"} or the text NAME:REF. */
 static bool
-parse_id(char **to, const char *name, json_t *value, struct api_problem *problem)
+parse_input(char **to, struct api_place *place, const char *name, json_t *value,
+            struct api_problem *problem)
 {
+    char pointer[32];
+    snprintf(pointer, sizeof pointer, "/%s", name);
+    if (json_is_object(value)) {
+        char *text = api_json_dump(json_incref(value), 0);
+        bool ok = text ? api_place_decode(text, pointer, place, problem)
+                       : api_problem_no_memory(problem);
+        free(text);
+        return ok;
+    }
     if (!json_is_string(value))
-        return bad_member(problem, name, "the id of what is stored already", value);
+        return bad_member(problem, name,
+                          "the id of what is stored already, or a place in a remote",
+                          value);
+    if (api_place_is_text(json_string_value(value)))
+        return api_place_parse(json_string_value(value), pointer, place, problem);
     *to = strdup(json_string_value(value));
     return *to || api_problem_no_memory(problem);
 }
@@ -354,14 +389,40 @@ static bool
 parse_model(struct api_job_request *request, const char *name, json_t *value,
             struct api_problem *problem)
 {
-    return parse_id(&request->model, name, value, problem);
+    return parse_input(&request->model, &request->model_place, name, value, problem);
 }
 
 static bool
 parse_calibration(struct api_job_request *request, const char *name, json_t *value,
                   struct api_problem *problem)
 {
-    return parse_id(&request->calibration, name, value, problem);
+    return parse_input(&request->calibration, &request->calibration_place, name, value,
+                       problem);
+}
+
+bool
+api_job_request_publish(struct api_job_request *request, const char *text,
+                        struct api_problem *problem)
+{
+    struct api_publication *list;
+    size_t n;
+    if (!api_publications_decode(text, &list, &n, problem))
+        return false;
+    api_publications_free(&list, n);
+    request->publish = n ? strdup(text) : NULL;
+    return !n || request->publish || api_problem_no_memory(problem);
+}
+
+static bool
+parse_publish(struct api_job_request *request, const char *name, json_t *value,
+              struct api_problem *problem)
+{
+    (void)name;
+    char *text = api_json_dump(json_incref(value), JSON_ENCODE_ANY);
+    bool ok = text ? api_job_request_publish(request, text, problem)
+                   : api_problem_no_memory(problem);
+    free(text);
+    return ok;
 }
 
 /* Stores the member of any type, because the decoder of the spec reports mistakes in
@@ -421,13 +482,10 @@ static const struct {
     const char *name;
     member_fn take;
 } members[] = {
-    {"model", parse_model},
-    {"calibration", parse_calibration},
-    {"spec", parse_spec},
-    {"labels", parse_labels},
-    {"priority", parse_priority},
-    {"fresh", parse_fresh},
-    {"evaluation", refuse_evaluation},
+    {"model", parse_model},       {"calibration", parse_calibration},
+    {"spec", parse_spec},         {"labels", parse_labels},
+    {"priority", parse_priority}, {"fresh", parse_fresh},
+    {"publish", parse_publish},   {"evaluation", refuse_evaluation},
 };
 
 static bool
@@ -500,5 +558,8 @@ api_job_request_fini(struct api_job_request *request)
     free(request->calibration);
     free(request->spec);
     free(request->labels);
+    free(request->publish);
+    api_place_fini(&request->model_place);
+    api_place_fini(&request->calibration_place);
     *request = (struct api_job_request){0};
 }

@@ -15,22 +15,33 @@ const struct api_route_row api_routes[API_N_ROUTES] = {
 #undef ROUTE
 };
 
-/* Returns whether the pattern matches `path`, and copies the segment that {id}
-   matches to `id`. */
-static bool
-matches_path(const char *pattern, const char *path, char *id, size_t id_size)
+/* Copies one segment of a path. Returns its length, 0: it is empty or too long. */
+static size_t
+copy_segment(const char *path, char *ret, size_t size)
 {
-    static const char hole[] = "{id}";
-    id[0] = '\0';
+    size_t len = strcspn(path, "/");
+    if (len >= size)
+        return 0;
+    memcpy(ret, path, len);
+    ret[len] = '\0';
+    return len;
+}
+
+/* Returns whether the pattern matches `path`, and copies the segments that its words in
+   braces match. */
+static bool
+matches_path(const char *pattern, const char *path, struct api_match *match)
+{
+    char *to = match->id;
+    match->id[0] = match->second[0] = '\0';
     while (*pattern) {
-        if (strncmp(pattern, hole, sizeof hole - 1) == 0) {
-            size_t len = strcspn(path, "/");
-            if (len == 0 || len >= id_size)
+        if (*pattern == '{') {
+            size_t len = copy_segment(path, to, sizeof match->id);
+            if (len == 0)
                 return false;
-            memcpy(id, path, len);
-            id[len] = '\0';
-            pattern += sizeof hole - 1;
+            pattern += strcspn(pattern, "}") + 1;
             path += len;
+            to = match->second;
         } else if (*pattern++ != *path++) {
             return false;
         }
@@ -54,7 +65,7 @@ api_route_match(const char *method, const char *path, struct api_match *ret,
     struct api_match match;
     allow[0] = '\0';
     for (int i = 0; i < API_N_ROUTES; i++) {
-        if (!matches_path(api_routes[i].pattern, path, match.id, sizeof match.id))
+        if (!matches_path(api_routes[i].pattern, path, &match))
             continue;
         if (strcmp(api_routes[i].method, wanted) == 0) {
             match.route = (enum api_route)i;

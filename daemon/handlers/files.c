@@ -34,13 +34,13 @@ encode_file(enum store_kind kind, const struct store_file *file)
 }
 
 bool
-check_dataset(struct request *request, struct spool *file, char **ret,
+check_dataset(const struct service *service, struct spool *file, char **ret,
               struct api_problem *p)
 {
     struct message question = {.type = MESSAGE_CHECK_DATASET, .n_fds = 1};
     if (!spool_read(file, &question.fds[0], p))
         return false;
-    bool ok = pool_ask(request->service, &question, ret, p);
+    bool ok = pool_ask(service, &question, ret, p);
     close(question.fds[0]);
     return ok;
 }
@@ -88,7 +88,7 @@ handle_datasets_post(struct request *request)
     struct store_file stored = {0};
     char *info = NULL;
     bool is_new;
-    if (check_dataset(request, *file, &info, &problem) &&
+    if (check_dataset(request->service, *file, &info, &problem) &&
         library_add(request->service->library, STORE_DATASET, file, info, &stored,
                     &is_new, &problem))
         reply_stored(request, STORE_DATASET, &stored, is_new);

@@ -21,7 +21,7 @@ void reply_model(struct request *request, const char *id);
 void reply_digest(struct request *request, const char *id);
 /* Has a worker check a dataset; *ret is the worker's description, which the caller
    frees. */
-bool check_dataset(struct request *request, struct spool *file, char **ret,
+bool check_dataset(const struct service *service, struct spool *file, char **ret,
                    struct api_problem *p);
 
 /* jobs.c */

@@ -4,8 +4,10 @@
 #include "base/budget.h"
 #include "handlers/handlers.h"
 #include "handlers/model_input.h"
+#include "handlers/places.h"
 #include "settings/settings.h"
 #include "store/derive.h"
+#include "store/outbox.h"
 #include "api/report.h"
 #include "api/spec.h"
 
@@ -66,7 +68,7 @@ read_spec(struct body *body, struct asked_spec *ret, struct api_problem *p)
 {
     const char *text = body->job.spec;
     size_t len = text ? strlen(text) : 0;
-    if (!body->files[BODY_MODEL] && !body->job.model)
+    if (!body->files[BODY_MODEL] && !body->job.model && !body->job.model_place.ref)
         return api_problem_set(p, API_MISSING_PART, QDQ_AT_POINTER, "/model",
                                "the request has no model");
     if (!check_spec_size(len, p) || !api_spec_decode(text, len, &ret->decoded, p))
@@ -124,7 +126,7 @@ static bool
 check_inputs(struct request *request, struct brought *ret, struct api_problem *p)
 {
     struct body *body = &request->body;
-    if (!model_input_is_brought(body) &&
+    if (body->job.model && !model_input_is_brought(body) &&
         !check_stored(request, BODY_MODEL, body->job.model, p))
         return false;
     if (!check_model(request, &ret->model, p))
@@ -133,7 +135,7 @@ check_inputs(struct request *request, struct brought *ret, struct api_problem *p
         !check_stored(request, BODY_DATASET, body->job.calibration, p))
         return false;
     return !body->files[BODY_DATASET] ||
-           check_dataset(request, body->files[BODY_DATASET], &ret->dataset, p);
+           check_dataset(request->service, body->files[BODY_DATASET], &ret->dataset, p);
 }
 
 /* Sets the id of an input of the job. */
@@ -207,25 +209,35 @@ submit_new(struct request *request, const struct asked_spec *spec,
 {
     const struct service *service = request->service;
     const struct api_job_request *asked = &request->body.job;
-    char identity[DIGEST_SIZE];
-    bool ok = check_inputs(request, brought, p) && store_inputs(request, brought, p) &&
-              digest_text(api_job_identity(asked, spec->effective, service->scripts,
-                                           service->runtime),
-                          identity, p);
-    if (ok) {
-        struct store_job job = {.model = asked->model,
-                                .calibration = asked->calibration,
-                                .spec = asked->spec,
-                                .effective_spec = spec->effective,
-                                .labels = asked->labels,
-                                .priority = asked->priority,
-                                .fresh = asked->fresh};
+    bool fetches = places_are_fetched(asked);
+    char identity[DIGEST_SIZE], none[] = "", *source = NULL;
+    bool ok = places_check(request, p) && check_inputs(request, brought, p) &&
+              store_inputs(request, brought, p);
+    if (ok && fetches) {
+        source = api_source_encode(&asked->model_place, &asked->calibration_place);
+        ok = source || api_problem_no_memory(p);
+    } else if (ok) {
         asking->identity = identity;
-        ok = store_derive(api_spec_get(spec->decoded), &job, p) &&
-             jobs_submit(service->jobs, &job, asking, id, p);
-        if (ok)
-            memcpy(request->job, id, sizeof request->job);
+        ok = digest_text(api_job_identity(asked, spec->effective, service->scripts,
+                                          service->runtime),
+                         identity, p);
     }
+    struct store_job job = {.model = asked->model ? asked->model : none,
+                            .calibration = asked->calibration,
+                            .spec = asked->spec,
+                            .effective_spec = spec->effective,
+                            .labels = asked->labels,
+                            .priority = asked->priority,
+                            .fresh = asked->fresh,
+                            .source = source,
+                            .publish = asked->publish,
+                            .fetching = fetches};
+    /* What follows from inputs that are fetched is derived after the fetch. */
+    ok = ok && (fetches || store_derive(api_spec_get(spec->decoded), &job, p)) &&
+         jobs_submit(service->jobs, &job, asking, id, p);
+    if (ok)
+        memcpy(request->job, id, sizeof request->job);
+    free(source);
     return ok;
 }
 
@@ -282,8 +294,10 @@ show_job(const struct job_view *view)
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,
                             .expires_at = row->expires_at,
-                            .model = row->model,
+                            .model = *row->model ? row->model : NULL,
                             .calibration = row->calibration,
+                            .source = row->source,
+                            .deliveries = row->deliveries,
                             .spec = row->spec,
                             .labels = row->labels,
                             .omits_spec = row->omits_spec && !row->spec,
@@ -343,6 +357,19 @@ wait_for_job(struct request *request, struct job_view *ret, struct api_problem *
 
 /* --- POST ----------------------------------------------------------------- */
 
+/* Refuses what only a job does. */
+static bool
+refuse_places(const struct api_job_request *job, struct api_problem *p)
+{
+    const char *member = job->model_place.ref         ? "/model"
+                         : job->calibration_place.ref ? "/calibration"
+                         : job->publish               ? "/publish"
+                                                      : NULL;
+    return !member ||
+           api_problem_set(p, API_UNSUPPORTED, QDQ_AT_POINTER, member,
+                           "a plan fetches and publishes nothing; a job does");
+}
+
 void
 handle_plan_post(struct request *request)
 {
@@ -353,10 +380,10 @@ handle_plan_post(struct request *request)
     struct brought brought = {0};
     struct model_fds stored = {0};
     char *plan;
-    bool ok =
-        read_spec(body, &spec, &problem) && check_inputs(request, &brought, &problem) &&
-        (brought.model.n ||
-         model_fds_open(request->service->library, body->job.model, &stored, &problem));
+    bool ok = refuse_places(&body->job, &problem) && read_spec(body, &spec, &problem) &&
+              check_inputs(request, &brought, &problem) &&
+              (brought.model.n || model_fds_open(request->service->library,
+                                                 body->job.model, &stored, &problem));
     if (ok) {
         model_fds_attach(brought.model.n ? &brought.model.open : &stored, &question);
         question.text = spec.effective;
@@ -434,6 +461,42 @@ handle_quantize_post(struct request *request)
     add_location(request, id);
     if (verdict)
         reply_header(request, "Qdqd-Verdict", "%s", verdict);
+    job_view_fini(&view);
+}
+
+/* --- deliveries ------------------------------------------------------------ */
+
+void
+handle_deliveries_get(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct job_view view;
+    char *text;
+    if (!jobs_get(request->service->jobs, request->match.id, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    if (asprintf(&text, "{\"deliveries\":%s}",
+                 view.row.deliveries ? view.row.deliveries : "[]") < 0)
+        text = NULL;
+    reply_json(request, 200, text);
+    job_view_fini(&view);
+}
+
+void
+handle_delivery_retry(struct request *request)
+{
+    const struct service *service = request->service;
+    struct api_problem problem = {0};
+    struct job_view view;
+    if (!store_delivery_retry(library_store(service->library), request->match.id,
+                              request->match.second, &problem) ||
+        !jobs_get(service->jobs, request->match.id, &view, &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
+    jobs_tell_carriers(service->jobs);
+    reply_job(request, 202, &view);
     job_view_fini(&view);
 }
 

@@ -285,17 +285,23 @@ body_take(struct body *body, const char *data, size_t len, struct api_problem *p
 
 /* --- completing a body ---------------------------------------------------- */
 
-/* Reads a small file part whose text is the id of a stored file, and discards the
-   part. Leaves any other part and *ret as they are. */
+/* Reads a small file part whose text is the id of a stored file, or a place in a remote
+   (`place` is not NULL), and discards the part. Leaves any other part and *ret as they
+   are. */
 static bool
-read_id(struct spool **file, char **ret, struct api_problem *p)
+read_id(struct spool **file, char **ret, struct api_place *place, struct api_problem *p)
 {
-    char text[DIGEST_SIZE + 8];
+    char text[API_REMOTE_NAME + API_MAX_REF + 8];
     uint64_t size = spool_size(*file);
     if (size >= sizeof text || pread(spool_fd(*file), text, size, 0) != (ssize_t)size)
         return true;
     text[size] = '\0';
-    text[strcspn(text, " \r\n")] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (place && strlen(text) + 2 >= size && api_place_is_text(text)) {
+        spool_discard(file);
+        return api_place_parse(text, "", place, p);
+    }
+    text[strcspn(text, " ")] = '\0';
     if (strncmp(text, "sha256:", 7) != 0)
         return true;
     spool_discard(file);
@@ -304,32 +310,36 @@ read_id(struct spool **file, char **ret, struct api_problem *p)
 }
 
 /* Completes a file part. Where `ret_id` is not NULL, the part may hold the id of a
-   stored file instead. */
+   stored file instead, and where `place` is not NULL a place in a remote. */
 static bool
-finish_file(struct spool **file, char **ret_id, struct api_problem *p)
+finish_file(struct spool **file, char **ret_id, struct api_place *place,
+            struct api_problem *p)
 {
     if (spool_size(*file) == 0)
         return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
                                "the file is empty");
-    return (!ret_id || read_id(file, ret_id, p)) && (!*file || spool_finish(*file, p));
+    return (!ret_id || read_id(file, ret_id, place, p)) &&
+           (!*file || spool_finish(*file, p));
 }
 
 static bool
 finish_files(struct body *body, struct api_problem *p)
 {
     char **const ids[BODY_N_FILES] = {&body->job.model, &body->job.calibration};
-    bool may_be_id =
-        body->kind == API_BODY_JOB || (body->kind == API_BODY_MODEL && body->part >= 0);
+    struct api_place *const places[BODY_N_FILES] = {&body->job.model_place,
+                                                    &body->job.calibration_place};
+    bool is_job = body->kind == API_BODY_JOB;
+    bool may_be_id = is_job || (body->kind == API_BODY_MODEL && body->part >= 0);
     for (int i = 0; i < BODY_N_FILES; i++)
-        if (body->files[i] &&
-            !finish_file(&body->files[i], may_be_id ? ids[i] : NULL, p))
+        if (body->files[i] && !finish_file(&body->files[i], may_be_id ? ids[i] : NULL,
+                                           is_job ? places[i] : NULL, p))
             return false;
     for (size_t i = 0; i < body->n_externals; i++) {
         struct body_external *external = &body->externals[i];
         if (!external->file) /* its part had no bytes */
             return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,
                                    "the file is empty");
-        if (!finish_file(&external->file, &external->id, p))
+        if (!finish_file(&external->file, &external->id, NULL, p))
             return false;
     }
     /* A model part with the text of an id names stored bytes, as a JSON list does. */
@@ -411,6 +421,7 @@ static bool
 finish_form(struct body *body, struct api_problem *p)
 {
     struct body_text *labels = &body->texts[BODY_PART_LABELS];
+    const struct body_text *publish = &body->texts[BODY_PART_PUBLISH];
     body->problem = p;
     bool whole = MHD_destroy_post_processor(body->post) == MHD_YES;
     body->post = NULL;
@@ -419,7 +430,8 @@ finish_form(struct body *body, struct api_problem *p)
     if (!finish_files(body, p) || !check_texts(body, p) ||
         !read_priority(&body->texts[BODY_PART_PRIORITY], &body->job.priority, p) ||
         !read_fresh(&body->texts[BODY_PART_FRESH], &body->job.fresh, p) ||
-        (labels->data && !api_labels_check(labels->data, p)))
+        (labels->data && !api_labels_check(labels->data, p)) ||
+        (publish->data && !api_job_request_publish(&body->job, publish->data, p)))
         return false;
     move_text(&body->texts[BODY_PART_SPEC], &body->job.spec);
     move_text(labels, &body->job.labels);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of a multipart form: PART(NAME, "name", KIND).
- *   MODEL, DATASET  a file, or in a job's form the text of a stored id
+ *   MODEL, DATASET  a file, or in a job's form the text of a stored id or of a place in a
+ *                   remote
  *   EXTERNAL        the same, beside a model; any number of them
  *   TEXT            text of at most BODY_MAX_TEXT bytes
  *   REFUSED         in the contract, but not supported by this version
@@ -16,5 +17,6 @@ PART(SPEC, "spec", TEXT)
 PART(LABELS, "labels", TEXT)
 PART(PRIORITY, "priority", TEXT)
 PART(FRESH, "fresh", TEXT)
+PART(PUBLISH, "publish", TEXT)
 PART(EXTERNAL, "external", EXTERNAL)
 PART(EVALUATION, "evaluation", REFUSED)

@@ -297,8 +297,8 @@ free_http(struct http *http)
 }
 
 bool
-http_open(const struct http_needs *needs, const struct listener *listener,
-          struct http **ret, struct api_problem *p)
+server_open(const struct http_needs *needs, const struct listener *listener,
+            struct http **ret, struct api_problem *p)
 {
     struct http *http = calloc(1, sizeof *http);
     if (!http) {
@@ -327,13 +327,13 @@ http_open(const struct http_needs *needs, const struct listener *listener,
 }
 
 bool
-http_reload(struct http *http, struct api_problem *p)
+server_reload(struct http *http, struct api_problem *p)
 {
     return !http->tls || tls_reload(http->tls, p);
 }
 
 void
-http_close(struct http **http)
+server_close(struct http **http)
 {
     const struct timespec a_moment = {0, 10 * 1000000};
     int64_t deadline = clock_steady_ms() + STOP_MS;

@@ -25,12 +25,12 @@ struct http_needs {
 };
 
 /* Serves at the listener and takes ownership of its descriptor. */
-bool http_open(const struct http_needs *needs, const struct listener *listener,
-               struct http **ret, struct api_problem *p);
+bool server_open(const struct http_needs *needs, const struct listener *listener,
+                 struct http **ret, struct api_problem *p);
 /* Reads certificate and key again; on failure the old ones stay in use. */
-bool http_reload(struct http *http, struct api_problem *p);
+bool server_reload(struct http *http, struct api_problem *p);
 /* Stops accepting, lets running answers finish for some seconds, closes all
    connections and waits for their threads. */
-void http_close(struct http **http);
+void server_close(struct http **http);
 
 #endif

@@ -8,7 +8,8 @@ bell_init(struct bell *bell, const char *devices)
     gpus_init(&bell->gpus, devices);
     lock_init(&bell->lock, LOCK_BELL);
     pthread_cond_init(&bell->cond, NULL);
-    bell->rung = 0;
+    lock_cond_init(&bell->errand);
+    bell->rung = bell->errands = 0;
 }
 
 void
@@ -16,6 +17,7 @@ bell_fini(struct bell *bell)
 {
     gpus_fini(&bell->gpus);
     pthread_cond_destroy(&bell->cond);
+    pthread_cond_destroy(&bell->errand);
     lock_fini(&bell->lock);
 }
 
@@ -43,5 +45,33 @@ bell_wait(struct bell *bell, uint64_t heard)
     lock_acquire(&bell->lock);
     while (bell->rung == heard)
         lock_wait(&bell->lock, &bell->cond);
+    lock_release(&bell->lock);
+}
+
+void
+bell_ring_errand(struct bell *bell)
+{
+    lock_acquire(&bell->lock);
+    bell->errands++;
+    pthread_cond_broadcast(&bell->errand);
+    lock_release(&bell->lock);
+}
+
+uint64_t
+bell_heard_errand(struct bell *bell)
+{
+    lock_acquire(&bell->lock);
+    uint64_t errands = bell->errands;
+    lock_release(&bell->lock);
+    return errands;
+}
+
+void
+bell_wait_errand(struct bell *bell, uint64_t heard, int64_t deadline_ms)
+{
+    lock_acquire(&bell->lock);
+    while (bell->errands == heard &&
+           lock_wait_until(&bell->lock, &bell->errand, deadline_ms))
+        continue;
     lock_release(&bell->lock);
 }

@@ -2,7 +2,8 @@
 /*
  * A counter with a condition variable, which all `jobs` and lanes share. It is
  * incremented ("rung") when there may be a job to claim, and when no more jobs will be
- * claimed.
+ * claimed. A second counter is for the carriers: it is incremented when there may be
+ * something to fetch or to deliver.
  */
 #ifndef QDQD_JOBS_BELL_H
 #define QDQD_JOBS_BELL_H
@@ -15,7 +16,8 @@
 struct bell {
     struct lock lock;
     pthread_cond_t cond;
-    uint64_t rung; /* guarded by lock */
+    pthread_cond_t errand;
+    uint64_t rung, errands; /* guarded by lock */
     struct gpus gpus;
 };
 
@@ -28,5 +30,10 @@ void bell_ring(struct bell *bell);
 uint64_t bell_heard(struct bell *bell);
 /* Waits until the bell has rung more often than `heard` times. */
 void bell_wait(struct bell *bell, uint64_t heard);
+
+/* The same for the carriers. They wait until `deadline_ms` of clock_steady_ms() at most. */
+void bell_ring_errand(struct bell *bell);
+uint64_t bell_heard_errand(struct bell *bell);
+void bell_wait_errand(struct bell *bell, uint64_t heard, int64_t deadline_ms);
 
 #endif

@@ -19,12 +19,14 @@ METRIC(requeued, COUNTER, "qdqd_jobs_requeued_total", &metric_unlabelled, ONE,
        "Jobs that went back to the queue because their worker ended.");
 
 /* Notifies the waiters of a job that has ended, and of the jobs that joined it.
-   Rings the bell, because one of those may be queued now. */
+   Rings the bell, because one of those may be queued now, and there may be something to
+   deliver. */
 static void
 notify_ended(struct jobs *jobs, const char *id, const struct store_ended *ended)
 {
     lock_assert_held(&jobs->lock);
     jobs_wake(jobs, ended->joined ? NULL : id);
+    bell_ring_errand(jobs->bell);
     if (ended->joined)
         bell_ring(jobs->bell);
 }
@@ -152,8 +154,8 @@ jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *
     release_slot(jobs, slot, &ended);
 }
 
-static void
-count_failed(struct jobs *jobs, const struct api_problem *problem)
+void
+jobs_count_failed(struct jobs *jobs, const struct api_problem *problem)
 {
     metrics_add(jobs->metrics, &metric_ended, API_JOB_FAILED, 1);
     metrics_add(jobs->metrics, &metric_failed, problem->code, 1);
@@ -172,7 +174,7 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
         return;
     }
     if (ended.was) {
-        count_failed(jobs, problem);
+        jobs_count_failed(jobs, problem);
         log_info("job_rejected", "job=%s tenant=%s detail=%s", slot->id, jobs->tenant,
                  log_quote(quoted, problem->detail));
     }
@@ -191,7 +193,7 @@ jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *pr
            wait_for_store(jobs, &store_problem))
         store_problem = (struct api_problem){0};
     if (ended.was) {
-        count_failed(jobs, problem);
+        jobs_count_failed(jobs, problem);
         log_info("job_failed", "job=%s tenant=%s code=%s detail=%s", slot->id,
                  jobs->tenant, api_problem_slug(problem->code),
                  log_quote(quoted, problem->detail));

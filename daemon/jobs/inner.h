@@ -42,6 +42,8 @@ struct job_slot *jobs_find_slot(struct jobs *jobs, const char *id);
 void jobs_notify(struct jobs *jobs, const char *id);
 /* Notifies likewise, and also wakes the threads that wait for the job's end. */
 void jobs_wake(struct jobs *jobs, const char *id);
+/* Counts a job that ended as failed, with or without the lock. */
+void jobs_count_failed(struct jobs *jobs, const struct api_problem *problem);
 /* Marks the slot's job as unwanted and kills its worker process. */
 void jobs_give_up(struct job_slot *slot);
 

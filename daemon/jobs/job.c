@@ -163,6 +163,8 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
         ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
         if (ok && added == STORE_QUEUED)
             bell_ring(jobs->bell);
+        if (ok && (job.fetching || added == STORE_ANSWERED))
+            bell_ring_errand(jobs->bell);
     }
     lock_release(&jobs->lock);
     /* An earlier job with the same key may not be durable yet either. */
@@ -201,8 +203,12 @@ jobs_view(struct jobs *jobs, struct store_job *row, struct job_view *ret,
         return false;
     view.waits_for_gpu = row->state == API_JOB_QUEUED && !row->waits_for &&
                          gpus_are_taken(&jobs->bell->gpus) && row->wants_gpu;
-    if (row->state == API_JOB_RUNNING)
+    if (row->state == API_JOB_RUNNING || row->fetching)
         jobs_view_progress(jobs, row->id, &view);
+    if (row->fetching) {
+        view.stage = "fetch";
+        view.eta_s = -1;
+    }
     memset(row, 0, sizeof *row);
     *ret = view;
     return true;

@@ -18,6 +18,9 @@
  *            +---------------+------------------------------> cancelled
  *                               jobs_cancel
  *
+ * A job whose inputs come from a remote is queued, without a place, until a carrier has
+ * fetched them (jobs_fetch_claim, jobs_fetch_done).
+ *
  * A job that was asked before is not run again: jobs_submit makes it succeeded at once, or
  * lets it stand in the queue, without a place, until the job that it joined has ended
  * (store_job_add, store_job_end).
@@ -174,6 +177,27 @@ void jobs_put_back(struct jobs *jobs, struct job_slot *slot);
    its last attempt. */
 void jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
                const char *how);
+
+/* --- for the carriers ------------------------------------------------------ */
+
+/* Claims the next job whose inputs are to be fetched into an idle slot. A job that is
+   cancelled meanwhile has its carrier's process killed, as a worker's. */
+bool jobs_fetch_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
+                      bool *ret_any, struct api_problem *p);
+void jobs_fetch_progress(struct jobs *jobs, struct job_slot *slot, uint64_t done,
+                         uint64_t total);
+/* Each of these ends the fetch and leaves the slot idle. */
+/* Stores what was fetched (store_fetch_done()): the job waits for a lane, or is answered. */
+void jobs_fetch_done(struct jobs *jobs, struct job_slot *slot,
+                     const struct store_job *job, const char *identity);
+/* Ends the job as failed. */
+void jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
+                     const struct api_problem *problem);
+/* Tries again at `due` (clock_wall_ms()); `charge` is added to the attempts. */
+void jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge,
+                      int64_t due);
+/* Tells the carriers that there may be something to deliver. */
+void jobs_tell_carriers(struct jobs *jobs);
 
 /* --- the end -------------------------------------------------------------- */
 

@@ -178,6 +178,21 @@ remote_allows(const struct remote *remote, const char *tenant, const char *scope
                        lists(remote->tenants, *tenant ? tenant : "-"));
 }
 
+void
+webhook_split(const struct remote *remote, struct webhook_texts *ret)
+{
+    const char *list = remote->events, *equals = strchr(remote->label, '=');
+    size_t len, at = 1;
+    snprintf(ret->events, sizeof ret->events, ",");
+    for (const char *word; (word = next_word(&list, &len));)
+        if (at + len + 2 <= sizeof ret->events)
+            at += (size_t)snprintf(ret->events + at, sizeof ret->events - at, "%.*s,",
+                                   (int)len, word);
+    snprintf(ret->key, sizeof ret->key, "%.*s",
+             equals ? (int)(equals - remote->label) : 0, remote->label);
+    snprintf(ret->value, sizeof ret->value, "%s", equals ? equals + 1 : "");
+}
+
 /* --- checks --------------------------------------------------------------- */
 
 static bool

@@ -63,6 +63,15 @@ const struct remote *remotes_find(const struct remotes *remotes, const char *nam
    `scopes` are the token's, with commas between. */
 bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);
 
+#define MOST_WEBHOOKS 64 /* remotes of kind webhook that are told of jobs */
+
+/* The texts of a webhook in the form that events are matched with: the events with commas
+   between and around, and the two parts of its label ("": any). */
+struct webhook_texts {
+    char events[128], key[256], value[256];
+};
+void webhook_split(const struct remote *remote, struct webhook_texts *ret);
+
 /* Returns whether a key (a row of its kind) is for this section. */
 bool named_section_has(const struct section *section, size_t row);
 /* Writes the kinds of remotes that a key is for, with commas between; "": all. */

@@ -162,6 +162,16 @@ bool store_add_model_files(struct store *store, const char *model,
                            const struct store_model_files *files,
                            struct api_problem *p);
 
+/* Steps a statement with the columns of a job once (store.c). *ret_any is false when there
+   is no row. */
+bool store_read_job(struct store *store, enum statement s, struct store_job *ret,
+                    bool *ret_any, struct api_problem *p);
+/* When another job has the same identity, copies its result to the job, or joins them
+   (store.c). A part of a transaction. */
+bool store_settle_job(struct store *store, const struct store_job *job,
+                      const char *identity, enum store_added *ret,
+                      struct api_problem *p);
+
 static inline void
 bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
 {

@@ -55,14 +55,15 @@ STATEMENT(OBSERVATIONS_EVICT,
           " ORDER BY used_at, key LIMIT 1)"
           " AND ((SELECT sum(size) FROM observations) > ?1"
           " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
-/* Inserts no row when an input was deleted since its id was looked up. */
+/* Inserts no row when an input was deleted since its id was looked up. The model of a job
+   that fetches it is "" until then. */
 STATEMENT(JOB_ADD,
           "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
-          " effective_spec, observations, wants_gpu)"
+          " effective_spec, observations, wants_gpu, source, publish, fetching)"
           " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-          " ?14, ?15"
-          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
+          " ?14, ?15, ?16, ?17, ?18"
+          " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
           " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
           " AND (?6 IS NULL"
           " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
@@ -102,7 +103,8 @@ STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
 STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = ?4, started_at = ?1,"
                      " changes = changes + 1"
                      " WHERE seq = (SELECT seq FROM jobs WHERE state = ?3"
-                     " AND waits_for IS NULL AND (?2 OR NOT wants_gpu)"
+                     " AND waits_for IS NULL AND fetching = 0"
+                     " AND (?2 OR NOT wants_gpu)"
                      " ORDER BY priority DESC, seq LIMIT 1)"
                      " RETURNING " CLAIMED_COLUMNS)
 STATEMENT(JOB_TEXTS, "SELECT spec, labels FROM jobs WHERE id = ?1")
@@ -118,13 +120,13 @@ STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
                    " error_kind = ?10, error_where = ?11, error_detail = ?12,"
                    " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
-                   " changes = changes + 1"
+                   " changes = changes + 1, fetching = 0"
                    " WHERE id = ?1 AND state = ?2")
 STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
 STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = ?2, started_at = 0,"
                        " changes = changes + 1 WHERE state = ?1")
 STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
-                     " AND waits_for IS NULL")
+                     " AND waits_for IS NULL AND fetching = 0")
 STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM files)"
                    " OR EXISTS (SELECT 1 FROM jobs)")
 /* The result is damaged, so the job answers no other. */
@@ -133,7 +135,8 @@ STATEMENT(JOB_FORGET, "UPDATE jobs SET identity = NULL WHERE identity IS NOT NUL
                       " OR result_model IN (SELECT model FROM model_files"
                       " WHERE digest = ?1))")
 STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
-                              " WHERE state = 'queued' AND waits_for IS NULL")
+                              " WHERE state = 'queued' AND waits_for IS NULL"
+                              " AND fetching = 0")
 STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
 /* The sums are in the order of struct store_counts. */
 STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
@@ -145,6 +148,7 @@ STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
 STATEMENT(JOB_POSITION,
           "SELECT count(*) FROM jobs AS other, jobs AS this"
           " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"
+          " AND this.fetching = 0 AND other.fetching = 0"
           " AND other.state = 'queued' AND other.waits_for IS NULL AND (other.priority "
           "> this.priority"
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
@@ -159,13 +163,15 @@ STATEMENT(JOB_LIST_BY_TIME,
           " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
           " ORDER BY created_at DESC, seq DESC LIMIT ?5")
 /* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
-   back, and that no unfinished job needs. */
+   back, that no unfinished job needs, and whose deliveries have ended. */
 STATEMENT(JOB_OLDEST,
           "SELECT id FROM jobs WHERE kept_from > 0"
           " AND kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
           " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
           " WHERE live.state IN ('queued', 'running')"
-          " AND live.model = jobs.result_model) ORDER BY kept_from, seq LIMIT 1")
+          " AND live.model = jobs.result_model)"
+          " AND NOT EXISTS (SELECT 1 FROM deliveries WHERE job = jobs.id"
+          " AND deliveries.state = 'pending') ORDER BY kept_from, seq LIMIT 1")
 STATEMENT(FILE_OLDEST, "SELECT id, kind FROM files"
                        " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
                        " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
@@ -173,3 +179,51 @@ STATEMENT(FILE_OLDEST, "SELECT id, kind FROM files"
                        " AND CASE files.kind WHEN 0 THEN live.model"
                        " WHEN 1 THEN live.calibration END"
                        " = files.id) ORDER BY kept_from, id LIMIT 1")
+
+/* --- store/outbox.c -------------------------------------------------------- */
+
+STATEMENT(FETCH_CLAIM, "UPDATE jobs SET fetching = 2"
+                       " WHERE seq = (SELECT seq FROM jobs WHERE fetching = 1"
+                       " AND fetch_due <= ?1 ORDER BY priority DESC, fetch_due, seq"
+                       " LIMIT 1) RETURNING " CLAIMED_COLUMNS)
+STATEMENT(FETCH_LATER, "UPDATE jobs SET fetching = 1,"
+                       " fetch_attempts = fetch_attempts + ?2, fetch_due = ?3"
+                       " WHERE id = ?1 AND fetching = 2")
+/* Changes nothing when a fetched file was deleted, or the job was cancelled, meanwhile. */
+STATEMENT(FETCH_DONE,
+          "UPDATE jobs SET fetching = 0, model = ?2, calibration = ?3, source = ?4,"
+          " identity = ?5, observations = ?6, wants_gpu = ?7"
+          " WHERE id = ?1 AND fetching = 2"
+          " AND (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND files.id = ?2)"
+          " OR EXISTS (SELECT 1 FROM jobs AS made WHERE made.result_model = ?2))"
+          " AND (?3 IS NULL"
+          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND files.id = ?3))")
+STATEMENT(FETCH_RECOVER, "UPDATE jobs SET fetching = 1 WHERE fetching = 2")
+STATEMENT(FETCHED_GET, "SELECT id FROM fetched WHERE remote = ?1 AND ref = ?2"
+                       " AND digest = ?3 AND kind = ?4")
+STATEMENT(FETCHED_PUT,
+          "INSERT OR REPLACE INTO fetched(remote, ref, digest, kind, id)"
+          " SELECT ?1, ?2, ?3, ?4, ?5"
+          " WHERE EXISTS (SELECT 1 FROM files WHERE kind = ?4 AND id = ?5)")
+STATEMENT(DELIVERY_CLAIM,
+          "UPDATE deliveries SET claimed = 1, attempts = attempts + 1"
+          " WHERE seq = (SELECT seq FROM deliveries WHERE state = 'pending'"
+          " AND claimed = 0 AND due_at <= ?1 ORDER BY due_at, event IS NOT NULL, seq"
+          " LIMIT 1)"
+          " RETURNING id, job, remote, event, publication, attempts, created_at")
+STATEMENT(DELIVERY_END, "UPDATE deliveries SET claimed = 0, state = ?2, location = ?3,"
+                        " error = ?4, due_at = ?5 WHERE id = ?1 AND claimed = 1")
+STATEMENT(DELIVERY_UNCLAIM, "UPDATE deliveries SET claimed = 0,"
+                            " attempts = attempts - 1 WHERE id = ?1 AND claimed = 1")
+STATEMENT(DELIVERY_RECOVER, "UPDATE deliveries SET claimed = 0 WHERE claimed = 1")
+STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM deliveries"
+                          " WHERE id = ?1 AND job = ?2")
+STATEMENT(DELIVERY_RETRY, "UPDATE deliveries SET state = 'pending', attempts = 0,"
+                          " due_at = 0 WHERE id = ?1 AND job = ?2 AND state = 'failed'")
+STATEMENT(OUTBOX_DUE,
+          "SELECT coalesce(min(due), -1) FROM (SELECT min(fetch_due) AS due FROM jobs"
+          " WHERE fetching = 1 UNION ALL SELECT min(due_at) FROM deliveries"
+          " WHERE state = 'pending' AND claimed = 0)")
+STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM webhooks")
+STATEMENT(WEBHOOK_ADD, "INSERT INTO webhooks(name, events, label_key, label_value)"
+                       " VALUES(?1, ?2, ?3, ?4)")

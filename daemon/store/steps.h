@@ -107,3 +107,66 @@ STEP("ALTER TABLE jobs ADD COLUMN effective_spec TEXT;"
      "  observations = observations_key(spec, model, calibration),"
      "  wants_gpu = wants_gpu(spec, calibration)"
      "  WHERE state IN ('queued', 'running');")
+/*
+ * Jobs that fetch from remotes, and the outbox of jobs that have ended.
+ *
+ * jobs.source is shown (JSON), jobs.publish is the list of publications (JSON), and
+ * jobs.fetching is 0: nothing is to be fetched, 1: it waits to be fetched, 2: it is being
+ * fetched. `fetched` has the files that refs stood for, so that none is fetched twice.
+ * `webhooks` are those of the settings, for the triggers. Deliveries are written by
+ * triggers, in the transaction that ends the job, whatever statement ends it; one whose
+ * event is NULL publishes the job's result. Triggers use json_each() alone: SQLite 3.40
+ * refuses its other JSON functions in them.
+ */
+STEP("ALTER TABLE jobs ADD COLUMN source TEXT;"
+     "ALTER TABLE jobs ADD COLUMN publish TEXT;"
+     "ALTER TABLE jobs ADD COLUMN fetching INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE jobs ADD COLUMN fetch_attempts INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE jobs ADD COLUMN fetch_due INTEGER NOT NULL DEFAULT 0;"
+     "CREATE INDEX jobs_fetching ON jobs(fetch_due) WHERE fetching > 0;"
+     "CREATE TABLE fetched("
+     "  remote TEXT NOT NULL, ref TEXT NOT NULL, digest TEXT NOT NULL,"
+     "  kind INTEGER NOT NULL, id TEXT NOT NULL,"
+     "  PRIMARY KEY(remote, ref, digest, kind)) WITHOUT ROWID;"
+     "CREATE INDEX fetched_id ON fetched(id);"
+     "CREATE TABLE webhooks("
+     "  name TEXT PRIMARY KEY, events TEXT NOT NULL, label_key TEXT, label_value TEXT)"
+     "  WITHOUT ROWID;"
+     "CREATE TABLE deliveries("
+     "  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL,"
+     "  remote TEXT NOT NULL, ref TEXT, event TEXT, publication TEXT,"
+     "  state TEXT NOT NULL DEFAULT 'pending', claimed INTEGER NOT NULL DEFAULT 0,"
+     "  attempts INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL,"
+     "  due_at INTEGER NOT NULL DEFAULT 0, location TEXT, error TEXT);"
+     "CREATE INDEX deliveries_job ON deliveries(job);"
+     "CREATE INDEX deliveries_due ON deliveries(due_at)"
+     "  WHERE state = 'pending' AND claimed = 0;"
+     "CREATE TRIGGER file_forgotten AFTER DELETE ON files BEGIN"
+     "  DELETE FROM fetched WHERE id = OLD.id AND kind = OLD.kind; END;"
+     "CREATE TRIGGER job_forgotten AFTER DELETE ON jobs BEGIN"
+     "  DELETE FROM deliveries WHERE job = OLD.id; END;"
+     "CREATE TRIGGER job_published AFTER UPDATE OF state ON jobs"
+     "  WHEN NEW.state = 'succeeded' AND NEW.publish IS NOT NULL BEGIN"
+     "  INSERT OR IGNORE INTO deliveries(id, job, remote, ref, publication, created_at)"
+     "  SELECT 'd' || substr(NEW.id, 2) || '-' || one.key, NEW.id,"
+     "  (SELECT value FROM json_each(one.value) WHERE key = 'remote'),"
+     "  (SELECT value FROM json_each(one.value) WHERE key = 'ref'), one.value,"
+     "  NEW.ended_at FROM json_each(NEW.publish) AS one; END;"
+     "CREATE TRIGGER job_told AFTER UPDATE OF state ON jobs"
+     "  WHEN NEW.state IN ('succeeded', 'failed') BEGIN"
+     "  INSERT OR IGNORE INTO deliveries(id, job, remote, event, created_at)"
+     "  SELECT 'd' || substr(NEW.id, 2) || '-' || type || '-' || name, NEW.id, name,"
+     "  'job.' || type, NEW.ended_at FROM webhooks,"
+     "  (SELECT CASE WHEN NEW.state = 'succeeded' THEN 'succeeded'"
+     "  WHEN NEW.error_code = 'accuracy' THEN 'rejected' ELSE 'failed' END AS type)"
+     "  WHERE instr(events, ',job.' || type || ',') AND (label_key IS NULL"
+     "  OR EXISTS (SELECT 1 FROM json_each(NEW.labels)"
+     "  WHERE key = label_key AND value = label_value)); END;"
+     "CREATE TRIGGER delivery_told AFTER UPDATE OF state ON deliveries"
+     "  WHEN NEW.state = 'failed' AND OLD.state = 'pending' AND NEW.event IS NULL BEGIN"
+     "  INSERT OR IGNORE INTO deliveries(id, job, remote, event, created_at)"
+     "  SELECT NEW.id || '-failed' || NEW.attempts || '-' || name, NEW.job, name,"
+     "  'delivery.failed', (SELECT newest FROM clock) FROM webhooks"
+     "  WHERE instr(events, ',delivery.failed,') AND (label_key IS NULL"
+     "  OR EXISTS (SELECT 1 FROM jobs, json_each(jobs.labels) WHERE jobs.id = NEW.job"
+     "  AND key = label_key AND value = label_value)); END;")

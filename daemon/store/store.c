@@ -13,6 +13,13 @@
     "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
     " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
 
+/* JSON of a job's deliveries, in their order. */
+#define DELIVERIES                                                             \
+    "(SELECT json_group_array(json_object('id', id, 'remote', remote, 'ref', " \
+    "ref, 'event', event, 'state', state, 'attempts', attempts, 'location', "  \
+    "location, 'error', json(error))) FROM (SELECT * FROM deliveries WHERE "   \
+    "job = jobs.id ORDER BY event IS NOT NULL, seq))"
+
 /* A text that is not long, else NULL; and whether it is long. */
 #define BOUNDED(text) \
     "CASE WHEN length(CAST(" text " AS BLOB)) <= 4096 THEN " text " END"
@@ -28,7 +35,8 @@ _Static_assert(API_MAX_LISTED == 4096, "the limit of the statements");
                   "fresh, changes, "                                                \
                   "waits_for, cached_from, " effective ", observations, "           \
                   "wants_gpu, " MODEL_FILES_OF("jobs.result_model") ", " IS_LONG(   \
-                      "spec") ", " IS_LONG("labels")
+                      "spec") ", " IS_LONG("labels") ", source, fetching, "         \
+                                                     "fetch_attempts, " DELIVERIES
 /* The effective spec is needed where a job is claimed, and nowhere else. */
 #define JOB_COLUMNS JOB_COLUMNS_OF(BOUNDED("effective_spec"))
 #define CLAIMED_COLUMNS JOB_COLUMNS_OF("effective_spec")
@@ -198,6 +206,10 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     job.result_files = column_text(stmt, i++, &ok);
     job.omits_spec = sqlite3_column_int(stmt, i++) != 0;
     job.omits_labels = sqlite3_column_int(stmt, i++) != 0;
+    job.source = column_text(stmt, i++, &ok);
+    job.fetching = sqlite3_column_int(stmt, i++) != 0;
+    job.fetch_attempts = sqlite3_column_int64(stmt, i++);
+    job.deliveries = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
     if (!ok) {
@@ -208,10 +220,9 @@ column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
     return true;
 }
 
-/* Steps a statement with JOB_COLUMNS once. *ret_any is false when there is no row. */
-static bool
-read_job(struct store *store, enum statement s, struct store_job *ret, bool *ret_any,
-         struct api_problem *p)
+bool
+store_read_job(struct store *store, enum statement s, struct store_job *ret,
+               bool *ret_any, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
     sqlite3_stmt *stmt = store->statements[s];
@@ -235,7 +246,7 @@ find_job(struct store *store, const char *id, struct store_job *ret,
 {
     bool any;
     bind_text(store->statements[JOB_GET], 1, id);
-    if (!read_job(store, JOB_GET, ret, &any, p))
+    if (!store_read_job(store, JOB_GET, ret, &any, p))
         return false;
     return any || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                   "there is no such job");
@@ -261,6 +272,9 @@ insert_job(struct store *store, const struct store_job *job,
     bind_text(stmt, 13, job->effective_spec);
     bind_text(stmt, 14, *job->observations ? job->observations : NULL);
     sqlite3_bind_int(stmt, 15, job->wants_gpu);
+    bind_text(stmt, 16, job->source);
+    bind_text(stmt, 17, job->publish);
+    sqlite3_bind_int(stmt, 18, job->fetching);
     return run(store, JOB_ADD, p) &&
            (sqlite3_changes(store->db) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -311,11 +325,9 @@ join_job(struct store *store, const struct store_job *job, const char *other,
     return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
 }
 
-/* When another job has the same identity, copies its result to the added job, or
-   joins them. */
-static bool
-settle_job(struct store *store, const struct store_job *job, const char *identity,
-           enum store_added *ret, struct api_problem *p)
+bool
+store_settle_job(struct store *store, const struct store_job *job, const char *identity,
+                 enum store_added *ret, struct api_problem *p)
 {
     char other[JOB_ID_SIZE];
     bool has_succeeded = false;
@@ -341,7 +353,7 @@ store_job_add(struct store *store, const struct store_job *job,
     if (ok)
         ok = finish(store,
                     insert_job(store, job, asking, p) &&
-                        settle_job(store, job, asking->identity, ret, p),
+                        store_settle_job(store, job, asking->identity, ret, p),
                     p);
     lock_release(&store->lock);
     return ok;
@@ -413,7 +425,7 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
     sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
     sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
     bind_change(store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
-    bool ok = read_job(store, JOB_CLAIM, ret, ret_any, p);
+    bool ok = store_read_job(store, JOB_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
 }
@@ -542,6 +554,7 @@ store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
         *ret_n = sqlite3_changes(store->db);
+    ok = ok && run(store, FETCH_RECOVER, p) && run(store, DELIVERY_RECOVER, p);
     lock_release(&store->lock);
     return ok;
 }
@@ -662,7 +675,8 @@ store_job_fini(struct store_job *job)
     char **const texts[] = {
         &job->model,     &job->calibration, &job->spec,         &job->labels,
         &job->report,    &job->summary,     &job->result_model, &job->frozen,
-        &job->waits_for, &job->cached_from, &job->result_files, &job->effective_spec};
+        &job->waits_for, &job->cached_from, &job->result_files, &job->effective_spec,
+        &job->source,    &job->publish,     &job->deliveries};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         free(*texts[i]);
         *texts[i] = NULL;

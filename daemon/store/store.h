@@ -60,7 +60,8 @@ struct store_job {
     int64_t created_at, started_at, ended_at;
     /* earliest time at which it is deleted; 0: never, or not known yet */
     int64_t expires_at;
-    char *model, *calibration; /* ids; calibration may be NULL */
+    /* Ids; calibration may be NULL. A model that is still to be fetched is "". */
+    char *model, *calibration;
     /* JSON as it was sent, or NULL. Where a text is longer than API_MAX_LISTED it is
        NULL, too, and store_job_texts() reads it. */
     char *spec, *labels;
@@ -81,6 +82,11 @@ struct store_job {
     /* Ids of jobs or NULL: the job that this one joined and ends with, and the job
        whose result or error it has. */
     char *waits_for, *cached_from;
+    /* JSON: where its inputs came from, or NULL; what it publishes, or NULL (read by
+       store_job_add() only); its deliveries, an array. */
+    char *source, *publish, *deliveries;
+    bool fetching;          /* its inputs are not all fetched yet; no lane claims it */
+    int64_t fetch_attempts; /* attempts to fetch them that failed */
 };
 
 /* Waits until all changes that were made before this call are on the disk. */
@@ -250,7 +256,8 @@ bool store_job_requeue(struct store *store, const char *id, int charge, bool *re
 /*
  * Changes a job from `from` to end->state. Jobs that joined it end the same way. But
  * when it was cancelled, or failed for a reason that another try may not meet, the
- * first of them is queued to run and the others join that one.
+ * first of them is queued to run and the others join that one. Deliveries of the jobs
+ * that end are written with them (store/outbox.h).
  */
 bool store_job_end(struct store *store, const char *id, enum api_job_state from,
                    const struct store_end *end, int64_t now, struct store_ended *ret,
@@ -259,7 +266,8 @@ bool store_job_end(struct store *store, const char *id, enum api_job_state from,
    when an unfinished job needs its model). */
 bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
                       struct api_problem *p);
-/* Puts all running jobs back into the queue, when a daemon starts after a crash. */
+/* Puts all running jobs back into the queue, when a daemon starts after a crash. Fetches
+   and deliveries that were under way wait again. */
 bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
 /* Counts all queued jobs, also those that joined another. */
 bool store_count_queued(struct store *store, int64_t *ret, struct api_problem *p);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "library/sweep.h"
 #include "settings/remotes.h"
+#include "store/outbox.h"
 #include "watch/metrics.h"
 #include "workers/backends.h"
 #include "workers/scripts.h"
@@ -152,6 +153,34 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
     return library_open(path, &tenant->library, p);
 }
 
+/* Tells a tenant's database which webhooks the tenant's jobs are told to. The caller holds
+   the lock. */
+static void
+set_webhooks(const struct tenants *tenants, const struct tenant *tenant)
+{
+    lock_assert_held(&tenants->lock);
+    struct store_webhook list[MOST_WEBHOOKS];
+    struct webhook_texts texts[MOST_WEBHOOKS];
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    size_t n = 0;
+    for (const struct remote *r = remotes_first(tenants->remotes);
+         r && n < MOST_WEBHOOKS; r = remotes_next(r)) {
+        if (strcmp(r->kind, "webhook") != 0 || !remote_allows(r, tenant->name, "admin"))
+            continue;
+        webhook_split(r, &texts[n]);
+        list[n] =
+            (struct store_webhook){.name = r->section.name, .events = texts[n].events};
+        if (*texts[n].key) {
+            list[n].label_key = texts[n].key;
+            list[n].label_value = texts[n].value;
+        }
+        n++;
+    }
+    if (!store_set_webhooks(library_store(tenant->library), list, n, &problem))
+        log_error("store_failed", "detail=%s", log_quote(quoted, problem.detail));
+}
+
 /* Opens a tenant and adds it to the list. The caller holds the lock. */
 static bool
 open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
@@ -190,6 +219,8 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     memcpy(tenant->service.runtime, tenants->runtime, RUNTIME_SIZE);
     if (tenants->draining)
         jobs_drain(tenant->jobs);
+    if (tenants->remotes)
+        set_webhooks(tenants, tenant);
     *tenants->last = tenant;
     tenants->last = &tenant->next;
     *ret = tenant;
@@ -263,8 +294,11 @@ tenants_set_remotes(struct tenants *tenants, struct remotes *remotes)
     lock_acquire(&tenants->lock);
     struct remotes *old = tenants->remotes;
     tenants->remotes = remotes_hold(remotes);
+    for (struct tenant *t = tenants->first; t; t = t->next)
+        set_webhooks(tenants, t);
     lock_release(&tenants->lock);
     remotes_release(&old);
+    bell_ring_errand(&tenants->bell);
 }
 
 struct remotes *
@@ -280,6 +314,12 @@ int64_t
 tenants_budget(const struct tenants *tenants)
 {
     return tenants->settings->storage_max_bytes;
+}
+
+struct bell *
+tenants_bell(struct tenants *tenants)
+{
+    return &tenants->bell;
 }
 
 struct metrics *

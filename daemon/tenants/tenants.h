@@ -56,6 +56,8 @@ int64_t tenants_budget(const struct tenants *tenants);
 void tenants_set_remotes(struct tenants *tenants, struct remotes *remotes);
 /* Returns the present remotes, which the caller releases (remotes_release()). */
 struct remotes *tenants_remotes(struct tenants *tenants);
+/* Returns the bell of all jobs, lanes and carriers. */
+struct bell *tenants_bell(struct tenants *tenants);
 /* Returns the metrics, which sum over all tenants and live as long as they do. */
 struct metrics *tenants_metrics(struct tenants *tenants);
 

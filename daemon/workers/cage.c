@@ -6,13 +6,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,11 +57,13 @@ struct path_rule {
     int32_t folder;
 } __attribute__((packed));
 
-/* Paths that a GPU's driver and libraries need. */
-static const struct {
+struct open_path {
     const char *path;
     uint64_t rights;
-} gpu_paths[] = {
+};
+
+/* Paths that a GPU's driver and libraries need. */
+static const struct open_path gpu_paths[] = {
     {"/dev", READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV},
     {"/proc", READ_FILE | READ_DIR},
     {"/sys", READ_FILE | READ_DIR},
@@ -68,6 +73,23 @@ static const struct {
     {"/opt", READ_FILE | READ_DIR | EXECUTE},
     {"/etc", READ_FILE | READ_DIR},
 };
+
+/* Files by which the C library resolves names, and the folders of services that replace
+   resolv.conf by a link to theirs. */
+static const struct open_path carrier_paths[] = {
+    {"/etc/hosts", READ_FILE},
+    {"/etc/resolv.conf", READ_FILE},
+    {"/etc/nsswitch.conf", READ_FILE},
+    {"/etc/gai.conf", READ_FILE},
+    {"/etc/host.conf", READ_FILE},
+    {"/etc/services", READ_FILE},
+    {"/etc/protocols", READ_FILE},
+    {"/run/systemd/resolve", READ_FILE | READ_DIR},
+    {"/run/resolvconf", READ_FILE | READ_DIR},
+    {"/run/NetworkManager", READ_FILE | READ_DIR},
+};
+
+enum { BIND_TCP = 1 << 0, CONNECT_TCP = 1 << 1 };
 
 static bool
 fail(char lacking[CAGE_TEXT], const char *what)
@@ -88,8 +110,9 @@ allow_path(int ruleset, const char *path, uint64_t rights)
     return rc == 0;
 }
 
+/* Returns the accesses that the profile restricts. */
 static struct ruleset
-rules_of(long version)
+rules_of(enum cage_profile profile, long version)
 {
     struct ruleset rules = {0, 0, 0};
     for (size_t i = 0; !rules.files && i < sizeof file_rights / sizeof *file_rights;
@@ -97,19 +120,29 @@ rules_of(long version)
         if (version >= file_rights[i].since)
             rules.files = file_rights[i].mask;
     if (version >= 4)
-        rules.net = 3; /* bind and connect */
+        rules.net = profile == CAGE_CARRIER ? BIND_TCP : BIND_TCP | CONNECT_TCP;
     if (version >= 6)
         rules.scope = 3; /* abstract sockets, signals */
     return rules;
 }
 
+static const struct {
+    const struct open_path *list;
+    size_t n;
+} paths_of[] = {
+    [CAGE_CPU] = {NULL, 0},
+    [CAGE_GPU] = {gpu_paths, sizeof gpu_paths / sizeof *gpu_paths},
+    [CAGE_CARRIER] = {carrier_paths, sizeof carrier_paths / sizeof *carrier_paths},
+};
+
 static bool
 allow_paths(int ruleset, enum cage_profile profile, uint64_t known)
 {
     bool ok = true;
-    for (size_t i = 0;
-         ok && profile == CAGE_GPU && i < sizeof gpu_paths / sizeof *gpu_paths; i++)
-        ok = allow_path(ruleset, gpu_paths[i].path, gpu_paths[i].rights & known);
+    for (size_t i = 0; ok && i < paths_of[profile].n; i++) {
+        const struct open_path *row = &paths_of[profile].list[i];
+        ok = allow_path(ruleset, row->path, row->rights & known);
+    }
     return ok;
 }
 
@@ -123,7 +156,7 @@ close_files(enum cage_profile profile, bool *ret_there, char lacking[CAGE_TEXT])
         snprintf(lacking, CAGE_TEXT, "the kernel has no Landlock: %s", strerror(errno));
         return true;
     }
-    struct ruleset rules = rules_of(version);
+    struct ruleset rules = rules_of(profile, version);
     size_t size = (version >= 6 ? 3 : version >= 4 ? 2 : 1) * sizeof(uint64_t);
     int ruleset = (int)syscall(CREATE_RULESET, &rules, size, 0);
     if (ruleset < 0)
@@ -235,6 +268,22 @@ static const int gpu_calls[] = {
     SCMP_SYS(memfd_create),  SCMP_SYS(mincore),        SCMP_SYS(fsync),
 };
 
+/* Calls with paths, for the resolver. They are allowed only where Landlock restricts
+   the paths. */
+static const int carrier_path_calls[] = {
+    SCMP_SYS(openat),
+    SCMP_SYS(open),
+    SCMP_SYS(newfstatat),
+};
+
+/* Connections are opened and none is accepted: there is no listen() and no accept(). */
+static const int carrier_calls[] = {
+    SCMP_SYS(connect),     SCMP_SYS(bind),       SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    SCMP_SYS(sendto),      SCMP_SYS(sendmmsg),   SCMP_SYS(recvmmsg),
+    SCMP_SYS(shutdown),    SCMP_SYS(eventfd2),   SCMP_SYS(pipe2),
+};
+
 static int
 add_rules(scmp_filter_ctx filter, uint32_t action, const int *list, size_t n)
 {
@@ -290,6 +339,24 @@ static const struct conditional cpu_conditionals[] = {
     {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
 };
 
+/* Netlink tells the resolver which addresses this machine has; the pair of sockets wakes
+   curl, and is a stream because one of datagrams could be connected to others. FIONREAD is the resolver's. */
+static const struct conditional carrier_conditionals[] = {
+    {SCMP_SYS(socket), 1, {SCMP_A0(SCMP_CMP_EQ, AF_INET)}},
+    {SCMP_SYS(socket), 1, {SCMP_A0(SCMP_CMP_EQ, AF_INET6)}},
+    {SCMP_SYS(socket),
+     2,
+     {SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)}},
+    {SCMP_SYS(socketpair),
+     2,
+     {SCMP_A0(SCMP_CMP_EQ, AF_UNIX),
+      SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)(SOCK_CLOEXEC | SOCK_NONBLOCK),
+              SOCK_STREAM)}},
+    {SCMP_SYS(fcntl), 1, {SCMP_A1(SCMP_CMP_EQ, F_SETFL)}},
+    {SCMP_SYS(ioctl), 1, {SCMP_A1(SCMP_CMP_EQ, FIONREAD)}},
+    {SCMP_SYS(ioctl), 1, {SCMP_A1(SCMP_CMP_EQ, FIONBIO)}},
+};
+
 static int
 allow_when(scmp_filter_ctx filter, const struct conditional *rows, size_t n)
 {
@@ -319,10 +386,17 @@ fill_filter(scmp_filter_ctx filter, enum cage_profile profile, bool landlock)
         rc = ALLOW_WHEN(filter, own_thread);
     if (rc)
         return rc;
-    if (profile == CAGE_CPU)
-        return (rc = ALLOW_WHEN(filter, cpu_conditionals))
-                   ? rc
-                   : TRAP(filter, trapped_calls);
+    if (profile != CAGE_GPU && (rc = ALLOW_WHEN(filter, cpu_conditionals)))
+        return rc;
+    if (profile == CAGE_CARRIER &&
+        ((rc = ALLOW(filter, carrier_calls)) ||
+         (rc = ALLOW_WHEN(filter, carrier_conditionals)) ||
+         (landlock && (rc = ALLOW(filter, carrier_path_calls)))))
+        return rc;
+    if (profile == CAGE_CPU || (profile == CAGE_CARRIER && !landlock))
+        return TRAP(filter, trapped_calls);
+    if (profile == CAGE_CARRIER)
+        return 0;
     if (landlock && (rc = ALLOW(filter, gpu_path_calls)))
         return rc;
     return ALLOW(filter, gpu_calls);

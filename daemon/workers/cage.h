@@ -30,8 +30,12 @@
  * so the process may read the system's folders, use /dev, make memory executable, and find
  * out which paths exist. Sockets, programs, processes, and writing anywhere else stay
  * forbidden.
+ *
+ * CARRIER: the process may open connections by IPv4 and IPv6, but cannot accept any, and
+ * may read the files by which the C library resolves names. Their modules, certificates
+ * and secrets are read before. No other path, no Unix socket, no program, no process.
  */
-enum cage_profile { CAGE_CPU, CAGE_GPU };
+enum cage_profile { CAGE_CPU, CAGE_GPU, CAGE_CARRIER };
 
 enum { CAGE_TEXT = 160 };
 

@@ -35,7 +35,7 @@ close_others(void)
 /* The process ends with the daemon also when the daemon ends between its fork() and this
    prctl(). */
 bool
-confine_process(pid_t parent, rlim_t memory)
+confine_process(pid_t parent, rlim_t memory, const char *name)
 {
     const struct rlimit no_core = {0, 0}, data = {memory, memory};
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent ||
@@ -43,7 +43,7 @@ confine_process(pid_t parent, rlim_t memory)
         (memory && setrlimit(RLIMIT_DATA, &data)))
         return false;
     close_others();
-    prctl(PR_SET_NAME, "qdqd-worker");
+    prctl(PR_SET_NAME, name);
     offer_to_oom_killer();
     return true;
 }

@@ -226,6 +226,15 @@ is_text(const char *chars, size_t size)
     return memchr(chars, '\0', size) != NULL;
 }
 
+static bool
+remote_fits(const struct message *m, const struct message_remote *r)
+{
+    size_t n = (size_t)__builtin_popcount(r->secrets);
+    return is_text(r->name, sizeof r->name) && is_text(r->kind, sizeof r->kind) &&
+           is_text(r->url, sizeof r->url) && is_text(r->region, sizeof r->region) &&
+           r->secrets < 1u << MESSAGE_N_SECRETS && n <= m->n_fds;
+}
+
 /* Returns whether the values in a received body are valid. */
 static bool
 body_fits(const struct message *m)
@@ -238,6 +247,20 @@ body_fits(const struct message *m)
                m->body.quantize.observe <= 1;
     case MESSAGE_GPU:
         return m->body.gpu.wanted <= 1;
+    case MESSAGE_FETCH:
+        return remote_fits(m, &m->body.fetch.remote) &&
+               is_text(m->body.fetch.ref, sizeof m->body.fetch.ref);
+    case MESSAGE_PUBLISH:
+        return remote_fits(m, &m->body.publish.remote) &&
+               is_text(m->body.publish.ref, sizeof m->body.publish.ref) &&
+               is_text(m->body.publish.source, sizeof m->body.publish.source) &&
+               is_text(m->body.publish.alias, sizeof m->body.publish.alias) &&
+               is_text(m->body.publish.delivery, sizeof m->body.publish.delivery);
+    case MESSAGE_DELIVER:
+        return remote_fits(m, &m->body.deliver.remote) &&
+               is_text(m->body.deliver.id, sizeof m->body.deliver.id);
+    case MESSAGE_RETRY_AFTER:
+        return m->body.retry.seconds >= 0;
     case MESSAGE_NOTE:
         return m->body.note.event < MESSAGE_N_NOTES;
     case MESSAGE_PROGRESS:

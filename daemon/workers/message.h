@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Typed messages over a socketpair between the daemon and one worker process.
+ * Typed messages over a socketpair between the daemon and one worker or carrier process.
  *
  * Both ends are the same program, so the bodies are plain structs. Still, neither end
  * trusts the other: type, sizes and number of descriptors are checked against
@@ -14,6 +14,7 @@
 
 #include "api/digest.h"
 #include "api/files.h"
+#include "api/remote.h"
 
 #define MESSAGE_MAX_FILES API_MAX_EXTERNAL
 #define MESSAGE_MAX_FDS (7 + MESSAGE_MAX_FILES) /* Linux passes at most 253 */
@@ -22,6 +23,8 @@
 #define MESSAGE_MAX_SPEC (16u << 20)
 #define MESSAGE_MAX_RESULT (64u << 20)
 #define MESSAGE_MAX_NOTE 1024u
+#define MESSAGE_MAX_LIST (4u << 20)
+#define MESSAGE_MAX_PUBLISHED 8 /* files of a publication */
 
 /* The file name of a result's external data. */
 #define MESSAGE_DATA_NAME "model.onnx.data"
@@ -71,6 +74,48 @@ struct message_progress {
     uint64_t done, total, later;
 };
 
+/* Files that a remote needs, in the order of their descriptors. */
+enum message_secret {
+    MESSAGE_CREDENTIALS,
+    MESSAGE_CA,
+    MESSAGE_SECRET,
+    MESSAGE_SECRET_OLD,
+    MESSAGE_N_SECRETS
+};
+
+/* A remote as a carrier gets it. */
+struct message_remote {
+    char name[API_REMOTE_NAME], kind[16], url[1024], region[64];
+    uint32_t path_style, allow_private;
+    uint32_t secrets; /* a bit for each enum message_secret that has a descriptor */
+    int64_t timeout, max_bytes;
+};
+
+struct message_fetch {
+    struct message_remote remote;
+    char ref[API_MAX_REF + 1];
+};
+
+struct message_publish {
+    struct message_remote remote;
+    char ref[API_MAX_REF + 1], source[API_MAX_REF + 1];
+    char alias[256], delivery[128];
+};
+
+struct message_deliver {
+    struct message_remote remote;
+    char id[128];
+    int64_t timestamp; /* seconds since 1970 */
+};
+
+struct message_carried {
+    uint64_t done, total;
+};
+
+struct message_retry {
+    int64_t seconds;
+};
+
 enum message_type {
 #define MESSAGE(name, body, text, min_fds, max_fds, max_files) MESSAGE_##name,
 #include "workers/messages.h"
@@ -85,9 +130,16 @@ struct message {
         struct message_progress progress;
         struct message_gpu gpu;
         struct message_note note;
+        struct message_fetch fetch;
+        struct message_publish publish;
+        struct message_deliver deliver;
+        struct message_carried carried;
+        struct message_retry retry;
         struct api_problem failed; /* for FAILED and REJECTED */
     } body;
-    char *text; /* NULL, or text that ends in '\0', which text_len does not count */
+    /* NULL, or text that ends in '\0', which text_len does not count; a list of strings
+       has more of them, which it does count */
+    char *text;
     size_t text_len;
     /* The model's other files: their descriptors come behind those of the type, and
        their paths, each with its '\0', follow one another in `names`. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every message between daemon and worker, one row each:
+ * Every message between daemon and worker, or daemon and carrier, one row each:
  *   MESSAGE(NAME, body bytes, most bytes of text, fewest and most descriptors, most of
  *           the model's other files, whose descriptors stand behind those)
  * Paths and text follow the body. Requests go to the worker, answers come back; a request is
@@ -25,6 +25,15 @@
  *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
  *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
+ *     of a carrier, whose texts are lists of strings with a '\0' behind each:
+ *   FETCH          what does a ref name?  secrets                 SOURCE: resolved ref,
+ *                                       digest, and of each file role, size and name
+ *   PULL           these files of it, by number: a file for each  RESULT: empty
+ *   PUBLISH        text: files, tags, figures; secrets, files     RESULT: the place
+ *   DELIVER        text: an event         secrets                 RESULT: empty
+ *     from a carrier, within its work:
+ *   CARRIED        bytes so far
+ *   RETRY_AFTER    before FAILED: the seconds that the remote asked to wait
  */
 MESSAGE(CHECK_MODEL, 0, 0, 1, 1, MESSAGE_MAX_FILES)
 MESSAGE(CHECK_DATASET, 0, 0, 1, 1, 0)
@@ -36,6 +45,15 @@ MESSAGE(RUNTIME, 0, 0, 0, 0, 0)
 MESSAGE(DEVICE, 0, 0, 0, 0, 0)
 MESSAGE(CASES, 0, 0, 0, 0, 0)
 MESSAGE(LAYERS, 0, 0, 0, 0, 0)
+MESSAGE(FETCH, sizeof(struct message_fetch), 0, 0, MESSAGE_N_SECRETS, 0)
+MESSAGE(SOURCE, 0, MESSAGE_MAX_LIST, 0, 0, 0)
+MESSAGE(PULL, 0, MESSAGE_MAX_LIST, 1, 1 + MESSAGE_MAX_FILES, 0)
+MESSAGE(PUBLISH, sizeof(struct message_publish), MESSAGE_MAX_LIST, 1,
+        MESSAGE_N_SECRETS + MESSAGE_MAX_PUBLISHED, 0)
+MESSAGE(DELIVER, sizeof(struct message_deliver), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS,
+        0)
+MESSAGE(CARRIED, sizeof(struct message_carried), 0, 0, 0, 0)
+MESSAGE(RETRY_AFTER, sizeof(struct message_retry), 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)
 MESSAGE(GPU_LENT, 0, 0, 0, 0, 0)
 MESSAGE(GPU, sizeof(struct message_gpu), 0, 0, 0, 0)

@@ -32,9 +32,18 @@ void
 process_init(struct process *process, const struct settings *settings,
              struct metrics *metrics)
 {
-    *process = (struct process){
-        .settings = settings, .metrics = metrics, .socket = -1, .said = -1};
+    *process = (struct process){.role = "worker",
+                                .settings = settings,
+                                .metrics = metrics,
+                                .socket = -1,
+                                .said = -1};
     lock_init(&process->lock, LOCK_PROCESS);
+}
+
+static bool
+is_worker(const struct process *process)
+{
+    return strcmp(process->role, "worker") == 0;
 }
 
 /* --- temporary files ------------------------------------------------------ */
@@ -147,12 +156,13 @@ add_descriptors(posix_spawn_file_actions_t *actions, int socket, int said)
  * its own keeps a terminal's Ctrl-C from ending jobs before the daemon has drained.
  */
 static int
-spawn(const struct settings *s, int device, int socket, int said, pid_t *ret)
+spawn(const struct process *process, int device, int socket, int said, pid_t *ret)
 {
-    char parent[24], number[16], word[] = "--worker", name[] = "qdqd";
-    char **environment = settings_environment(s);
+    char parent[24], number[16], word[16], name[] = "qdqd";
+    char **environment = settings_environment(process->settings);
     if (!environment)
         return ENOMEM;
+    snprintf(word, sizeof word, "--%s", process->role);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(number, sizeof number, "%d", device);
     char *argv[] = {name, word, parent, number, NULL};
@@ -184,7 +194,7 @@ connect_and_spawn(struct process *process, int device, pid_t *ret)
         return errno;
     int rc = pipe2(said, O_CLOEXEC) ? errno : 0;
     if (!rc) {
-        rc = spawn(process->settings, device, sockets[1], said[1], ret);
+        rc = spawn(process, device, sockets[1], said[1], ret);
         close(said[1]);
         if (!rc && fcntl(said[0], F_SETFL, O_NONBLOCK))
             rc = errno;
@@ -249,7 +259,7 @@ process_start(struct process *process, int device, struct api_problem *p)
     int rc = connect_and_spawn(process, device, &pid);
     if (rc) {
         api_problem_set(p, errno_code(rc), QDQ_AT_NOTHING, NULL,
-                        "starting a worker process: %s", strerror(rc));
+                        "starting a %s process: %s", process->role, strerror(rc));
         return PROCESS_FAILED;
     }
     lock_acquire(&process->lock);
@@ -258,8 +268,10 @@ process_start(struct process *process, int device, struct api_problem *p)
     lock_release(&process->lock);
     process->jobs = 0;
     process->device = device;
-    metrics_add(process->metrics, &metric_workers_started, 0, 1);
-    log_info("worker_started", "pid=%ld", (long)pid);
+    if (is_worker(process))
+        metrics_add(process->metrics, &metric_workers_started, 0, 1);
+    log_info(is_worker(process) ? "worker_started" : "carrier_started", "pid=%ld",
+             (long)pid);
     return wait_until_ready(process) ? PROCESS_RUNS : PROCESS_DIED;
 }
 
@@ -353,9 +365,11 @@ process_end(struct process *process, bool force, char how[64])
     if (how)
         memcpy(how, text, sizeof text);
     if (status && !killed)
-        log_error("worker_died", "pid=%ld how=\"%s\"", (long)pid, text);
+        log_error(is_worker(process) ? "worker_died" : "carrier_died",
+                  "pid=%ld how=\"%s\"", (long)pid, text);
     else
-        log_info("worker_ended", "pid=%ld how=\"%s\"", (long)pid, text);
+        log_info(is_worker(process) ? "worker_ended" : "carrier_ended",
+                 "pid=%ld how=\"%s\"", (long)pid, text);
 }
 
 void

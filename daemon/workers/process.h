@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One worker process, the socket to it, and the pipe to which it writes what would go to
+ * One worker or carrier process, the socket to it, and the pipe to which it writes what would go to
  * standard error: a worker has no descriptor of the daemon's log.
  *
  * A process belongs to the thread that starts it, which must live on: the process ends
@@ -20,6 +20,7 @@ struct settings;
 struct metrics;
 
 struct process {
+    const char *role; /* "worker", or "carrier" (set after process_init()) */
     const struct settings *settings;
     struct metrics *metrics;
     int socket;  /* -1 when there is no process */

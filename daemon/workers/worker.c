@@ -625,7 +625,7 @@ run_worker(const struct settings *settings, pid_t parent, int device)
                        .cuda_module = options.cuda_module,
                        .device = options.device};
     const struct message ready = {.type = MESSAGE_READY};
-    if (!confine_process(parent, (rlim_t)settings->workers_memory) ||
+    if (!confine_process(parent, (rlim_t)settings->workers_memory, "qdqd-worker") ||
         !open_engine(&w, &options) || !enter_cage(&w, settings->workers_cage))
         return EXIT_FAILURE;
     qdq_engine_set_threads(w.engine, count_threads(settings));

@@ -131,7 +131,7 @@ remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 static void
 server_stop(void)
 {
-    http_close(&server.http);
+    server_close(&server.http);
     listen_forget(&server.listener);
     tenants_close(&server.tenants);
     tokens_close(&server.tokens);
@@ -181,7 +181,7 @@ server_start(void)
     snprintf(server.listener.host, sizeof server.listener.host, "127.0.0.1");
     const struct http_needs needs = {handler_of, &server.settings, server.tenants,
                                      server.tokens};
-    must(http_open(&needs, &server.listener, &server.http, &p), &p);
+    must(server_open(&needs, &server.listener, &server.http, &p), &p);
     atexit(server_stop);
 }
 

@@ -12,8 +12,10 @@ check_PROGRAMS += \
 	tests/unit/api/test_markdown \
 	tests/unit/api/test_openapi \
 	tests/unit/api/test_problem \
+	tests/unit/api/test_remote \
 	tests/unit/api/test_report \
 	tests/unit/api/test_route \
+	tests/unit/api/test_signature \
 	tests/unit/api/test_spec \
 	tests/unit/api/test_ui
 

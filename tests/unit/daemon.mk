@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_log \
 	tests/unit/daemon/test_message \
 	tests/unit/daemon/test_scripts \
+	tests/unit/daemon/test_outbox \
 	tests/unit/daemon/test_remotes \
 	tests/unit/daemon/test_sections \
 	tests/unit/daemon/test_settings \

@@ -8,6 +8,7 @@
 #define API_JOB_H
 
 #include "api/problem.h"
+#include "api/remote.h"
 #include "qdq/spec.h"
 
 enum api_job_state {
@@ -50,7 +51,9 @@ struct api_job {
     const char *result_model;
     const char *result_files; /* JSON, where the result has several files */
     uint64_t result_size;
-    const char *summary;             /* JSON */
+    const char *summary;    /* JSON */
+    const char *source;     /* JSON: where the inputs came from (api_source_encode()) */
+    const char *deliveries; /* JSON array; NULL: none */
     const struct api_problem *error; /* NULL unless failed or cancelled */
     /* name of the job's tenant, "": the tenant without a name; NULL: the member is
        left out */
@@ -88,8 +91,11 @@ char *api_remotes_encode(const struct api_remote *remotes, size_t n);
 struct api_job_request {
     char *model;       /* id of a stored model */
     char *calibration; /* id of a stored dataset */
-    char *spec;        /* JSON text of the member `spec` */
-    char *labels;      /* JSON text of the member `labels` */
+    /* Where the model and the dataset are fetched from, instead of an id. */
+    struct api_place model_place, calibration_place;
+    char *publish; /* JSON text of the member `publish`, checked */
+    char *spec;    /* JSON text of the member `spec` */
+    char *labels;  /* JSON text of the member `labels` */
     int64_t priority;
     bool fresh; /* results and observations of earlier jobs are not used */
 };
@@ -113,6 +119,9 @@ char *api_job_asked(const struct api_job_request *request, const char *effective
 bool api_job_request_decode(const char *text, size_t len, struct api_job_request *ret,
                             struct api_problem *problem);
 void api_job_request_fini(struct api_job_request *request);
+/* Reads the text of the form part `publish` into the request. */
+bool api_job_request_publish(struct api_job_request *request, const char *text,
+                             struct api_problem *problem);
 /* Checks that the form part `labels` is the text of an object of strings. */
 bool api_labels_check(const char *text, struct api_problem *problem);
 

@@ -41,7 +41,8 @@ extern const struct api_route_row api_routes[API_N_ROUTES];
 struct api_match {
     enum api_route route;
     enum api_body body;
-    char id[128]; /* the segment that {id} matched, "" where there is none */
+    /* the segments that {id} and a second one in braces matched, "" where there is none */
+    char id[128], second[128];
 };
 
 /*

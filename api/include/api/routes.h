@@ -3,7 +3,7 @@
  * Every route: ROUTE(name, "METHOD", "/pattern/{id}", BODY, SCOPE, LOG). The daemon's
  * function handle_NAME() answers it (docs/adding-a-route.md).
  *
- * {id} matches one non-empty path segment.
+ * {id} matches one non-empty path segment; {delivery} another one behind it.
  *
  * BODY is the body that a request has:
  *   NONE  no body
@@ -42,6 +42,9 @@ ROUTE(job_model, "GET", "/v1/jobs/{id}/model", NONE, READ, LOGGED)
 ROUTE(job_report, "GET", "/v1/jobs/{id}/report", NONE, READ, LOGGED)
 ROUTE(job_compare, "GET", "/v1/jobs/{id}/compare", NONE, READ, LOGGED)
 ROUTE(job_spec, "GET", "/v1/jobs/{id}/spec", NONE, READ, LOGGED)
+ROUTE(deliveries_get, "GET", "/v1/jobs/{id}/deliveries", NONE, READ, LOGGED)
+ROUTE(delivery_retry, "POST", "/v1/jobs/{id}/deliveries/{delivery}/retry", NONE, SUBMIT,
+      LOGGED)
 ROUTE(tenants_get, "GET", "/v1/tenants", NONE, ADMIN, LOGGED)
 ROUTE(remotes_get, "GET", "/v1/remotes", NONE, READ, LOGGED)
 ROUTE(layers_get, "GET", "/v1/layers", NONE, READ, LOGGED)

@@ -26,14 +26,16 @@ END_TEST
 
 /* --- encoding ------------------------------------------------------------- */
 
+#define SOURCE "\"source\":{\"model\":null,\"calibration\":null}"
 #define QUEUED_JSON                                                                    \
     "{\"id\":\"j1\",\"state\":\"queued\",\"progress\":null,\"queue\":{\"position\":2," \
     "\"waiting_for\":null},\"attempts\":0,"                                            \
     "\"created_at\":\"2023-11-14T22:13:20.123Z\","                                     \
     "\"started_at\":null,\"ended_at\":null,\"expires_at\":null,\"model\":"             \
-    "\"sha256:aa\",\"calibration\":null,\"spec\":{\"calibration\":{\"percentile\":"    \
+    "\"sha256:aa\",\"calibration\":null," SOURCE                                       \
+    ",\"spec\":{\"calibration\":{\"percentile\":"                                      \
     "99.99}},\"labels\":{\"team\":\"a\"},\"cached_from\":null,\"result\":null,"        \
-    "\"error\":null}"
+    "\"deliveries\":[],\"error\":null}"
 
 static const struct api_job queued = {
     .id = "j1",
@@ -107,8 +109,10 @@ START_TEST(test_job)
         "\"created_at\":"
         "\"1970-01-01T00:00:00.001Z\",\"started_at\":\"1970-01-01T00:00:00.999Z\","
         "\"ended_at\":\"9999-12-31T23:59:59.999Z\",\"expires_at\":null,\"model\":"
-        "\"sha256:aa\",\"calibration\":\"sha256:bb\",\"spec\":null,\"labels\":null,"
-        "\"cached_from\":null,\"result\":null,\"error\":{\"type\":\"/v1/"
+        "\"sha256:aa\",\"calibration\":\"sha256:bb\"," SOURCE
+        ",\"spec\":null,\"labels\":null,"
+        "\"cached_from\":null,\"result\":null,\"deliveries\":[],\"error\":{\"type\":\"/"
+        "v1/"
         "errors#nonfinite\","
         "\"title\":\"a NaN or an infinity was met\",\"status\":422,\"detail\":"
         "\"a NaN in \\\"x\\\"\",\"code\":\"nonfinite\",\"retryable\":false,"

@@ -10,7 +10,9 @@
 #include "walls.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -91,6 +93,16 @@ START_TEST(holds_gpu)
         ck_assert_int_lt(got, NOT_CAGED);
     else
         ck_assert_int_eq(got, walls[_i].wanted);
+}
+END_TEST
+
+START_TEST(holds_carrier)
+{
+    int got = caged(CAGE_CARRIER, walls[_i].deed);
+    if (walls[_i].carrier_may_do)
+        ck_assert_msg(got != EPERM && got != EACCES, "%s: %d", walls[_i].name, got);
+    else
+        ck_assert_msg(got == walls[_i].wanted, "%s: %d", walls[_i].name, got);
 }
 END_TEST
 
@@ -266,6 +278,8 @@ START_TEST(works)
     ck_assert_int_eq(caged(CAGE_CPU, needs[_i].deed), 0);
     if (!needs[_i].cpu_only)
         ck_assert_int_eq(caged(CAGE_GPU, needs[_i].deed), 0);
+    if (!needs[_i].cpu_only)
+        ck_assert_int_eq(caged(CAGE_CARRIER, needs[_i].deed), 0);
 }
 END_TEST
 
@@ -311,6 +325,71 @@ START_TEST(gpu_reads_system)
 }
 END_TEST
 
+/* --- the carrier ---------------------------------------------------------- */
+
+/* Returns a socket that listens at a free port of the loopback. */
+static int
+listen_somewhere(struct sockaddr_in *ret)
+{
+    socklen_t len = sizeof *ret;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *ret = (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)ret, sizeof *ret), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)ret, &len), 0);
+    return fd;
+}
+
+static struct sockaddr_in server;
+
+static int
+reach_server(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (fd < 0 || (connect(fd, (struct sockaddr *)&server, sizeof server) &&
+                   errno != EINPROGRESS))
+        return errno;
+    if (poll(&ready, 1, 5000) != 1 ||
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+        return 1;
+    return error;
+}
+
+static int
+resolve_name(void)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    if (getaddrinfo("localhost", "80", &hints, &found))
+        return 1;
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int
+listen_for_others(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd < 0 ? 1 : result_of(listen(fd, 1));
+}
+
+START_TEST(carrier_connects)
+{
+    bool whole = caged(CAGE_CARRIER, NULL) != NO_LANDLOCK;
+    int fd = listen_somewhere(&server);
+    ck_assert_int_eq(caged(CAGE_CARRIER, reach_server), 0);
+    if (whole)
+        ck_assert_int_eq(caged(CAGE_CARRIER, resolve_name), 0);
+    ck_assert_int_eq(caged(CAGE_CARRIER, listen_for_others), EPERM);
+    close(fd);
+}
+END_TEST
+
 /* --- tests --------------------------------------------------------------- */
 
 static void
@@ -352,6 +431,8 @@ suite(void)
         tcase_add_loop_test(t, holds, 0, (int)(sizeof walls / sizeof *walls));
         tcase_add_loop_test(t, holds_gpu, 0, (int)(sizeof walls / sizeof *walls));
         tcase_add_loop_test(t, works, 0, (int)(sizeof needs / sizeof *needs));
+        tcase_add_loop_test(t, holds_carrier, 0, (int)(sizeof walls / sizeof *walls));
+        tcase_add_test(t, carrier_connects);
         tcase_add_test(t, gpu_reads_system);
         tcase_add_test(t, needs_one_thread);
     }

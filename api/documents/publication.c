@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Documents about what came from remotes and goes there: sources, figures, tags, events. */
+#include "config.h"
+#include "api/remote.h"
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OURS "qdqd."
+
+static const char *const inputs[API_N_INPUTS] = {"model", "calibration"};
+
+/* --- sources --------------------------------------------------------------- */
+
+static json_t *
+encode_place(const struct api_place *place)
+{
+    if (!place->ref)
+        return json_null();
+    return json_pack("{s:s, s:o, s:n, s:n}", "remote", place->remote, "ref",
+                     api_json_text(place->ref), "resolved", "digest");
+}
+
+char *
+api_source_encode(const struct api_place *model, const struct api_place *calibration)
+{
+    return api_json_dump(json_pack("{s:o, s:o}", inputs[API_INPUT_MODEL],
+                                   encode_place(model), inputs[API_INPUT_CALIBRATION],
+                                   encode_place(calibration)),
+                         0);
+}
+
+/* Returns the text of a member, or "". */
+static const char *
+text_at(const json_t *json, const char *name)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+    return text ? text : "";
+}
+
+bool
+api_source_decode(const char *text, struct api_place ret[API_N_INPUTS],
+                  struct api_problem *problem)
+{
+    json_t *json = api_json_load(text, strlen(text), API_INTERNAL, problem);
+    bool ok = json != NULL;
+    for (int i = 0; i < API_N_INPUTS; i++) {
+        const json_t *one = json_object_get(json, inputs[i]);
+        ret[i] = (struct api_place){.ref = NULL};
+        if (!json_is_object(one))
+            continue;
+        snprintf(ret[i].remote, sizeof ret[i].remote, "%s", text_at(one, "remote"));
+        ret[i].ref = strdup(text_at(one, "ref"));
+        ok = ok && (ret[i].ref || api_problem_no_memory(problem));
+    }
+    json_decref(json);
+    return ok;
+}
+
+char *
+api_source_fill(const char *text, enum api_input input, const char *resolved,
+                const char *digest)
+{
+    json_t *json = api_json_embed(text);
+    json_t *one = json_object_get(json, inputs[input]);
+    if (json_object_set_new(one, "resolved", api_json_text(resolved)) != 0 ||
+        json_object_set_new(one, "digest", api_json_text(digest)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return api_json_dump(json, 0);
+}
+
+bool
+api_source_resolved(const char *text, enum api_input input, const char *remote,
+                    char **ret, struct api_problem *problem)
+{
+    *ret = NULL;
+    if (!text)
+        return true;
+    json_t *json = api_json_load(text, strlen(text), API_INTERNAL, problem);
+    const json_t *one = json_object_get(json, inputs[input]);
+    const char *resolved = text_at(one, "resolved");
+    bool ok = json != NULL;
+    if (*resolved && (!remote || strcmp(text_at(one, "remote"), remote) == 0)) {
+        *ret = strdup(resolved);
+        ok = *ret || api_problem_no_memory(problem);
+    }
+    json_decref(json);
+    return ok;
+}
+
+/* --- figures --------------------------------------------------------------- */
+
+struct figures {
+    struct api_figure *list;
+    size_t n;
+};
+
+/* Adds a figure, unless it is no number. MLflow takes letters, digits, and _-. :/ in its
+   name. */
+static bool
+add_figure(struct figures *figures, const char *name, const char *output, double value,
+           struct api_problem *problem)
+{
+    static const char fits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789_-. :/";
+    char text[200];
+    if (!isfinite(value))
+        return true;
+    snprintf(text, sizeof text, "%s%s%s", name, *output ? "." : "", output);
+    for (char *c = text; *c; c++)
+        if (!strchr(fits, *c))
+            *c = '_';
+    struct api_figure *grown = realloc(figures->list, (figures->n + 1) * sizeof *grown);
+    if (!grown)
+        return api_problem_no_memory(problem);
+    figures->list = grown;
+    grown[figures->n] = (struct api_figure){strdup(text), value};
+    if (!grown[figures->n].name)
+        return api_problem_no_memory(problem);
+    figures->n++;
+    return true;
+}
+
+static bool
+add_outputs(struct figures *figures, const json_t *outputs, struct api_problem *problem)
+{
+    static const char *const names[] = {"sqnr_db", "cosine", "top1_agreement"};
+    bool ok = true, several = json_array_size(outputs) > 1;
+    size_t i;
+    json_t *output;
+    json_array_foreach (outputs, i, output)
+        for (size_t k = 0; ok && k < sizeof names / sizeof *names; k++) {
+            const json_t *value = json_object_get(output, names[k]);
+            ok = !json_is_number(value) ||
+                 add_figure(figures, names[k], several ? text_at(output, "name") : "",
+                            json_number_value(value), problem);
+        }
+    return ok;
+}
+
+bool
+api_figures_decode(const char *report, size_t len, struct api_figure **ret,
+                   size_t *ret_n, struct api_problem *problem)
+{
+    struct figures figures = {0};
+    json_t *json = api_json_load(report, len, API_INTERNAL, problem);
+    const json_t *evaluation = json_object_get(json, "evaluation");
+    const json_t *deployed =
+        json_object_get(json_object_get(evaluation, "deployed"), "outputs");
+    const json_t *summary = json_object_get(json, "summary");
+    double before = json_number_value(json_object_get(summary, "size_before"));
+    double after = json_number_value(json_object_get(summary, "size_after"));
+    const json_t *ratio = json_object_get(json_object_get(json, "profile"), "ratio");
+    bool ok = json &&
+              add_outputs(&figures,
+                          deployed ? deployed : json_object_get(evaluation, "outputs"),
+                          problem) &&
+              (before <= 0 ||
+               add_figure(&figures, "size_ratio", "", after / before, problem)) &&
+              (!json_is_number(ratio) || add_figure(&figures, "latency_ratio", "",
+                                                    json_number_value(ratio), problem));
+    json_decref(json);
+    if (!ok) {
+        api_figures_free(&figures.list, figures.n);
+        return false;
+    }
+    *ret = figures.list;
+    *ret_n = figures.n;
+    return true;
+}
+
+void
+api_figures_free(struct api_figure **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free((*list)[i].name);
+    free(*list);
+    *list = NULL;
+}
+
+/* --- tags ------------------------------------------------------------------ */
+
+bool
+api_tags_decode(const char *text, struct api_tag **ret, size_t *ret_n,
+                struct api_problem *problem)
+{
+    const char *key;
+    json_t *value;
+    *ret = NULL;
+    *ret_n = 0;
+    if (!text)
+        return true;
+    json_t *json = api_json_load(text, strlen(text), API_INTERNAL, problem);
+    struct api_tag *list =
+        json ? calloc(json_object_size(json) + 1, sizeof *list) : NULL;
+    size_t n = 0;
+    bool ok = list || (json && api_problem_no_memory(problem));
+    json_object_foreach (json, key, value) {
+        if (!ok)
+            break;
+        list[n] = (struct api_tag){strdup(key), strdup(text_at(json, key))};
+        ok = (list[n].name && list[n].value) || api_problem_no_memory(problem);
+        n++;
+    }
+    json_decref(json);
+    if (ok) {
+        *ret = list;
+        *ret_n = n;
+    } else if (list) {
+        api_tags_free(&list, n);
+    }
+    return ok;
+}
+
+void
+api_tags_free(struct api_tag **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free((*list)[i].name);
+        free((*list)[i].value);
+    }
+    free(*list);
+    *list = NULL;
+}
+
+/* --- events ---------------------------------------------------------------- */
+
+char *
+api_event_encode(const char *type, int64_t timestamp, const char *job)
+{
+    char text[48];
+    struct tm tm;
+    time_t seconds = (time_t)(timestamp / 1000);
+    if (!gmtime_r(&seconds, &tm))
+        return NULL;
+    size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + len, sizeof text - len, ".%03dZ", (int)(timestamp % 1000));
+    return api_json_dump(json_pack("{s:s, s:s, s:o}", "type", type, "timestamp", text,
+                                   "data", api_json_embed(job)),
+                         0);
+}
+
+/* Returns whether the tags name a member of ours. Tags are an object, or as in MLflow's
+   interface an array of {"key", "value"}. */
+static bool
+has_our_tags(json_t *tags)
+{
+    const char *key;
+    size_t i;
+    json_t *value;
+    bool found = false;
+    json_object_foreach (tags, key, value)
+        found = found || strncmp(key, OURS, strlen(OURS)) == 0;
+    json_array_foreach (tags, i, value)
+        found = found || strncmp(text_at(value, "key"), OURS, strlen(OURS)) == 0;
+    return found;
+}
+
+static bool
+is_new_version(const json_t *json)
+{
+    return (!strcmp(text_at(json, "entity"), "model_version") &&
+            !strcmp(text_at(json, "action"), "created")) ||
+           !strcmp(text_at(json, "type"), "model_version.created");
+}
+
+bool
+api_news_decode(const char *text, size_t len, struct api_news *ret, bool *ret_any,
+                struct api_problem *problem)
+{
+    char number[24];
+    json_t *json = api_json_load(text, len, API_BAD_REQUEST, problem);
+    json_t *data = json_object_get(json, "data");
+    const json_t *version = json_object_get(data, "version");
+    const char *name = text_at(data, "name"), *shown = text_at(data, "version");
+    bool ok = json != NULL;
+    if (json_is_integer(version)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(version));
+        shown = number;
+    }
+    *ret = (struct api_news){.is_ours = has_our_tags(json_object_get(data, "tags"))};
+    *ret_any = ok && is_new_version(json) && *name && *shown;
+    if (*ret_any) {
+        ret->name = strdup(name);
+        ret->version = strdup(shown);
+        ok = (ret->name && ret->version) || api_problem_no_memory(problem);
+    }
+    json_decref(json);
+    if (!ok)
+        api_news_fini(ret);
+    return ok;
+}
+
+void
+api_news_fini(struct api_news *news)
+{
+    free(news->name);
+    free(news->version);
+    *news = (struct api_news){0};
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/ask.h"
+#include "base/clock.h"
+#include "tenants/service.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#define SEND_MS 60000 /* for a message to the process, which is on this machine */
+#define CHECK_MS 1000
+#define FIRST_WAIT_MS 1000
+#define MOST_WAIT_MS (15 * 60 * 1000)
+#define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
+
+bool
+ask_start(struct hand *hand, struct api_problem *p)
+{
+    hand->retry_after = 0;
+    switch (process_start(&hand->process, GPUS_NONE, p)) {
+    case PROCESS_RUNS:
+        return true;
+    case PROCESS_FAILED:
+        return false;
+    default:
+        process_end(&hand->process, true, NULL);
+        return api_problem_set(p, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                               "the carrier process ended before its work");
+    }
+}
+
+void
+ask_end(struct hand *hand)
+{
+    process_end(&hand->process, false, NULL);
+}
+
+static bool
+fail_dead(struct hand *hand, struct api_problem *p)
+{
+    char how[64] = "is gone";
+    bool killed;
+    lock_acquire(&hand->process.lock);
+    killed = hand->process.killed;
+    lock_release(&hand->process.lock);
+    process_end(&hand->process, true, how);
+    if (killed)
+        return api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                               "the carrier process was stopped");
+    return api_problem_set(p, API_REMOTE_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                           "the carrier process %s", how);
+}
+
+/* Handles a message that is no answer. Returns false when it must not come. */
+static bool
+handle_event(struct hand *hand, const struct message *message)
+{
+    switch (message->type) {
+    case MESSAGE_NOTE:
+        process_note(&hand->process, message);
+        return true;
+    case MESSAGE_CARRIED:
+        if (*hand->slot.id)
+            jobs_fetch_progress(hand->service->jobs, &hand->slot,
+                                message->body.carried.done,
+                                message->body.carried.total);
+        return true;
+    case MESSAGE_RETRY_AFTER:
+        hand->retry_after = message->body.retry.seconds;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+ask_carrier(struct hand *hand, const struct message *request, enum message_type wanted,
+            struct message *ret, struct api_problem *p)
+{
+    if (!message_send(hand->process.socket, SEND_MS, request))
+        return fail_dead(hand, p);
+    for (;;) {
+        struct message message;
+        enum message_got got =
+            message_receive(hand->process.socket, CHECK_MS, SEND_MS, &message);
+        process_relay(&hand->process);
+        if (got == MESSAGE_TIMEOUT)
+            continue;
+        if (got != MESSAGE_GOT)
+            return fail_dead(hand, p);
+        if (message.type == wanted) {
+            *ret = message;
+            return true;
+        }
+        bool goes_on = handle_event(hand, &message);
+        if (message.type == MESSAGE_FAILED && p && !p->set) {
+            *p = message.body.failed;
+            p->set = true;
+        }
+        message_fini(&message);
+        if (message.type == MESSAGE_FAILED)
+            return false;
+        if (!goes_on)
+            return fail_dead(hand, p);
+    }
+}
+
+bool
+ask_may_retry(enum api_code code)
+{
+    return api_problem_retryable(code) && code != API_DAMAGED;
+}
+
+int64_t
+ask_next_attempt(const struct hand *hand, int64_t attempts)
+{
+    int64_t ms = FIRST_WAIT_MS, asked = hand->retry_after;
+    unsigned short random = 0;
+    for (int64_t i = 1; i < attempts && ms < MOST_WAIT_MS; i++)
+        ms *= 2;
+    ms = ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+    (void)!getrandom(&random, sizeof random, GRND_NONBLOCK);
+    ms = ms * 3 / 4 + ms / 2 * random / 65536; /* a quarter less, or a quarter more */
+    asked = (asked < MOST_ASKED_S ? asked : MOST_ASKED_S) * 1000;
+    return clock_wall_ms() + (asked > ms ? asked : ms);
+}

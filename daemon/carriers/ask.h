@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One piece of work of a carrier's thread: a process is started for it, asked, and ended. */
+#ifndef QDQD_CARRIERS_ASK_H
+#define QDQD_CARRIERS_ASK_H
+
+#include "jobs/job.h"
+#include "workers/process.h"
+
+/* What a thread has. `slot` is that of the job that it fetches for. */
+struct hand {
+    struct process process;
+    struct job_slot slot;
+    const struct service *service;
+    int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
+};
+
+/* Starts the process of the next piece of work. */
+bool ask_start(struct hand *hand, struct api_problem *p);
+/*
+ * Sends a message and waits for an answer of type `wanted`, which the caller ends. Fails
+ * with the carrier's problem, or REMOTE_UNAVAILABLE when the process died. CANCELLED when
+ * it was killed.
+ */
+bool ask_carrier(struct hand *hand, const struct message *request,
+                 enum message_type wanted, struct message *ret, struct api_problem *p);
+void ask_end(struct hand *hand);
+
+/* Returns whether another attempt may succeed. */
+bool ask_may_retry(enum api_code code);
+/* Returns the time of the next attempt after `attempts` of them: exponential backoff with
+   jitter, or what the remote asked for. */
+int64_t ask_next_attempt(const struct hand *hand, int64_t attempts);
+
+#endif

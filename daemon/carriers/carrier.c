@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/carrier.h"
+#include "base/clock.h"
+#include "carriers/words.h"
+#include "settings/settings.h"
+#include "workers/cage.h"
+#include "workers/confine.h"
+#include "workers/message.h"
+#include "workers/worker.h"
+#include "remote/remote.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_DATA ((rlim_t)512 << 20) /* bytes of the process's data */
+#define MOST_SECRET (64 << 10)
+#define MOST_CA (4 << 20)
+#define PROGRESS_EVERY_MS 100
+#define MOST_PAIRS 256
+
+/* A remote with the texts of its files, which are overwritten when they are freed. */
+struct opened {
+    struct qdqr_remote remote;
+    char *texts[MESSAGE_N_SECRETS];
+    size_t sizes[MESSAGE_N_SECRETS];
+    size_t n_fds; /* descriptors of the message that it took */
+};
+
+struct carrier {
+    struct opened opened;
+    struct qdqr_call call;
+    struct qdqr_source *source; /* of FETCH, for PULL */
+    uint64_t done_before;       /* bytes of the files before this one */
+    int64_t told_at;
+    bool gone; /* the daemon does not read messages any more */
+};
+
+/* --- answers --------------------------------------------------------------- */
+
+static void
+send_message(struct carrier *c, const struct message *message)
+{
+    if (!message_send(WORKER_SOCKET, -1, message))
+        c->gone = true;
+}
+
+static void
+answer(struct carrier *c, enum message_type type, const struct words *words)
+{
+    const struct message message = {
+        .type = type, .text = words->text, .text_len = words->len};
+    send_message(c, &message);
+}
+
+static void
+answer_failed(struct carrier *c, const struct api_problem *problem)
+{
+    const struct message message = {.type = MESSAGE_FAILED, .body.failed = *problem};
+    const struct message retry = {.type = MESSAGE_RETRY_AFTER,
+                                  .body.retry.seconds = c->call.retry_after};
+    if (c->call.retry_after > 0)
+        send_message(c, &retry);
+    send_message(c, &message);
+}
+
+/* Tells how far the work is, and finds out whether the daemon has given it up. */
+static bool
+on_progress(void *arg, int64_t done, int64_t total)
+{
+    struct carrier *c = arg;
+    struct pollfd socket = {.fd = WORKER_SOCKET, .events = POLLIN};
+    int64_t now = clock_steady_ms();
+    if (now - c->told_at < PROGRESS_EVERY_MS)
+        return !c->gone;
+    c->told_at = now;
+    const struct message message = {
+        .type = MESSAGE_CARRIED,
+        .body.carried = {c->done_before + (uint64_t)(done > 0 ? done : 0),
+                         (uint64_t)(total > 0 ? total : 0)}};
+    send_message(c, &message);
+    return !c->gone && poll(&socket, 1, 0) == 0;
+}
+
+/* --- a remote -------------------------------------------------------------- */
+
+/* Reads a file as text. The caller frees it. */
+static char *
+read_text(int fd, size_t most, size_t *ret_size, struct api_problem *p)
+{
+    char *text = calloc(1, most + 1);
+    size_t len = 0;
+    ssize_t n = 1;
+    while (text && len < most &&
+           (n = pread(fd, text + len, most - len, (off_t)len)) > 0)
+        len += (size_t)n;
+    if (text && n >= 0) {
+        *ret_size = len;
+        return text;
+    }
+    free(text);
+    if (text)
+        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
+                        "a file of the remote's cannot be read");
+    else
+        api_problem_no_memory(p);
+    return NULL;
+}
+
+static void
+close_remote(struct opened *opened)
+{
+    for (int i = 0; i < MESSAGE_N_SECRETS; i++) {
+        if (opened->texts[i])
+            digest_cleanse(opened->texts[i], opened->sizes[i]);
+        free(opened->texts[i]);
+    }
+    *opened = (struct opened){0};
+}
+
+/* Opens the remote of a message, which must outlive it. */
+static bool
+open_remote(struct carrier *c, const struct message_remote *from,
+            const struct message *message, struct api_problem *p)
+{
+    struct opened *opened = &c->opened;
+    close_remote(opened);
+    for (int i = 0; i < MESSAGE_N_SECRETS; i++) {
+        if (!(from->secrets >> i & 1))
+            continue;
+        opened->texts[i] =
+            read_text(message->fds[opened->n_fds++],
+                      i == MESSAGE_CA ? MOST_CA : MOST_SECRET, &opened->sizes[i], p);
+        if (!opened->texts[i])
+            return false;
+    }
+    opened->remote =
+        (struct qdqr_remote){.name = from->name,
+                             .kind = from->kind,
+                             .url = from->url,
+                             .region = from->region,
+                             .path_style = from->path_style,
+                             .allow_private = from->allow_private,
+                             .timeout = from->timeout,
+                             .max_bytes = from->max_bytes,
+                             .credentials = opened->texts[MESSAGE_CREDENTIALS],
+                             .ca = opened->texts[MESSAGE_CA],
+                             .ca_len = opened->sizes[MESSAGE_CA],
+                             .secret = opened->texts[MESSAGE_SECRET],
+                             .secret_old = opened->texts[MESSAGE_SECRET_OLD]};
+    return true;
+}
+
+/* --- fetching -------------------------------------------------------------- */
+
+static bool
+list_source(const struct qdqr_source *source, struct words *ret)
+{
+    bool ok = words_add(ret, source->resolved) &&
+              words_add(ret, source->digest ? source->digest : "");
+    for (size_t i = 0; ok && i < source->n_files; i++)
+        ok = words_add_number(ret, source->files[i].role) &&
+             words_add_number(ret, source->files[i].size) &&
+             words_add(ret, source->files[i].name);
+    return ok;
+}
+
+/* Pulls the files that the text names by their numbers, in its order. */
+static bool
+pull(struct carrier *c, const struct message *request, struct api_problem *p)
+{
+    struct words numbers = {request->text, request->text_len, 0};
+    char digest[DIGEST_SIZE];
+    long long number;
+    c->done_before = 0;
+    for (size_t i = 0; i < request->n_fds; i++) {
+        struct stat st = {0};
+        if (!words_next_number(&numbers, &number) || number < 0 ||
+            (size_t)number >= c->source->n_files)
+            return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                                   "a file was asked for that is not there");
+        if (!qdqr_pull(&c->opened.remote, c->source, (size_t)number, request->fds[i],
+                       &c->call, digest, p))
+            return false;
+        if (fstat(request->fds[i], &st) == 0)
+            c->done_before += (uint64_t)st.st_size;
+    }
+    return true;
+}
+
+/* Waits for the files that the daemon wants of a source, and pulls them. */
+static void
+serve_pull(struct carrier *c)
+{
+    struct message request;
+    struct api_problem problem = {0};
+    if (message_receive(WORKER_SOCKET, -1, -1, &request) != MESSAGE_GOT)
+        return;
+    if (request.type == MESSAGE_PULL) {
+        if (pull(c, &request, &problem))
+            answer(c, MESSAGE_RESULT, &(struct words){0});
+        else
+            answer_failed(c, &problem);
+    }
+    message_fini(&request);
+}
+
+static void
+serve_fetch(struct carrier *c, const struct message *request)
+{
+    const struct message_fetch *asked = &request->body.fetch;
+    struct api_problem problem = {0};
+    struct words list = {0};
+    bool ok =
+        open_remote(c, &asked->remote, request, &problem) &&
+        qdqr_resolve(&c->opened.remote, asked->ref, &c->call, &c->source, &problem) &&
+        (list_source(c->source, &list) || api_problem_no_memory(&problem));
+    if (ok)
+        answer(c, MESSAGE_SOURCE, &list);
+    else
+        answer_failed(c, &problem);
+    words_fini(&list);
+    if (ok)
+        serve_pull(c);
+    qdqr_source_free(&c->source);
+}
+
+/* --- publishing ------------------------------------------------------------ */
+
+/* The lists of a publication. Their texts are those of the message. */
+struct lists {
+    struct qdqr_upload files[MESSAGE_MAX_PUBLISHED];
+    struct qdqr_pair tags[MOST_PAIRS];
+    struct qdqr_metric metrics[MOST_PAIRS];
+    size_t n_files, n_tags, n_metrics;
+};
+
+static bool
+add_file(struct lists *lists, struct words *words, int fd)
+{
+    struct stat st;
+    long long role;
+    struct qdqr_upload *file = &lists->files[lists->n_files];
+    bool ok = words_next_number(words, &role) && role >= 0 && role <= QDQR_SPEC;
+    *file = (struct qdqr_upload){.role = (enum qdqr_role)role, .fd = fd};
+    file->digest = ok ? words_next(words) : NULL;
+    file->name = file->digest ? words_next(words) : NULL;
+    if (!file->name || fstat(fd, &st))
+        return false;
+    file->size = st.st_size;
+    lists->n_files++;
+    return true;
+}
+
+/* Reads the lists: "file" ROLE DIGEST NAME, "tag" NAME VALUE, "figure" NAME VALUE. */
+static bool
+read_lists(const struct message *request, size_t fd, struct lists *ret)
+{
+    struct words words = {request->text, request->text_len, 0};
+    for (const char *kind; (kind = words_next(&words));) {
+        const char *name, *value;
+        if (strcmp(kind, "file") == 0) {
+            if (ret->n_files == MESSAGE_MAX_PUBLISHED || fd >= request->n_fds ||
+                !add_file(ret, &words, request->fds[fd++]))
+                return false;
+            continue;
+        }
+        if (!(name = words_next(&words)) || !(value = words_next(&words)) ||
+            ret->n_tags == MOST_PAIRS || ret->n_metrics == MOST_PAIRS)
+            return false;
+        if (strcmp(kind, "tag") == 0)
+            ret->tags[ret->n_tags++] = (struct qdqr_pair){name, value};
+        else
+            ret->metrics[ret->n_metrics++] =
+                (struct qdqr_metric){name, strtod(value, NULL)};
+    }
+    return true;
+}
+
+static void
+serve_publish(struct carrier *c, const struct message *request)
+{
+    const struct message_publish *asked = &request->body.publish;
+    struct api_problem problem = {0};
+    struct words place = {0};
+    char *location = NULL;
+    struct lists *lists = calloc(1, sizeof *lists);
+    bool ok = lists || api_problem_no_memory(&problem);
+    ok = ok && open_remote(c, &asked->remote, request, &problem) &&
+         (read_lists(request, c->opened.n_fds, lists) ||
+          api_problem_set(&problem, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                          "the publication has too many files, tags or figures"));
+    if (ok) {
+        const struct qdqr_publication publication = {
+            .ref = asked->ref,
+            .alias = asked->alias,
+            .delivery = asked->delivery,
+            .source = *asked->source ? asked->source : NULL,
+            .files = lists->files,
+            .n_files = lists->n_files,
+            .tags = lists->tags,
+            .n_tags = lists->n_tags,
+            .metrics = lists->metrics,
+            .n_metrics = lists->n_metrics,
+        };
+        ok = qdqr_publish(&c->opened.remote, &publication, &c->call, &location,
+                          &problem) &&
+             (words_add(&place, location) || api_problem_no_memory(&problem));
+    }
+    if (ok)
+        answer(c, MESSAGE_RESULT, &place);
+    else
+        answer_failed(c, &problem);
+    words_fini(&place);
+    free(location);
+    free(lists);
+}
+
+static void
+serve_deliver(struct carrier *c, const struct message *request)
+{
+    const struct message_deliver *asked = &request->body.deliver;
+    const struct qdqr_event event = {asked->id, asked->timestamp,
+                                     request->text ? request->text : "",
+                                     request->text_len};
+    struct api_problem problem = {0};
+    if (open_remote(c, &asked->remote, request, &problem) &&
+        qdqr_deliver(&c->opened.remote, &event, &c->call, &problem))
+        answer(c, MESSAGE_RESULT, &(struct words){0});
+    else
+        answer_failed(c, &problem);
+}
+
+/* --- start ----------------------------------------------------------------- */
+
+/* Has the C library load its modules for names, which it could not open in the cage. */
+static void
+load_resolver(void)
+{
+    struct addrinfo *found = NULL;
+    if (getaddrinfo("localhost", NULL, NULL, &found) == 0)
+        freeaddrinfo(found);
+    if (getaddrinfo("name.invalid", NULL,
+                    &(struct addrinfo){.ai_flags = AI_NUMERICHOST}, &found) == 0)
+        freeaddrinfo(found);
+}
+
+static bool
+enter_cage(struct carrier *c, const char *setting)
+{
+    char lacking[CAGE_TEXT];
+    if (strcmp(setting, "off") == 0)
+        return true;
+    if (cage_enter(CAGE_CARRIER, lacking) && !*lacking)
+        return true;
+    const struct message note = {.type = MESSAGE_NOTE,
+                                 .body.note.event = MESSAGE_NOTE_CAGE_LACKING,
+                                 .text = lacking,
+                                 .text_len = strlen(lacking)};
+    send_message(c, &note);
+    return strcmp(setting, "auto") == 0;
+}
+
+/* Does one piece of work. */
+static int
+serve(struct carrier *c)
+{
+    struct message request;
+    enum message_got got = message_receive(WORKER_SOCKET, -1, -1, &request);
+    if (got != MESSAGE_GOT)
+        return got == MESSAGE_EOF ? EXIT_SUCCESS : EXIT_FAILURE;
+    bool known = true;
+    if (request.type == MESSAGE_FETCH)
+        serve_fetch(c, &request);
+    else if (request.type == MESSAGE_PUBLISH)
+        serve_publish(c, &request);
+    else if (request.type == MESSAGE_DELIVER)
+        serve_deliver(c, &request);
+    else
+        known = false;
+    close_remote(&c->opened);
+    message_fini(&request);
+    return known ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+carrier_main(int argc, char **argv)
+{
+    struct settings settings;
+    struct carrier c = {.call = {.on_progress = on_progress, .arg = &c}};
+    const struct message ready = {.type = MESSAGE_READY};
+    char error[SETTINGS_ERROR];
+    if (argc != 2) {
+        fprintf(stderr, "qdqd: --carrier is started by the daemon itself\n");
+        return 2;
+    }
+    if (!settings_load(NULL, NULL, 0, NULL, &settings, error)) {
+        fprintf(stderr, "qdqd: %s\n", error);
+        return 2;
+    }
+    bool ok =
+        confine_process((pid_t)strtol(argv[0], NULL, 10), MOST_DATA, "qdqd-carrier") &&
+        qdqr_init();
+    if (ok)
+        load_resolver();
+    ok = ok && enter_cage(&c, settings.workers_cage);
+    settings_fini(&settings);
+    if (!ok)
+        return EXIT_FAILURE;
+    fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+    send_message(&c, &ready);
+    return serve(&c);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/carriers.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "carriers/deliver.h"
+#include "carriers/fetch.h"
+#include "store/outbox.h"
+#include "tenants/tenants.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_THREADS = 3, MOST_WAIT_MS = 60000, PAUSE_MS = 1000 };
+
+struct carriers {
+    struct tenants *tenants;
+    struct bell *bell;
+    atomic_bool closing;
+    atomic_uint turn; /* the tenant that is asked first, so that all have their turn */
+    size_t n;
+    struct thread {
+        struct carriers *carriers;
+        struct hand hand;
+        pthread_t id;
+    } threads[N_THREADS];
+};
+
+/* One look at all tenants for something to do. */
+struct look {
+    struct thread *thread;
+    unsigned at, first,
+        n;     /* the tenant looked at, the first of this turn, their number */
+    int round; /* 0: counts, 1: from the first one on, 2: those before it */
+    bool did, failed;
+    int64_t due; /* wall clock of the next piece of work; -1: there is none */
+};
+
+static void
+log_failure(struct look *look, const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    look->failed = true;
+    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+}
+
+static bool
+fetch(struct look *look, const struct service *service)
+{
+    struct hand *hand = &look->thread->hand;
+    struct store_job job;
+    struct api_problem problem = {0};
+    bool any;
+    if (!jobs_fetch_claim(service->jobs, &hand->slot, &job, &any, &problem))
+        log_failure(look, &problem);
+    else if (any) {
+        fetch_inputs(hand, &job);
+        store_job_fini(&job);
+        return true;
+    }
+    return false;
+}
+
+static bool
+deliver(struct look *look, const struct service *service)
+{
+    struct store_delivery delivery;
+    struct api_problem problem = {0};
+    bool any;
+    if (!store_delivery_claim(library_store(service->library), clock_wall_ms(),
+                              &delivery, &any, &problem))
+        log_failure(look, &problem);
+    else if (any) {
+        deliver_one(&look->thread->hand, &delivery);
+        store_delivery_fini(&delivery);
+        return true;
+    }
+    return false;
+}
+
+static void
+look_at(void *arg, const struct service *service)
+{
+    struct look *look = arg;
+    struct api_problem problem = {0};
+    unsigned at = look->at++;
+    int64_t due;
+    if (look->round == 0 || look->did ||
+        atomic_load(&look->thread->carriers->closing) ||
+        (look->round == 1) != (at >= look->first))
+        return;
+    look->thread->hand.service = service;
+    look->did = fetch(look, service) || deliver(look, service);
+    if (look->did)
+        return;
+    if (!store_outbox_due(library_store(service->library), &due, &problem))
+        log_failure(look, &problem);
+    else if (due >= 0 && (look->due < 0 || due < look->due))
+        look->due = due;
+}
+
+/* Does one piece of work, of the tenant whose turn it is. Returns how long to wait, in ms. */
+static int64_t
+work(struct thread *thread)
+{
+    struct carriers *carriers = thread->carriers;
+    struct look look = {.thread = thread, .due = -1};
+    tenants_each(carriers->tenants, look_at, &look);
+    look.first = look.at ? atomic_fetch_add(&carriers->turn, 1) % look.at : 0;
+    for (look.round = 1; look.round <= 2; look.round++) {
+        look.at = 0;
+        tenants_each(carriers->tenants, look_at, &look);
+    }
+    if (look.did)
+        return 0;
+    int64_t ms = look.due < 0 ? MOST_WAIT_MS : look.due - clock_wall_ms();
+    if (look.failed && ms < PAUSE_MS)
+        ms = PAUSE_MS;
+    return ms < 0 ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
+}
+
+static void *
+run(void *arg)
+{
+    struct thread *thread = arg;
+    struct bell *bell = thread->carriers->bell;
+    while (!atomic_load(&thread->carriers->closing)) {
+        uint64_t heard = bell_heard_errand(bell);
+        int64_t ms = work(thread);
+        if (ms > 0 && !atomic_load(&thread->carriers->closing))
+            bell_wait_errand(bell, heard, clock_steady_ms() + ms);
+    }
+    return NULL;
+}
+
+bool
+carriers_open(struct tenants *tenants, const struct settings *settings,
+              struct carriers **ret, struct api_problem *p)
+{
+    struct carriers *carriers = calloc(1, sizeof *carriers);
+    if (!carriers)
+        return api_problem_no_memory(p);
+    carriers->tenants = tenants;
+    carriers->bell = tenants_bell(tenants);
+    int rc = 0;
+    while (!rc && carriers->n < N_THREADS) {
+        struct thread *thread = &carriers->threads[carriers->n];
+        thread->carriers = carriers;
+        process_init(&thread->hand.process, settings, tenants_metrics(tenants));
+        thread->hand.process.role = "carrier";
+        thread->hand.slot.process = &thread->hand.process;
+        thread->hand.slot.device = GPUS_NONE;
+        rc = pthread_create(&thread->id, NULL, run, thread);
+        if (rc)
+            process_fini(&thread->hand.process);
+        else
+            carriers->n++;
+    }
+    if (!rc) {
+        *ret = carriers;
+        return true;
+    }
+    carriers_close(&carriers);
+    return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "starting a thread: %s",
+                           strerror(rc));
+}
+
+void
+carriers_close(struct carriers **carriers)
+{
+    struct carriers *old = *carriers;
+    if (!old)
+        return;
+    atomic_store(&old->closing, true);
+    bell_ring_errand(old->bell);
+    for (size_t i = 0; i < old->n; i++) {
+        /* A process that is started after this is killed by the next turn. */
+        const struct timespec a_moment = {0, 20 * 1000000};
+        struct thread *thread = &old->threads[i];
+        struct timespec until;
+        do {
+            process_kill(&thread->hand.process);
+            nanosleep(&a_moment, NULL);
+            clock_gettime(CLOCK_REALTIME, &until);
+        } while (pthread_timedjoin_np(thread->id, NULL, &until) != 0);
+        process_fini(&thread->hand.process);
+    }
+    free(old);
+    *carriers = NULL;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/deliver.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "carriers/remote_fds.h"
+#include "carriers/words.h"
+#include "handlers/handlers.h"
+#include "tenants/tenants.h"
+#include "watch/metrics.h"
+#include "api/report.h"
+#include "remote/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MOST_ATTEMPTS 10 /* over about ten minutes */
+
+METRIC_WORDS(delivery_labels, "how", [STORE_PENDING] = "retried",
+             [STORE_DELIVERED] = "delivered", [STORE_UNDELIVERED] = "failed");
+METRIC(
+    deliveries, COUNTER, "qdqd_deliveries_total", &delivery_labels, ONE,
+    "Attempts to deliver results and events to remotes: delivered, failed for good, or "
+    "to be tried again.");
+
+/* --- a publication --------------------------------------------------------- */
+
+/* A publication while its message is made. The message owns its descriptors. */
+struct parcel {
+    struct library *library;
+    const struct store_job *job;
+    struct message *message;
+    struct words list;
+    struct spool *page; /* the report as a page */
+};
+
+static bool
+add_file(struct parcel *parcel, enum qdqr_role role, const char *digest,
+         const char *name, int fd, struct api_problem *p)
+{
+    parcel->message->fds[parcel->message->n_fds++] = fd;
+    return (words_add(&parcel->list, "file") && words_add_number(&parcel->list, role) &&
+            words_add(&parcel->list, digest) && words_add(&parcel->list, name)) ||
+           api_problem_no_memory(p);
+}
+
+static bool
+add_blob(struct parcel *parcel, enum qdqr_role role, const char *id, const char *name,
+         struct api_problem *p)
+{
+    int fd;
+    return blob_read(library_blobs(parcel->library), id, &fd, p) &&
+           add_file(parcel, role, id, name, fd, p);
+}
+
+static bool
+add_model(struct parcel *parcel, struct api_problem *p)
+{
+    struct store_model_files files = {0};
+    const char *id = parcel->job->result_model;
+    bool ok = store_model_files(library_store(parcel->library), id, &files, p);
+    if (ok && !files.n)
+        ok = add_blob(parcel, QDQR_MODEL, id, LIBRARY_RESULT_NAME, p);
+    for (size_t i = 0; ok && i < files.n && i < MESSAGE_MAX_PUBLISHED; i++)
+        ok = add_blob(parcel, i ? QDQR_DATA : QDQR_MODEL, files.items[i].digest,
+                      files.items[i].path, p);
+    store_model_files_fini(&files);
+    return ok;
+}
+
+/* Reads the report. The caller frees the text. */
+static char *
+read_report(struct parcel *parcel, size_t *ret_len, struct api_problem *p)
+{
+    struct stat st;
+    int fd;
+    if (!blob_read(library_blobs(parcel->library), parcel->job->report, &fd, p))
+        return NULL;
+    char *text = fstat(fd, &st) ? NULL : malloc((size_t)st.st_size + 1);
+    if (text && pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
+        free(text);
+        text = NULL;
+    }
+    close(fd);
+    if (!text) {
+        api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL, "reading the report");
+        return NULL;
+    }
+    *ret_len = (size_t)st.st_size;
+    text[*ret_len] = '\0';
+    return text;
+}
+
+/* Adds the report as JSON and as a page that a registry shows. */
+static bool
+add_report(struct parcel *parcel, const char *report, size_t len, struct api_problem *p)
+{
+    int fd;
+    char *html = api_report_html(report, len);
+    bool ok =
+        (html || api_problem_no_memory(p)) &&
+        spool_open(library_blobs(parcel->library), &parcel->page, p) &&
+        spool_write(parcel->page, html, strlen(html), p) &&
+        spool_finish(parcel->page, p) && spool_read(parcel->page, &fd, p) &&
+        add_file(parcel, QDQR_REPORT, spool_id(parcel->page), "report.html", fd, p) &&
+        add_blob(parcel, QDQR_REPORT, parcel->job->report, "report.json", p);
+    free(html);
+    return ok;
+}
+
+static bool
+add_figures(struct parcel *parcel, const char *report, size_t len,
+            struct api_problem *p)
+{
+    struct api_figure *list;
+    size_t n;
+    char number[40];
+    if (!api_figures_decode(report, len, &list, &n, p))
+        return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n && i < 200; i++) {
+        snprintf(number, sizeof number, "%.17g", list[i].value);
+        ok = (words_add(&parcel->list, "figure") &&
+              words_add(&parcel->list, list[i].name) &&
+              words_add(&parcel->list, number)) ||
+             api_problem_no_memory(p);
+    }
+    api_figures_free(&list, n);
+    return ok;
+}
+
+static bool
+add_tag(struct parcel *parcel, const char *name, const char *value,
+        struct api_problem *p)
+{
+    return (words_add(&parcel->list, "tag") && words_add(&parcel->list, name) &&
+            words_add(&parcel->list, value)) ||
+           api_problem_no_memory(p);
+}
+
+/* Adds the tags that the job asked for, and those by which our results are known. */
+static bool
+add_tags(struct parcel *parcel, const struct api_publication *publication,
+         struct api_problem *p)
+{
+    const struct store_job *job = parcel->job;
+    struct api_tag *list;
+    size_t n;
+    char *resolved = NULL;
+    if (!api_tags_decode(publication->tags, &list, &n, p))
+        return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_tag(parcel, list[i].name, list[i].value, p);
+    api_tags_free(&list, n);
+    ok = ok && api_source_resolved(job->source, API_INPUT_MODEL, NULL, &resolved, p) &&
+         add_tag(parcel, "qdqd.job", job->id, p) &&
+         add_tag(parcel, "qdqd.source_model", resolved ? resolved : job->model, p) &&
+         add_tag(parcel, "qdqd.source_digest", job->model, p) &&
+         add_tag(parcel, "qdqd.version", PACKAGE_VERSION, p) &&
+         (!job->frozen || add_tag(parcel, "qdqd.spec", job->frozen, p));
+    free(resolved);
+    return ok;
+}
+
+static bool
+fill_parcel(struct parcel *parcel, const struct api_publication *publication,
+            struct api_problem *p)
+{
+    const struct store_job *job = parcel->job;
+    size_t len = 0;
+    char *report = job->report ? read_report(parcel, &len, p) : NULL;
+    bool ok = !job->report || report;
+    if (ok && publication->what & API_PUBLISH_MODEL)
+        ok = add_model(parcel, p);
+    if (ok && report && publication->what & API_PUBLISH_REPORT)
+        ok = add_report(parcel, report, len, p);
+    if (ok && job->frozen && publication->what & API_PUBLISH_SPEC)
+        ok = add_blob(parcel, QDQR_SPEC, job->frozen, "spec.json", p);
+    ok = ok && (!report || add_figures(parcel, report, len, p)) &&
+         add_tags(parcel, publication, p);
+    free(report);
+    return ok;
+}
+
+/* Decodes the publication of a delivery, which is one element of a job's list. */
+static bool
+decode_publication(const char *json, struct api_publication **ret,
+                   struct api_problem *p)
+{
+    char *list;
+    size_t n;
+    if (asprintf(&list, "[%s]", json) < 0)
+        return api_problem_no_memory(p);
+    bool ok = api_publications_decode(list, ret, &n, p);
+    free(list);
+    return ok;
+}
+
+static bool
+publish(struct hand *hand, const struct remote *remote,
+        const struct store_delivery *delivery, const struct store_job *job,
+        char **ret_location, struct api_problem *p)
+{
+    struct message message = {.type = MESSAGE_PUBLISH}, answer = {0};
+    struct message_publish *body = &message.body.publish;
+    struct parcel parcel = {hand->service->library, job, &message, {0}, NULL};
+    struct api_publication *publication = NULL;
+    char *source = NULL;
+    bool ok = decode_publication(delivery->publication, &publication, p) &&
+              remote_fds_open(remote, &body->remote, &message, p) &&
+              api_source_resolved(job->source, API_INPUT_MODEL, delivery->remote,
+                                  &source, p) &&
+              fill_parcel(&parcel, publication, p);
+    if (ok) {
+        snprintf(body->ref, sizeof body->ref, "%s", publication->place.ref);
+        snprintf(body->alias, sizeof body->alias, "%s",
+                 publication->alias ? publication->alias : "");
+        snprintf(body->delivery, sizeof body->delivery, "%s", delivery->id);
+        snprintf(body->source, sizeof body->source, "%s", source ? source : "");
+        message.text = parcel.list.text;
+        message.text_len = parcel.list.len;
+        ok = ask_start(hand, p) &&
+             ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
+        message.text = NULL;
+    }
+    if (ok) {
+        *ret_location = strdup(answer.text ? answer.text : "");
+        ok = *ret_location || api_problem_no_memory(p);
+    }
+    message_fini(&answer);
+    message_fini(&message);
+    words_fini(&parcel.list);
+    spool_discard(&parcel.page);
+    if (publication)
+        api_publications_free(&publication, 1);
+    free(source);
+    return ok;
+}
+
+/* --- an event -------------------------------------------------------------- */
+
+static bool
+tell(struct hand *hand, const struct remote *remote,
+     const struct store_delivery *delivery, struct store_job *row,
+     struct api_problem *p)
+{
+    struct message message = {.type = MESSAGE_DELIVER}, answer = {0};
+    struct message_deliver *body = &message.body.deliver;
+    struct job_view view;
+    if (!store_job_texts(library_store(hand->service->library), row, p) ||
+        !jobs_view(hand->service->jobs, row, &view, p))
+        return false;
+    struct api_job job = show_job(&view);
+    char *shown = api_job_encode(&job);
+    char *event =
+        shown ? api_event_encode(delivery->event, delivery->created_at, shown) : NULL;
+    free(shown);
+    job_view_fini(&view);
+    bool ok = (event || api_problem_no_memory(p)) &&
+              remote_fds_open(remote, &body->remote, &message, p);
+    if (ok) {
+        snprintf(body->id, sizeof body->id, "%s", delivery->id);
+        body->timestamp = clock_wall_ms() / 1000;
+        message.text = event;
+        message.text_len = strlen(event);
+        ok = ask_start(hand, p) &&
+             ask_carrier(hand, &message, MESSAGE_RESULT, &answer, p);
+        message.text = NULL;
+    }
+    message_fini(&answer);
+    message_fini(&message);
+    free(event);
+    return ok;
+}
+
+/* --- one delivery ---------------------------------------------------------- */
+
+static bool
+attempt(struct hand *hand, const struct store_delivery *delivery, char **ret_location,
+        struct api_problem *p)
+{
+    struct store_job job = {0};
+    struct remotes *remotes = tenants_remotes(hand->service->tenants);
+    const struct remote *remote = remotes_find(remotes, delivery->remote);
+    bool ok =
+        remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
+                                  "there is no remote %s any more", delivery->remote);
+    ok = ok &&
+         store_job_get(library_store(hand->service->library), delivery->job, &job, p) &&
+         (delivery->event ? tell(hand, remote, delivery, &job, p)
+                          : publish(hand, remote, delivery, &job, ret_location, p));
+    ask_end(hand);
+    store_job_fini(&job);
+    remotes_release(&remotes);
+    return ok;
+}
+
+static void
+log_outcome(const struct hand *hand, const struct store_delivery *delivery,
+            enum store_delivery_state state, const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    const char *tenant = *hand->service->tenant ? hand->service->tenant : "-";
+    if (state == STORE_DELIVERED)
+        log_info("delivered", "delivery=%s job=%s tenant=%s remote=%s attempt=%lld",
+                 delivery->id, delivery->job, tenant, delivery->remote,
+                 (long long)delivery->attempts);
+    else
+        log_error(state == STORE_PENDING ? "delivery_delayed" : "delivery_failed",
+                  "delivery=%s job=%s tenant=%s remote=%s attempt=%lld code=%s "
+                  "detail=%s",
+                  delivery->id, delivery->job, tenant, delivery->remote,
+                  (long long)delivery->attempts, api_problem_slug(problem->code),
+                  log_quote(quoted, problem->detail));
+}
+
+void
+deliver_one(struct hand *hand, const struct store_delivery *delivery)
+{
+    struct store *store = library_store(hand->service->library);
+    struct api_problem problem = {0}, store_problem = {0};
+    char *location = NULL, quoted[LOG_QUOTED];
+    int64_t due = 0;
+    enum store_delivery_state state = STORE_DELIVERED;
+    if (!attempt(hand, delivery, &location, &problem)) {
+        bool again = ask_may_retry(problem.code) && delivery->attempts < MOST_ATTEMPTS;
+        state = again ? STORE_PENDING : STORE_UNDELIVERED;
+        due = again ? ask_next_attempt(hand, delivery->attempts) : 0;
+    }
+    char *error = state == STORE_DELIVERED ? NULL : api_problem_encode(&problem);
+    bool stopped = state != STORE_DELIVERED && problem.code == API_CANCELLED;
+    bool ok = stopped ? store_delivery_unclaim(store, delivery->id, &store_problem)
+                      : store_delivery_end(store, delivery->id, state, location, error,
+                                           due, &store_problem);
+    if (!ok)
+        log_error("store_failed", "detail=%s", log_quote(quoted, store_problem.detail));
+    if (!stopped) {
+        metrics_add(hand->service->metrics, &metric_deliveries, state, 1);
+        log_outcome(hand, delivery, state, &problem);
+        /* A failed delivery may be told of, and another attempt has a time. */
+        jobs_tell_carriers(hand->service->jobs);
+    }
+    free(location);
+    free(error);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/fetch.h"
+#include "base/clock.h"
+#include "carriers/remote_fds.h"
+#include "carriers/words.h"
+#include "handlers/handlers.h"
+#include "handlers/model_input.h"
+#include "store/derive.h"
+#include "store/outbox.h"
+#include "tenants/tenants.h"
+#include "api/spec.h"
+#include "remote/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ATTEMPTS 7 /* over a minute and more, with the waits between them */
+
+/* A file that the remote has. */
+struct offered {
+    long long role, size, number;
+    const char *name; /* borrowed from the answer */
+};
+
+/* One input while it is fetched. */
+struct input {
+    struct hand *hand;
+    enum api_input which;
+    const struct api_place *place;
+    struct message answer; /* SOURCE */
+    const char *resolved, *digest;
+    struct offered files[1 + MESSAGE_MAX_FILES];
+    struct spool *spools[1 + MESSAGE_MAX_FILES];
+    size_t n;
+    char id[DIGEST_SIZE];
+};
+
+static const enum store_kind kinds[API_N_INPUTS] = {STORE_MODEL, STORE_DATASET};
+
+/* --- what there is --------------------------------------------------------- */
+
+static bool
+has_suffix(const char *name, const char *suffix)
+{
+    size_t len = strlen(name), n = strlen(suffix);
+    return len > n && strcmp(name + len - n, suffix) == 0;
+}
+
+/* Returns whether the name is that of calibration data. Such a file beside a model is no
+   part of it. */
+static bool
+is_dataset(const char *name)
+{
+    static const char *const suffixes[] = {".npz", ".npy", ".tar", ".tgz", ".tar.gz"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (has_suffix(name, suffixes[i]))
+            return true;
+    return false;
+}
+
+static bool
+is_wanted(const struct input *input, const struct offered *file)
+{
+    if (input->which == API_INPUT_MODEL)
+        return file->role == QDQR_MODEL ||
+               (file->role == QDQR_DATA && !is_dataset(file->name));
+    return is_dataset(file->name) ||
+           (file->role == QDQR_MODEL && !has_suffix(file->name, ".onnx"));
+}
+
+/* Chooses the files of an input. The model itself is first. */
+static bool
+choose_files(struct input *input, struct words *list, struct api_problem *p)
+{
+    struct offered file = {0};
+    size_t models = 0;
+    while (words_next_number(list, &file.role) && words_next_number(list, &file.size) &&
+           (file.name = words_next(list))) {
+        if (is_wanted(input, &file)) {
+            bool leads = file.role == QDQR_MODEL || input->which != API_INPUT_MODEL;
+            if (input->n == sizeof input->files / sizeof *input->files)
+                return api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                                       "%s has more than %d files", input->resolved,
+                                       1 + MESSAGE_MAX_FILES);
+            input->files[input->n] = leads ? input->files[0] : file;
+            if (leads)
+                input->files[0] = file;
+            input->n++;
+            models += leads;
+        }
+        file.number++;
+    }
+    return models == 1 ||
+           api_problem_set(p, API_REMOTE_NOT_FOUND, QDQ_AT_NOTHING, NULL,
+                           "%s of remote %s has %zu files %s, and one is needed",
+                           input->resolved, input->place->remote, models,
+                           input->which == API_INPUT_MODEL ? "*.onnx"
+                                                           : "*.npz, *.npy or *.tar");
+}
+
+/* Asks the remote what the place is. */
+static bool
+resolve(struct input *input, struct api_problem *p)
+{
+    struct hand *hand = input->hand;
+    struct message request = {.type = MESSAGE_FETCH};
+    struct remotes *remotes = tenants_remotes(hand->service->tenants);
+    const struct remote *remote = remotes_find(remotes, input->place->remote);
+    bool ok = remote ||
+              api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
+                              "there is no remote %s any more", input->place->remote);
+    ok = ok && remote_fds_open(remote, &request.body.fetch.remote, &request, p);
+    snprintf(request.body.fetch.ref, sizeof request.body.fetch.ref, "%s",
+             input->place->ref);
+    remotes_release(&remotes);
+    ok = ok && ask_start(hand, p);
+    if (ok && jobs_is_unwanted(hand->service->jobs, &hand->slot))
+        ok = api_problem_set(p, API_CANCELLED, QDQ_AT_NOTHING, NULL, "not wanted");
+    ok = ok && ask_carrier(hand, &request, MESSAGE_SOURCE, &input->answer, p);
+    message_fini(&request);
+    if (!ok)
+        return false;
+    struct words list = {input->answer.text, input->answer.text_len, 0};
+    input->resolved = words_next(&list);
+    input->digest = input->resolved ? words_next(&list) : NULL;
+    if (!input->digest)
+        return api_problem_set(p, API_INTERNAL, QDQ_AT_NOTHING, NULL,
+                               "a carrier's answer cannot be read");
+    return choose_files(input, &list, p);
+}
+
+/* --- bytes ----------------------------------------------------------------- */
+
+static bool
+open_spools(struct input *input, struct blobs *blobs, struct message *pull,
+            struct words *numbers, struct api_problem *p)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < input->n; i++) {
+        size += input->files[i].size > 0 ? (uint64_t)input->files[i].size : 0;
+        if (!words_add_number(numbers, input->files[i].number))
+            return api_problem_no_memory(p);
+        if (!spool_open(blobs, &input->spools[i], p))
+            return false;
+        pull->fds[pull->n_fds++] = spool_fd(input->spools[i]);
+    }
+    return blobs_check_room(blobs, size, p);
+}
+
+/* Pulls the files. The process has ended before they are read. */
+static bool
+pull_files(struct input *input, struct api_problem *p)
+{
+    struct words numbers = {0};
+    struct message pull = {.type = MESSAGE_PULL}, answer = {0};
+    struct blobs *blobs = library_blobs(input->hand->service->library);
+    bool ok = open_spools(input, blobs, &pull, &numbers, p);
+    pull.text = numbers.text;
+    pull.text_len = numbers.len;
+    ok = ok && ask_carrier(input->hand, &pull, MESSAGE_RESULT, &answer, p);
+    message_fini(&answer);
+    words_fini(&numbers);
+    for (size_t i = 0; ok && i < input->n; i++)
+        ok = spool_finish_file(input->spools[i], p);
+    return ok;
+}
+
+static bool
+store_model(struct input *input, struct api_problem *p)
+{
+    const struct service *service = input->hand->service;
+    struct body_external externals[MESSAGE_MAX_FILES];
+    struct body body = {.files[BODY_MODEL] = input->spools[0],
+                        .n_externals = input->n - 1,
+                        .externals = externals};
+    struct model_input model = {0};
+    struct store_file stored = {0};
+    bool is_new;
+    char name[API_MAX_REF + 1], names[MESSAGE_MAX_FILES][API_MAX_PATH + 1];
+    snprintf(name, sizeof name, "%s", input->files[0].name);
+    body.model_name = name;
+    for (size_t i = 1; i < input->n; i++) {
+        snprintf(names[i - 1], sizeof names[i - 1], "%s", input->files[i].name);
+        externals[i - 1] =
+            (struct body_external){.name = names[i - 1], .file = input->spools[i]};
+    }
+    bool ok = model_input_check(service, &body, &model, p) &&
+              model_input_store(service->library, &model, &stored, &is_new, p);
+    if (ok)
+        memcpy(input->id, stored.id, sizeof input->id);
+    /* What was stored was consumed through the body. */
+    input->spools[0] = body.files[BODY_MODEL];
+    for (size_t i = 1; i < input->n; i++)
+        input->spools[i] = externals[i - 1].file;
+    store_file_fini(&stored);
+    model_input_fini(&model);
+    return ok;
+}
+
+static bool
+store_dataset(struct input *input, struct api_problem *p)
+{
+    const struct service *service = input->hand->service;
+    struct store_file stored = {0};
+    char *info = NULL;
+    bool is_new;
+    bool ok = check_dataset(service, input->spools[0], &info, p) &&
+              library_add(service->library, STORE_DATASET, &input->spools[0], info,
+                          &stored, &is_new, p);
+    if (ok)
+        memcpy(input->id, stored.id, sizeof input->id);
+    store_file_fini(&stored);
+    free(info);
+    return ok;
+}
+
+/* --- one input ------------------------------------------------------------- */
+
+/* Finds the file when the same was fetched before. */
+static bool
+find_fetched(struct input *input, const struct store_fetched *key, bool *ret_any,
+             struct api_problem *p)
+{
+    struct store *store = library_store(input->hand->service->library);
+    *ret_any = false;
+    return !*input->digest || store_fetched_get(store, key, input->id, ret_any, p);
+}
+
+/* Fetches one input, unless the same was fetched before. *ret_source is the job's source
+   with it; the caller frees it. */
+static bool
+fetch_input(struct input *input, const char *source, char **ret_source,
+            struct api_problem *p)
+{
+    struct store *store = library_store(input->hand->service->library);
+    bool any = false;
+    bool ok = resolve(input, p);
+    const struct store_fetched key = {input->place->remote, input->resolved,
+                                      input->digest, kinds[input->which]};
+    ok = ok && find_fetched(input, &key, &any, p) && (any || pull_files(input, p));
+    ask_end(input->hand);
+    if (ok && !any) {
+        ok = input->which == API_INPUT_MODEL ? store_model(input, p)
+                                             : store_dataset(input, p);
+        if (ok && *input->digest)
+            ok = store_fetched_put(store, &key, input->id, p);
+    }
+    if (ok) {
+        *ret_source = api_source_fill(source, input->which, input->resolved, input->id);
+        ok = *ret_source || api_problem_no_memory(p);
+    }
+    for (size_t i = 0; i < input->n; i++)
+        spool_discard(&input->spools[i]);
+    message_fini(&input->answer);
+    return ok;
+}
+
+/* --- the job --------------------------------------------------------------- */
+
+/* Replaces a text of the job by one that it then owns. */
+static void
+replace(char **text, char *by)
+{
+    free(*text);
+    *text = by;
+}
+
+/* Fetches all inputs of the job and puts them into it. */
+static bool
+fetch_all(struct hand *hand, struct store_job *job, struct api_problem *p)
+{
+    struct api_place places[API_N_INPUTS];
+    char **const ids[API_N_INPUTS] = {&job->model, &job->calibration};
+    bool ok = api_source_decode(job->source, places, p);
+    for (int i = 0; ok && i < API_N_INPUTS; i++) {
+        char *source = NULL;
+        struct input *input = places[i].ref ? calloc(1, sizeof *input) : NULL;
+        if (!places[i].ref)
+            continue;
+        if (!input) {
+            ok = api_problem_no_memory(p);
+            break;
+        }
+        input->hand = hand;
+        input->which = (enum api_input)i;
+        input->place = &places[i];
+        ok = fetch_input(input, job->source, &source, p);
+        if (ok) {
+            replace(&job->source, source);
+            replace(ids[i], strdup(input->id));
+            ok = *ids[i] || api_problem_no_memory(p);
+        }
+        free(input);
+    }
+    for (int i = 0; i < API_N_INPUTS; i++)
+        api_place_fini(&places[i]);
+    return ok;
+}
+
+/* Decides what follows from the inputs, as at the submission of a job that has them. */
+static bool
+derive(const struct service *service, struct store_job *job, char identity[DIGEST_SIZE],
+       struct api_problem *p)
+{
+    const struct api_job_request request = {.model = job->model,
+                                            .calibration = job->calibration};
+    struct api_spec *spec = NULL;
+    const char *text = job->effective_spec ? job->effective_spec : "";
+    char *all = api_job_identity(&request, text, service->scripts, service->runtime);
+    bool ok =
+        (all && digest_of(all, strlen(all), identity)) || api_problem_no_memory(p);
+    free(all);
+    ok = ok && api_spec_decode(text, strlen(text), &spec, p) &&
+         store_derive(api_spec_get(spec), job, p);
+    api_spec_free(&spec);
+    return ok;
+}
+
+void
+fetch_inputs(struct hand *hand, const struct store_job *job)
+{
+    struct jobs *jobs = hand->service->jobs;
+    struct store_job fetched = *job;
+    struct api_problem problem = {0};
+    char identity[DIGEST_SIZE];
+    fetched.model = strdup(job->model);
+    fetched.calibration = job->calibration ? strdup(job->calibration) : NULL;
+    fetched.source = job->source ? strdup(job->source) : NULL;
+    bool ok = (fetched.model && fetched.source &&
+               (fetched.calibration || !job->calibration)) ||
+              api_problem_no_memory(&problem);
+    ok = ok && fetch_all(hand, &fetched, &problem) &&
+         derive(hand->service, &fetched, identity, &problem);
+    ask_end(hand);
+    if (ok)
+        jobs_fetch_done(jobs, &hand->slot, &fetched, identity);
+    else if (problem.code == API_CANCELLED)
+        jobs_fetch_later(jobs, &hand->slot, 0, clock_wall_ms());
+    else if (ask_may_retry(problem.code) && job->fetch_attempts + 1 < MOST_ATTEMPTS)
+        jobs_fetch_later(jobs, &hand->slot, 1,
+                         ask_next_attempt(hand, job->fetch_attempts + 1));
+    else
+        jobs_fetch_fail(jobs, &hand->slot, &problem);
+    free(fetched.model);
+    free(fetched.calibration);
+    free(fetched.source);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "handlers/places.h"
+#include "settings/remotes.h"
+#include "tenants/tenants.h"
+#include "tenants/tokens.h"
+#include "remote/remote.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_ALIAS 255
+
+/* Sets the problem of another check, at a member of the request. */
+static bool
+fail_at(struct api_problem *p, const char *pointer, const struct api_problem *problem)
+{
+    return api_problem_set(p, problem->code, QDQ_AT_POINTER, pointer, "%s",
+                           problem->detail);
+}
+
+static bool
+check_place(const struct request *request, const struct remotes *remotes,
+            const struct api_place *place, const char *pointer, bool to_publish,
+            struct api_problem *p)
+{
+    char scopes[TOKEN_SCOPES];
+    struct api_problem problem = {0};
+    const struct remote *remote = remotes_find(remotes, place->remote);
+    token_scopes_print(request->scopes, scopes);
+    if (!remote)
+        return api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_POINTER, pointer,
+                               "there is no remote %s; GET /v1/remotes lists them",
+                               place->remote);
+    if (!remote_allows(remote, request->service->tenant, scopes))
+        return api_problem_set(p, API_REMOTE_DENIED, QDQ_AT_POINTER, pointer,
+                               "the access token may not use remote %s", place->remote);
+    const struct qdqr_remote checked = {
+        .name = place->remote, .kind = remote->kind, .url = remote->url};
+    return qdqr_check_ref(&checked, place->ref, to_publish, &problem) ||
+           fail_at(p, pointer, &problem);
+}
+
+static bool
+check_publication(const struct request *request, const struct remotes *remotes,
+                  const struct api_publication *publication, size_t i,
+                  struct api_problem *p)
+{
+    char pointer[32];
+    snprintf(pointer, sizeof pointer, "/publish/%zu", i);
+    if (publication->alias && strlen(publication->alias) > MOST_ALIAS)
+        return api_problem_set(p, API_BAD_REQUEST, QDQ_AT_POINTER, pointer,
+                               "an alias has at most %d bytes", MOST_ALIAS);
+    if (!(publication->what & API_PUBLISH_MODEL))
+        return api_problem_set(
+            p, API_UNSUPPORTED, QDQ_AT_POINTER, pointer,
+            "what lacks \"model\", without which there is no version "
+            "to publish");
+    return check_place(request, remotes, &publication->place, pointer, true, p);
+}
+
+static bool
+check_publications(const struct request *request, const struct remotes *remotes,
+                   struct api_problem *p)
+{
+    struct api_publication *list;
+    size_t n;
+    if (!request->body.job.publish)
+        return true;
+    if (!api_publications_decode(request->body.job.publish, &list, &n, p))
+        return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = check_publication(request, remotes, &list[i], i, p);
+    api_publications_free(&list, n);
+    return ok;
+}
+
+bool
+places_check(const struct request *request, struct api_problem *p)
+{
+    const struct api_job_request *job = &request->body.job;
+    const struct api_place *const places[] = {&job->model_place,
+                                              &job->calibration_place};
+    static const char *const pointers[] = {"/model", "/calibration"};
+    struct remotes *remotes = tenants_remotes(request->service->tenants);
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof places / sizeof *places; i++)
+        ok = !places[i]->ref ||
+             check_place(request, remotes, places[i], pointers[i], false, p);
+    ok = ok && check_publications(request, remotes, p);
+    remotes_release(&remotes);
+    return ok;
+}
+
+bool
+places_are_fetched(const struct api_job_request *job)
+{
+    return job->model_place.ref || job->calibration_place.ref;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A job while its inputs are fetched, as its carrier sees it. */
+#include "config.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "jobs/inner.h"
+#include "store/outbox.h"
+#include "watch/metrics.h"
+
+#include <string.h>
+
+METRIC_WORDS(fetch_labels, "how", "done", "failed", "retried");
+METRIC(fetches, COUNTER, "qdqd_fetches_total", &fetch_labels, ONE,
+       "Fetches of jobs' inputs from remotes: done, failed for good, or to be tried "
+       "again.");
+enum { FETCH_DONE, FETCH_FAILED, FETCH_RETRIED };
+
+bool
+jobs_fetch_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
+                 bool *ret_any, struct api_problem *p)
+{
+    bool ok = true;
+    *ret_any = false;
+    QDQD_CHECK(!*slot->id);
+    lock_acquire(&jobs->lock);
+    if (!jobs->draining)
+        ok = store_fetch_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
+    if (ok && *ret_any) {
+        memcpy(slot->id, ret->id, sizeof slot->id);
+        slot->device = GPUS_NONE;
+        slot->stage = "fetch";
+        slot->done = slot->total = 0;
+        slot->next = jobs->slots;
+        jobs->slots = slot;
+    }
+    lock_release(&jobs->lock);
+    if (ok && *ret_any)
+        log_info("job_fetches", "job=%s tenant=%s attempt=%lld", ret->id, jobs->tenant,
+                 (long long)ret->fetch_attempts + 1);
+    return ok;
+}
+
+void
+jobs_fetch_progress(struct jobs *jobs, struct job_slot *slot, uint64_t done,
+                    uint64_t total)
+{
+    lock_acquire(&jobs->lock);
+    slot->done = done;
+    slot->total = total;
+    lock_release(&jobs->lock);
+}
+
+/* Empties the slot and tells everybody who waits for the job. */
+static void
+leave(struct jobs *jobs, struct job_slot *slot)
+{
+    char id[JOB_ID_SIZE];
+    lock_acquire(&jobs->lock);
+    memcpy(id, slot->id, sizeof id);
+    struct job_slot **at = &jobs->slots;
+    while (*at != slot) {
+        QDQD_CHECK(*at);
+        at = &(*at)->next;
+    }
+    *at = slot->next;
+    slot->id[0] = '\0';
+    slot->stage = NULL;
+    slot->unwanted = false;
+    jobs_wake(jobs, id);
+    lock_release(&jobs->lock);
+    bell_ring(jobs->bell);
+    bell_ring_errand(jobs->bell);
+}
+
+static void
+log_failure(const struct api_problem *problem)
+{
+    char quoted[LOG_QUOTED];
+    log_error("store_failed", "detail=%s", log_quote(quoted, problem->detail));
+}
+
+/* Lets the job wait again. When even that fails, the next start finds the job. */
+static void
+put_back(struct jobs *jobs, const char *id, int charge, int64_t due)
+{
+    struct api_problem problem = {0};
+    if (!store_fetch_later(jobs->store, id, charge, due, &problem))
+        log_failure(&problem);
+}
+
+void
+jobs_fetch_done(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
+                const char *identity)
+{
+    struct api_problem problem = {0};
+    enum store_added added;
+    bool was = false;
+    if (!store_fetch_done(jobs->store, job, identity, &added, &was, &problem))
+        log_failure(&problem);
+    if (!was)
+        put_back(jobs, slot->id, 1, clock_wall_ms() + 1000);
+    else
+        log_info("job_fetched", "job=%s tenant=%s", slot->id, jobs->tenant);
+    metrics_add(jobs->metrics, &metric_fetches, was ? FETCH_DONE : FETCH_RETRIED, 1);
+    leave(jobs, slot);
+}
+
+void
+jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
+                const struct api_problem *problem)
+{
+    const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
+    struct api_problem store_problem = {0};
+    struct store_ended ended = {0};
+    char quoted[LOG_QUOTED];
+    bool ok = store_job_end(jobs->store, slot->id, API_JOB_QUEUED, &end,
+                            clock_wall_ms(), &ended, &store_problem) &&
+              store_sync(jobs->store, &store_problem);
+    if (!ok) {
+        log_failure(&store_problem);
+        put_back(jobs, slot->id, 0, clock_wall_ms() + 1000);
+    }
+    if (ended.was) {
+        jobs_count_failed(jobs, problem);
+        metrics_add(jobs->metrics, &metric_fetches, FETCH_FAILED, 1);
+        log_info("job_failed", "job=%s tenant=%s code=%s detail=%s", slot->id,
+                 jobs->tenant, api_problem_slug(problem->code),
+                 log_quote(quoted, problem->detail));
+    }
+    leave(jobs, slot);
+}
+
+void
+jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge, int64_t due)
+{
+    put_back(jobs, slot->id, charge, due);
+    metrics_add(jobs->metrics, &metric_fetches, FETCH_RETRIED, charge);
+    leave(jobs, slot);
+}
+
+void
+jobs_tell_carriers(struct jobs *jobs)
+{
+    bell_ring_errand(jobs->bell);
+}

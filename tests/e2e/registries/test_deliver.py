@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs publish, and what webhooks are told."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import nets
+from far import SECRET, Far
+from service import Service, eventually, problem
+
+SPEC = {"calibration": {"random_samples": 2}}
+TO = {"remote": "prod", "ref": "models:/glyph-int8", "alias": "challenger", "tags": {"k": "v"}}
+MODEL = nets.block_net()
+
+
+@pytest.fixture(scope="module")
+def far():
+    one = Far(MODEL, **{"MLmodel": b"flavors: {}\n"})
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(far, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("deliver")
+    secret = folder / "told.secret"
+    secret.write_text(SECRET + "\n")
+    secret.chmod(0o600)
+    (folder / "qdqd.conf").write_text(
+        f"[remote prod]\nkind = mlflow\nurl = {far.url}\nallow_private = true\ntimeout = 2\n"
+        f"[remote told]\nkind = webhook\nurl = {far.url}/told\nallow_private = true\n"
+        f"secret = {secret}\nlabel = tell=yes\n")
+    one = Service(folder)
+    one.arguments = ["--config", folder / "qdqd.conf"]
+    one.start()
+    one.model = one.upload("models", MODEL)
+    one.samples = one.upload("datasets", nets.samples())
+    yield one
+    one.stop()
+    assert SECRET not in one.log.read_text()
+
+
+@pytest.fixture(autouse=True)
+def clean(far):
+    far.reset()
+
+
+def run(daemon, **members):
+    answer = daemon.post("/v1/jobs", json={"model": daemon.model, "spec": SPEC, "fresh": True,
+                                           **members})
+    assert answer.status_code == 202, answer.text
+    return daemon.get(f"/v1/jobs/{answer.json()['id']}?wait=60").json()
+
+
+def deliveries(daemon, job, *states):
+    """Returns the job's deliveries when all have one of these states."""
+    def reached():
+        found = daemon.get(f"/v1/jobs/{job['id']}/deliveries").json()["deliveries"]
+        return [found] if all(one["state"] in states for one in found) else None
+    return eventually(reached, seconds=60)[0]
+
+
+def test_a_version_with_everything(daemon, far):
+    job = run(daemon, model="prod:models:/glyph@champion", publish=[TO], spec={},
+              calibration=daemon.samples)
+    assert job["state"] == "succeeded", job
+    [one] = deliveries(daemon, job, "delivered")
+    assert one["location"] == "models:/glyph-int8/1" and one["attempts"] == 1
+    [version] = far.versions["glyph-int8"]
+    tags = {tag["key"]: tag["value"] for tag in version["tags"]}
+    assert tags["k"] == "v" and tags["qdqd.job"] == job["id"]
+    assert tags["qdqd.source_model"] == "models:/glyph/1"
+    assert tags["qdqd.version"] and tags["qdqd.spec"].startswith("sha256:")
+    assert far.aliases["glyph-int8", "challenger"] == 1
+    assert {"sqnr_db", "cosine", "size_ratio"} <= set(far.metrics)
+    names = {name.rsplit("/", 1)[1] for name in far.files if "-1/" in name or "/r1/" in name}
+    assert {"model.onnx", "MLmodel", "report.html", "report.json", "spec.json"} <= names
+    assert daemon.get(f"/v1/jobs/{job['id']}/model").content == \
+        far.files["0/models/m-1/model.onnx"]
+    assert daemon.get(f"/v1/jobs/{job['id']}").json()["deliveries"] == [one]
+    problem(daemon.post(f"/v1/jobs/{job['id']}/deliveries/{one['id']}/retry"), 409, "ended")
+    problem(daemon.post(f"/v1/jobs/{job['id']}/deliveries/d-1/retry"), 404, "not_found")
+
+
+def test_a_missed_gate_publishes_nothing(daemon, far):
+    job = run(daemon, publish=[TO], labels={"tell": "yes"},
+              spec={**SPEC, "accept": {"min_sqnr_db": 200}})
+    assert job["error"]["code"] == "accuracy"
+    [one] = deliveries(daemon, job, "delivered")
+    assert one["event"] == "job.rejected" and "glyph-int8" not in far.versions
+    [(identity, body)] = far.events()
+    assert identity == one["id"] and body["type"] == "job.rejected"
+    assert body["data"]["id"] == job["id"] and body["data"]["state"] == "failed"
+
+
+def test_events_by_label(daemon, far):
+    silent = run(daemon, labels={"tell": "no"})
+    told = run(daemon, labels={"tell": "yes"})
+    assert deliveries(daemon, silent, "delivered") == []
+    [one] = deliveries(daemon, told, "delivered")
+    assert one["remote"] == "told" and one["ref"] is None
+    [(_, body)] = far.events()
+    assert body["type"] == "job.succeeded" and body["data"]["labels"] == {"tell": "yes"}
+    assert body["timestamp"].endswith("Z")
+
+
+def test_retried_with_the_same_id(daemon, far):
+    left = [2]
+
+    def fail_twice(handler, path):
+        left[0] -= path == "/told"
+        if path == "/told" and left[0] >= 0:
+            handler.answer(b"", 500)
+            return True
+        return False
+
+    far.fault = fail_twice
+    job = run(daemon, labels={"tell": "yes"})
+    [one] = deliveries(daemon, job, "delivered")
+    assert one["attempts"] == 3 and one["error"] is None
+    assert len({identity for identity, _ in far.events()}) == 1 and len(far.events()) == 3
+
+
+def test_a_delivery_that_fails_is_told_and_retried_by_hand(daemon, far):
+    def refuse(handler, path):
+        if path.endswith("model-versions/create"):
+            handler.answer(b"", 403)
+            return True
+        return False
+
+    far.fault = refuse
+    job = run(daemon, publish=[TO], labels={"tell": "yes"})
+    assert job["state"] == "succeeded"
+    eventually(lambda: len(far.events()) == 2)
+    found = deliveries(daemon, job, "delivered", "failed")
+    assert [(one["event"], one["state"]) for one in found] == [
+        (None, "failed"), ("job.succeeded", "delivered"), ("delivery.failed", "delivered")]
+    assert found[0]["error"]["code"] == "remote_denied"
+    assert far.versions.get("glyph-int8") == []
+    assert {body["type"] for _, body in far.events()} == {"job.succeeded", "delivery.failed"}
+    far.fault = None
+    again = daemon.post(f"/v1/jobs/{job['id']}/deliveries/{found[0]['id']}/retry")
+    assert again.status_code == 202
+    assert deliveries(daemon, job, "delivered")[0]["location"] == "models:/glyph-int8/1"
+
+
+def test_retry_after(daemon, far):
+    times = []
+
+    def later(handler, path):
+        times.append(time.monotonic())
+        if len(times) == 1:
+            handler.answer(b"", 429, Retry_After="2")
+            return True
+        return False
+
+    far.fault = later
+    deliveries(daemon, run(daemon, labels={"tell": "yes"}), "delivered")
+    assert times[1] - times[0] >= 2
+
+
+def carriers(daemon):
+    found = []
+    for task in os.listdir(f"/proc/{daemon.process.pid}/task"):
+        try:
+            with open(f"/proc/{daemon.process.pid}/task/{task}/children") as children:
+                for pid in children.read().split():
+                    with open(f"/proc/{pid}/cmdline", "rb") as words:
+                        if b"--carrier" in words.read():
+                            found.append(int(pid))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+@pytest.mark.parametrize("victim", ["carrier", "daemon"])
+def test_killed_while_it_publishes(daemon, far, victim):
+    """Wherever the publication is, one version comes of it."""
+    at = {"runs/create": 0, "runs/log-batch": 0, "model-versions/create": 0}
+
+    def hold(handler, path):
+        call = next((name for name in at if path.endswith(name)), None)
+        if call and not at[call]:
+            at[call] = 1
+            # The answer is lost: what the registry did, it did.
+            if call == "model-versions/create":
+                return False
+            time.sleep(0.3)
+        return False
+
+    far.fault = hold
+    job = run(daemon, publish=[TO])
+    for call in at:
+        eventually(lambda: at[call])
+        if victim == "daemon":
+            daemon.kill()
+            daemon.start()
+        else:
+            for pid in carriers(daemon):
+                os.kill(pid, signal.SIGKILL)
+    [one] = deliveries(daemon, job, "delivered")
+    assert one["location"] == "models:/glyph-int8/1"
+    assert len(far.versions["glyph-int8"]) == 1
+    assert far.aliases["glyph-int8", "challenger"] == 1

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "api/remote.h"
+#include "api.h"
+
+#define ID "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define LONGEST "a23456789-123456789_123456789-12"
+
+static struct api_problem problem;
+
+static void
+set_up(void)
+{
+    problem = (struct api_problem){0};
+}
+
+/* --- texts ---------------------------------------------------------------- */
+
+static const struct {
+    const char *text, *remote, *ref; /* remote NULL: the text is no place */
+} texts[] = {
+    {"prod:models:/glyph@champion", "prod", "models:/glyph@champion"},
+    {"prod:repo@sha256:00", "prod", "repo@sha256:00"},
+    {LONGEST ":k", LONGEST, "k"},
+    {"0_-:a/b c", "0_-", "a/b c"},
+    {ID, NULL, NULL},
+    {"sha256:k", NULL, NULL},
+    {"prod", NULL, NULL},
+    {":k", NULL, NULL},
+    {"Prod:k", NULL, NULL},
+    {"-a:k", NULL, NULL},
+    {LONGEST "3:k", NULL, NULL},
+    {"", NULL, NULL},
+};
+
+START_TEST(parses_texts)
+{
+    struct api_place place = {0};
+    ck_assert_msg(api_place_is_text(texts[_i].text) == (texts[_i].remote != NULL), "%s",
+                  texts[_i].text);
+    if (!texts[_i].remote)
+        return;
+    ck_assert(api_place_parse(texts[_i].text, "/model", &place, &problem));
+    ck_assert_str_eq(place.remote, texts[_i].remote);
+    ck_assert_str_eq(place.ref, texts[_i].ref);
+    api_place_fini(&place);
+}
+END_TEST
+
+/* --- objects -------------------------------------------------------------- */
+
+static const struct {
+    const char *json, *where; /* where NULL: it is valid */
+} objects[] = {
+    {"{\"remote\": \"prod\", \"ref\": \"models:/glyph/3\"}", NULL},
+    {"{\"ref\": \"k\", \"remote\": \"a\"}", NULL},
+    {"{\"remote\": \"prod\"}", "/model/ref"},
+    {"{\"ref\": \"k\"}", "/model/remote"},
+    {"{\"remote\": null, \"ref\": \"k\"}", "/model/remote"},
+    {"{\"remote\": 5, \"ref\": \"k\"}", "/model/remote"},
+    {"{\"remote\": \"A\", \"ref\": \"k\"}", "/model/remote"},
+    {"{\"remote\": \"sha256\", \"ref\": \"k\"}", "/model/remote"},
+    {"{\"remote\": \"a\", \"ref\": \"\"}", "/model/ref"},
+    {"{\"remote\": \"a\", \"ref\": \"a\\nb\"}", "/model/ref"},
+    {"{\"remote\": \"a\", \"ref\": []}", "/model/ref"},
+    {"{\"remote\": \"a\", \"ref\": \"k\", \"url\": \"http://h\"}", "/model/url"},
+    {"[]", "/model"},
+    {"5", "/model"},
+};
+
+START_TEST(decodes_objects)
+{
+    struct api_place place = {0};
+    bool ok = api_place_decode(objects[_i].json, "/model", &place, &problem);
+    ck_assert_msg(ok == !objects[_i].where, "row %d", _i);
+    if (!ok) {
+        ck_assert_int_eq(problem.code, API_BAD_REQUEST);
+        ck_assert_str_eq(problem.where, objects[_i].where);
+    }
+    api_place_fini(&place);
+}
+END_TEST
+
+/* --- publications --------------------------------------------------------- */
+
+#define A "\"remote\": \"a\", \"ref\": \"k\""
+
+static const struct {
+    const char *json, *where; /* where NULL: it is valid */
+    size_t n;
+    unsigned what; /* of the last */
+} lists[] = {
+    {"[]", NULL, 0, 0},
+    {"[{" A "}]", NULL, 1, 7},
+    {"[{" A ", \"what\": null}]", NULL, 1, 7},
+    {"[{" A ", \"what\": [\"report\"]}]", NULL, 1, API_PUBLISH_REPORT},
+    {"[{" A "}, {" A ", \"what\": [\"spec\", \"model\"]}]", NULL, 2, 5},
+    {"[{" A ", \"alias\": \"new\", \"tags\": {\"t\": \"v\"}}]", NULL, 1, 7},
+    {"{}", "/publish", 0, 0},
+    {"[5]", "/publish/0", 0, 0},
+    {"[{" A "}, {\"remote\": \"a\"}]", "/publish/1/ref", 0, 0},
+    {"[{" A ", \"alias\": 5}]", "/publish/0/alias", 0, 0},
+    {"[{" A ", \"tags\": []}]", "/publish/0/tags", 0, 0},
+    {"[{" A ", \"tags\": {\"t\": 5}}]", "/publish/0/tags/t", 0, 0},
+    {"[{" A ", \"tags\": {\"qdqd.job\": \"x\"}}]", "/publish/0/tags/qdqd.job", 0, 0},
+    {"[{" A ", \"what\": []}]", "/publish/0/what", 0, 0},
+    {"[{" A ", \"what\": \"model\"}]", "/publish/0/what", 0, 0},
+    {"[{" A ", \"what\": [\"log\"]}]", "/publish/0/what", 0, 0},
+    {"[{" A ", \"colour\": 1}]", "/publish/0/colour", 0, 0},
+};
+
+START_TEST(decodes_publications)
+{
+    struct api_publication *list = NULL;
+    size_t n = 0;
+    bool ok = api_publications_decode(lists[_i].json, &list, &n, &problem);
+    ck_assert_msg(ok == !lists[_i].where, "row %d: %s", _i, problem.detail);
+    if (!ok) {
+        ck_assert_str_eq(problem.where, lists[_i].where);
+        ck_assert_ptr_null(list);
+        return;
+    }
+    ck_assert_uint_eq(n, lists[_i].n);
+    if (n)
+        ck_assert_uint_eq(list[n - 1].what, lists[_i].what);
+    api_publications_free(&list, n);
+}
+END_TEST
+
+START_TEST(limits_the_list)
+{
+    char text[2048] = "[";
+    struct api_publication *list = NULL;
+    size_t n;
+    for (int i = 0; i <= API_MAX_PUBLISH; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s{" A "}",
+                 i ? "," : "");
+    snprintf(text + strlen(text), sizeof text - strlen(text), "]");
+    ck_assert(!api_publications_decode(text, &list, &n, &problem));
+    ck_assert_str_eq(problem.where, "/publish");
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("api/remote");
+    TCase *t = tcase_create("places");
+    tcase_add_checked_fixture(t, set_up, NULL);
+    tcase_add_loop_test(t, parses_texts, 0, (int)(sizeof texts / sizeof *texts));
+    tcase_add_loop_test(t, decodes_objects, 0, (int)(sizeof objects / sizeof *objects));
+    tcase_add_loop_test(t, decodes_publications, 0,
+                        (int)(sizeof lists / sizeof *lists));
+    tcase_add_test(t, limits_the_list);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
