@@ -35,6 +35,7 @@ ADVICE("gate_in_float", "Add the case efficientnet to cases.")
 ADVICE("nothing_to_quantize",
        "Look at the reasons of the layers: what was switched off, and by "
        "which entry of the spec?")
+ADVICE("integer_weights", "Quantize the float model that this one was made of.")
 ADVICE("opset_kept", "Export the model with the later opset.")
 ADVICE("opset_per_tensor",
        "Export the model with opset 13 or later for scales per channel, or "

@@ -59,7 +59,11 @@ qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
         qdqi_session_open(runtime, quantized, quantized->proto, &options, ret, &why);
     if (code == QDQ_NO_MEMORY)
         return qdqi_no_memory(err);
-    return code ? qdqi_deployed_warn(job, why.text, err) : QDQ_OK;
+    return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
+                                "the result is valid, and the runtime of target %s "
+                                "cannot load it: %s",
+                                target->name, why.text)
+                : QDQ_OK;
 }
 
 enum qdq_code

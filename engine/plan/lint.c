@@ -4,6 +4,7 @@
 #include "config.h"
 #include "plan/lint.h"
 
+#include "layers/kernels.h"
 #include "plan/target.h"
 
 #include <stdio.h>
@@ -41,20 +42,56 @@ warn(struct planner *p, const struct qdqi_lint *lint, const struct layers *layer
         qdqi_warn(&p->warnings, p->plan->arena, err, lint->code, layers->first,
                   "%zu layer%s (%s): %s", layers->n, layers->n == 1 ? "" : "s",
                   layers->names, lint->text);
-    if (!code)
+    if (!code && lint->rule != QDQI_NO_RULE)
         p->warnings.rows[p->warnings.n - 1].rule = qdqi_rule_id(p, lint->rule);
     return code;
 }
 
-enum qdq_code
-qdqi_lint(struct planner *p, struct qdq_error *err)
+/* --- warnings of all targets ------------------------------------------------ */
+
+enum { MOST_STEPS = 8 }; /* from a weight back to the integers that it is made of */
+
+/* Returns whether a weight is computed from a constant of small integers: quantized by
+   hand. */
+static bool
+is_made_of_integers(const struct qdqi_graph *graph, const struct qdqi_tensor *t)
 {
-    const struct qdqi_lint *lint = p->spec->target->hooks->lints;
+    static const char *const steps[] = {
+        "Cast", "Mul", "Sub", "Add", "Div", "Reshape", "Transpose", "Identity", NULL};
+    for (int i = 0; i < MOST_STEPS && t && t->producer >= 0; i++) {
+        const struct qdqi_node *node = &graph->nodes[t->producer];
+        if (!qdqi_node_is_one_of(node->proto, steps) || node->proto->n_input == 0 ||
+            !(t = node->inputs[0]))
+            return false;
+        if (qdqi_node_is(node->proto, "Cast") && t->constant)
+            return t->dtype == QDQI_INT8 || t->dtype == QDQI_UINT8 ||
+                   t->dtype == QDQI_INT4 || t->dtype == QDQI_UINT4;
+    }
+    return false;
+}
+
+static bool
+lint_integer_weights(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = &p->model->graph.nodes[layer->node];
+    return qdqi_is_product(layer->op) && node->proto->n_input > 1 && node->inputs[1] &&
+           node->inputs[1]->is_fixed &&
+           is_made_of_integers(&p->model->graph, node->inputs[1]);
+}
+
+static const struct qdqi_lint everywhere[] = {
+    {QDQI_LINT(integer_weights), QDQI_NO_RULE,
+     "the weight is computed from stored integers, so the model is quantized by hand: "
+     "quantize the float model that it was made of"},
+    {NULL, NULL, QDQI_NO_RULE, NULL},
+};
+
+/* --- all warnings ----------------------------------------------------------- */
+
+static enum qdq_code
+add_warnings(struct planner *p, const struct qdqi_lint *lint, struct qdq_error *err)
+{
     enum qdq_code code = QDQ_OK;
-    /* With weights alone no layer computes in int8, unless the model has pairs of
-       its own. */
-    if (p->plan->view.n_tensors == 0 && p->spec->existing_qdq == QDQ_EXISTING_ERROR)
-        return QDQ_OK;
     for (; lint && lint->code && !code; lint++) {
         struct layers layers = {0};
         for (size_t i = 0; i < p->n_layers; i++)
@@ -64,4 +101,16 @@ qdqi_lint(struct planner *p, struct qdq_error *err)
             code = warn(p, lint, &layers, err);
     }
     return code;
+}
+
+enum qdq_code
+qdqi_lint(struct planner *p, struct qdq_error *err)
+{
+    enum qdq_code code = add_warnings(p, everywhere, err);
+    /* With weights alone no layer computes in int8, unless the model has pairs of
+       its own. */
+    if (code ||
+        (p->plan->view.n_tensors == 0 && p->spec->existing_qdq == QDQ_EXISTING_ERROR))
+        return code;
+    return add_warnings(p, p->spec->target->hooks->lints, err);
 }

@@ -3,6 +3,7 @@
 #include "plan/outputs.h"
 
 #include "model/constant.h"
+#include "plan/target.h"
 
 #include <string.h>
 
@@ -70,7 +71,10 @@ bool
 qdqi_reads_raw(const struct planner *p, const struct qdq_layer *layer)
 {
     const struct qdq_layer_entry *entry = p->selection.choices[layer->node].entry;
-    return entry && !entry->quantize_input && layer->n_inputs == 0;
+    const struct qdqi_hooks *hooks = p->spec->target->hooks;
+    return layer->n_inputs == 0 &&
+           ((entry && !entry->quantize_input) ||
+            (hooks->must_read_raw && hooks->must_read_raw(p, layer)));
 }
 
 bool

@@ -47,10 +47,14 @@ struct qdqi_veto {
  * their names stand before the text. The text says what happens there, and what to ask
  * for instead.
  */
+enum { QDQI_NO_RULE = -1 };
+
 struct qdqi_lint {
     const char *code;
     bool (*means)(const struct planner *p, const struct qdq_layer *layer);
-    int rule; /* the rule of the target that the plan does not follow there */
+    /* the rule of the target that the plan does not follow there; QDQI_NO_RULE for a
+       warning of all targets */
+    int rule;
     const char *text;
 };
 
@@ -84,6 +88,9 @@ struct qdqi_hooks {
     /* The rules that keep layers in floating point, with a row of zeros behind the
        last. NULL: there are none. */
     const struct qdqi_veto *vetoes;
+    /* Returns whether the layer must not read its inputs from the pairs that others read
+       them from. NULL: there is no such layer. */
+    bool (*must_read_raw)(const struct planner *p, const struct qdq_layer *layer);
     /*
      * Returns the reason why a layer stays in floating point, or NULL. The layer's
      * weight has been chosen (weight_input, weight_axis), and `wants_inputs` says

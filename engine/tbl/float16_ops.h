@@ -101,7 +101,7 @@ FLOAT16_OP("ReduceMin", 1, 13)
 FLOAT16_OP("ReduceSum", 1, 13)
 FLOAT16_OP("Relu", 1, 13)
 FLOAT16_OP("Reshape", 1, 13)
-FLOAT16_OP_EXCEPT("Resize", 10, 13, 1 << 2, 0) /* scales */
+FLOAT16_OP_EXCEPT("Resize", 10, 13, 1 << 1 | 1 << 2, 0) /* roi, scales */
 FLOAT16_OP("ReverseSequence", 10, 0)
 FLOAT16_OP("RotaryEmbedding", 23, 23)
 FLOAT16_OP("Round", 11, 22)

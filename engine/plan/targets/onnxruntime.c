@@ -137,10 +137,26 @@ is_operand(const struct planner *p, const struct qdq_layer *layer)
             qdqi_node_is(p->model->graph.nodes[layer->node].proto, "MatMul"));
 }
 
+/* Returns whether the layer is a Concat whose pairs would have 16-bit scales. onnxruntime
+   1.31 makes a QLinearConcat of it, and then refuses its own node. */
+static bool
+is_half_concat(const struct planner *p, const struct qdq_layer *layer)
+{
+    const struct qdqi_node *node = node_of(p, layer);
+    return qdqi_node_is(node->proto, "Concat") &&
+           (p->spec->float_type != QDQ_FLOAT_KEEP ||
+            (node->inputs[0] && node->inputs[0]->dtype == QDQI_FLOAT16));
+}
+
 static const char *
 hindrance(const struct planner *p, const struct qdq_layer *layer, bool wants_inputs)
 {
-    return wants_inputs ? qdqi_kernel_hindrance(node_of(p, layer)) : NULL;
+    const struct qdqi_node *node = node_of(p, layer);
+    if (!wants_inputs)
+        return NULL;
+    if (is_half_concat(p, layer))
+        return "the integer kernel of Concat has no 16-bit scales";
+    return qdqi_kernel_hindrance(node);
 }
 
 /* Returns whether the layer is quantized only if its neighbours are: it moves data
@@ -382,6 +398,7 @@ static const struct qdqi_hooks hooks = {
     .decide_rule = decide_rule,
     .folds = folds,
     .is_on = is_on,
+    .must_read_raw = is_half_concat,
     .hindrance = hindrance,
     .is_per_channel = is_per_channel,
     .is_operand = is_operand,

@@ -4,6 +4,8 @@ rule."""
 
 import json
 
+import numpy as np
+import onnx
 import pytest
 
 import nets
@@ -80,3 +82,26 @@ def test_refused(daemon, net, rules, pointer, code):
     answer = daemon.post("/v1/plan", json={"model": net, "spec": {"rules": rules}})
     document = problem(answer, 422, code)
     assert document["errors"][0]["pointer"].endswith(pointer)
+
+
+@pytest.mark.parametrize("weight, warned", [
+    ("f = Cast <to = 1> (q) w = Mul (f, s)", True),
+    ("f = Cast <to = 1> (q) g = Cast <to = 1> (z) d = Sub (f, g) "
+     "e = Mul (d, s) w = Transpose (e)", True),
+    ("f = Cast <to = 1> (h) w = Mul (f, s)", False),
+    ("w = Mul (v, s)", False)])
+@pytest.mark.parametrize("target", ["tensorrt", "onnxruntime"])
+def test_a_model_quantized_by_hand(daemon, weight, warned, target):
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        net (float[n, 16] x) => (float[n, 16] y) {{ {weight} y = MatMul (x, w) }}""")
+    integers = np.ones((16, 16))
+    constants = {"q": np.int8(integers), "z": np.int8(integers), "v": np.float32(integers),
+                 "h": np.float16(integers), "s": np.float32(0.01)}
+    read = {name for node in model.graph.node for name in node.input}
+    for name in read & constants.keys():
+        model.graph.initializer.append(
+            onnx.numpy_helper.from_array(np.asarray(constants[name]), name))
+    net = daemon.upload("models", model.SerializeToString())
+    codes = [w["code"] for w in plan(daemon, net, target=target)["warnings"]]
+    assert ("integer_weights" in codes) == warned

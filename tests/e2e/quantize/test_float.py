@@ -408,3 +408,52 @@ def test_target_onnxruntime(name, kind, tmp_path):
     real = judge.run(source.SerializeToString(), feed)
     assert (judge.sqnr_db(real, judge.run(done.bytes, feed)) >
             judge.sqnr_db(real, judge.run(plain.bytes, feed)) - 1.5)
+
+
+HALVES = """
+    <ir_version: 8, opset_import: ["": 19]>
+    halves (float[n, 16, 8, 8] x) => (float[n, 16, m, m] y) {{
+        a = Conv <pads = [1, 1, 1, 1]> (x, w)  r = Relu (a)
+        b = Conv <pads = [1, 1, 1, 1]> (r, v)  {body}
+        y = Conv <pads = [1, 1, 1, 1]> (c, u) }}"""
+
+
+def halves(body, channels, **constants):
+    model = onnx.parser.parse_model(HALVES.format(body=body))
+    for i, node in enumerate(model.graph.node):
+        node.name = f"{node.op_type}{i}"
+    weights = {name: RANDOM.standard_normal(shape).astype(np.float32) for name, shape in (
+        ("w", (16, 16, 3, 3)), ("v", (16, 16, 3, 3)), ("u", (16, channels, 3, 3)))}
+    for name, values in {**weights, **constants}.items():
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    return model, npz(x=RANDOM.standard_normal((4, 16, 8, 8)).astype(np.float32))
+
+
+@pytest.mark.parametrize("recipe", ["none", "auto"])
+def test_onnxruntime_loads_a_concat(tmp_path, recipe):
+    """ONNX Runtime refuses the QLinearConcat that it makes of pairs with 16-bit scales."""
+    source, data = halves("c = Concat <axis = 1> (r, b)", 32)
+    done = Quantized(tmp_path, source, data, target="onnxruntime", recipe=recipe,
+                     float="float16")
+    assert done.ok, done.said
+    strict(done.bytes)
+    judge.session(done.bytes)
+    assert done.report["evaluation"]["deployed"]["outputs"][0]["sqnr_db"] > 20
+    if recipe == "none":
+        (row,) = (r for r in done.report["layers"] if r["op"] == "Concat")
+        assert row["reason"] == "the integer kernel of Concat has no 16-bit scales"
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_region_of_a_resize_stays(tmp_path, kind):
+    source, data = halves(
+        'c = Resize <mode = "linear", coordinate_transformation_mode = '
+        '"tf_crop_and_resize"> (b, roi, scales)', 16,
+        roi=np.array([0, 0, 0, 0, 1, 1, 1, 1], np.float32),
+        scales=np.array([1, 1, 2, 2], np.float32))
+    done = Quantized(tmp_path, source, data, float=kind)
+    assert done.ok, done.said
+    model = strict(done.bytes)
+    kept = {i.name: i.data_type for i in model.graph.initializer}
+    assert kept["roi"] == kept["scales"] == onnx.TensorProto.FLOAT
+    assert done.report["float"]["kept"] == []
