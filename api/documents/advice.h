@@ -62,4 +62,8 @@ ADVICE("rounded_to_nearest",
        "Give calibration data: rounding needs what the layers see.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17 asks for.")
+ADVICE(
+    "slower_than_float",
+    "Set target to the runtime that runs the model, and leave the operators that got "
+    "slower in float.")
 ADVICE("opset_raised", "Nothing: it is what opset asks for.")

@@ -440,7 +440,7 @@ async function showNew(root, signal, from) {
     el("div", {}, model.element, data.element, target.element, editor.element,
        el("p", {className: "actions"}, run,
           el("label", {}, fresh, " even where an equal job has run"))),
-    el("section", {ariaLabel: "Plan"}, el("h3", {}, "Plan"), panel)));
+    el("div", {}, el("h3", {}, "Plan"), panel)));
   const [known, {targets}] = await Promise.all(
     [knownFiles(signal), getJson("/v1/targets", {signal})]);
   model.add(known.models);
@@ -506,6 +506,7 @@ async function showReference(root, signal) {
     ["layers", "cases", "targets", "errors"].map((name) => getJson(`/v1/${name}`, {signal})));
   const formats = document.getElementById("formats").cloneNode(true);
   formats.hidden = false;
+  formats.removeAttribute("id");
   root.append(el("h2", {}, "Reference"),
     el("h3", {}, "Layers"), makeTable("Layers",
       ["class", "operator", "input", "weight", "selected by", "recognized as"],

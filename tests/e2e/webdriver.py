@@ -2,6 +2,7 @@
 """Chromium, driven through the WebDriver protocol of Debian's chromedriver."""
 
 import base64
+import importlib.resources
 import json
 import re
 import shutil
@@ -101,6 +102,18 @@ class Browser:
     def contrasts(self):
         """Returns the contrast of each visible text with its background, and the text."""
         return self.run(CONTRASTS)
+
+    def violations(self):
+        """Returns what axe finds wrong for people who cannot see or use a mouse: id, impact, and
+        the elements."""
+        source = importlib.resources.files("axe_core_python") / "axe.min.js"
+        self.run(source.read_text() + """;
+            window.found = null;
+            axe.run(document, {resultTypes: ["violations"], iframes: false}).then(({violations}) => {
+              window.found = {rows: violations.map((row) =>
+                [row.id, row.impact, row.nodes.map((node) => node.html)])};
+            }, (error) => { window.found = {rows: [String(error)]}; });""")
+        return self.until("window.found")["rows"]
 
     def until(self, expression, *args):
         """Waits until an expression of JavaScript is true, and returns its value."""

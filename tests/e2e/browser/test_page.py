@@ -235,7 +235,8 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
 @pytest.mark.shares_daemon
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_and_listened_to(page, daemon, scheme):
-    """Every text has the contrast of WCAG 2, level AA; what can be used has a name."""
+    """Every text has the contrast of WCAG 2, level AA; what can be used has a name; axe finds
+    nothing."""
     page.devtools("Emulation.setEmulatedMedia", media="",
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
     for view, there in (("jobs", "#counts:not(:empty)"), ("new", "#target option + option"),
@@ -248,6 +249,7 @@ def test_it_can_be_read_and_listened_to(page, daemon, scheme):
             " progress')].filter(e => !(e.ariaLabel || e.textContent || e.labels?.length ||"
             " e.id === 'notice')).map(e => e.outerHTML)")
         assert nameless == []
+        assert page.violations() == []
         assert page.run("return document.querySelector('nav [aria-current]').hash") == f"#/{view}"
         assert page.run("return document.documentElement.scrollWidth <= innerWidth")
     page.devtools("Emulation.setDeviceMetricsOverride", width=390, height=800,

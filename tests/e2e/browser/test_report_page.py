@@ -95,6 +95,7 @@ def test_it_can_be_read(browser, page, scheme, media):
                      features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.get(page[0])
     contrasts = browser.contrasts()
+    assert browser.violations() == []
     assert len(contrasts) > 50
     assert [row for row in contrasts if row[0] < 4.5] == []
     background = browser.run("return getComputedStyle(document.body).backgroundColor")
