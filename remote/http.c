@@ -357,6 +357,16 @@ fail_transfer(struct http *http, const struct http_answer *answer, CURLcode code
                                "the transfer was cancelled");
     if (code == CURLE_OUT_OF_MEMORY)
         return api_problem_no_memory(problem);
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return api_problem_set(
+            problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+            "remote %s has a certificate that is not valid for it, or "
+            "of an authority that is not known (ca)",
+            name);
+    if (code == CURLE_SSL_CACERT_BADFILE)
+        return api_problem_set(problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,
+                               "the authorities of remote %s (ca) cannot be read",
+                               name);
     if (http->refused)
         return api_problem_set(
             problem, API_REMOTE_DENIED, QDQ_AT_NOTHING, NULL,

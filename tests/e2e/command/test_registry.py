@@ -5,6 +5,7 @@ tests/servers."""
 import http.server
 import json
 import re
+import ssl
 import subprocess
 import threading
 import urllib.parse
@@ -12,6 +13,7 @@ import urllib.parse
 import pytest
 
 from service import INSTALLED
+from test_tls import make_certificate
 
 QDQ = INSTALLED / "bin" / "qdq"
 FILES = {"model.onnx": b"not really a model", "weights/a.data": bytes(range(256)) * 4096,
@@ -237,6 +239,21 @@ def test_faults(qdq, registry, tmp_path, name):
     assert words in error and "remote" in error and SECRET not in error
     assert registry.seen[0][2] == f"Bearer {SECRET}"
     assert all(file.endswith(".part") for file in files_below(tmp_path / "out"))
+
+
+def test_tls(registry, qdq, tmp_path):
+    """The certificate has to be of an authority in `ca`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*make_certificate(tmp_path, "registry"))
+    registry.socket = context.wrap_socket(registry.socket, server_side=True)
+    plain = qdq.config.read_text().replace("http://", "https://")
+    make_certificate(tmp_path, "other")
+    (tmp_path / "bad.pem").write_text("no certificate\n")
+    for name in ("registry.pem", "other.pem", "bad.pem", None):
+        ok = name == "registry.pem"
+        qdq.config.write_text(plain + (f"ca = {tmp_path / name}\n" if name else ""))
+        done = qdq("ls", "prod:models:/glyph/1", expect=0 if ok else 1)
+        assert ok or done.startswith("qdq: remote_denied: prod:models:/glyph/1: "), done
 
 
 def test_an_alias_that_is_not_there(qdq):
