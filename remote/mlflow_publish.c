@@ -110,19 +110,25 @@ have_registered_model(struct work *work)
                 json_pack("{s:s}", "name", work->ref.name), "the registered model");
 }
 
-/* Finds the experiment of the source's run. */
+/* Finds the experiment of the source's run. A run that is gone leaves the default one. */
 static bool
 find_experiment(struct work *work, const char *run)
 {
     struct http_request request = {.method = NULL};
+    struct api_problem fault = {0};
     if (!*run)
         return true;
     if (!url_add(request.url, MLFLOW_API "runs/get", "/", work->problem) ||
         !mlflow_query(&request, "run_id", run, work->problem))
         return false;
-    json_t *json = mlflow_send(work->http, &request, "the source's run", work->problem);
+    json_t *json = mlflow_send(work->http, &request, "the source's run", &fault);
+    if (!json && fault.code == API_REMOTE_NOT_FOUND)
+        return true;
+    if (!json)
+        return api_problem_set(work->problem, fault.code, fault.kind, fault.where, "%s",
+                               fault.detail);
     const char *id = mlflow_text(json_object_get(json, "run"), "info", "experiment_id");
-    bool ok = json && keep(work, work->experiment, ID, id, "an experiment");
+    bool ok = keep(work, work->experiment, ID, id, "an experiment");
     json_decref(json);
     return ok;
 }
@@ -141,6 +147,8 @@ find_source(struct work *work)
     const char *from = mlflow_text(json, "model_version", "source");
     if (strncmp(from, "models:/m-", 10) == 0)
         snprintf(work->source_model, sizeof work->source_model, "%.200s", from + 8);
+    snprintf(ref.version, sizeof ref.version, "%.32s",
+             mlflow_text(json, "model_version", "version"));
     bool ok =
         json && find_experiment(work, mlflow_text(json, "model_version", "run_id"));
     json_decref(json);
@@ -150,13 +158,9 @@ find_source(struct work *work)
                  work->problem) &&
          mlflow_query(&request, "name", ref.name, work->problem) &&
          mlflow_query(&request, "version", ref.version, work->problem);
-    json = ok && *ref.version
-               ? mlflow_send(work->http, &request, "the source", work->problem)
-               : NULL;
-    ok = ok &&
-         (!*ref.version ||
-          (json && mlflow_proxied(work->http, mlflow_text(json, NULL, "artifact_uri"),
-                                  work->source_place, work->problem)));
+    json = ok ? mlflow_send(work->http, &request, "the source", work->problem) : NULL;
+    ok = json && mlflow_proxied(work->http, mlflow_text(json, NULL, "artifact_uri"),
+                                work->source_place, work->problem);
     json_decref(json);
     return ok;
 }

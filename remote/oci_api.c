@@ -112,9 +112,8 @@ oci_authenticate(struct http *http, struct api_problem *problem)
     return ok;
 }
 
-/* Copies a parameter of a challenge: NAME="VALUE". */
-static void
-find_parameter(const char *challenge, const char *name, char *ret, size_t size)
+void
+oci_parameter(const char *challenge, const char *name, char *ret, size_t size)
 {
     size_t len = strlen(name);
     ret[0] = '\0';
@@ -140,7 +139,7 @@ add_scope(const struct http *http, const char *challenge, const char *repo,
     size_t len = strlen(path);
     while (len && path[len - 1] == '/')
         len--;
-    find_parameter(challenge, "service", service, sizeof service);
+    oci_parameter(challenge, "service", service, sizeof service);
     snprintf(scope, sizeof scope, "repository:%.*s%s%s:pull%s", (int)len, path,
              len ? "/" : "", repo, to_push ? ",push" : "");
     return url_add(url, mark, mark, problem) &&
@@ -183,7 +182,7 @@ answer_challenge(struct http *http, const char *challenge, const char *repo,
     char realm[2048];
     if (strncasecmp(challenge, "bearer ", 7) != 0)
         return http_authenticate(http, problem);
-    find_parameter(challenge, "realm", realm, sizeof realm);
+    oci_parameter(challenge, "realm", realm, sizeof realm);
     if (!oci_own_url(http, realm, request.url, problem) ||
         !add_scope(http, challenge, repo, to_push, request.url, problem) ||
         !http_authenticate(http, problem) ||

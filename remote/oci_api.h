@@ -34,6 +34,9 @@ bool oci_authenticate(struct http *http, struct api_problem *problem);
 bool oci_login(struct http *http, const char *repo, bool to_push,
                struct api_problem *problem);
 
+/* Copies a parameter of a challenge, NAME="VALUE"; "" where it is absent. */
+void oci_parameter(const char *challenge, const char *name, char *ret, size_t size);
+
 /* Writes the URL of a repository: "/v2/PATH/REPO" and `rest`, which is escaped but for '/'. */
 bool oci_url(const struct http *http, const char *repo, const char *rest,
              char url[HTTP_URL], struct api_problem *problem);

@@ -154,10 +154,9 @@ s3_element(const char **at, const char *name, char *ret, size_t size)
     return true;
 }
 
-/* Visits the objects of one page of a list. */
-static bool
-visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
-           struct api_problem *problem)
+bool
+s3_visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
+              struct api_problem *problem)
 {
     char contents[4 * KEY], key[3 * KEY], etag[256], size[32];
     for (const char *at = page;
@@ -213,7 +212,7 @@ s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,
         const char *body = answer.body ? answer.body : "", *at = body;
         bool ok = (answer.status == 200 ||
                    http_fail(http, &answer, "the list of the bucket", problem)) &&
-                  visit_page(body, len + strlen(slash), visit, arg, problem);
+                  s3_visit_page(body, len + strlen(slash), visit, arg, problem);
         bool is_last = !s3_element(&at, "IsTruncated", truncated, sizeof truncated) ||
                        strcmp(truncated, "true") != 0;
         at = body;

@@ -29,6 +29,9 @@ bool s3_is_data_ending(const char *ending);
 /* Calls `visit` with each object whose key begins with `prefix`, until it returns false. */
 typedef bool (*s3_visit_fn)(void *arg, const struct s3_object *object,
                             struct api_problem *problem);
+/* Visits the objects of one page of a list, without the first `skip` bytes of their keys. */
+bool s3_visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
+                   struct api_problem *problem);
 bool s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,
              struct api_problem *problem);
 

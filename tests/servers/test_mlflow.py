@@ -74,9 +74,14 @@ def test_from_a_champion_to_a_challenger(remote, client, registered, samples, tm
                     "--report", tmp_path / "report.json", "--html", tmp_path / "report.html"],
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
     push = ["push", "prod:models:/glyph-int8", "int8.onnx", "report.json", "report.html",
-            "--alias", "challenger", "--tag", "qdqd.version=0.1.0", "--source", "models:/glyph/1"]
+            "--alias", "challenger", "--tag", "qdqd.version=0.1.0", "--source", "models:/glyph@champion"]
     assert remote(*push) == "prod:models:/glyph-int8/1\n"
     assert remote(*push) == "prod:models:/glyph-int8/1\n"  # the same, and not another one
+    remote("pull", "prod:models:/glyph-int8/1", "-o", "int8")
+    described = (tmp_path / "int8" / "MLmodel").read_text()
+    assert "onnx_version" in described  # as the source's, with other ids
+    assert not [line for line in described.splitlines() if "run_id" in line and
+                line in pulled["MLmodel"].decode()]
     found = json.loads(client("load", "models:/glyph-int8@challenger", tmp_path / "samples.npy"))
     expected = run_model(tmp_path / "int8.onnx", samples)
     assert numpy.allclose(found["output"], expected, atol=1e-5)

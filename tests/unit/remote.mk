@@ -5,3 +5,6 @@ check_PROGRAMS += \
 	tests/unit/remote/test_mlmodel \
 	tests/unit/remote/test_refs \
 	tests/unit/remote/test_signature
+
+# The fuzz target. Built without libFuzzer, it replays its corpus.
+check_PROGRAMS += tests/fuzz/fuzz_remote
