@@ -10,10 +10,11 @@ missing() {
     exit 77
 }
 
-# pinned_venv NAME: makes the Python of tests/servers/NAME.txt in the cache, unless it is there,
-# and sets $venv.
+# pinned_venv NAME: makes the Python of NAME.txt, which lies beside the script that calls this, in
+# the cache, unless it is there, and sets $venv.
 pinned_venv() {
-    local pins=$root/tests/servers/$1.txt
+    local pins
+    pins=$(dirname "$(realpath "$0")")/$1.txt
     venv=$cache/server-$1
     cmp -s "$pins" "$venv/installed.txt" && return
     say "installing $1"

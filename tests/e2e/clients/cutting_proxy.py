@@ -79,9 +79,12 @@ class CuttingProxy:
         try:
             self._copy(client, daemon, head, count if direction == "up" else None)
         finally:
-            for one in (client, daemon) if direction == "up" else ():
-                with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+            # A client that has gone does not come back on this connection.
+            with contextlib.suppress(OSError):
+                daemon.shutdown(socket.SHUT_RDWR if direction == "up" else socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                if direction == "up":
+                    client.shutdown(socket.SHUT_RDWR)
             back.join()
 
     @staticmethod

@@ -58,7 +58,7 @@ def installed(tmp_path_factory):
 
 @pytest.mark.shares_daemon
 @pytest.mark.parametrize("which", ["oldest", "newest"])
-def test_wheel(daemon, installed, tmp_path, which):
+def test_wheel(daemon, installed, tmp_path, which, record_property):
     found = interpreters()
     own = (3, sys.version_info[1])
     if which == "oldest" and min(found, default=own) >= own:
@@ -73,7 +73,7 @@ def test_wheel(daemon, installed, tmp_path, which):
     done = subprocess.run([found[version], "-W", "error", "-c", SCRIPT, str(installed)],
                           cwd=tmp_path, env=environment, capture_output=True, text=True,
                           timeout=60)
-    print(f"Python {version}: {found[version]}")
+    record_property("version", f"clients/python in Python {version[0]}.{version[1]}")
     assert done.returncode == 0, done.stderr
     judge.load((tmp_path / "int8.onnx").read_bytes())
     settings = (ROOT / "configure.ac").read_text()
