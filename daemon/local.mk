@@ -46,6 +46,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
 	daemon/store/inner.h \
+	daemon/store/hooked.c daemon/store/hooked.h \
 	daemon/store/outbox.c daemon/store/outbox.h \
 	daemon/store/schema.c daemon/store/schema.h \
 	daemon/store/sql.h \
@@ -104,6 +105,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/events.c \
 	daemon/handlers/files.c \
 	daemon/handlers/handlers.c daemon/handlers/handlers.h \
+	daemon/handlers/hooks.c daemon/handlers/hooks.h \
 	daemon/handlers/jobs.c \
 	daemon/handlers/lists.c \
 	daemon/handlers/metrics.c \
@@ -116,6 +118,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/carriers.c daemon/carriers/carriers.h \
 	daemon/carriers/deliver.c daemon/carriers/deliver.h \
 	daemon/carriers/fetch.c daemon/carriers/fetch.h \
+	daemon/carriers/poll.c daemon/carriers/poll.h \
 	daemon/carriers/remote_fds.c daemon/carriers/remote_fds.h \
 	daemon/carriers/words.c daemon/carriers/words.h \
 	daemon/adopt.c daemon/adopt.h \

@@ -19,6 +19,9 @@ struct remote_kind_row {
                    struct http_request *ret, struct api_problem *problem);
     bool (*publish)(struct http *http, const struct qdqr_publication *publication,
                     char **ret_location, struct api_problem *problem);
+    bool (*versions)(struct http *http, const struct qdqr_question *question,
+                     struct qdqr_version **ret, size_t *ret_n,
+                     struct api_problem *problem);
     bool (*deliver)(struct http *http, const struct qdqr_event *event,
                     struct api_problem *problem);
 };

@@ -13,6 +13,7 @@ remote_libremote_la_SOURCES = \
 	remote/mlflow_api.c remote/mlflow_api.h \
 	remote/mlflow_publish.c remote/mlflow_publish.h \
 	remote/mlflow_ref.c remote/mlflow_ref.h \
+	remote/mlflow_versions.c remote/mlflow_versions.h \
 	remote/mlmodel.c remote/mlmodel.h \
 	remote/oci.c \
 	remote/oci_api.c remote/oci_api.h \

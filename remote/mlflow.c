@@ -8,6 +8,7 @@
 #include "mlflow_api.h"
 #include "mlflow_publish.h"
 #include "mlflow_ref.h"
+#include "mlflow_versions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,4 +169,5 @@ const struct remote_kind_row remote_mlflow = {
     .resolve = resolve,
     .locate = locate,
     .publish = mlflow_publish,
+    .versions = mlflow_versions,
 };

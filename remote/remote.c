@@ -261,6 +261,35 @@ qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *source,
     return ok;
 }
 
+/* --- versions -------------------------------------------------------------- */
+
+bool
+qdqr_versions(const struct qdqr_remote *remote, const struct qdqr_question *question,
+              struct qdqr_call *call, struct qdqr_version **ret, size_t *ret_n,
+              struct api_problem *problem)
+{
+    struct http *http = NULL;
+    const struct remote_kind_row *kind = find_kind(remote, problem);
+    if (!kind)
+        return false;
+    if (!kind->versions)
+        return fail_ability(remote, "list versions of models", problem);
+    bool ok = qdqr_check(remote, problem) && open_http(remote, call, &http, problem) &&
+              kind->versions(http, question, ret, ret_n, problem);
+    http_close(&http);
+    return ok;
+}
+
+void
+qdqr_versions_free(struct qdqr_version *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(list[i].name);
+        free(list[i].version);
+    }
+    free(list);
+}
+
 /* --- publish and deliver -------------------------------------------------- */
 
 bool

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define OURS "qdqd."
-
 static const char *const inputs[API_N_INPUTS] = {"model", "calibration"};
 
 /* --- sources --------------------------------------------------------------- */
@@ -256,9 +254,10 @@ has_our_tags(json_t *tags)
     json_t *value;
     bool found = false;
     json_object_foreach (tags, key, value)
-        found = found || strncmp(key, OURS, strlen(OURS)) == 0;
+        found = found || strncmp(key, API_OUR_TAGS, strlen(API_OUR_TAGS)) == 0;
     json_array_foreach (tags, i, value)
-        found = found || strncmp(text_at(value, "key"), OURS, strlen(OURS)) == 0;
+        found = found ||
+                strncmp(text_at(value, "key"), API_OUR_TAGS, strlen(API_OUR_TAGS)) == 0;
     return found;
 }
 

@@ -5,6 +5,7 @@
  * one of the same kind.
  */
 LOCK(TOKENS, "tokens")   /* the tokens, as parsed from their file */
+LOCK(POLLS, "polls")     /* when each hook asks its remote next */
 LOCK(TURNS, "turns")     /* the order in which tenants' jobs are claimed */
 LOCK(TENANTS, "tenants") /* the list of tenants, and their limits */
 LOCK(JOBS, "jobs") /* a tenant's running jobs, and the threads that wait for jobs */

@@ -337,6 +337,36 @@ serve_deliver(struct carrier *c, const struct message *request)
         answer_failed(c, &problem);
 }
 
+/* --- asking ---------------------------------------------------------------- */
+
+/* Lists the new versions of the models whose names the text has. Those that have a tag of
+   ours are ours. */
+static void
+serve_news(struct carrier *c, const struct message *request)
+{
+    const struct message_news *asked = &request->body.news;
+    const struct qdqr_question question = {request->text ? request->text : "",
+                                           API_OUR_TAGS, asked->since};
+    struct api_problem problem = {0};
+    struct qdqr_version *list = NULL;
+    struct words words = {0};
+    size_t n = 0;
+    bool ok =
+        open_remote(c, &asked->remote, request, &problem) &&
+        qdqr_versions(&c->opened.remote, &question, &c->call, &list, &n, &problem);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = (words_add(&words, list[i].name) && words_add(&words, list[i].version) &&
+              words_add_number(&words, list[i].created) &&
+              words_add_number(&words, list[i].is_tagged)) ||
+             api_problem_no_memory(&problem);
+    if (ok)
+        answer(c, MESSAGE_RESULT, &words);
+    else
+        answer_failed(c, &problem);
+    words_fini(&words);
+    qdqr_versions_free(list, n);
+}
+
 /* --- start ----------------------------------------------------------------- */
 
 /* Has the C library load its modules for names, which it could not open in the cage. */
@@ -382,6 +412,8 @@ serve(struct carrier *c)
         serve_publish(c, &request);
     else if (request.type == MESSAGE_DELIVER)
         serve_deliver(c, &request);
+    else if (request.type == MESSAGE_NEWS)
+        serve_news(c, &request);
     else
         known = false;
     close_remote(&c->opened);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "carriers/deliver.h"
 #include "carriers/fetch.h"
+#include "carriers/poll.h"
 #include "store/outbox.h"
 #include "tenants/tenants.h"
 
@@ -18,6 +19,7 @@ enum { N_THREADS = 3, MOST_WAIT_MS = 60000, PAUSE_MS = 1000 };
 struct carriers {
     struct tenants *tenants;
     struct bell *bell;
+    struct polls *polls;
     atomic_bool closing;
     atomic_uint turn; /* the tenant that is asked first, so that all have their turn */
     size_t n;
@@ -107,6 +109,9 @@ work(struct thread *thread)
 {
     struct carriers *carriers = thread->carriers;
     struct look look = {.thread = thread, .due = -1};
+    int64_t poll_ms;
+    if (poll_one(carriers->polls, carriers->tenants, &thread->hand, &poll_ms))
+        return 0;
     tenants_each(carriers->tenants, look_at, &look);
     look.first = look.at ? atomic_fetch_add(&carriers->turn, 1) % look.at : 0;
     for (look.round = 1; look.round <= 2; look.round++) {
@@ -116,6 +121,8 @@ work(struct thread *thread)
     if (look.did)
         return 0;
     int64_t ms = look.due < 0 ? MOST_WAIT_MS : look.due - clock_wall_ms();
+    if (poll_ms >= 0 && poll_ms < ms)
+        ms = poll_ms;
     if (look.failed && ms < PAUSE_MS)
         ms = PAUSE_MS;
     return ms < 0 ? 0 : ms < MOST_WAIT_MS ? ms : MOST_WAIT_MS;
@@ -144,6 +151,11 @@ carriers_open(struct tenants *tenants, const struct settings *settings,
         return api_problem_no_memory(p);
     carriers->tenants = tenants;
     carriers->bell = tenants_bell(tenants);
+    carriers->polls = polls_new();
+    if (!carriers->polls) {
+        free(carriers);
+        return api_problem_no_memory(p);
+    }
     int rc = 0;
     while (!rc && carriers->n < N_THREADS) {
         struct thread *thread = &carriers->threads[carriers->n];
@@ -187,6 +199,7 @@ carriers_close(struct carriers **carriers)
         } while (pthread_timedjoin_np(thread->id, NULL, &until) != 0);
         process_fini(&thread->hand.process);
     }
+    polls_free(&old->polls);
     free(old);
     *carriers = NULL;
 }

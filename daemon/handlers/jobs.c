@@ -211,8 +211,8 @@ submit_new(struct request *request, const struct asked_spec *spec,
     const struct api_job_request *asked = &request->body.job;
     bool fetches = places_are_fetched(asked);
     char identity[DIGEST_SIZE], none[] = "", *source = NULL;
-    bool ok = places_check(request, p) && check_inputs(request, brought, p) &&
-              store_inputs(request, brought, p);
+    bool ok = places_check(request->service, request->scopes, asked, p) &&
+              check_inputs(request, brought, p) && store_inputs(request, brought, p);
     if (ok && fetches) {
         source = api_source_encode(&asked->model_place, &asked->calibration_place);
         ok = source || api_problem_no_memory(p);

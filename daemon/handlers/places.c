@@ -19,20 +19,24 @@ fail_at(struct api_problem *p, const char *pointer, const struct api_problem *pr
                            problem->detail);
 }
 
-static bool
-check_place(const struct request *request, const struct remotes *remotes,
-            const struct api_place *place, const char *pointer, bool to_publish,
-            struct api_problem *p)
-{
+/* The token that asks for a job, and the remotes that there are. */
+struct asker {
+    const char *tenant;
     char scopes[TOKEN_SCOPES];
+    const struct remotes *remotes;
+};
+
+static bool
+check_place(const struct asker *asker, const struct api_place *place,
+            const char *pointer, bool to_publish, struct api_problem *p)
+{
     struct api_problem problem = {0};
-    const struct remote *remote = remotes_find(remotes, place->remote);
-    token_scopes_print(request->scopes, scopes);
+    const struct remote *remote = remotes_find(asker->remotes, place->remote);
     if (!remote)
         return api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_POINTER, pointer,
                                "there is no remote %s; GET /v1/remotes lists them",
                                place->remote);
-    if (!remote_allows(remote, request->service->tenant, scopes))
+    if (!remote_allows(remote, asker->tenant, asker->scopes))
         return api_problem_set(p, API_REMOTE_DENIED, QDQ_AT_POINTER, pointer,
                                "the access token may not use remote %s", place->remote);
     const struct qdqr_remote checked = {
@@ -42,9 +46,8 @@ check_place(const struct request *request, const struct remotes *remotes,
 }
 
 static bool
-check_publication(const struct request *request, const struct remotes *remotes,
-                  const struct api_publication *publication, size_t i,
-                  struct api_problem *p)
+check_publication(const struct asker *asker, const struct api_publication *publication,
+                  size_t i, struct api_problem *p)
 {
     char pointer[32];
     snprintf(pointer, sizeof pointer, "/publish/%zu", i);
@@ -56,39 +59,40 @@ check_publication(const struct request *request, const struct remotes *remotes,
             p, API_UNSUPPORTED, QDQ_AT_POINTER, pointer,
             "what lacks \"model\", without which there is no version "
             "to publish");
-    return check_place(request, remotes, &publication->place, pointer, true, p);
+    return check_place(asker, &publication->place, pointer, true, p);
 }
 
 static bool
-check_publications(const struct request *request, const struct remotes *remotes,
+check_publications(const struct asker *asker, const struct api_job_request *job,
                    struct api_problem *p)
 {
     struct api_publication *list;
     size_t n;
-    if (!request->body.job.publish)
+    if (!job->publish)
         return true;
-    if (!api_publications_decode(request->body.job.publish, &list, &n, p))
+    if (!api_publications_decode(job->publish, &list, &n, p))
         return false;
     bool ok = true;
     for (size_t i = 0; ok && i < n; i++)
-        ok = check_publication(request, remotes, &list[i], i, p);
+        ok = check_publication(asker, &list[i], i, p);
     api_publications_free(&list, n);
     return ok;
 }
 
 bool
-places_check(const struct request *request, struct api_problem *p)
+places_check(const struct service *service, unsigned scopes,
+             const struct api_job_request *job, struct api_problem *p)
 {
-    const struct api_job_request *job = &request->body.job;
     const struct api_place *const places[] = {&job->model_place,
                                               &job->calibration_place};
     static const char *const pointers[] = {"/model", "/calibration"};
-    struct remotes *remotes = tenants_remotes(request->service->tenants);
+    struct remotes *remotes = tenants_remotes(service->tenants);
+    struct asker asker = {.tenant = service->tenant, .remotes = remotes};
+    token_scopes_print(scopes, asker.scopes);
     bool ok = true;
     for (size_t i = 0; ok && i < sizeof places / sizeof *places; i++)
-        ok = !places[i]->ref ||
-             check_place(request, remotes, places[i], pointers[i], false, p);
-    ok = ok && check_publications(request, remotes, p);
+        ok = !places[i]->ref || check_place(&asker, places[i], pointers[i], false, p);
+    ok = ok && check_publications(&asker, job, p);
     remotes_release(&remotes);
     return ok;
 }

@@ -6,11 +6,12 @@
 #include "http/request.h"
 
 /*
- * Checks that the request's token may use the remotes of its places, and that their refs
- * have the form of the remote's kind. No connection is opened. REMOTE_UNKNOWN,
- * REMOTE_DENIED, BAD_REQUEST, UNSUPPORTED.
+ * Checks that a token with these scopes (bits of tenants/tokens.h) may use the remotes of the
+ * job's places, and that their refs have the form of the remote's kind. No connection is
+ * opened. REMOTE_UNKNOWN, REMOTE_DENIED, BAD_REQUEST, UNSUPPORTED.
  */
-bool places_check(const struct request *request, struct api_problem *p);
+bool places_check(const struct service *service, unsigned scopes,
+                  const struct api_job_request *job, struct api_problem *p);
 
 /* Returns whether the model or the calibration data is fetched from a remote. */
 bool places_are_fetched(const struct api_job_request *job);

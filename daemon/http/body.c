@@ -246,6 +246,12 @@ body_begin(struct body *body, enum api_body kind, struct blobs *blobs, uint64_t 
     *body = (struct body){.kind = kind, .blobs = blobs, .limit = limit, .part = -1};
     if (kind == API_BODY_NONE || kind == API_BODY_BLOB)
         return true;
+    if (kind == API_BODY_MESSAGE) {
+        body->is_json = true;
+        if (body->limit > BODY_MAX_MESSAGE)
+            body->limit = BODY_MAX_MESSAGE;
+        return true;
+    }
     if (has_type(content_type, "multipart/form-data")) {
         body->post = MHD_create_post_processor(connection, FORM_BUFFER, on_piece, body);
         return body->post || fail_boundary(p);
@@ -450,7 +456,7 @@ check_digest(const struct body *body, struct api_problem *p)
 bool
 body_finish(struct body *body, struct api_problem *p)
 {
-    if (body->kind == API_BODY_NONE)
+    if (body->kind == API_BODY_NONE || body->kind == API_BODY_MESSAGE)
         return true;
     if (body->received == 0)
         return api_problem_set(p, API_EMPTY_BODY, QDQ_AT_NOTHING, NULL,

@@ -11,6 +11,7 @@
 #include "api/route.h"
 
 #define BODY_MAX_TEXT (1u << 20)
+#define BODY_MAX_MESSAGE (256u << 10)
 
 /* One external data file of a model. */
 struct body_external {
@@ -49,7 +50,7 @@ struct body {
     uint64_t part_size;
     struct api_problem *problem; /* receives the errors of the form's parser */
     struct body_text texts[BODY_N_PARTS];
-    struct body_text json;
+    struct body_text json; /* JSON, or a message */
     /* The finished body. Files are NULL where there is none; a body of one file has
        it at BODY_MODEL. Ids are in `job`. */
     struct spool *files[BODY_N_FILES];

@@ -111,6 +111,7 @@ check_disk(const struct request *request, struct api_problem *p)
 {
     const char *length = request_header(request, "Content-Length");
     return request->match.body == API_BODY_NONE ||
+           request->match.body == API_BODY_MESSAGE ||
            blobs_check_room(library_blobs(request->service->library),
                             length ? strtoull(length, NULL, 10) : 0, p);
 }
@@ -140,7 +141,7 @@ read_digest(struct request *request, struct api_problem *p)
     char *list = NULL;
     enum api_body kind = request->match.body;
     bool blob = kind == API_BODY_BLOB;
-    if (kind == API_BODY_NONE || kind == API_BODY_JOB)
+    if (kind == API_BODY_NONE || kind == API_BODY_JOB || kind == API_BODY_MESSAGE)
         return true;
     bool ok = request_list(request, "Repr-Digest", &list, p) &&
               api_header_digest(list, request->body.digest, p) &&
@@ -251,12 +252,13 @@ head_read(const struct http_needs *needs, const char *host, struct request *requ
     bool found = api_route_match(line->method, line->url, &request->match,
                                  request->allow, sizeof request->allow, &no_route);
     request->found = found;
-    bool anybody = scope_of(request) == API_SCOPE_ANYBODY;
+    enum api_scope scope = scope_of(request);
+    bool has_token = scope != API_SCOPE_ANYBODY && scope != API_SCOPE_SIGNED;
     if (!check_framing(request, line->version, p) || !check_head_size(request, p) ||
         !check_host(needs, host, request, p) ||
         !check_length(request, body_limit(request), p) ||
-        (!anybody &&
-         (!check_connection_limit(request, p) || !check_token(needs, request, p))))
+        (scope != API_SCOPE_ANYBODY && !check_connection_limit(request, p)) ||
+        (has_token && !check_token(needs, request, p)))
         return false;
     if (!found) {
         *p = no_route;

@@ -50,7 +50,9 @@ reply_problem(struct request *request, const struct api_problem *problem)
     set_reply(request, status, "application/problem+json", api_problem_encode(problem));
     if (problem->code == API_METHOD_NOT_ALLOWED)
         reply_header(request, "Allow", "%s", request->allow);
-    if (status == 401)
+    if (problem->code == API_SIGNATURE_INVALID)
+        reply_header(request, "WWW-Authenticate", "Signature");
+    else if (status == 401)
         reply_header(
             request, "WWW-Authenticate", "Bearer%s",
             request_header(request, "Authorization") ? " error=\"invalid_token\"" : "");

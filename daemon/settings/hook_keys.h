@@ -25,8 +25,11 @@ HOOK_TEXT(spec, "", "File with the spec of the jobs; empty: the default spec.")
 HOOK_TEXT(calibration, "",
           "Calibration data of the jobs: the id sha256:... of a stored dataset, or "
           "REMOTE:REF; empty: none.")
-HOOK_TEXT(publish, "",
-          "Where the results go, in the remote's notation, with {name} for the model's "
-          "name, for example models:/{name}-int8@challenger. Must be given.")
+HOOK_TEXT(
+    publish, "",
+    "Where the results go, in the remote's notation, with {name} and {version} for "
+    "those of the model, for example models:/{name}-int8@challenger. Must be "
+    "given.")
 HOOK_NUMBER(poll, 0, 0, 86400, SECONDS,
-            "The remote is asked for new versions this often; 0: only messages count.")
+            "A remote of kind mlflow is asked for new versions this often; 0: only "
+            "messages count.")

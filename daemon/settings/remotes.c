@@ -139,6 +139,27 @@ remotes_find(const struct remotes *remotes, const char *name)
                    : NULL;
 }
 
+const struct hook *
+hooks_first(const struct remotes *remotes)
+{
+    return remotes ? (const struct hook *)skip_to(remotes->sections.first, HOOK_SECTION)
+                   : NULL;
+}
+
+const struct hook *
+hooks_next(const struct hook *hook)
+{
+    return (const struct hook *)skip_to(hook->section.next, HOOK_SECTION);
+}
+
+const struct hook *
+hooks_find(const struct remotes *remotes, const char *name)
+{
+    return remotes
+               ? (const struct hook *)sections_find(&remotes->sections, "hook", name)
+               : NULL;
+}
+
 /* --- lists of words ------------------------------------------------------- */
 
 /* Returns the next word of a list with commas between and moves *list behind it; NULL
@@ -436,6 +457,8 @@ check_hook(const struct remotes *remotes, const struct hook *hook,
         return false;
     if (!remote_allows(remote, hook->tenant, "admin"))
         return fail(error, section, "tenant", "may not use the remote");
+    if (hook->poll && kind_bit(remote) != MLFLOW)
+        return fail(error, section, "poll", "is for remotes of kind mlflow alone");
     return check_hook_texts(hook, error) &&
            check_file(section, "secret", hook->secret, true, error) &&
            check_calibration(remotes, hook, error) && check_spec(hook, error);

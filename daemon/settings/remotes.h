@@ -59,6 +59,10 @@ void remotes_release(struct remotes **remotes);
 const struct remote *remotes_first(const struct remotes *remotes);
 const struct remote *remotes_next(const struct remote *remote);
 const struct remote *remotes_find(const struct remotes *remotes, const char *name);
+/* Do the same with hooks. */
+const struct hook *hooks_first(const struct remotes *remotes);
+const struct hook *hooks_next(const struct hook *hook);
+const struct hook *hooks_find(const struct remotes *remotes, const char *name);
 /* Returns whether a token of a tenant ("": the one without a name) may use the remote.
    `scopes` are the token's, with commas between. */
 bool remote_allows(const struct remote *remote, const char *tenant, const char *scopes);

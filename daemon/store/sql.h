@@ -227,3 +227,14 @@ STATEMENT(OUTBOX_DUE,
 STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM webhooks")
 STATEMENT(WEBHOOK_ADD, "INSERT INTO webhooks(name, events, label_key, label_value)"
                        " VALUES(?1, ?2, ?3, ?4)")
+
+/* --- store/hooked.c -------------------------------------------------------- */
+
+STATEMENT(HOOKED_ADD, "INSERT OR IGNORE INTO hooked(hook, model, version, key)"
+                      " VALUES(?1, ?2, ?3, ?4)")
+STATEMENT(HOOKED_GET, "SELECT key, is_done FROM hooked"
+                      " WHERE hook = ?1 AND model = ?2 AND version = ?3")
+STATEMENT(HOOKED_DONE, "UPDATE hooked SET is_done = 1"
+                       " WHERE hook = ?1 AND model = ?2 AND version = ?3")
+STATEMENT(HOOKED_FIRST, "SELECT min(CAST(version AS INTEGER)) FROM hooked"
+                        " WHERE hook = ?1 AND model = ?2 HAVING count(*) > 0")

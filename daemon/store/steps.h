@@ -170,3 +170,11 @@ STEP("ALTER TABLE jobs ADD COLUMN source TEXT;"
      "  WHERE instr(events, ',delivery.failed,') AND (label_key IS NULL"
      "  OR EXISTS (SELECT 1 FROM jobs, json_each(jobs.labels) WHERE jobs.id = NEW.job"
      "  AND key = label_key AND value = label_value)); END;")
+/*
+ * The versions of models that a hook was told of, or found. The first that sees a version
+ * sets the key of its job: a message or a poll. `is_done` is whether the job was added.
+ */
+STEP("CREATE TABLE hooked("
+     "  hook TEXT NOT NULL, model TEXT NOT NULL, version TEXT NOT NULL,"
+     "  key TEXT NOT NULL, is_done INTEGER NOT NULL DEFAULT 0,"
+     "  PRIMARY KEY(hook, model, version)) WITHOUT ROWID;")

@@ -259,6 +259,8 @@ body_fits(const struct message *m)
     case MESSAGE_DELIVER:
         return remote_fits(m, &m->body.deliver.remote) &&
                is_text(m->body.deliver.id, sizeof m->body.deliver.id);
+    case MESSAGE_NEWS:
+        return remote_fits(m, &m->body.news.remote);
     case MESSAGE_RETRY_AFTER:
         return m->body.retry.seconds >= 0;
     case MESSAGE_NOTE:

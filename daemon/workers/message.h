@@ -108,6 +108,11 @@ struct message_deliver {
     int64_t timestamp; /* seconds since 1970 */
 };
 
+struct message_news {
+    struct message_remote remote;
+    int64_t since; /* ms of the remote's clock */
+};
+
 struct message_carried {
     uint64_t done, total;
 };
@@ -133,6 +138,7 @@ struct message {
         struct message_fetch fetch;
         struct message_publish publish;
         struct message_deliver deliver;
+        struct message_news news;
         struct message_carried carried;
         struct message_retry retry;
         struct api_problem failed; /* for FAILED and REJECTED */

@@ -31,6 +31,8 @@
  *   PULL           these files of it, by number: a file for each  RESULT: empty
  *   PUBLISH        text: files, tags, figures; secrets, files     RESULT: the place
  *   DELIVER        text: an event         secrets                 RESULT: empty
+ *   NEWS           text: names of models  secrets                 RESULT: of each new version
+ *                                       name, version, time, and whether it is ours
  *     from a carrier, within its work:
  *   CARRIED        bytes so far
  *   RETRY_AFTER    before FAILED: the seconds that the remote asked to wait
@@ -52,6 +54,7 @@ MESSAGE(PUBLISH, sizeof(struct message_publish), MESSAGE_MAX_LIST, 1,
         MESSAGE_N_SECRETS + MESSAGE_MAX_PUBLISHED, 0)
 MESSAGE(DELIVER, sizeof(struct message_deliver), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS,
         0)
+MESSAGE(NEWS, sizeof(struct message_news), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS, 0)
 MESSAGE(CARRIED, sizeof(struct message_carried), 0, 0, 0, 0)
 MESSAGE(RETRY_AFTER, sizeof(struct message_retry), 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)

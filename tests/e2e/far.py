@@ -97,8 +97,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 place = "mlflow-artifacts:/0/models/" + one["source"].removeprefix("models:/")
                 return {"model_version": one, "artifact_uri": place}
             case "model-versions/search":
+                known = [one for versions in far.versions.values() for one in versions]
+                if "filter" not in query:
+                    return {"model_versions": sorted(
+                        known, key=lambda one: -one.get("creation_timestamp", 0))}
                 return {"model_versions": [
-                    one for versions in far.versions.values() for one in versions
+                    one for one in known
                     if any(f"'{tag['value']}'" in query["filter"] for tag in one["tags"])]}
             case "model-versions/create":
                 versions = far.versions[body["name"]]

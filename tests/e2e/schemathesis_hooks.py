@@ -202,7 +202,7 @@ def negative_places(case):
 def before_call(context, case, kwargs):
     phase = case.meta.phase.name.value
     ours = unquote(str((case.path_parameters or {}).get("id"))) in KEPT
-    if case.path_parameters and ParameterLocation.PATH not in negative_places(case) and \
+    if "id" in (case.path_parameters or {}) and ParameterLocation.PATH not in negative_places(case) and \
             (phase in ALL_REAL or phase == "fuzzing" and often(case) or
              case.method == "DELETE" and ours):
         case.path_parameters["id"] = real_id(case)

@@ -92,4 +92,6 @@ PROBLEM(REMOTE_TOO_LARGE, "remote_too_large", 422, false,
         "the remote has, or sent, more bytes than it may")
 PROBLEM(REMOTE_DIGEST_MISMATCH, "remote_digest_mismatch", 422, false,
         "the bytes that the remote sent do not hash to the digest that it named")
+PROBLEM(SIGNATURE_INVALID, "signature_invalid", 401, false,
+        "the message is not signed for this hook, or was signed too long ago")
 PROBLEM(DISK_FULL, "disk_full", 507, true, "there is no room to store this")

@@ -100,6 +100,8 @@ void api_tags_free(struct api_tag **list, size_t n);
 /* Encodes {"type", "timestamp", "data": the job}, the body of an event that goes out. */
 char *api_event_encode(const char *type, int64_t timestamp, const char *job);
 
+#define API_OUR_TAGS "qdqd." /* what the names of our tags begin with */
+
 /* A message that came in: a registry has a new version of a model. */
 struct api_news {
     char *name, *version;
@@ -111,5 +113,25 @@ struct api_news {
 bool api_news_decode(const char *text, size_t len, struct api_news *ret, bool *ret_any,
                      struct api_problem *problem);
 void api_news_fini(struct api_news *news);
+
+/* --- rules ----------------------------------------------------------------- */
+
+#define API_RULE_LABEL "hook" /* the label of a job that names its hook */
+
+/* What is done with a new version of a model. In `model` and `publish`, which are refs, {name}
+   and {version} stand for those of the version. All texts are borrowed. */
+struct api_rule {
+    const char *hook, *remote;
+    const char *model, *publish;
+    const char *calibration; /* an id, or REMOTE:REF; "": none */
+};
+
+/* Returns whether a list of patterns with commas between, in which * stands for any text,
+   has one for the name. */
+bool api_rule_takes(const char *models, const char *name);
+/* Encodes the request for the job without its spec, a body of POST /v1/jobs. The caller
+   frees it; NULL when out of memory. */
+char *api_rule_encode(const struct api_rule *rule, const char *name,
+                      const char *version);
 
 #endif

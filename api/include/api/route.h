@@ -11,12 +11,14 @@ enum api_body {
     API_BODY_FILE,
     API_BODY_MODEL,
     API_BODY_BLOB,
-    API_BODY_JOB
+    API_BODY_JOB,
+    API_BODY_MESSAGE
 };
 
 /* The scope that an access token needs for a route. */
 enum api_scope {
     API_SCOPE_ANYBODY, /* no token is needed */
+    API_SCOPE_SIGNED,  /* no token is needed: the handler checks a signature */
     API_SCOPE_READ,
     API_SCOPE_SUBMIT,
     API_SCOPE_METRICS,

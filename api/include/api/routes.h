@@ -3,7 +3,7 @@
  * Every route: ROUTE(name, "METHOD", "/pattern/{id}", BODY, SCOPE, LOG). The daemon's
  * function handle_NAME() answers it (docs/adding-a-route.md).
  *
- * {id} matches one non-empty path segment; {delivery} another one behind it.
+ * {id} or {name} matches one non-empty path segment; {delivery} another one behind it.
  *
  * BODY is the body that a request has:
  *   NONE  no body
@@ -12,10 +12,12 @@
  *         digests of stored files
  *   BLOB  one file: the raw body, whatever it is called; {id} is its digest
  *   JOB   a job: JSON, or a multipart form of parts
+ *   MESSAGE  a short text, as it was sent, whatever its type
  *
  * SCOPE is the scope that an access token needs: READ, SUBMIT, METRICS or ADMIN, where
  * ADMIN has all of them; ANYBODY needs no token and is answered even when there are too
- * many connections.
+ * many connections; SIGNED needs no token, because the handler checks the signature of the
+ * body.
  *
  * LOG says whether requests have a line in the log: LOGGED, or QUIET for what is asked
  * every few seconds.
@@ -45,6 +47,7 @@ ROUTE(job_spec, "GET", "/v1/jobs/{id}/spec", NONE, READ, LOGGED)
 ROUTE(deliveries_get, "GET", "/v1/jobs/{id}/deliveries", NONE, READ, LOGGED)
 ROUTE(delivery_retry, "POST", "/v1/jobs/{id}/deliveries/{delivery}/retry", NONE, SUBMIT,
       LOGGED)
+ROUTE(hook_post, "POST", "/v1/hooks/{name}", MESSAGE, SIGNED, QUIET)
 ROUTE(tenants_get, "GET", "/v1/tenants", NONE, ADMIN, LOGGED)
 ROUTE(remotes_get, "GET", "/v1/remotes", NONE, READ, LOGGED)
 ROUTE(layers_get, "GET", "/v1/layers", NONE, READ, LOGGED)

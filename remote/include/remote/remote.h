@@ -112,6 +112,28 @@ bool qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *sourc
                size_t file, int fd, struct qdqr_call *call,
                char ret_digest[DIGEST_SIZE], struct api_problem *problem);
 
+/* --- versions -------------------------------------------------------------- */
+
+/* A question for versions of models. Texts are borrowed. */
+struct qdqr_question {
+    const char *models;     /* patterns of names, as api_rule_takes() reads them */
+    const char *tag_prefix; /* see is_tagged */
+    int64_t since; /* ms since 1970: versions that were created before are left out */
+};
+
+struct qdqr_version {
+    char *name, *version;
+    int64_t created; /* ms since 1970, of the remote's clock */
+    bool is_tagged;  /* it has a tag whose name begins with tag_prefix */
+};
+
+/* Lists the versions, the newest first. The caller frees the list. */
+bool qdqr_versions(const struct qdqr_remote *remote,
+                   const struct qdqr_question *question, struct qdqr_call *call,
+                   struct qdqr_version **ret, size_t *ret_n,
+                   struct api_problem *problem);
+void qdqr_versions_free(struct qdqr_version *list, size_t n);
+
 /* --- publish -------------------------------------------------------------- */
 
 struct qdqr_pair {

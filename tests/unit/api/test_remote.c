@@ -141,6 +141,62 @@ START_TEST(limits_the_list)
 }
 END_TEST
 
+/* --- rules ---------------------------------------------------------------- */
+
+static const struct {
+    const char *models, *name;
+    bool takes;
+} patterns[] = {
+    {"glyph", "glyph", true},
+    {"glyph", "glyphs", false},
+    {"glyph*", "glyph", true},
+    {"glyph*", "glyph-int8", true},
+    {"glyph*", "aglyph", false},
+    {"*", "any thing", true},
+    {"*", "", true},
+    {"", "glyph", false},
+    {" , ,", "glyph", false},
+    {"a, b c ,d", "b c", true},
+    {"a,b", "a,b", false},
+    {"*b*", "aabaa", true},
+    {"*a*b", "xaxab", true},
+    {"*a*b", "xaxabx", false},
+    {"a**b", "ab", true},
+    {"*?", "ab", false},
+    {"*aaab", "aaaaaab", true},
+    {"a*a", "a", false},
+};
+
+START_TEST(takes_names)
+{
+    ck_assert_msg(api_rule_takes(patterns[_i].models, patterns[_i].name) ==
+                      patterns[_i].takes,
+                  "row %d", _i);
+}
+END_TEST
+
+START_TEST(makes_a_job)
+{
+    static const struct api_rule rule = {.hook = "h",
+                                         .remote = "prod",
+                                         .model = "models:/{name}/{version}",
+                                         .publish = "models:/{name}-int8-{x}@{version}",
+                                         .calibration = ""};
+    struct api_rule with = rule;
+    char *text = api_rule_encode(&rule, "a\"{version}", "3");
+    ck_assert_str_eq(text,
+                     "{\"model\":{\"remote\":\"prod\",\"ref\":"
+                     "\"models:/a\\\"{version}/3\"},\"publish\":[{\"remote\":\"prod\","
+                     "\"ref\":\"models:/a\\\"{version}-int8-{x}@3\"}],"
+                     "\"labels\":{\"hook\":\"h\"}}");
+    free(text);
+    with.calibration = "prod:models:/data/1";
+    text = api_rule_encode(&with, "m", "1");
+    ck_assert_ptr_nonnull(strstr(text, "\"calibration\":\"prod:models:/data/1\""));
+    free(text);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -152,6 +208,8 @@ suite(void)
     tcase_add_loop_test(t, decodes_publications, 0,
                         (int)(sizeof lists / sizeof *lists));
     tcase_add_test(t, limits_the_list);
+    tcase_add_loop_test(t, takes_names, 0, (int)(sizeof patterns / sizeof *patterns));
+    tcase_add_test(t, makes_a_job);
     suite_add_tcase(s, t);
     return s;
 }

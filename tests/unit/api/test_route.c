@@ -27,6 +27,7 @@ static const struct {
     {"GET", "/v1/jobs/7/compare", API_ROUTE_job_compare, "7", API_BODY_NONE},
     {"GET", "/v1/jobs/7/spec", API_ROUTE_job_spec, "7", API_BODY_NONE},
     {"POST", "/v1/quantize", API_ROUTE_quantize_post, "", API_BODY_JOB},
+    {"POST", "/v1/hooks/glyph", API_ROUTE_hook_post, "glyph", API_BODY_MESSAGE},
     {"GET", "/v1/tenants", API_ROUTE_tenants_get, "", API_BODY_NONE},
     {"GET", "/v1/layers", API_ROUTE_layers_get, "", API_BODY_NONE},
     {"GET", "/v1/cases", API_ROUTE_cases_get, "", API_BODY_NONE},

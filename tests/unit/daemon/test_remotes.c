@@ -114,6 +114,7 @@ static const struct {
     {MLFLOW "[hook h]\nremote = a\nmodels = *\npublish = x\n", {"publish", "{name}"}},
     {MLFLOW "[hook h]\nremote = a\nmodels = m\npublish = x\n", {"secret", "poll"}},
     {MLFLOW HOOK "remote = a\npoll = 86401\n", {"conf:9", "poll", "between"}},
+    {S3 HOOK "remote = a\npoll = 9\n", {"[hook h] poll", "mlflow alone"}},
     {"[remote a]\nkind = webhook\nurl = https://h\n", {"secret", "is missing"}},
 };
 

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "carriers/poll.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "carriers/remote_fds.h"
+#include "carriers/words.h"
+#include "handlers/hooks.h"
+#include "store/hooked.h"
+#include "tenants/tenants.h"
+#include "watch/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A version may become visible this much later than its time of creation says. */
+#define OVERLAP_MS (10 * 60 * 1000)
+#define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
+
+METRIC_WORDS(how_labels, "how", "answered", "failed");
+METRIC(polls, COUNTER, "qdqd_hook_polls_total", &how_labels, ONE,
+       "Questions to remotes for new versions of models, by hooks.");
+
+struct state {
+    char name[SECTION_NAME];
+    int64_t due;   /* steady clock, in ms */
+    int64_t since; /* the remote's clock, in ms: older versions are known */
+};
+
+struct polls {
+    struct lock lock;
+    /* guarded by lock: */
+    bool is_busy; /* a thread asks */
+    struct state *states;
+    size_t n;
+};
+
+struct polls *
+polls_new(void)
+{
+    struct polls *polls = calloc(1, sizeof *polls);
+    if (polls)
+        lock_init(&polls->lock, LOCK_POLLS);
+    return polls;
+}
+
+void
+polls_free(struct polls **polls)
+{
+    if (!*polls)
+        return;
+    lock_fini(&(*polls)->lock);
+    free((*polls)->states);
+    free(*polls);
+    *polls = NULL;
+}
+
+/* --- when ------------------------------------------------------------------ */
+
+/* Returns the state of a hook; a new one is due at once. NULL when out of memory. The caller
+   holds the lock. */
+static struct state *
+state_of(struct polls *polls, const char *name)
+{
+    for (size_t i = 0; i < polls->n; i++)
+        if (strcmp(polls->states[i].name, name) == 0)
+            return &polls->states[i];
+    struct state *grown = realloc(polls->states, (polls->n + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    polls->states = grown;
+    grown[polls->n] = (struct state){.due = clock_steady_ms()};
+    snprintf(grown[polls->n].name, SECTION_NAME, "%s", name);
+    return &grown[polls->n++];
+}
+
+/* Claims the hook that is due first. NULL: none is, or another thread asks for one; *ret_ms
+   is then the time until one is due, -1: never. */
+static const struct hook *
+claim(struct polls *polls, const struct remotes *remotes, int64_t *ret_since,
+      int64_t *ret_ms)
+{
+    const struct hook *first = NULL;
+    int64_t now = clock_steady_ms(), due = INT64_MAX;
+    lock_acquire(&polls->lock);
+    for (const struct hook *hook = hooks_first(remotes); hook;
+         hook = hooks_next(hook)) {
+        const struct state *state =
+            hook->poll ? state_of(polls, hook->section.name) : NULL;
+        if (!state || state->due >= due)
+            continue;
+        due = state->due;
+        *ret_since = state->since;
+        first = hook;
+    }
+    *ret_ms = !first ? -1 : due > now ? due - now : 0;
+    if (polls->is_busy && !*ret_ms)
+        *ret_ms = 1000;
+    if (polls->is_busy || *ret_ms)
+        first = NULL;
+    polls->is_busy = polls->is_busy || first;
+    lock_release(&polls->lock);
+    return first;
+}
+
+/* Sets when the hook asks next. `since` is the time of the newest version; -1: it was not
+   found. */
+static void
+release(struct polls *polls, const struct hook *hook, int64_t since,
+        int64_t retry_after)
+{
+    int64_t asked = retry_after < MOST_ASKED_S ? retry_after : MOST_ASKED_S;
+    int64_t seconds = hook->poll > asked ? hook->poll : asked;
+    lock_acquire(&polls->lock);
+    struct state *state = state_of(polls, hook->section.name);
+    if (state && since >= 0)
+        state->since = since;
+    if (state)
+        state->due = clock_steady_ms() + seconds * 1000;
+    polls->is_busy = false;
+    lock_release(&polls->lock);
+}
+
+/* --- what is new ----------------------------------------------------------- */
+
+/* A version that the remote has. Texts are borrowed from the answer. */
+struct found {
+    const char *name, *version;
+    long long created, is_ours;
+    int64_t number;
+};
+
+/* Sorts by name, and versions of a model from the lowest on. */
+static int
+by_number(const void *a, const void *b)
+{
+    const struct found *one = a, *other = b;
+    int names = strcmp(one->name, other->name);
+    return names ? names
+                 : (one->number > other->number) - (one->number < other->number);
+}
+
+/* Reads the answer. The caller frees the list. */
+static struct found *
+read_answer(const struct message *answer, size_t *ret_n, struct api_problem *p)
+{
+    struct words words = {answer->text, answer->text_len, 0};
+    struct found *list = NULL, one;
+    size_t n = 0;
+    while ((one.name = words_next(&words)) && (one.version = words_next(&words)) &&
+           words_next_number(&words, &one.created) &&
+           words_next_number(&words, &one.is_ours)) {
+        struct found *grown = realloc(list, (n + 1) * sizeof *list);
+        if (!grown) {
+            free(list);
+            api_problem_no_memory(p);
+            return NULL;
+        }
+        one.number = strtoll(one.version, NULL, 10);
+        list = grown;
+        list[n++] = one;
+    }
+    if (n)
+        qsort(list, n, sizeof *list, by_number);
+    *ret_n = n;
+    return list ? list : calloc(1, sizeof *list);
+}
+
+/* Submits the job of a version, unless it is known. */
+static bool
+follow(struct tenants *tenants, const struct hook *hook, const struct found *found,
+       struct api_problem *p)
+{
+    char id[JOB_ID_SIZE], quoted[LOG_QUOTED];
+    const struct service *service;
+    const struct hook_news news = {.name = found->name, .version = found->version};
+    bool ok = hook_submit(tenants, hook, &news, id, &service, p);
+    if (ok && *id)
+        log_info("hook_polled", "hook=%s model=%s version=%s job=%s",
+                 hook->section.name, log_quote(quoted, found->name), found->version,
+                 id);
+    return ok;
+}
+
+/* Follows the versions of one model, of which the list has `n`. Where the hook has seen none
+   of the model, only the newest counts. */
+static bool
+follow_model(struct tenants *tenants, struct hand *hand, const struct hook *hook,
+             const struct found *list, size_t n, struct api_problem *p)
+{
+    int64_t first;
+    bool ok = store_hooked_first(library_store(hand->service->library),
+                                 hook->section.name, list->name, &first, p);
+    while (n && first < 0 && list[n - 1].is_ours)
+        n--;
+    for (size_t i = first < 0 && n ? n - 1 : 0; ok && i < n; i++)
+        ok = list[i].is_ours || list[i].number < first ||
+             follow(tenants, hook, &list[i], p);
+    return ok;
+}
+
+/* Asks the remote for versions that were created since then. */
+static bool
+ask_remote(struct tenants *tenants, struct hand *hand, const struct hook *hook,
+           int64_t since, struct message *ret, struct api_problem *p)
+{
+    struct message request = {.type = MESSAGE_NEWS, .body.news.since = since};
+    struct remotes *remotes = tenants_remotes(tenants);
+    const struct remote *remote = remotes_find(remotes, hook->remote);
+    bool ok = remote || api_problem_set(p, API_REMOTE_UNKNOWN, QDQ_AT_NOTHING, NULL,
+                                        "there is no remote %s any more", hook->remote);
+    ok = ok && remote_fds_open(remote, &request.body.news.remote, &request, p);
+    remotes_release(&remotes);
+    if (ok) {
+        request.text = hook->models;
+        request.text_len = strlen(hook->models);
+        ok = ask_start(hand, p) && ask_carrier(hand, &request, MESSAGE_RESULT, ret, p);
+        request.text = NULL;
+    }
+    ask_end(hand);
+    message_fini(&request);
+    return ok;
+}
+
+/* Asks for one hook. *since becomes the time from which the next question asks. */
+static bool
+poll_hook(struct tenants *tenants, struct hand *hand, const struct hook *hook,
+          int64_t *since, struct api_problem *p)
+{
+    struct message answer = {0};
+    struct found *list = NULL;
+    size_t n = 0, end;
+    bool ok = tenants_get(tenants, hook->tenant, true, &hand->service, p) &&
+              ask_remote(tenants, hand, hook, *since, &answer, p) &&
+              (list = read_answer(&answer, &n, p));
+    for (size_t i = 0; ok && i < n; i = end) {
+        for (end = i; end < n && !strcmp(list[end].name, list[i].name); end++)
+            if (list[end].created - OVERLAP_MS > *since)
+                *since = list[end].created - OVERLAP_MS;
+        ok = follow_model(tenants, hand, hook, list + i, end - i, p);
+    }
+    free(list);
+    message_fini(&answer);
+    return ok;
+}
+
+bool
+poll_one(struct polls *polls, struct tenants *tenants, struct hand *hand,
+         int64_t *ret_ms)
+{
+    struct api_problem problem = {0};
+    char quoted[LOG_QUOTED];
+    int64_t since = 0;
+    struct remotes *remotes = tenants_remotes(tenants);
+    const struct hook *hook = claim(polls, remotes, &since, ret_ms);
+    if (hook) {
+        bool ok = poll_hook(tenants, hand, hook, &since, &problem);
+        bool stopped = !ok && problem.code == API_CANCELLED;
+        metrics_add(tenants_metrics(tenants), &metric_polls, !ok, !stopped);
+        if (!ok && !stopped)
+            log_error("hook_poll_failed", "hook=%s code=%s detail=%s",
+                      hook->section.name, api_problem_slug(problem.code),
+                      log_quote(quoted, problem.detail));
+        release(polls, hook, ok ? since : -1, hand->retry_after);
+    }
+    remotes_release(&remotes);
+    return hook;
+}
