@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of other people, quantized for ONNX Runtime with nothing but calibration data, are as
+good as the report says, and as good at their tasks as the float models."""
+
+import functools
+import os
+import sys
+
+import pytest
+
+from service import ROOT
+
+sys.path.append(str(ROOT / "bench"))
+import real  # noqa: E402
+import real_inputs  # noqa: E402
+
+
+@functools.cache
+def loaded(name):
+    """Returns what real.load() does, and the outputs of the float model."""
+    model, calibration, test, task = real.load(name, None)
+    return model, calibration, test, task, real.outputs_of(real.session(model), test)
+
+
+@pytest.mark.parametrize("name", real_inputs.MODELS)
+def test_by_default(tmp_path, name):
+    if name == "basic_pitch" and not os.environ.get("QDQD_ALL_FIGURES"):
+        pytest.skip("takes long: tools/check --release runs it")
+    model, calibration, test, task, floats = loaded(name)
+    result, _, report = real.ours(model, calibration, tmp_path, {})
+    made = real.outputs_of(real.session(result), test)
+    assert task(floats) > 0.9, "the inputs are not what the model was made for"
+    assert abs(task(made) - task(floats)) <= 0.01
+    assert real.sqnr_db(floats, made) >= 20
+    assert report["summary"]["verdict"] in ("good", "fair")
+    gap = real.said(report, model, result, calibration)
+    assert gap is not None and abs(gap) < 0.5
+    assert result.stat().st_size < model.stat().st_size
+
+
+def test_the_judge_can_fail(tmp_path):
+    """Without a recipe the same judge finds the result useless."""
+    model, calibration, test, task, floats = loaded("magika")
+    result, _, report = real.ours(model, calibration, tmp_path, {"recipe": "none"})
+    made = real.outputs_of(real.session(result), test)
+    assert real.sqnr_db(floats, made) < 15 and task(made) < task(floats) - 0.05
+    assert report["summary"]["verdict"] == "poor"
+    assert abs(real.said(report, model, result, calibration)) < 0.5
