@@ -9,7 +9,9 @@ import pytest
 from service import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "bench" / "README.md",
-                ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").glob("*.md")])
+                ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").glob("*.md"),
+                ROOT / "clients" / "python" / "README.md",
+                *(ROOT / "examples").glob("**/README.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
