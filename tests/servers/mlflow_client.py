@@ -3,6 +3,7 @@
 
     mlflow_client.py register MODEL NAME ALIAS
     mlflow_client.py load REF SAMPLES      # prints the outputs and the version as JSON
+    mlflow_client.py webhook URL SECRET    # for new versions; prints what MLflow's test of it says
 """
 
 import json
@@ -42,4 +43,13 @@ def load(ref, samples):
         "artifacts": sorted(one.path for one in client.list_artifacts(version.run_id))}))
 
 
-{"register": register, "load": load}[sys.argv[1]](*sys.argv[2:])
+def webhook(url, secret):
+    client = mlflow.MlflowClient()
+    made = client.create_webhook(name="qdqd", url=url, events=["model_version.created"],
+                                 secret=secret)
+    tested = client.test_webhook(made.webhook_id)
+    print(json.dumps({"success": tested.success, "status": tested.response_status,
+                      "body": tested.response_body}))
+
+
+{"register": register, "load": load, "webhook": webhook}[sys.argv[1]](*sys.argv[2:])

@@ -54,13 +54,14 @@ def answers(url):
 
 
 @contextmanager
-def running(name, folder, path="/"):
+def running(name, folder, path="/", **environment):
     """Runs a server in a folder and returns its URL."""
     program(name)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen([HERE / name, folder, str(port)], stdout=log, stderr=log,
+                                   env={**os.environ, **environment},
                                    start_new_session=True)
         try:
             for _ in range(600):
