@@ -6,9 +6,10 @@ import signal
 import time
 
 import pytest
+from standardwebhooks import WebhookVerificationError
 
 import nets
-from far import SECRET, Far
+from far import OLD_SECRET, SECRET, Far
 from service import Service, eventually, problem
 
 SPEC = {"calibration": {"random_samples": 2}}
@@ -26,13 +27,17 @@ def far():
 @pytest.fixture(scope="module")
 def daemon(far, tmp_path_factory):
     folder = tmp_path_factory.mktemp("deliver")
+    for name, text in {"told.secret": SECRET, "old.secret": OLD_SECRET}.items():
+        (folder / name).write_text(text + "\n")
+        (folder / name).chmod(0o600)
     secret = folder / "told.secret"
-    secret.write_text(SECRET + "\n")
-    secret.chmod(0o600)
     (folder / "qdqd.conf").write_text(
         f"[remote prod]\nkind = mlflow\nurl = {far.url}\nallow_private = true\ntimeout = 2\n"
         f"[remote told]\nkind = webhook\nurl = {far.url}/told\nallow_private = true\n"
-        f"secret = {secret}\nlabel = tell=yes\n")
+        f"secret = {secret}\nlabel = tell=yes\n"
+        f"[remote both]\nkind = webhook\nurl = {far.url}/both\nallow_private = true\n"
+        f"secret = {secret}\nsecret_old = {folder}/old.secret\nlabel = tell=both\n"
+        "events = job.failed, delivery.failed\n")
     one = Service(folder)
     one.arguments = ["--config", folder / "qdqd.conf"]
     one.start()
@@ -40,7 +45,7 @@ def daemon(far, tmp_path_factory):
     one.samples = one.upload("datasets", nets.samples())
     yield one
     one.stop()
-    assert SECRET not in one.log.read_text()
+    assert SECRET not in one.log.read_text() and OLD_SECRET not in one.log.read_text()
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +110,22 @@ def test_events_by_label(daemon, far):
     [(_, body)] = far.events()
     assert body["type"] == "job.succeeded" and body["data"]["labels"] == {"tell": "yes"}
     assert body["timestamp"].endswith("Z")
+
+
+def test_two_secrets_and_chosen_events(daemon, far):
+    """While receivers change to a new secret, both fit; only what was asked for is told."""
+    succeeded = run(daemon, labels={"tell": "both"})
+    missed = run(daemon, labels={"tell": "both"}, spec={**SPEC, "accept": {"min_sqnr_db": 200}})
+    failed = run(daemon, labels={"tell": "both"}, spec={})  # it has no calibration data
+    assert failed["error"]["code"] == "no_calibration", failed
+    [one] = deliveries(daemon, failed, "delivered")
+    assert one["event"] == "job.failed" and one["remote"] == "both"
+    assert deliveries(daemon, succeeded, "delivered") == []
+    assert deliveries(daemon, missed, "delivered") == []
+    [(identity, body)] = far.events("/both", (SECRET, OLD_SECRET))
+    assert identity == one["id"] and body["data"]["error"]["code"] == "no_calibration"
+    with pytest.raises(WebhookVerificationError):
+        far.events("/both", ("whsec_" + "A" * 44,))
 
 
 def test_retried_with_the_same_id(daemon, far):
