@@ -201,6 +201,18 @@ digest_asked(const struct body *body, const struct asked_spec *spec,
     return digest_text(api_job_asked(&asked, spec->effective), ret, p);
 }
 
+/* Checks the room for the job's texts, which are stored with it. DISK_FULL. */
+static bool
+has_room_for_texts(const struct service *service, const struct store_job *job,
+                   struct api_problem *p)
+{
+    const char *const texts[] = {job->spec, job->effective_spec, job->labels, job->publish};
+    uint64_t size = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        size += texts[i] ? strlen(texts[i]) : 0;
+    return blobs_check_room(library_blobs(service->library), size, p);
+}
+
 /* Stores the files that came with the job, and queues the job. */
 static bool
 submit_new(struct request *request, const struct asked_spec *spec,
@@ -234,6 +246,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
                             .fetching = fetches};
     /* What follows from inputs that are fetched is derived after the fetch. */
     ok = ok && (fetches || store_derive(api_spec_get(spec->decoded), &job, p)) &&
+         has_room_for_texts(service, &job, p) &&
          jobs_submit(service->jobs, &job, asking, id, p);
     if (ok)
         memcpy(request->job, id, sizeof request->job);
@@ -294,7 +307,7 @@ show_job(const struct job_view *view)
                             .started_at = row->started_at,
                             .ended_at = row->ended_at,
                             .expires_at = row->expires_at,
-                            .model = *row->model ? row->model : NULL,
+                            .model = row->model && *row->model ? row->model : NULL,
                             .calibration = row->calibration,
                             .source = row->source,
                             .deliveries = row->deliveries,

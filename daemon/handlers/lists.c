@@ -352,7 +352,8 @@ count_tenant(void *arg, const struct service *service)
     struct api_tenant *tenant = &grown[census->n++];
     *tenant = (struct api_tenant){
         .name = service->tenant,
-        .bytes = (int64_t)blobs_used(library_blobs(service->library)),
+        .bytes = (int64_t)(blobs_used(library_blobs(service->library)) +
+                           store_record_bytes(library_store(service->library))),
         .queue = limits->queue_max,
         .max_bytes = limits->storage_max_bytes,
         .job_timeout = limits->workers_job_timeout};

@@ -17,11 +17,13 @@ METRIC(queue_jobs, GAUGE, "qdqd_queue_jobs", &metric_unlabelled, ONE,
 METRIC(queue_age, GAUGE, "qdqd_queue_oldest_seconds", &metric_unlabelled, SECONDS,
        "Age of the oldest job that waits for a lane; 0 when none does.");
 METRIC(jobs, GAUGE, "qdqd_jobs", &metric_states, ONE, "Jobs on record.");
-METRIC_WORDS(kind_labels, "kind", "model", "dataset", "blob", "result", "observations");
+METRIC_WORDS(kind_labels, "kind", "model", "dataset", "blob", "result", "observations",
+             "record");
 METRIC(disk, GAUGE, "qdqd_disk_bytes", &kind_labels, BYTES,
        "Stored bytes by kind; bytes that two kinds share count for both.");
 METRIC(disk_used, GAUGE, "qdqd_disk_used_bytes", &metric_unlabelled, BYTES,
-       "All stored bytes, each file once for each tenant.");
+       "All stored bytes, each file once for each tenant, and those of jobs on "
+       "record.");
 METRIC(disk_budget, GAUGE, "qdqd_disk_budget_bytes", &metric_unlabelled, BYTES,
        "The setting storage.max_bytes; 0: there is no budget.");
 METRIC(disk_free, GAUGE, "qdqd_disk_free_bytes", &metric_unlabelled, BYTES,
@@ -59,7 +61,8 @@ add_tenant(void *arg, const struct service *service)
     sums->waiting += counts.waiting;
     if (counts.oldest && (!sums->oldest || counts.oldest < sums->oldest))
         sums->oldest = counts.oldest;
-    sums->used += (int64_t)blobs_used(library_blobs(service->library));
+    sums->used += (int64_t)(blobs_used(library_blobs(service->library)) +
+                            store_record_bytes(library_store(service->library)));
     blobs_health(library_blobs(service->library), &health);
     sums->health.damaged += health.damaged;
     sums->health.scrubbed += health.scrubbed;

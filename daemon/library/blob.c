@@ -203,6 +203,7 @@ blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
     blobs->limits.min_free = limits->min_free;
     if (blobs->limits.evict != limits->evict || blobs->limits.arg != limits->arg) {
         blobs->limits.evict = limits->evict;
+        blobs->limits.beside = limits->beside;
         blobs->limits.arg = limits->arg;
     }
 }
@@ -211,6 +212,14 @@ uint64_t
 blobs_used(struct blobs *blobs)
 {
     return blobs->used;
+}
+
+/* Returns the stored bytes that count, without spools. */
+static uint64_t
+counted(const struct blobs *blobs)
+{
+    const struct blobs_limits *limits = &blobs->limits;
+    return blobs->used + (limits->beside ? limits->beside(limits->arg) : 0);
 }
 
 /* Returns the bytes of a disk that stay free. */
@@ -232,7 +241,7 @@ find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_proble
 {
     struct statvfs disk;
     uint64_t most = blobs->limits.max_bytes;
-    uint64_t there = blobs->used + blobs->spooled;
+    uint64_t there = most ? counted(blobs) + blobs->spooled : 0;
     *ret = 0;
     if (fstatvfs(blobs->tmp, &disk))
         return blobs_fail(p, "asking for the disk's free space");
@@ -273,13 +282,13 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 {
     struct api_problem problem = {0};
     const struct blobs_limits *limits = &blobs->limits;
-    uint64_t before = blobs->used, excess;
+    uint64_t before = counted(blobs), excess;
     if (find_excess(blobs, size, &excess, &problem))
         return true;
     if (excess && excess <= before && limits->evict) {
-        while (blobs->used + excess > before && limits->evict(limits->arg))
+        while (counted(blobs) + excess > before && limits->evict(limits->arg))
             continue;
-        if (blobs->used + excess <= before)
+        if (counted(blobs) + excess <= before)
             return blobs_has_room(blobs, size, p);
     }
     *p = problem;
@@ -346,7 +355,7 @@ spool_write(struct spool *spool, const void *data, size_t len, struct api_proble
 {
     const struct blobs *blobs = spool->blobs;
     uint64_t most = blobs->limits.max_bytes;
-    if (most && blobs->used + blobs->spooled + len > most &&
+    if (most && counted(blobs) + blobs->spooled + len > most &&
         !blobs_check_room(spool->blobs, len, p))
         return false;
     if (!digest_update(spool->digest, data, len))

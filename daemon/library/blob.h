@@ -68,12 +68,14 @@ bool blobs_scrub(struct blobs *blobs, uint64_t bytes, bool *ret_done,
 /* Limits of the stored bytes. 0 in max_bytes: no limit; 0 in min_free: the default
    below. */
 struct blobs_limits {
-    _Atomic uint64_t max_bytes; /* of blobs and spools together */
+    _Atomic uint64_t max_bytes; /* of blobs, spools and what counts beside them */
     /* bytes of the disk that stay free; 0: a twentieth of the disk, at most 1 GB */
     _Atomic uint64_t min_free;
     /* Removes something that need not be kept; returns false when nothing is left.
        NULL: nothing can be removed. Called without a lock. */
     bool (*evict)(void *arg);
+    /* Returns the bytes that count beside blobs and spools. NULL: there are none. */
+    uint64_t (*beside)(void *arg);
     void *arg;
 };
 

@@ -103,6 +103,13 @@ evict(void *arg)
     return ok && any;
 }
 
+static uint64_t
+count_record(void *arg)
+{
+    struct library *library = arg;
+    return store_record_bytes(library_store(library));
+}
+
 void
 sweep_configure(struct library *library, const struct settings *settings)
 {
@@ -115,6 +122,7 @@ sweep_configure(struct library *library, const struct settings *settings)
         &(struct blobs_limits){.max_bytes = (uint64_t)settings->storage_max_bytes,
                                .min_free = (uint64_t)settings->storage_min_free,
                                .evict = evict,
+                               .beside = count_record,
                                .arg = library});
 }
 

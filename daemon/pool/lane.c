@@ -149,12 +149,12 @@ message_time(const struct lane *lane)
 }
 
 /*
- * Returns the limit that applies in a stage (-1: before the first). A job's stages
- * before calibration have the limit of short work, so that a model or a script that
- * hangs there is ended early.
+ * Returns the limit that applies to the work. Until a job first runs its model on samples
+ * it has the limit of short work, so that a model or a script that hangs before is ended
+ * early.
  */
 static struct limit
-limit_of_stage(const struct lane *lane, enum message_type type, int stage)
+limit_of_work(const struct lane *lane, enum message_type type, bool runs_model)
 {
     const struct settings *s = lane->service->settings;
     int64_t each = lane->settings->workers_job_timeout;
@@ -165,7 +165,7 @@ limit_of_stage(const struct lane *lane, enum message_type type, int stage)
                                 s->workers_job_timeout};
     if (type != MESSAGE_QUANTIZE)
         return brief;
-    if (stage >= QDQ_STAGE_CALIBRATE ||
+    if (runs_model ||
         (whole.seconds && whole.seconds < brief.seconds))
         return whole;
     return brief;
@@ -210,6 +210,7 @@ struct asking {
     enum message_type type;
     const struct lane_events *events;
     int stage;             /* -1: before the first */
+    bool runs_model;       /* a stage has begun to run the model on samples */
     int64_t began;         /* steady clock in ms */
     int64_t stopped_since; /* when the process was first seen stopped; 0: it runs */
 };
@@ -228,7 +229,7 @@ is_stuck(struct asking *asking)
     return asking->stopped_since && now - asking->stopped_since >= message_time(lane);
 }
 
-/* Waits for the next message within the limit of a stage. The settings may change
+/* Waits for the next message within the limit of the work. The settings may change
    meanwhile: *ret_limit is the limit that applied at last. */
 static enum message_got
 receive(struct asking *asking, struct limit *ret_limit, struct message *ret)
@@ -237,7 +238,7 @@ receive(struct asking *asking, struct limit *ret_limit, struct message *ret)
     enum message_got got;
     bool again;
     do {
-        *ret_limit = limit_of_stage(lane, asking->type, asking->stage);
+        *ret_limit = limit_of_work(lane, asking->type, asking->runs_model);
         int left = time_left(*ret_limit, asking->began);
         again = left < 0 || left > CHECK_LIMIT_MS;
         got = message_receive(lane->process.socket, again ? CHECK_LIMIT_MS : left,
@@ -291,6 +292,15 @@ answer_file(struct lane *lane)
     return sent;
 }
 
+/* Returns whether the work runs the model on samples from this stage on. Smoothing does so
+   where it has something to do, and then counts the samples. */
+static bool
+runs_model(const struct message_progress *progress)
+{
+    return progress->stage >= QDQ_STAGE_CALIBRATE ||
+           (progress->stage == QDQ_STAGE_SMOOTH && progress->total > 0);
+}
+
 /* Handles a message that does not end the work. Returns false when the process broke
    the protocol or is gone, or when its work must be given up. */
 static bool
@@ -301,6 +311,7 @@ handle_event(struct asking *asking, const struct message *message)
     switch (message->type) {
     case MESSAGE_PROGRESS:
         asking->stage = (int)message->body.progress.stage;
+        asking->runs_model |= runs_model(&message->body.progress);
         if (events)
             events->on_progress(events->arg, &message->body.progress);
         return true;

@@ -137,6 +137,7 @@ STATEMENT(JOB_FORGET, "UPDATE jobs SET identity = NULL WHERE identity IS NOT NUL
 STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
                               " WHERE state = 'queued' AND waits_for IS NULL"
                               " AND fetching = 0")
+STATEMENT(RECORD_BYTES, "SELECT bytes FROM record")
 STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
 /* The sums are in the order of struct store_counts. */
 STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
@@ -144,7 +145,8 @@ STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
                    " (SELECT sum(size) FROM files WHERE kind = 2),"
                    " (SELECT sum(size) FROM (SELECT max(result_size) AS size FROM jobs"
                    " WHERE result_model IS NOT NULL GROUP BY result_model)),"
-                   " (SELECT sum(size) FROM observations)")
+                   " (SELECT sum(size) FROM observations),"
+                   " (SELECT bytes FROM record)")
 STATEMENT(JOB_POSITION,
           "SELECT count(*) FROM jobs AS other, jobs AS this"
           " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"

@@ -4,6 +4,11 @@
  * STEP("sql"). A released step is never changed; new steps are added. The column `kind`
  * is an enum store_kind. An error's code is stored as its slug, which is stable.
  */
+#define TEXT_BYTES(text) "coalesce(length(CAST(" text " AS BLOB)), 0)"
+#define JOB_BYTES(row)                                                                \
+    "1024 + " TEXT_BYTES(row "spec") " + " TEXT_BYTES(row "labels") " + " TEXT_BYTES( \
+        row "effective_spec") " + " TEXT_BYTES(row "summary") " + " TEXT_BYTES(       \
+        row "publish") " + " TEXT_BYTES(row "error_detail")
 STEP("CREATE TABLE files("
      "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
      "  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;"
@@ -178,3 +183,17 @@ STEP("CREATE TABLE hooked("
      "  hook TEXT NOT NULL, model TEXT NOT NULL, version TEXT NOT NULL,"
      "  key TEXT NOT NULL, is_done INTEGER NOT NULL DEFAULT 0,"
      "  PRIMARY KEY(hook, model, version)) WITHOUT ROWID;")
+/* `record` has the bytes of all jobs' rows, as they count in storage.max_bytes: those of
+   their long texts, and 1 KiB for each row with its indexes. Triggers maintain it. */
+STEP("CREATE TABLE record(bytes INTEGER NOT NULL);"
+     "INSERT INTO record SELECT coalesce(sum(" JOB_BYTES("") "), 0) FROM jobs;"
+     "CREATE TRIGGER job_counted AFTER INSERT ON jobs BEGIN"
+     "  UPDATE record SET bytes = bytes + " JOB_BYTES("NEW.") "; END;"
+     "CREATE TRIGGER job_recounted AFTER UPDATE OF spec, labels, effective_spec,"
+     "  summary, publish, error_detail ON jobs BEGIN"
+     "  UPDATE record SET bytes = bytes + (" JOB_BYTES("NEW.") ")"
+     "  - (" JOB_BYTES("OLD.") "); END;"
+     "CREATE TRIGGER job_uncounted AFTER DELETE ON jobs BEGIN"
+     "  UPDATE record SET bytes = bytes - (" JOB_BYTES("OLD.") "); END;")
+#undef JOB_BYTES
+#undef TEXT_BYTES

@@ -620,6 +620,17 @@ store_count(struct store *store, struct store_counts *ret, struct api_problem *p
     return ok;
 }
 
+uint64_t
+store_record_bytes(struct store *store)
+{
+    struct api_problem ignored = {0};
+    int64_t bytes = 0;
+    lock_acquire(&store->lock);
+    bool ok = ask(store, RECORD_BYTES, NULL, &bytes, &ignored);
+    lock_release(&store->lock);
+    return ok && bytes > 0 ? (uint64_t)bytes : 0;
+}
+
 bool
 store_job_position(struct store *store, const char *id, int64_t *ret,
                    struct api_problem *p)

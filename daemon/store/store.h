@@ -279,10 +279,12 @@ struct store_counts {
     int64_t waiting; /* length of the queue, like store_queue_length() */
     /* creation time of the oldest job in the queue; 0: the queue is empty */
     int64_t oldest;
-    /* Bytes of models, datasets, blobs, results and observations. */
-    int64_t bytes[5];
+    /* Bytes of models, datasets, blobs, results, observations and the jobs' rows. */
+    int64_t bytes[6];
 };
 bool store_count(struct store *store, struct store_counts *ret, struct api_problem *p);
+/* Returns the bytes of the jobs' rows, or 0 when they cannot be read. */
+uint64_t store_record_bytes(struct store *store);
 /* Returns the place of a queued job in the queue, from 1; 0 when it is not queued. */
 bool store_job_position(struct store *store, const char *id, int64_t *ret,
                         struct api_problem *p);

@@ -71,7 +71,7 @@ unknown_case(const struct qdq_catalog *catalog, const char *name, const char *po
 enum qdq_code
 qdqi_case_run(const struct qdq_catalog *catalog, struct qdqi_layers *layers,
               const struct qdq_spec *spec, const struct qdq_case_use *use,
-              const char *pointer, struct qdqi_arena *arena,
+              const char *pointer, int64_t *left, struct qdqi_arena *arena,
               struct qdq_layer_entry **ret, size_t *ret_n, struct qdq_error *err)
 {
     struct run run = {
@@ -89,7 +89,7 @@ qdqi_case_run(const struct qdq_catalog *catalog, struct qdqi_layers *layers,
     snprintf(label, sizeof label, "case '%.64s'", use->name);
     struct qdqi_sandbox *sandbox = NULL;
     enum qdq_code code = qdqi_sandbox_new(label, pointer, layers->model->graph.n_nodes,
-                                          &run.host, &sandbox, err);
+                                          left, &run.host, &sandbox, err);
     if (!code)
         code = qdqi_sandbox_run(sandbox, run_case, &run, err);
     qdqi_sandbox_free(&sandbox);

@@ -9,16 +9,21 @@
 #include "layers/layers.h"
 #include "qdq/catalog.h"
 
+/* processor time of all cases of a plan together, in nanoseconds */
+#define QDQI_TIME_OF_CASES (INT64_C(10) * 1000000000)
+
 /*
  * Runs one case in a Lua state of its own, within limits (sandbox.h). The entries that
  * it returns are allocated in the arena. `pointer` is the place of the case in the spec
- * ("/cases/0"), for errors. INVALID_SPEC when the catalog has no such case, CASE_FAILED
+ * ("/cases/0"), for errors. *left is the processor time that
+ * is left to all cases together; NULL: there is no such bound. INVALID_SPEC when the catalog has no such case, CASE_FAILED
  * with script and line, NO_MEMORY.
  */
 enum qdq_code qdqi_case_run(const struct qdq_catalog *catalog,
                             struct qdqi_layers *layers, const struct qdq_spec *spec,
                             const struct qdq_case_use *use, const char *pointer,
-                            struct qdqi_arena *arena, struct qdq_layer_entry **ret,
-                            size_t *ret_n, struct qdq_error *err) QDQ_MUST_CHECK;
+                            int64_t *left, struct qdqi_arena *arena,
+                            struct qdq_layer_entry **ret, size_t *ret_n,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
 
 #endif

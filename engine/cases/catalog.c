@@ -262,7 +262,7 @@ try_file(struct qdq_catalog *c, struct file *file, struct qdq_error *err)
         return qdq_error_set(err, QDQ_CASE_FAILED, QDQ_AT_NOTHING, NULL, "%s: %s",
                              label_of(file), file->fault);
     enum qdq_code code =
-        qdqi_sandbox_new(label_of(file), NULL, 0, &trial.host, &sandbox, err);
+        qdqi_sandbox_new(label_of(file), NULL, 0, NULL, &trial.host, &sandbox, err);
     if (!code)
         code = qdqi_sandbox_run(sandbox, try_script, &trial, err);
     qdqi_sandbox_free(&sandbox);

@@ -21,6 +21,9 @@ enum {
     COLLECT_FROM = 8 << 20, /* bytes in use from which on garbage is collected */
 };
 
+/* processor time of one script, in nanoseconds */
+#define MAX_TIME ((int64_t)QDQI_MAX_SECONDS * 1000000000)
+
 /* Each budget is a base and an amount for each node of the model. */
 static const uint64_t base_instructions = 10 * 1000 * 1000, node_instructions = 1000;
 static const size_t base_memory = 64 << 20, node_memory = 256;
@@ -53,6 +56,8 @@ struct qdqi_sandbox {
     size_t volume, max_volume; /* bytes allocated in total */
     struct timespec seen;      /* time of the last check */
     int64_t started;           /* processor time at the start, in nanoseconds */
+    int64_t *left;             /* as given to qdqi_sandbox_new() */
+    int64_t may_take;          /* processor time until the script ends, likewise */
     int n_refused;
     enum end refusal;     /* why the allocator last refused memory */
     struct place refused; /* place of that refusal */
@@ -135,7 +140,7 @@ is_late(struct qdqi_sandbox *s)
     if (now.tv_sec == s->seen.tv_sec && now.tv_nsec == s->seen.tv_nsec)
         return false;
     s->seen = now;
-    return cpu_now() - s->started > (int64_t)QDQI_MAX_SECONDS * 1000000000;
+    return cpu_now() - s->started > s->may_take;
 }
 
 /* Ends the script by raising an error. The error has no text because there may be no
@@ -346,6 +351,8 @@ describe_end(const struct qdqi_sandbox *s, char *text, size_t size)
     if (s->end == END_INSTRUCTIONS)
         snprintf(text, size, "it used up its budget of %llu instructions",
                  (unsigned long long)s->max_instructions);
+    else if (s->end == END_TIME && s->may_take < MAX_TIME)
+        snprintf(text, size, "all cases together used up their time");
     else if (s->end == END_TIME)
         snprintf(text, size, "it used up its time, %d s of the processor",
                  QDQI_MAX_SECONDS);
@@ -409,8 +416,8 @@ open_libs(lua_State *L)
 }
 
 enum qdq_code
-qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, void *host,
-                 struct qdqi_sandbox **ret, struct qdq_error *err)
+qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, int64_t *left,
+                 void *host, struct qdqi_sandbox **ret, struct qdq_error *err)
 {
     struct qdqi_sandbox *s = calloc(1, sizeof *s);
     if (!s)
@@ -422,6 +429,8 @@ qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes, void *h
     s->max_memory = base_memory + n_nodes * node_memory;
     s->max_volume = base_volume + n_nodes * node_volume;
     s->started = cpu_now();
+    s->left = left;
+    s->may_take = left && *left < MAX_TIME ? *left : MAX_TIME;
     s->L = lua_newstate(allocate, s);
     if (!s->L) {
         qdqi_sandbox_free(&s);
@@ -448,6 +457,8 @@ qdqi_sandbox_free(struct qdqi_sandbox **sandbox)
     (*sandbox)->L = NULL; /* place_now() must not read its call stack any more */
     if (L)
         lua_close(L);
+    if ((*sandbox)->left)
+        *(*sandbox)->left -= cpu_now() - (*sandbox)->started;
     free(*sandbox);
     *sandbox = NULL;
 }

@@ -36,10 +36,12 @@ struct qdqi_sandbox;
 /*
  * Creates a sandbox. `label` is the script's name in errors ("case 'mine'"), and
  * `pointer` its place in the spec or NULL; the sandbox borrows both. The budgets grow
- * with the model's number of nodes. qdqi_sandbox_host() returns `host`. NO_MEMORY.
+ * with the model's number of nodes. *left is the processor time, in nanoseconds, that is
+ * left to all scripts together; NULL: there is no such bound. qdqi_sandbox_free()
+ * subtracts what this one used. qdqi_sandbox_host() returns `host`. NO_MEMORY.
  */
 enum qdq_code qdqi_sandbox_new(const char *label, const char *pointer, size_t n_nodes,
-                               void *host, struct qdqi_sandbox **ret,
+                               int64_t *left, void *host, struct qdqi_sandbox **ret,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_sandbox_free(struct qdqi_sandbox **sandbox);
 

@@ -25,6 +25,7 @@ struct planner {
     struct qdqi_layers *graph;
     struct qdqi_patterns *patterns;
     struct qdqi_selection selection;
+    int64_t script_time; /* processor time that is left to the spec's cases, in ns */
     struct qdq_layer *layers;
     size_t n_layers;
     struct qdqi_warnings warnings;

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-enum { MAX_DEPTH = 100 }; /* limit of functions that call each other */
+/* Limits of functions that call each other: of their depth, and of the nodes that there
+   are when each call is replaced by its function's nodes, as runtimes do it. */
+enum { MAX_DEPTH = 100, MAX_NODES = 1 << 21 };
 /* fields that are newer than the installed schema */
 enum { NODE_OVERLOAD = 8, OVERLOAD = 13, DEFAULTS = 11 };
 enum { NOT_YET, NOW, DONE };
@@ -113,20 +115,37 @@ struct look {
     bool mark_needed;
 };
 
+/* The facts about some nodes, without and with those of the functions that they call. */
+struct found {
+    bool wanted;      /* there is a wanted operator */
+    uint64_t n_nodes; /* with each call replaced by the function's nodes */
+};
+
 static enum qdq_code visit_function(struct look *l, struct qdqi_function *function);
 
-/* Visits nodes, and finds out whether they contain a wanted operator. */
 static enum qdq_code
-visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, bool *ret)
+add_nodes(const struct look *l, struct found *found, uint64_t n)
 {
-    enum qdq_code code = QDQ_OK;
+    found->n_nodes += n;
+    return found->n_nodes <= MAX_NODES
+               ? QDQ_OK
+               : qdq_error_set(l->err, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                               "the model's functions come to more than %d nodes, with "
+                               "each call replaced by the nodes of its function",
+                               MAX_NODES);
+}
+
+static enum qdq_code
+visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, struct found *ret)
+{
+    enum qdq_code code = add_nodes(l, ret, n);
     for (size_t i = 0; i < n && !code; i++) {
         const Onnx__NodeProto *node = nodes[i];
         struct qdqi_function *called = qdqi_function_called(l->functions, node);
-        *ret |= node->op_type && qdqi_map_get(l->functions->wanted, node->op_type);
-        if (called)
-            code = visit_function(l, called);
-        *ret |= called && called->is_inlined;
+        ret->wanted |= node->op_type && qdqi_map_get(l->functions->wanted, node->op_type);
+        if (called && !(code = visit_function(l, called)))
+            code = add_nodes(l, ret, called->n_nodes);
+        ret->wanted |= called && called->is_inlined;
         for (size_t k = 0; k < node->n_attribute && !code; k++) {
             const Onnx__AttributeProto *a = node->attribute[k];
             if (a->g)
@@ -142,7 +161,7 @@ static enum qdq_code
 visit_function(struct look *l, struct qdqi_function *function)
 {
     const Onnx__FunctionProto *proto = function->proto;
-    bool has = false;
+    struct found found = {.n_nodes = 0};
     if (l->mark_needed)
         function->is_needed = true;
     if (function->visited == DONE)
@@ -157,12 +176,13 @@ visit_function(struct look *l, struct qdqi_function *function)
                              MAX_DEPTH);
     function->visited = NOW;
     l->depth++;
-    enum qdq_code code = visit_nodes(l, proto->node, proto->n_node, &has);
+    enum qdq_code code = visit_nodes(l, proto->node, proto->n_node, &found);
     l->depth--;
     function->visited = DONE;
+    function->n_nodes = found.n_nodes;
     if (!l->mark_needed) {
-        function->is_inlined = has && fits(l->functions, proto);
-        function->is_foreign = has && !function->is_inlined;
+        function->is_inlined = found.wanted && fits(l->functions, proto);
+        function->is_foreign = found.wanted && !function->is_inlined;
     }
     return code;
 }
@@ -232,7 +252,9 @@ qdqi_functions_find(const struct qdqi_preparing *p, struct qdqi_arena *arena,
     enum qdq_code code = ok ? QDQ_OK : qdqi_no_memory(err);
     for (size_t i = 0; i < f->n && !code; i++)
         code = visit_function(&look, &f->rows[i]);
-    return code;
+    struct found found = {.n_nodes = 0};
+    return code ? code
+                : visit_nodes(&look, model->graph->node, model->graph->n_node, &found);
 }
 
 /* This cannot fail any more: every function was visited before. */

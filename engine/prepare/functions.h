@@ -11,6 +11,7 @@ struct qdqi_function {
     /* would be inlined, but imports operator sets that the model does not */
     bool is_foreign;
     bool is_needed;   /* something that stays in the model calls it */
+    uint64_t n_nodes; /* with each call replaced by the nodes of its function */
     unsigned visited; /* state of the depth-first search: not yet, now, done */
 };
 

@@ -77,7 +77,7 @@ run(struct qdqi_layers *layers, const struct qdq_spec *spec, const char *lua,
     size_t n = 0;
     struct qdqi_arena *arena = qdqi_arena_new();
     enum qdq_code code =
-        qdqi_case_run(NULL, layers, spec, &use, "/cases/0", arena, &entries, &n, err);
+        qdqi_case_run(NULL, layers, spec, &use, "/cases/0", NULL, arena, &entries, &n, err);
     assert(code == QDQ_OK || code == QDQ_CASE_FAILED);
     if (code)
         expect_reason(err);

@@ -99,7 +99,8 @@ def test_jobs(daemon):
     stored = seen["qdqd_disk_bytes"]
     assert stored.value(kind="model") == (DATA / "glyph_resnet.onnx").stat().st_size
     assert stored.value(kind="result") > 0 and stored.value(kind="observations") > 0
-    assert seen["qdqd_disk_used_bytes"].value() == sum(
+    assert stored.value(kind="record") > 3 * 1024
+    assert seen["qdqd_disk_used_bytes"].value() == stored.value(kind="record") + sum(
         p.stat().st_size for p in (daemon.state / "blobs").rglob("*") if p.is_file())
     assert seen["qdqd_disk_free_bytes"].value() > 0
 

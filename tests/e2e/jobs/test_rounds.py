@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemon and workers are killed at random moments under load; no job that was answered
-with 202 is lost. QDQD_ROUNDS=200 runs more rounds."""
+with 202 is lost, but those whose deletion was asked for. QDQD_ROUNDS=300 runs more rounds."""
 
 import os
 import random
@@ -26,6 +26,8 @@ class Client(threading.Thread):
         self.one, self.stop = one, stop
         self.random = random.Random(seed)
         self.accepted, self.unexpected = [], []
+        # One client deletes every second job; an answer to that may be lost.
+        self.deletes, self.deleting, self.deleted = seed == 0, set(), set()
 
     def send(self, session):
         name = self.random.choice(["glyph_resnet", "glyph_se"])
@@ -41,6 +43,16 @@ class Client(threading.Thread):
         job = answer.json()["id"]
         self.accepted.append(job)
         session.get(f"{self.one.url}/v1/jobs/{job}", params={"wait": 20}, timeout=30)
+        if self.deletes and self.random.random() < 0.5:
+            self.delete(session, job)
+
+    def delete(self, session, job):
+        self.deleting.add(job)
+        answer = session.delete(f"{self.one.url}/v1/jobs/{job}", timeout=30)
+        if answer.status_code == 204:
+            self.deleted.add(job)
+        elif answer.json().get("code") != "in_use":
+            self.unexpected.append((answer.status_code, answer.text))
 
     def run(self):
         while not self.stop.is_set():
@@ -51,8 +63,13 @@ class Client(threading.Thread):
                 time.sleep(0.02)  # the daemon was killed
 
 
-def final_states(one, accepted):
-    states = {job: one.job(job)["state"] for job in accepted}
+def final_states(one, accepted, deleting):
+    """Returns the state of each job, or None while one has not ended. A job whose deletion
+    was asked for may be gone."""
+    answers = {job: one.get(f"/v1/jobs/{job}") for job in accepted}
+    gone = {job for job, answer in answers.items() if answer.status_code == 404}
+    assert gone <= deleting
+    states = {job: answer.json()["state"] for job, answer in answers.items() if job not in gone}
     return states if set(states.values()) <= FINAL else None
 
 
@@ -82,8 +99,12 @@ def test_rounds(service):
     for client in clients:
         client.join()
     accepted = [job for client in clients for job in client.accepted]
-    eventually(lambda: final_states(one, accepted), 120)
-    states = final_states(one, accepted)
+    deleting, deleted = clients[0].deleting, clients[0].deleted
+    eventually(lambda: final_states(one, accepted, deleting), 120)
+    states = final_states(one, accepted, deleting)
+    assert not deleted & set(states)
+    print(f"{len(accepted)} jobs accepted, {len(deleting)} deletions asked for, "
+          f"{len(deleted)} answered, {len(accepted) - len(states)} jobs gone")
     for job, state in states.items():
         if state == "failed":
             assert one.job(job)["error"]["code"] == "worker_died"
@@ -96,4 +117,4 @@ def test_rounds(service):
     one.kill()
     one.start()
     assert one.stored_files() == stored  # no orphan to be swept
-    assert final_states(one, accepted) == states
+    assert final_states(one, accepted, deleting) == states

@@ -49,12 +49,23 @@ def test_one_shot_that_hangs(held, service):
 
 @pytest.mark.alone
 def test_calibration_has_all_the_time_of_the_job(service):
-    """The limit for short work ends with the start of calibration: three of the seven
+    """The limit for short work ends with the start of calibration: less than half of the
     pauses come before it."""
-    one = service(test_worker_pause_ms=1000, workers_short_timeout=5)
+    one = service(test_worker_pause_ms=600, workers_short_timeout=4)
     begin = time.monotonic()
     one.succeeded(one.submit_glyphs())
-    assert time.monotonic() - begin > 5
+    assert time.monotonic() - begin > 4
+
+
+@pytest.mark.alone
+def test_smoothing_has_all_the_time_of_the_job(service):
+    """Smoothing runs the model before the layers are planned."""
+    one = service(workers_short_timeout=1)
+    spec = {"smooth": {}, "evaluate": False, "calibration": {"random_samples": 2500}}
+    job = one.submit(model=one.upload("models", DATA / "glyph_vit.onnx"), spec=spec)
+    one.succeeded(job)
+    timings = one.report(job)["timings"]
+    assert timings["smooth"] > 1.2
 
 
 def test_the_time_of_a_whole_job(service):

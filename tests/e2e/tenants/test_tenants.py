@@ -198,6 +198,38 @@ def test_as_many_bytes_as_a_tenant_may_have(service):
     assert daemon.get("/healthz").status_code == 200
 
 
+def test_the_rows_of_jobs_count(held, service):
+    """Specs and labels are stored in the database, and count as stored bytes."""
+    daemon = service(**held, tenants_max_bytes=len(MODEL) + 200_000)
+    a, b = access.tenant(daemon, "a"), access.tenant(daemon, "b")
+    root = administrator(daemon)
+
+    def stored():
+        (one,) = [x for x in root.get("/v1/tenants").json()["tenants"] if x["tenant"] == "a"]
+        return one["bytes"]
+
+    model = a.upload("models", MODEL)
+    spec = {"cases": [{"name": "c", "lua": "return {}" + " " * 60_000}]}
+    body = {"model": model, "spec": spec, "fresh": True}
+    before = stored()
+    jobs = [a.post("/v1/jobs", json=body).json()["id"]]
+    assert 60_000 < stored() - before < 200_000
+    while (answer := a.post("/v1/jobs", json=body)).status_code == 202:
+        jobs.append(answer.json()["id"])
+        assert len(jobs) < 4
+    problem(answer, 507, "disk_full")
+    other = job_of(b)
+    # Jobs that have ended make room for new ones.
+    for _ in range(2):
+        a.post(f"/v1/jobs/{jobs[-1]}/cancel")
+        answer = a.post("/v1/jobs", json=body)
+        assert answer.status_code == 202
+        jobs.append(answer.json()["id"])
+    assert a.get(f"/v1/jobs/{jobs[0]}").status_code == 404
+    a.post(f"/v1/jobs/{jobs[-1]}/cancel")
+    assert b.post(f"/v1/jobs/{other}/cancel").status_code == 202
+
+
 def test_as_long_as_a_tenants_job_may_run(held, service):
     daemon = service(**held, tenants_job_timeout=1)
     a = access.tenant(daemon, "a")

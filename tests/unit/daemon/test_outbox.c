@@ -77,10 +77,8 @@ START_TEST(publications)
     reopen();
     check_deliveries("j1", two);
     ck_assert_int_eq(add_with("j3", publish, false, NULL, "same"), STORE_ANSWERED);
-    for (int i = 2; i <= 3; i++) {
-        char id[8];
-        snprintf(id, sizeof id, "j%d", i);
-        struct store_job job = get(id);
+    for (int i = 0; i < 2; i++) {
+        struct store_job job = get(i ? "j3" : "j2");
         ck_assert_uint_eq(strlen(job.deliveries), sizeof two - 1);
         store_job_fini(&job);
     }

@@ -413,6 +413,29 @@ START_TEST(generated_script)
 }
 END_TEST
 
+/* Cases that run one after the other share a time. */
+START_TEST(time_of_all_cases)
+{
+    struct world w = {0};
+    const struct qdq_case_use use = {.name = "slow",
+                                     .lua = SCRIPT("while true do end")};
+    int64_t left = 5 * 1000 * 1000;
+    world_residual(&w);
+    double start = cpu_seconds();
+    for (int i = 0; i < 20; i++) {
+        w.err = (struct qdq_error){0};
+        ck_assert_int_eq(qdqi_case_run(NULL, w.layers, &w.spec, &use, "/cases/0", &left,
+                                       w.arena, &w.entries, &w.n, &w.err),
+                         QDQ_CASE_FAILED);
+        ck_assert_msg(strstr(w.err.text, i ? "all cases together" : "used up"), "%s",
+                      w.err.text);
+    }
+    ck_assert_int_le(left, 0);
+    ck_assert(cpu_seconds() - start < 1);
+    world_close(&w);
+}
+END_TEST
+
 /* The limits are far above the needs of a case that examines every node in detail. */
 START_TEST(honest_script)
 {
@@ -469,6 +492,7 @@ suite(void)
     tcase_add_loop_test(t, hostile_script, 0, N_HOSTILE);
     tcase_add_loop_test(t, generated_script, 0, sizeof generated / sizeof *generated);
     tcase_add_test(t, honest_script);
+    tcase_add_test(t, time_of_all_cases);
     suite_add_tcase(s, t);
     t = tcase_create("memory");
     tcase_set_timeout(t, 120);
