@@ -2,15 +2,16 @@
 """real.py [--folder FOLDER] [NAME…]: quantizes models of other people for ONNX Runtime by
 qdq's default, and by quantize_static and quantize_dynamic of onnxruntime.
 
-A plain session of onnxruntime judges every result on samples that no tool has seen: the SQNR
-of the worst output, the share of right answers in the model's own task, and the latency of
-one sample on one thread, the shortest of 100 turns, as a ratio to the float model's. The column "said" is the SQNR that
-qdq reports for the samples of the calibration, less that of a plain session on the same
-samples. "integer" is the share of the multiplications that the result computes in integers.
-Size is that of the file, as a share of the float model's. Seconds and memory (RssAnon) are
-those of the whole process; the seconds of onnxruntime are without its imports.
-quantize_static makes QDQ with uint8 activations and int8 weights per channel
-(per tensor where it cannot), behind quant_pre_process.
+A plain session of onnxruntime judges every result on samples that no tool has seen: the
+SQNR of the worst output, the share of right answers in the model's own task, and the
+latency of one sample on one thread, the shortest of 100 turns, as a ratio to the float
+model's. The column "said" is the SQNR that qdq reports for the samples of the calibration,
+less that of a plain session on the same samples. "integer" is the share of the
+multiplications that the result computes in integers. Size is that of the file, as a share
+of the float model's. Seconds and memory (RssAnon) are those of the whole process; the
+seconds of onnxruntime are without its imports. quantize_static makes QDQ with uint8
+activations and int8 weights per channel (per tensor where it cannot), behind
+quant_pre_process.
 
 Models and inputs come from real_inputs.py, or from a folder with NAME.onnx,
 NAME_calib_feeds.npz and NAME_test_feeds.npz, whose keys are `000000|input`, and

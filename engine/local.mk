@@ -153,6 +153,9 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/outline.c engine/range/outline.h \
 	engine/range/patches.c engine/range/patches.h \
 	engine/range/peaks.c engine/range/peaks.h \
+	engine/recipe/advise.c engine/recipe/advise.h \
+	engine/recipe/candidates.c engine/recipe/candidates.h \
+	engine/recipe/faults.c engine/recipe/faults.h \
 	engine/recipe/groups.c engine/recipe/groups.h \
 	engine/recipe/judge.c engine/recipe/judge.h \
 	engine/recipe/recipe.c engine/recipe/recipe.h \

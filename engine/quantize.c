@@ -15,6 +15,7 @@
 #include "model/write.h"
 #include "prepare/prepare.h"
 #include "profile/profile.h"
+#include "recipe/advise.h"
 #include "recipe/recipe.h"
 #include "rewrite/insert.h"
 #include "scale/precision.h"
@@ -381,6 +382,8 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
         return qdqi_count_kernels(job, err);
     case QDQ_STAGE_PROFILE:
         return qdqi_profile(job, err);
+    case QDQ_STAGE_ADVISE:
+        return qdqi_advise(job, scales, err);
     default:
         return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL, "no such stage");
     }

@@ -62,6 +62,9 @@ ADVICE("rounded_to_nearest",
        "Give calibration data: rounding needs what the layers see.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17 asks for.")
+ADVICE("poor",
+       "Add the entry of layers that the detail ends with, or leave out of integers "
+       "what it names.")
 ADVICE(
     "slower_than_float",
     "Set target to the runtime that runs the model, and leave the operators that got "

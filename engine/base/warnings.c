@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum qdq_code
-qdqi_warn(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *err,
-          const char *code, const char *node, const char *fmt, ...)
+qdqi_warn_text(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *err,
+               const char *code, const char *node, const char *text)
 {
     if (w->n == w->cap) {
         size_t cap = w->cap ? w->cap * 2 : 16;
@@ -19,15 +19,22 @@ qdqi_warn(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *e
         w->rows = rows;
         w->cap = cap;
     }
-    char text[512];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
     const char *detail = qdqi_arena_strdup(arena, text);
     const char *where = node ? qdqi_arena_strdup(arena, node) : NULL;
     if (!detail || (node && !where))
         return qdqi_no_memory(err);
     w->rows[w->n++] = (struct qdq_warning){code, detail, where, NULL};
     return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_warn(struct qdqi_warnings *w, struct qdqi_arena *arena, struct qdq_error *err,
+          const char *code, const char *node, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    return qdqi_warn_text(w, arena, err, code, node, text);
 }

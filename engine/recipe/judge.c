@@ -3,6 +3,7 @@
 #include "recipe/judge.h"
 
 #include "data/file.h"
+#include "evaluate/classes.h"
 #include "evaluate/deployed.h"
 #include "evaluate/metrics.h"
 #include "rewrite/insert.h"
@@ -27,7 +28,9 @@ struct qdqi_judge {
     struct qdqi_arena *arena;
     struct qdqi_feed_options options;
     struct qdqi_feed *feed;
+    enum qdq_stage stage;
     bool plain;
+    double top1;
     int fd; /* the candidate's file */
     size_t n_outputs, n_runs;
     struct kept *outputs; /* by run and output */
@@ -63,7 +66,7 @@ static enum qdq_code
 tell(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 {
     j->done += (uint64_t)samples;
-    return qdqi_job_progress(j->job, QDQ_STAGE_RECIPE, j->done,
+    return qdqi_job_progress(j->job, j->stage, j->done,
                              j->total > j->done ? j->total : j->done, err);
 }
 
@@ -122,7 +125,7 @@ open_judge(struct qdqi_judge *j, struct qdq_error *err)
 
 enum qdq_code
 qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
-                struct qdqi_judge **ret, struct qdq_error *err)
+                enum qdq_stage stage, struct qdqi_judge **ret, struct qdq_error *err)
 {
     struct qdqi_judge *j = calloc(1, sizeof *j);
     if (!j)
@@ -130,6 +133,7 @@ qdqi_judge_open(struct qdqi_job *job, const struct qdqi_feed_options *options,
     *j = (struct qdqi_judge){.job = job,
                              .arena = qdqi_arena_new(),
                              .options = *options,
+                             .stage = stage,
                              .plain = qdqi_deployed_runs(job),
                              .fd = -1};
     enum qdq_code code = j->arena ? open_judge(j, err) : qdqi_no_memory(err);
@@ -154,6 +158,12 @@ qdqi_judge_close(struct qdqi_judge **judge)
     qdqi_arena_free(&j->arena);
     free(j);
     *judge = NULL;
+}
+
+double
+qdqi_judge_top1(const struct qdqi_judge *j)
+{
+    return j->top1;
 }
 
 int64_t
@@ -197,10 +207,11 @@ compare(struct qdqi_judge *j, size_t run, const struct qdqi_output *outputs, siz
 }
 
 static double
-worst_output(const struct qdqi_judge *j)
+worst_output(struct qdqi_judge *j)
 {
     double worst = INFINITY;
     struct qdq_output_report figures;
+    j->top1 = NAN;
     for (size_t i = 0; i < j->n_outputs; i++) {
         if (j->metrics[i].samples == 0)
             continue;
@@ -208,6 +219,8 @@ worst_output(const struct qdqi_judge *j)
         if (isnan(figures.sqnr_db))
             return -INFINITY;
         worst = fmin(worst, figures.sqnr_db);
+        if (qdqi_output_may_list_classes(j->job->model, i))
+            j->top1 = fmin(j->top1, figures.top1_agreement);
     }
     return worst;
 }

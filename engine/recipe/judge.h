@@ -17,7 +17,7 @@ struct qdqi_judge;
  */
 enum qdq_code qdqi_judge_open(struct qdqi_job *job,
                               const struct qdqi_feed_options *options,
-                              struct qdqi_judge **ret,
+                              enum qdq_stage stage, struct qdqi_judge **ret,
                               struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_judge_close(struct qdqi_judge **judge);
 int64_t qdqi_judge_samples(const struct qdqi_judge *judge);
@@ -28,5 +28,9 @@ void qdqi_judge_expect(struct qdqi_judge *judge, uint64_t samples);
    -INFINITY for a candidate that the runtime cannot run. */
 enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales *scales,
                              double *ret_db, struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the top-1 agreement of the worst output that may list classes, as last judged;
+   NAN: there is none. */
+double qdqi_judge_top1(const struct qdqi_judge *judge);
 
 #endif

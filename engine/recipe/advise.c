@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "recipe/advise.h"
+
+#include "accept/gates.h"
+#include "accept/verdict.h"
+#include "model/write.h"
+#include "recipe/candidates.h"
+#include "recipe/faults.h"
+#include "recipe/groups.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TOLD = 8,    /* layers that the warning explains */
+    ROOM = 4096, /* bytes of the warning without the spec's names */
+    A_NAME = 6,  /* bytes of a character in JSON, at most */
+};
+
+/* The least figures of the verdict `fair`, and what a few samples may differ by from all. */
+static const double fair_db = 15, fair_top1 = 0.95, margin_db = 0.5;
+
+/* --- text ------------------------------------------------------------------ */
+
+struct text {
+    char *to;
+    size_t n, size;
+};
+
+QDQ_PRINTF(2, 3)
+static void
+add(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(t->to + t->n, t->size - t->n, fmt, args);
+    va_end(args);
+    t->n += n < 0 ? 0 : (size_t)n < t->size - t->n ? (size_t)n : t->size - t->n - 1;
+}
+
+/* Adds a name as JSON writes it. */
+static void
+add_quoted(struct text *t, const char *name)
+{
+    add(t, "\"");
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ')
+            add(t, "\\u%04x", (unsigned)*c);
+        else
+            add(t, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    add(t, "\"");
+}
+
+/* Adds the spec that leaves the layers in float, ready to paste. */
+static void
+add_spec(struct text *t, const char *const *names, size_t n)
+{
+    add(t, "{\"layers\": [{\"name\": [");
+    for (size_t i = 0; i < n; i++) {
+        add(t, i ? ", " : "");
+        add_quoted(t, names[i]);
+    }
+    add(t, "], \"quantize_input\": false, \"quantize_weight\": false}]}");
+}
+
+static void
+add_faults(const struct qdqi_job *job, struct text *t, const char *const *names,
+           size_t n)
+{
+    char why[160];
+    for (size_t i = 0; i < n && i < TOLD; i++)
+        add(t, "%s'%.60s' (%s)", i ? ", " : "", names[i],
+            qdqi_fault_of(job, names[i], why, sizeof why));
+    if (n > TOLD)
+        add(t, " and %zu more", n - TOLD);
+}
+
+/* --- the goal -------------------------------------------------------------- */
+
+/* Chooses the least figures that mend the result: those of `fair`, and of all bounds of
+   outputs. Cosine and largest error are turned into the SQNR that goes with them. */
+static void
+choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c)
+{
+    c->goal_db = fair_db;
+    c->min_top1 = fair_top1;
+    for (size_t i = 0; i < r->n_gates; i++) {
+        const struct qdq_gate_report *g = &r->gates[i];
+        double db = NAN;
+        if (strcmp(g->figure, "sqnr_db") == 0)
+            db = g->bound;
+        else if (strcmp(g->figure, "top1_agreement") == 0)
+            c->min_top1 = fmax(c->min_top1, g->bound);
+        else if (g->output && !g->met && strcmp(g->figure, "cosine") == 0)
+            db = now_db + 10 * log10((1 - g->value) / (1 - g->bound));
+        else if (g->output && !g->met)
+            db = now_db + 20 * log10(g->value / g->bound);
+        if (isfinite(db))
+            c->goal_db = fmax(c->goal_db, db);
+    }
+    c->goal_db += margin_db;
+}
+
+/* --- the advice ------------------------------------------------------------ */
+
+/* Finds the layers that do the harm. Without a bound that allows a trial there are
+   none. */
+static enum qdq_code
+search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
+       struct qdq_error *err)
+{
+    int64_t samples = qdqi_judge_samples(c->judge);
+    int64_t most = samples > 0 ? bound / 2 / samples - 1 : 0;
+    *h = (struct qdqi_group_search){.n = c->n,
+                                    .costs = c->costs,
+                                    .goal_db = c->goal_db,
+                                    .enough_db = c->goal_db,
+                                    .max_scores = most > QDQI_CANDIDATES
+                                                      ? QDQI_CANDIDATES
+                                                      : (size_t)(most < 0 ? 0 : most),
+                                    .arena = c->job->scratch,
+                                    .arg = c,
+                                    .score = qdqi_candidates_score};
+    if (most < 1)
+        return QDQ_OK;
+    qdqi_judge_expect(c->judge, h->max_scores * (uint64_t)samples);
+    return qdqi_group_search(h, err);
+}
+
+static enum qdq_code
+tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, struct text *t,
+     struct qdq_error *err)
+{
+    const char *const *names = NULL;
+    size_t n = 0;
+    enum qdq_code code =
+        h->is_float
+            ? qdqi_candidates_list(c, h->is_float, c->job->scratch, &names, &n, err)
+            : QDQ_OK;
+    if (code || n == 0) {
+        add(t,
+            "; leaving layers in float did not help within the samples that there are");
+        return code;
+    }
+    add(t, "; at fault: ");
+    add_faults(c->job, t, names, n);
+    add(t, "; with %s in float it has %.1f dB on %lld samples",
+        n > 1 ? "these" : "that", h->sqnr_db, (long long)qdqi_judge_samples(c->judge));
+    if (h->sqnr_db >= h->goal_db) {
+        add(t, ": ");
+        add_spec(t, names, n);
+    } else {
+        add(t, ", and nothing that was tried is enough");
+    }
+    return QDQ_OK;
+}
+
+/* Tries layers in float, and adds what that shows to the text. */
+static enum qdq_code
+explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
+{
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
+    struct qdqi_group_search h = {0};
+    struct qdq_error why = {0};
+    int64_t bound = 0;
+    enum qdq_code code = qdqi_candidates_samples(c->job, &options, &bound, err);
+    if (code)
+        return code;
+    code = qdqi_judge_open(c->job, &options, QDQ_STAGE_ADVISE, &c->judge, &why);
+    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
+        return QDQ_OK;
+    if (code)
+        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
+    code = search(c, bound, &h, err);
+    if (!code)
+        code = tell(c, &h, t, err);
+    qdqi_judge_close(&c->judge);
+    return code;
+}
+
+/* Adds how bad the result is. Returns the SQNR of the worst output. */
+static double
+add_worst(const struct qdq_report *r, struct text *t)
+{
+    size_t n, worst = 0;
+    const struct qdq_output_report *outputs = qdqi_judged_outputs(r, &n);
+    for (size_t i = 0; i < r->n_gates; i++)
+        if (!r->gates[i].met)
+            add(t, "%s%s is missed", t->n ? ", " : "", r->gates[i].gate);
+    for (size_t i = 1; i < n; i++)
+        if (!(outputs[i].sqnr_db >= outputs[worst].sqnr_db))
+            worst = i;
+    if (n == 0)
+        return NAN;
+    add(t, "%sthe output '%.60s' has %.1f dB", t->n ? ", " : "", outputs[worst].name,
+        outputs[worst].sqnr_db);
+    if (!outputs[worst].lacks_classes && !isnan(outputs[worst].top1_agreement))
+        add(t, " and a top-1 agreement of %.3f", outputs[worst].top1_agreement);
+    return outputs[worst].sqnr_db;
+}
+
+/* Returns whether layers in float can mend the result: it misses more than a bound of the
+   whole model. */
+static bool
+can_help(const struct qdqi_job *job)
+{
+    const struct qdq_report *r = &job->report->view;
+    struct qdq_report alone = *r;
+    bool missed = false;
+    alone.n_gates = 0;
+    for (size_t i = 0; i < r->n_gates; i++)
+        missed = missed || (r->gates[i].output && !r->gates[i].met);
+    const char *verdict = qdqi_verdict(&alone);
+    return job->dataset && job->work->dataset >= 0 && r->evaluated_samples > 0 &&
+           job->work->spec->float_type == QDQ_FLOAT_KEEP &&
+           (missed || (verdict && strcmp(verdict, "poor") == 0));
+}
+
+static size_t
+room_for(const struct qdqi_candidates *c)
+{
+    size_t room = ROOM;
+    for (size_t i = 0; i < c->n; i++)
+        room += A_NAME * strlen(c->names[i]) + sizeof "\"\", ";
+    return room;
+}
+
+enum qdq_code
+qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
+            struct qdq_error *err)
+{
+    struct qdqi_candidates c = {
+        .job = job, .scales = scales, .reason = "advice", .selected = true};
+    struct qdq_report *r = &job->report->view;
+    r->size_before = qdqi_model_bytes(job->original);
+    enum qdq_code code = qdqi_gates_judge(&job->work->spec->accept, &job->model->info,
+                                          job->not_float, r, job->arena, err);
+    const char *verdict = code ? NULL : qdqi_verdict(r);
+    if (!verdict || strcmp(verdict, "poor") != 0)
+        return code;
+    if ((code = qdqi_candidates_find(&c, err)))
+        return code;
+    struct text t = {.size = room_for(&c)};
+    if (!(t.to = qdqi_arena_array(job->scratch, t.size, 1)))
+        return qdqi_no_memory(err);
+    choose_goal(r, add_worst(r, &t), &c);
+    if (can_help(job) && c.n > 0)
+        code = explain(&c, &t, err);
+    return code ? code
+                : qdqi_warn_text(&job->warnings, job->arena, err, "poor", NULL, t.to);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "recipe/candidates.h"
+
+#include "model/view.h"
+#include "plan/target.h"
+#include "replan/replan.h"
+#include "scale/scale.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    FEWEST = 4
+}; /* samples that a candidate is judged by, where there are so many */
+
+/* --- the layers ------------------------------------------------------------ */
+
+/* Returns whether the layer may stay in float: its plan does not only follow that of its
+   neighbours, and it is selected by no entry and no case, unless those count, too. */
+static bool
+may_stay_float(const struct qdqi_candidates *r, const struct qdq_layer *layer)
+{
+    const struct qdqi_hooks *hooks = r->job->work->spec->target->hooks;
+    return (layer->n_inputs > 0 || layer->weight_input >= 0) &&
+           (r->selected || strncmp(layer->reason, "default", strlen("default")) == 0) &&
+           !(hooks->follows && hooks->follows(layer));
+}
+
+/* Returns an estimate of the layer's multiplications, in proportion to those of other
+   layers: the number of elements of its weight. */
+static double
+cost_of(const struct qdqi_job *job, const struct qdq_layer *layer)
+{
+    double n = 1;
+    if (layer->weight_input < 0)
+        return n;
+    const struct qdqi_view *view = &job->plan->weights[layer->weight_row].tensor->view;
+    for (size_t i = 0; i < view->rank; i++)
+        n *= (double)view->dims[i];
+    return n;
+}
+
+enum qdq_code
+qdqi_candidates_find(struct qdqi_candidates *r, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &r->job->plan->view;
+    r->names = qdqi_arena_array(r->job->arena, plan->n_layers + 1, sizeof *r->names);
+    r->costs = qdqi_arena_array(r->job->scratch, plan->n_layers + 1, sizeof *r->costs);
+    if (!r->names || !r->costs)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (!may_stay_float(r, layer))
+            continue;
+        r->costs[r->n] = cost_of(r->job, layer);
+        r->names[r->n] = qdqi_arena_strdup(r->job->arena, layer->name);
+        if (!r->names[r->n++])
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_candidates_list(const struct qdqi_candidates *r, const bool *is_float,
+                     struct qdqi_arena *arena, const char *const **ret, size_t *ret_n,
+                     struct qdq_error *err)
+{
+    const char **names = qdqi_arena_array(arena, r->n + 1, sizeof *names);
+    if (!names)
+        return qdqi_no_memory(err);
+    *ret_n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        if (is_float[i])
+            names[(*ret_n)++] = r->names[i];
+    *ret = names;
+    return QDQ_OK;
+}
+
+/* --- a trial --------------------------------------------------------------- */
+
+static enum qdq_code
+try_names(struct qdqi_candidates *r, const char *const *names, size_t n, double *ret_db,
+          struct qdq_error *err)
+{
+    struct qdqi_scales scales = {0};
+    enum qdq_code code = qdqi_plan_leaving(r->job, names, n, r->reason, err);
+    if (!code)
+        code = qdqi_choose_scales(r->job, &scales, err);
+    return code ? code : qdqi_judge_run(r->judge, &scales, ret_db, err);
+}
+
+/* Returns whether an error says only that this candidate cannot be made. */
+static bool
+is_of_candidate(enum qdq_code code)
+{
+    return code == QDQ_INTERNAL || code == QDQ_CASE_FAILED || code == QDQ_UNSUPPORTED ||
+           code == QDQ_INVALID_SPEC;
+}
+
+/* The job is as before when this returns: a trial makes everything in an arena of its
+   own. */
+enum qdq_code
+qdqi_candidates_score(void *arg, const bool *is_float, double *ret_db,
+                      struct qdq_error *err)
+{
+    struct qdqi_candidates *r = arg;
+    struct qdqi_job *job = r->job;
+    const struct qdqi_job before = *job;
+    const struct qdq_report view = job->report->view;
+    const char *const *names = NULL;
+    struct qdq_error why = {0};
+    size_t n = 0;
+    job->arena = job->scratch = qdqi_arena_new();
+    enum qdq_code code =
+        job->arena ? qdqi_candidates_list(r, is_float, job->arena, &names, &n, &why)
+                   : qdqi_no_memory(&why);
+    if (!code)
+        code = n > 0 ? try_names(r, names, n, ret_db, &why)
+                     : qdqi_judge_run(r->judge, r->scales, ret_db, &why);
+    if (job->plan != before.plan)
+        qdq_plan_free(&job->plan);
+    qdqi_arena_free(&job->scratch);
+    *job = before;
+    job->report->plan = before.plan;
+    job->report->view = view;
+    if (is_of_candidate(code)) {
+        *ret_db = -INFINITY;
+        return QDQ_OK;
+    }
+    if (!code && qdqi_judge_top1(r->judge) < r->min_top1)
+        *ret_db = fmin(*ret_db, r->goal_db - 1);
+    return code ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+                : QDQ_OK;
+}
+
+/* --- samples --------------------------------------------------------------- */
+
+enum qdq_code
+qdqi_candidates_samples(const struct qdqi_job *job, struct qdqi_feed_options *options,
+                        int64_t *ret_bound, struct qdq_error *err)
+{
+    struct qdqi_feed *feed = NULL;
+    enum qdq_code code = qdqi_feed_open(&job->fixed, job->dataset, options, &feed, err);
+    if (code)
+        return code;
+    int64_t all = qdqi_feed_available(feed), first = job->calibrated_samples;
+    int64_t fresh = all - first;
+    qdqi_feed_close(&feed);
+    *ret_bound = 2 * (first + (int64_t)job->to_evaluate);
+    int64_t wanted = *ret_bound / QDQI_CANDIDATES;
+    wanted = wanted < FEWEST ? FEWEST : wanted;
+    wanted = wanted > all ? all : wanted;
+    wanted = fresh > 0 && wanted > fresh ? fresh : wanted;
+    options->first = fresh > 0 ? first : all - wanted;
+    options->max_samples = wanted;
+    return QDQ_OK;
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A poor result comes with advice: the layers at fault, why, and a spec that mends it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from service import DATA
+from test_recipe import daemon, harmed, inputs  # noqa: F401, fixtures
+
+
+def done(daemon, inputs, ok=True, **spec):
+    job = daemon.submit(**inputs, spec=spec, fresh=True)
+    if ok:
+        daemon.succeeded(job)
+    else:
+        assert daemon.ended(job)["state"] == "failed"
+    return daemon.report(job)
+
+
+def worst(report):
+    evaluation = report["evaluation"]
+    outputs = (evaluation["deployed"] or evaluation)["outputs"]
+    return min(row["sqnr_db"] for row in outputs)
+
+
+def advice(report):
+    """Returns the text of the advice, and the spec in it."""
+    rows = [w for w in report["warnings"] if w["code"] == "poor"]
+    if not rows:
+        return None, None
+    [row] = rows
+    at = row["detail"].find('{"layers"')
+    return row["detail"], json.loads(row["detail"][at:]) if at > 0 else None
+
+
+@pytest.mark.parametrize("spec", [{"target": "onnxruntime", "recipe": "none"},
+                                  {"target": "tensorrt"}], ids=["onnxruntime", "tensorrt"])
+def test_a_poor_result_says_what_mends_it(daemon, harmed, spec):
+    report = done(daemon, harmed, **spec)
+    assert report["summary"]["verdict"] == "poor" and worst(report) < 15
+    text, tried = advice(report)
+    assert "'dense2' (range: it reads 'scaled' from" in text
+    [entry] = tried["layers"]
+    # With target onnxruntime the Mul in front is computed in integers, too.
+    assert entry["name"] in (["dense2"], ["@scaled", "dense2"])
+    assert not entry["quantize_input"] and not entry["quantize_weight"]
+    assert report["timings"]["advise"] > 0
+    mended = done(daemon, harmed, **spec, **tried)
+    assert worst(mended) >= 15 and mended["summary"]["verdict"] != "poor"
+    assert advice(mended) == (None, None)
+
+
+def test_a_missed_bound_gets_it_too(daemon, harmed):
+    report = done(daemon, harmed, ok=False, target="tensorrt",
+                  accept={"min_sqnr_db": 20})
+    text, tried = advice(report)
+    assert text.startswith("min_sqnr_db is missed, the output 'y5' has")
+    assert worst(done(daemon, harmed, target="tensorrt", accept={"min_sqnr_db": 20},
+                      **tried)) >= 20
+
+
+def test_bounds_that_layers_in_float_cannot_reach(daemon, harmed):
+    report = done(daemon, harmed, ok=False, target="onnxruntime",
+                  accept={"max_size_ratio": 0.01})
+    text, tried = advice(report)
+    assert text.startswith("max_size_ratio is missed") and tried is None
+
+
+def test_a_good_result_gets_none(daemon):
+    images = np.load(DATA / "calib_32.npz")
+    assert images.files == ["input"]
+    job = daemon.submit_glyphs(calibration=DATA / "calib_32.npz")
+    daemon.succeeded(job)
+    report = daemon.report(job)
+    assert report["summary"]["verdict"] != "poor" and advice(report) == (None, None)
