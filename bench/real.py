@@ -6,8 +6,8 @@ A plain session of onnxruntime judges every result on samples that no tool has s
 SQNR of the worst output, the share of right answers in the model's own task, and the
 latency of one sample on one thread, the shortest of 100 turns, as a ratio to the float
 model's. The column "said" is the SQNR that qdq reports for the samples of the calibration,
-less that of a plain session on the same samples. "integer" is the share of the
-multiplications that the result computes in integers. Size is that of the file, as a share
+less that of a plain session on the same samples. "integer" is the share of the weights of
+products (Conv, MatMul, Gemm) that are multiplied in integers. Size is that of the file, as a share
 of the float model's. Seconds and memory (RssAnon) are those of the whole process; the
 seconds of onnxruntime are without its imports. quantize_static makes QDQ with uint8
 activations and int8 weights per channel (per tensor where it cannot), behind

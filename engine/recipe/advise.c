@@ -4,6 +4,7 @@
 
 #include "accept/gates.h"
 #include "accept/verdict.h"
+#include "evaluate/evaluate.h"
 #include "model/write.h"
 #include "recipe/candidates.h"
 #include "recipe/faults.h"
@@ -17,11 +18,15 @@
 enum {
     TOLD = 8,    /* layers that the warning explains */
     ROOM = 4096, /* bytes of the warning without the spec's names */
-    A_NAME = 6,  /* bytes of a character in JSON, at most */
+    ROUNDS = 3,
+    A_NAME = 6, /* bytes of a character in JSON, at most */
 };
 
 /* The least figures of the verdict `fair`, and what a few samples may differ by from all. */
 static const double fair_db = 15, fair_top1 = 0.95, margin_db = 0.5;
+
+/* A round that failed on all samples is followed by one that asks for so much more. */
+static const double more_db = 4;
 
 /* --- text ------------------------------------------------------------------ */
 
@@ -101,7 +106,6 @@ choose_goal(const struct qdq_report *r, double now_db, struct qdqi_candidates *c
         if (isfinite(db))
             c->goal_db = fmax(c->goal_db, db);
     }
-    c->goal_db += margin_db;
 }
 
 /* --- the advice ------------------------------------------------------------ */
@@ -130,9 +134,11 @@ search(struct qdqi_candidates *c, int64_t bound, struct qdqi_group_search *h,
     return qdqi_group_search(h, err);
 }
 
+/* Adds what the trials showed. `all` is the SQNR of the choice on the samples of the
+   evaluation; NAN: it does not mend the result there. */
 static enum qdq_code
-tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, struct text *t,
-     struct qdq_error *err)
+tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, double all,
+     struct text *t, struct qdq_error *err)
 {
     const char *const *names = NULL;
     size_t n = 0;
@@ -147,15 +153,78 @@ tell(struct qdqi_candidates *c, const struct qdqi_group_search *h, struct text *
     }
     add(t, "; at fault: ");
     add_faults(c->job, t, names, n);
-    add(t, "; with %s in float it has %.1f dB on %lld samples",
-        n > 1 ? "these" : "that", h->sqnr_db, (long long)qdqi_judge_samples(c->judge));
-    if (h->sqnr_db >= h->goal_db) {
-        add(t, ": ");
-        add_spec(t, names, n);
-    } else {
-        add(t, ", and nothing that was tried is enough");
+    if (isnan(all)) {
+        add(t,
+            "; with %s in float it has %.1f dB on %lld samples, and nothing that was "
+            "tried is enough",
+            n > 1 ? "these" : "that", h->sqnr_db,
+            (long long)qdqi_judge_samples(c->judge));
+        return QDQ_OK;
     }
+    add(t, "; with %s in float it has %.1f dB: ", n > 1 ? "these" : "that", all);
+    add_spec(t, names, n);
     return QDQ_OK;
+}
+
+static enum qdq_code
+open_judge(struct qdqi_candidates *c, const struct qdqi_feed_options *options,
+           bool *ret_none, struct qdq_error *err)
+{
+    struct qdq_error why = {0};
+    enum qdq_code code =
+        qdqi_judge_open(c->job, options, QDQ_STAGE_ADVISE, &c->judge, &why);
+    *ret_none = code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED;
+    return code && !*ret_none
+               ? qdq_error_set(err, code, why.kind, why.where, "%s", why.text)
+               : QDQ_OK;
+}
+
+/* Judges a choice on the samples of the evaluation. *ret_db is NAN if it does not mend
+   the result there. */
+static enum qdq_code
+confirm(struct qdqi_candidates *c, const bool *is_float, double goal_db, double *ret_db,
+        struct qdq_error *err)
+{
+    struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
+    struct qdqi_judge *few = c->judge;
+    struct qdqi_feed *feed = NULL;
+    bool none;
+    *ret_db = NAN;
+    enum qdq_code code =
+        qdqi_feed_open(&c->job->fixed, c->job->dataset, &options, &feed, err);
+    if (code)
+        return code;
+    qdqi_choose_samples(c->job, qdqi_feed_available(feed), &options);
+    qdqi_feed_close(&feed);
+    c->judge = NULL;
+    code = open_judge(c, &options, &none, err);
+    if (!code && !none && !(code = qdqi_candidates_score(c, is_float, ret_db, err)) &&
+        !(*ret_db >= goal_db && !(qdqi_judge_top1(c->judge) < c->min_top1)))
+        *ret_db = NAN;
+    qdqi_judge_close(&c->judge);
+    c->judge = few;
+    return code;
+}
+
+/* Searches for a choice that mends the result on all samples of the evaluation. A choice
+   that does so on a few samples only makes the next round ask for more. */
+static enum qdq_code
+search_and_confirm(struct qdqi_candidates *c, int64_t bound, struct text *t,
+                   struct qdq_error *err)
+{
+    struct qdqi_group_search h = {0};
+    const double goal_db = c->goal_db;
+    double all = NAN;
+    enum qdq_code code = QDQ_OK;
+    c->goal_db += margin_db;
+    for (int round = 0; !code && round < ROUNDS && isnan(all); round++) {
+        if ((code = search(c, bound, &h, err)) || !h.is_float ||
+            !(h.sqnr_db >= h.goal_db))
+            break;
+        code = confirm(c, h.is_float, goal_db, &all, err);
+        c->goal_db = h.sqnr_db + more_db;
+    }
+    return code ? code : tell(c, &h, all, t, err);
 }
 
 /* Tries layers in float, and adds what that shows to the text. */
@@ -163,20 +232,12 @@ static enum qdq_code
 explain(struct qdqi_candidates *c, struct text *t, struct qdq_error *err)
 {
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(c->job)};
-    struct qdqi_group_search h = {0};
-    struct qdq_error why = {0};
     int64_t bound = 0;
+    bool none;
     enum qdq_code code = qdqi_candidates_samples(c->job, &options, &bound, err);
-    if (code)
+    if (code || (code = open_judge(c, &options, &none, err)) || none)
         return code;
-    code = qdqi_judge_open(c->job, &options, QDQ_STAGE_ADVISE, &c->judge, &why);
-    if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
-        return QDQ_OK;
-    if (code)
-        return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);
-    code = search(c, bound, &h, err);
-    if (!code)
-        code = tell(c, &h, t, err);
+    code = search_and_confirm(c, bound, t, err);
     qdqi_judge_close(&c->judge);
     return code;
 }

@@ -8,8 +8,8 @@
 
 #include "job/job.h"
 
-/* Adds the warning `poor` where the result is. Layers are tried in float within as many
-   inferences as calibration and evaluation took together. */
+/* Adds the warning `poor` where the result is. Layers are tried in float within a few
+   times the inferences of calibration and evaluation. */
 enum qdq_code qdqi_advise(struct qdqi_job *job, const struct qdqi_scales *scales,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
