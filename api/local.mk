@@ -4,6 +4,8 @@ api_libapi_la_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/api -I$(t
 	$(JANSSON_CFLAGS) $(CRYPTO_CFLAGS)
 api_libapi_la_LIBADD = $(JANSSON_LIBS) $(CRYPTO_LIBS) -lm
 api_libapi_la_SOURCES = \
+	api/include/api/client.h api/documents/client.c api/documents/client.h \
+	api/documents/client_results.c \
 	api/include/api/compare.h api/documents/compare.c api/documents/compare.h \
 	api/documents/compare_html.c \
 	api/include/api/digest.h api/base/digest.c \

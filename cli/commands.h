@@ -10,13 +10,17 @@ enum { MAX_TAGS = 64 };
 
 /* The parsed command line. A text is NULL where its option is absent. */
 struct options {
-    const char *model;  /* or the report of the command report, or REMOTE:REF */
+    const char *model;  /* or a report, REMOTE:REF, or the id of a job; NULL: none */
     char *const *files; /* the operands behind it */
     size_t n_files;
     const char *spec, *calibration, *observations, *out, *report, *html, *cases;
     const char *config, *alias, *source;
     const char *tags[MAX_TAGS];
     size_t n_tags;
+    const char *url, *token_file, *ca_file; /* of a service; url is NULL for none */
+    const char *state, *label;
+    const char *patience_text;
+    int patience; /* seconds */
     const char *threads_text;
     int threads;
     bool json, all, help;
@@ -24,10 +28,11 @@ struct options {
 
 struct command {
     const char *name;
-    const char *argument; /* its operands, as the pages call them */
+    const char *argument; /* its operands, as the pages call them; "": it has none */
     bool (*run)(const struct options *options, struct api_problem *problem);
-    const char *text; /* a sentence for the help page */
-    bool has_files;   /* whether one or more files follow its argument */
+    const char *text;   /* a sentence for the help page */
+    bool has_files;     /* whether one or more files follow its argument */
+    bool needs_service; /* whether it works through a service alone */
 };
 
 /*
@@ -44,5 +49,13 @@ bool command_report(const struct options *options, struct api_problem *problem);
 bool command_pull(const struct options *options, struct api_problem *problem);
 bool command_push(const struct options *options, struct api_problem *problem);
 bool command_ls(const struct options *options, struct api_problem *problem);
+bool command_jobs(const struct options *options, struct api_problem *problem);
+bool command_cancel(const struct options *options, struct api_problem *problem);
+
+/* The same commands through the service of options->url. */
+bool service_quantize(const struct options *options, struct api_problem *problem);
+bool service_plan(const struct options *options, struct api_problem *problem);
+bool service_info(const struct options *options, struct api_problem *problem);
+bool service_report(const struct options *options, struct api_problem *problem);
 
 #endif

@@ -37,6 +37,25 @@ file_open(const char *path, int *ret, struct api_problem *problem)
     return true;
 }
 
+bool
+file_is(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+char *
+quantized_path(const char *model)
+{
+    static const char ending[] = ".onnx";
+    size_t len = strlen(model);
+    if (len >= sizeof ending && strcmp(model + len - (sizeof ending - 1), ending) == 0)
+        len -= sizeof ending - 1;
+    char *out;
+    return asprintf(&out, "%.*s.int8.onnx", (int)len, model) < 0 ? NULL : out;
+}
+
 /* --- digests -------------------------------------------------------------- */
 
 /* Updates the digest with all bytes of the file. Sets errno when it returns false. */
@@ -106,8 +125,7 @@ read_text(FILE *from, const char *path, char **ret, size_t *ret_len,
                            "%s: a spec of more than %d bytes", path, MAX_SPEC);
 }
 
-/* Reads the whole file; "-" is standard input. The caller frees the text. */
-static bool
+bool
 file_read(const char *path, char **ret, size_t *ret_len, struct api_problem *problem)
 {
     bool is_input = strcmp(path, "-") == 0;
@@ -134,7 +152,7 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 /* --- output --------------------------------------------------------------- */
 
-enum { MAX_OUTPUTS = 4 }; /* as many as one command writes */
+enum { MAX_OUTPUTS = 8 }; /* more than any command writes */
 
 /* The names of the temporary files that exist now. The signal handler reads it. */
 static char *volatile temporaries[MAX_OUTPUTS];
@@ -252,15 +270,24 @@ output_write(struct output *output, const char *text, struct api_problem *proble
 bool
 output_copy(struct output *output, int from, struct api_problem *problem)
 {
+    return output_copy_part(output, from, 0, UINT64_MAX, problem);
+}
+
+bool
+output_copy_part(struct output *output, int from, uint64_t at, uint64_t size,
+                 struct api_problem *problem)
+{
     char chunk[1 << 16];
-    off_t at = 0;
-    ssize_t n;
-    while ((n = pread(from, chunk, sizeof chunk, at)) > 0) {
+    ssize_t n = 0;
+    while (size > 0 &&
+           (n = pread(from, chunk, size < sizeof chunk ? size : sizeof chunk,
+                      (off_t)at)) > 0) {
         if (!write_bytes(output, chunk, (size_t)n, problem))
             return false;
-        at += n;
+        at += (uint64_t)n;
+        size -= (uint64_t)n;
     }
-    return n == 0 || io_problem(problem, output->path, errno);
+    return n >= 0 || io_problem(problem, output->path, errno);
 }
 
 bool

@@ -12,6 +12,12 @@
 /* Opens a regular file for reading; *ret is a descriptor that the caller closes. */
 bool file_open(const char *path, int *ret, struct api_problem *problem);
 
+/* Returns whether an open file is the one of that path. */
+bool file_is(int fd, const char *path);
+/* Returns the model's path with the ending .int8.onnx in the place of .onnx, if it has that.
+   The caller frees it; NULL when out of memory. */
+char *quantized_path(const char *model);
+
 /* Computes the digest of bytes in memory. */
 bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
                   struct api_problem *problem);
@@ -19,6 +25,9 @@ bool digest_bytes(const void *data, size_t len, char ret[DIGEST_SIZE],
 bool digest_file(int fd, const char *path, char ret[DIGEST_SIZE],
                  struct api_problem *problem);
 
+/* Reads a whole text of at most 16 MiB; "-" is standard input. The caller frees it. */
+bool file_read(const char *path, char **ret, size_t *ret_len,
+               struct api_problem *problem);
 /* Reads and decodes the spec in a file; a NULL path gives the default spec. The caller
    frees it with api_spec_free(). */
 bool spec_read(const char *path, struct api_spec **ret, struct api_problem *problem);
@@ -38,6 +47,9 @@ bool output_open(const char *path, struct output *ret, struct api_problem *probl
 bool output_write(struct output *output, const char *text, struct api_problem *problem);
 /* Copies all bytes of the file `from`. */
 bool output_copy(struct output *output, int from, struct api_problem *problem);
+/* Copies at most `size` bytes from offset `at` of the file. */
+bool output_copy_part(struct output *output, int from, uint64_t at, uint64_t size,
+                      struct api_problem *problem);
 /* Syncs the file and renames it into place. */
 bool output_commit(struct output *output, struct api_problem *problem);
 /* Removes the file if it was not committed; accepts OUTPUT_NONE. */

@@ -41,6 +41,8 @@ print_json(char *text, struct api_problem *problem)
 bool
 command_plan(const struct options *options, struct api_problem *problem)
 {
+    if (options->url)
+        return service_plan(options, problem);
     struct api_spec *spec = NULL;
     struct qdq_engine *engine = NULL;
     struct qdq_model *model = NULL, *prepared = NULL;
@@ -61,7 +63,7 @@ command_plan(const struct options *options, struct api_problem *problem)
     if (options->json) {
         ok = print_json(api_plan_encode(view, qdq_model_info(model)), problem);
     } else {
-        print_plan(view, options->all);
+        print_plan(view, options->all, NULL);
         print_warnings(view->warnings, view->n_warnings);
         ok = true;
     }
@@ -77,6 +79,8 @@ out:
 bool
 command_info(const struct options *options, struct api_problem *problem)
 {
+    if (options->url)
+        return service_info(options, problem);
     struct qdq_engine *engine = NULL;
     struct qdq_model *model = NULL, *prepared = NULL;
     struct qdq_plan *plan = NULL;

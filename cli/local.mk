@@ -6,7 +6,9 @@ cli_qdq_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) \
 	-DQDQ_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"'
 cli_qdq_LDADD = remote/libremote.la api/libapi.la engine/libqdq.la $(INIH_LIBS) -lm
 cli_qdq_SOURCES = \
+	cli/client.c cli/client.h cli/client_store.c \
 	cli/commands.h \
+	cli/download.c cli/download.h \
 	cli/engine.c \
 	cli/external.c cli/external.h \
 	cli/files.c cli/files.h \
@@ -19,4 +21,11 @@ cli_qdq_SOURCES = \
 	cli/pull.c \
 	cli/push.c \
 	cli/quantize.c \
-	cli/remotes.c cli/remotes.h
+	cli/remotes.c cli/remotes.h \
+	cli/service_inspect.c \
+	cli/service_quantize.c \
+	cli/service_report.c
+
+# The completion for bash, under the name by which bash-completion finds it.
+completiondir = $(datadir)/bash-completion/completions
+dist_completion_DATA = cli/completions/qdq

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * qdq: the engine at the command line, without the daemon. Exit status: 0 done, 1 the
- * work failed, 2 wrong usage; the last line on standard error says what is wrong.
+ * qdq: the engine at the command line, or a service that does the work. Exit status: 0 done,
+ * 1 the work failed, 2 wrong usage; the last line on standard error says what is wrong.
  */
 #include "config.h"
 
@@ -54,7 +54,8 @@ run_command(int argc, char **argv, const struct command *command)
 int
 main(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : "";
+    int at = argc > 1 ? move_options(argv) : 1;
+    const char *word = at < argc ? argv[at] : "";
     const struct command *command = find_command(word);
     struct api_problem problem = {0};
     if (command)
@@ -68,7 +69,7 @@ main(int argc, char **argv)
         return finish(true, &problem);
     }
     print_usage(stderr);
-    if (argc < 2)
+    if (at >= argc)
         return wrong_usage(NULL, "a command is missing");
     return wrong_usage(NULL, "\"%s\" is no command", word);
 }

@@ -12,22 +12,28 @@
 
 /* --- the tables ----------------------------------------------------------- */
 
-enum { QUANTIZE, PLAN, INFO, REPORT, PULL, PUSH, LS, N_COMMANDS };
+enum { QUANTIZE, PLAN, INFO, REPORT, JOBS, CANCEL, PULL, PUSH, LS, N_COMMANDS };
 
 static const struct command commands[N_COMMANDS] = {
     [QUANTIZE] = {"quantize", "MODEL", command_quantize,
-                  "Inserts calibrated Q/DQ pairs into an ONNX model.", false},
+                  "Inserts calibrated Q/DQ pairs into an ONNX model.", false, false},
     [PLAN] = {"plan", "MODEL", command_plan,
-              "Says which layers of a model would be quantized, and why.", false},
-    [INFO] = {"info", "MODEL", command_info, "Says what is in a model.", false},
+              "Says which layers of a model would be quantized, and why.", false,
+              false},
+    [INFO] = {"info", "MODEL", command_info, "Says what is in a model.", false, false},
     [REPORT] = {"report", "REPORT", command_report,
-                "Turns a report into a page for a browser.", false},
+                "Turns a report, or that of a job, into a page for a browser.", false,
+                false},
+    [JOBS] = {"jobs", "", command_jobs, "Lists the jobs of a service, newest first.",
+              false, true},
+    [CANCEL] = {"cancel", "JOB", command_cancel, "Cancels a job of a service.", false,
+                true},
     [PULL] = {"pull", "REMOTE:REF", command_pull,
-              "Gets the files of a model from a registry.", false},
+              "Gets the files of a model from a registry.", false, false},
     [PUSH] = {"push", "REMOTE:REF FILE...", command_push,
-              "Registers files as a new version of a model.", true},
+              "Registers files as a new version of a model.", true, false},
     [LS] = {"ls", "REMOTE:REF", command_ls, "Lists the files of a model in a registry.",
-            false},
+            false, false},
 };
 
 /* Bits for the commands that have an option. */
@@ -36,10 +42,14 @@ enum {
     IN_PLAN = 1 << PLAN,
     IN_INFO = 1 << INFO,
     IN_REPORT = 1 << REPORT,
+    IN_JOBS = 1 << JOBS,
+    IN_CANCEL = 1 << CANCEL,
     IN_PULL = 1 << PULL,
     IN_PUSH = 1 << PUSH,
     IN_LS = 1 << LS,
     IN_ALL = (1 << N_COMMANDS) - 1,
+    /* The commands that can work through a service. */
+    IN_SERVICE = IN_QUANTIZE | IN_PLAN | IN_INFO | IN_REPORT | IN_JOBS | IN_CANCEL,
 };
 
 /* The field is a bool for an option without an argument, else a string. That of --tag is a
@@ -69,7 +79,9 @@ static const struct row {
     {"html", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, html),
      "A file for the report as a page for a browser, which needs no other file."},
     {"out", 'o', "OUT", IN_REPORT, offsetof(struct options, out),
-     "The page; by default REPORT with the ending .html."},
+     "The page; by default REPORT with the ending .html. The report of a job is "
+     "written "
+     "as Markdown or JSON if OUT ends in .md or .json."},
     {"out", 'o', "DIR", IN_PULL, offsetof(struct options, out),
      "The folder for the files, which is made when it is absent; by default the "
      "current "
@@ -90,11 +102,35 @@ static const struct row {
      offsetof(struct options, cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
      "may name; by default " QDQ_CASES ". An empty DIR leaves the library's alone."},
+    {"state", '\0', "STATE", IN_JOBS, offsetof(struct options, state),
+     "Lists only jobs in that state: queued, running, succeeded, failed or cancelled."},
+    {"label", '\0', "LABEL", IN_JOBS, offsetof(struct options, label),
+     "Lists only jobs with that label, as KEY:VALUE. The label `name` of a job of qdq "
+     "is "
+     "the model's file name."},
+    {"all", '\0', NULL, IN_JOBS, offsetof(struct options, all),
+     "Lists all jobs, and not only the newest 50."},
     {"all", '\0', NULL, IN_PLAN, offsetof(struct options, all),
      "Lists every layer. Without it, layers that are off by default and that nobody "
      "asked for are only counted by class."},
     {"json", '\0', NULL, IN_PLAN | IN_INFO, offsetof(struct options, json),
      "Prints JSON instead of a table; the JSON of a plan has every layer."},
+    {"json", '\0', NULL, IN_JOBS, offsetof(struct options, json),
+     "Prints the JSON of the newest jobs instead of a table."},
+    {"url", '\0', "URL", IN_SERVICE, offsetof(struct options, url),
+     "The service that does the work, http://HOST:PORT, https://HOST or unix:/PATH; by "
+     "default QDQD_URL. MODEL and the samples may also be ids of files that it has, "
+     "and "
+     "REPORT is the id of a job. An empty URL: none."},
+    {"token-file", '\0', "FILE", IN_SERVICE, offsetof(struct options, token_file),
+     "The file with the access token for the service; by default QDQD_TOKEN_FILE."},
+    {"ca-file", '\0', "FILE", IN_SERVICE, offsetof(struct options, ca_file),
+     "The authorities (PEM) that the service's certificate is checked with; by default "
+     "QDQD_CA_FILE, else those of the system."},
+    {"patience", '\0', "SECONDS", IN_SERVICE, offsetof(struct options, patience_text),
+     "The longest time that a request pauses, all in all, when the connection is lost "
+     "or "
+     "the service is busy; by default 300."},
     {"help", 'h', NULL, IN_ALL, offsetof(struct options, help), "Prints this page."},
 };
 
@@ -179,12 +215,12 @@ store_option(struct options *options, int value, const char *argument)
 }
 
 static bool
-parse_threads(const char *text, int *ret)
+parse_number(const char *text, long least, long most, int *ret)
 {
     char *end;
     errno = 0;
     long n = strtol(text, &end, 10);
-    if (end == text || *end || errno || n < 1 || n > 1024)
+    if (end == text || *end || errno || n < least || n > most)
         return false;
     *ret = (int)n;
     return true;
@@ -212,16 +248,64 @@ static int
 store_operands(int argc, char **argv, const struct command *command,
                struct options *ret)
 {
-    int least = command->has_files ? 2 : 1;
-    const char *kind = strchr(command->argument, ':') ? "" : "the file ";
+    int least = command->has_files ? 2 : *command->argument ? 1 : 0;
+    bool is_file = !strchr(command->argument, ':') && !command->needs_service;
+    const char *kind = is_file ? "the file " : "";
     if (argc - optind < least)
         return wrong_usage(command, "%s needs %s%s", command->name, kind,
                            command->argument);
     if (argc - optind > least && !command->has_files)
-        return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + 1]);
+        return wrong_usage(command, "unexpected argument \"%s\"", argv[optind + least]);
+    if (least == 0)
+        return DONE;
     ret->model = argv[optind];
     ret->files = argv + optind + 1;
     ret->n_files = (size_t)(argc - optind - 1);
+    return DONE;
+}
+
+/* Takes what the command line lacks from the environment. An empty text is none. */
+static void
+set_default(const char **value, const char *variable)
+{
+    if (!*value)
+        *value = getenv(variable);
+    if (*value && !**value)
+        *value = NULL;
+}
+
+/* Finds the service, and the options that have no meaning with one or without. */
+static int
+check_service(const struct command *command, struct options *options)
+{
+    if (!(IN_SERVICE & 1U << (command - commands)))
+        return DONE;
+    set_default(&options->url, "QDQD_URL");
+    set_default(&options->token_file, "QDQD_TOKEN_FILE");
+    set_default(&options->ca_file, "QDQD_CA_FILE");
+    if (command->needs_service && !options->url)
+        return wrong_usage(command, "%s needs --url URL, or QDQD_URL", command->name);
+    const char *local = options->observations   ? "--observations"
+                        : options->threads_text ? "--threads"
+                        : options->cases        ? "--cases"
+                                                : NULL;
+    if (options->url && local)
+        return wrong_usage(
+            command, "%s is for work without a service; --url '' does it here", local);
+    return DONE;
+}
+
+static int
+parse_numbers(const struct command *command, struct options *ret)
+{
+    if (ret->threads_text && !parse_number(ret->threads_text, 1, 1024, &ret->threads))
+        return wrong_usage(command, "--threads is a number from 1 to 1024, not \"%s\"",
+                           ret->threads_text);
+    if (ret->patience_text &&
+        !parse_number(ret->patience_text, 0, 86400, &ret->patience))
+        return wrong_usage(command,
+                           "--patience is a number from 0 to 86400, not \"%s\"",
+                           ret->patience_text);
     return DONE;
 }
 
@@ -247,10 +331,32 @@ parse_options(int argc, char **argv, const struct command *command, struct optio
         return status;
     if (ret->n_tags > MAX_TAGS)
         return wrong_usage(command, "--tag is given more than %d times", MAX_TAGS);
-    if (ret->threads_text && !parse_threads(ret->threads_text, &ret->threads))
-        return wrong_usage(command, "--threads is a number from 1 to 1024, not \"%s\"",
-                           ret->threads_text);
-    return DONE;
+    status = parse_numbers(command, ret);
+    return status != DONE ? status : check_service(command, ret);
+}
+
+int
+move_options(char **argv)
+{
+    int n = 1;
+    while (argv[n]) {
+        bool is_service = false;
+        size_t len = strncmp(argv[n], "--", 2) == 0 ? strcspn(argv[n] + 2, "=") : 0;
+        for (int i = 0; i < N_ROWS && len > 0; i++)
+            is_service |= rows[i].commands == IN_SERVICE &&
+                          strlen(rows[i].name) == len &&
+                          strncmp(rows[i].name, argv[n] + 2, len) == 0;
+        if (!is_service)
+            break;
+        bool has_value = argv[n][2 + len] == '=';
+        n += has_value || !argv[n + 1] ? 1 : 2;
+    }
+    char *command = argv[n];
+    if (!command)
+        return n;
+    memmove(argv + 2, argv + 1, (size_t)(n - 1) * sizeof *argv);
+    argv[1] = command;
+    return 1;
 }
 
 /* --- pages ---------------------------------------------------------------- */
@@ -301,14 +407,18 @@ print_optional(struct wrapped *text, const struct row *row)
     print_item(text, item);
 }
 
+/* Prints the usage of a command. A `brief` one lacks the options that many commands share. */
 static void
-print_command_usage(FILE *to, const char *before, const struct command *command)
+print_command_usage(FILE *to, const char *before, const struct command *command,
+                    bool brief)
 {
     struct wrapped text = {.to = to};
     text.indent = text.column =
-        fprintf(to, "%s qdq %s %s ", before, command->name, command->argument);
+        fprintf(to, "%s qdq %s %s%s", before, command->name, command->argument,
+                *command->argument ? " " : "");
     for (int i = 0; i < N_ROWS; i++)
-        if (has_option(command, &rows[i]) && rows[i].letter != 'h')
+        if (has_option(command, &rows[i]) && rows[i].letter != 'h' &&
+            !(brief && rows[i].commands == IN_SERVICE))
             print_optional(&text, &rows[i]);
     fputc('\n', to);
 }
@@ -317,8 +427,11 @@ void
 print_usage(FILE *to)
 {
     for (int i = 0; i < N_COMMANDS; i++)
-        print_command_usage(to, i == 0 ? "usage:" : "      ", &commands[i]);
-    fputs("       qdq COMMAND --help\n"
+        print_command_usage(to, i == 0 ? "usage:" : "      ", &commands[i], true);
+    fputs("       qdq [--url URL] [--token-file FILE] [--ca-file FILE] "
+          "[--patience SECONDS]\n"
+          "           quantize | plan | info | report | jobs | cancel ...\n"
+          "       qdq COMMAND --help\n"
           "       qdq --help | --version\n",
           to);
 }
@@ -342,7 +455,7 @@ print_option(const struct row *row)
 void
 print_command_help(const struct command *command)
 {
-    print_command_usage(stdout, "usage:", command);
+    print_command_usage(stdout, "usage:", command, false);
     printf("\n%s\n\n", command->text);
     for (int i = 0; i < N_ROWS; i++)
         if (has_option(command, &rows[i]))
@@ -359,6 +472,11 @@ print_help(void)
     printf("\n"
            "The environment variable QDQD_ENGINE_RUNTIME names another "
            "libonnxruntime.so,\n"
-           "QDQD_ENGINE_CASES another folder of insertion cases.\n"
+           "QDQD_ENGINE_CASES another folder of insertion cases. QDQD_URL, "
+           "QDQD_TOKEN_FILE and\n"
+           "QDQD_CA_FILE stand for --url, --token-file and --ca-file, which may also "
+           "stand "
+           "before\n"
+           "the command.\n"
            "Exit status: 0 done, 1 the work failed, 2 wrong usage.\n");
 }

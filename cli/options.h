@@ -22,6 +22,10 @@ const struct command *find_command(const char *name);
 int parse_options(int argc, char **argv, const struct command *command,
                   struct options *ret);
 
+/* Moves the options of a service that stand before the command's name behind it. Returns the
+   index of the command's name; there is none where argv[] ends there. */
+int move_options(char **argv);
+
 /* Prints a mistake on standard error and returns USAGE. `command` is NULL where it is not
    known yet. */
 int wrong_usage(const struct command *command, const char *fmt, ...) QDQ_PRINTF(2, 3);

@@ -71,6 +71,8 @@ default_page(const char *report)
 bool
 command_report(const struct options *options, struct api_problem *problem)
 {
+    if (options->url && access(options->model, F_OK) != 0)
+        return service_report(options, problem);
     struct output out = OUTPUT_NONE;
     char *text = NULL, *own = options->out ? NULL : default_page(options->model);
     const char *path = options->out ? options->out : own;

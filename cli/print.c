@@ -43,6 +43,13 @@ print_problem(const struct api_problem *problem)
 }
 
 void
+print_detail(const struct api_problem *problem)
+{
+    put_text(stderr, problem->detail, 0);
+    fputc('\n', stderr);
+}
+
+void
 print_warnings(const struct qdq_warning *warnings, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -195,7 +202,7 @@ put_layer(const struct qdq_layer *layer, const struct columns *c)
 }
 
 void
-print_plan(const struct qdq_plan_view *plan, bool all)
+print_plan(const struct qdq_plan_view *plan, bool all, const size_t *pairs)
 {
     struct columns c = measure(plan, all);
     printf("%-*s  %-*s  %-*s  %-*s  %s\n", c.name, "LAYER", c.cls, "CLASS", c.inputs,
@@ -206,9 +213,12 @@ print_plan(const struct qdq_plan_view *plan, bool all)
     putchar('\n');
     for (size_t i = 0; !all && i < N_REASONS; i++)
         put_unselected(plan, unselected_reasons[i]);
-    printf("%zu of %zu layers are quantized: %zu activations and %zu weights get a "
-           "Q/DQ pair\n",
-           plan->n_quantized, plan->n_layers, plan->n_tensors, plan->n_weights);
+    printf("%zu of %zu layers are quantized", plan->n_quantized, plan->n_layers);
+    if (pairs)
+        printf(" with %zu Q/DQ pairs\n", *pairs);
+    else
+        printf(": %zu activations and %zu weights get a Q/DQ pair\n", plan->n_tensors,
+               plan->n_weights);
 }
 
 /* --- info ----------------------------------------------------------------- */
@@ -272,6 +282,46 @@ print_info(const struct qdq_model_info *model, const struct qdq_plan_view *plan)
     if (plan)
         printf("%-10s%zu of %zu layers by default\n", "quantizes", plan->n_quantized,
                plan->n_layers);
+}
+
+/* --- jobs ----------------------------------------------------------------- */
+
+/* Prints "calibrate 16/64", or "place 3" in the queue. */
+static void
+put_job_progress(const struct api_job_facts *job)
+{
+    char text[64] = "";
+    if (job->state == API_JOB_RUNNING && job->stage && job->total > 0)
+        snprintf(text, sizeof text, "%.20s %llu/%llu", job->stage,
+                 (unsigned long long)job->done, (unsigned long long)job->total);
+    else if (job->state == API_JOB_RUNNING && job->stage)
+        snprintf(text, sizeof text, "%.20s", job->stage);
+    else if (job->position > 0)
+        snprintf(text, sizeof text, "place %lld", (long long)job->position);
+    else if (job->error.set)
+        snprintf(text, sizeof text, "%s", api_problem_slug(job->error.code));
+    put_column(text, 18);
+}
+
+void
+print_jobs(const struct api_job_facts *jobs, size_t n)
+{
+    int width = (int)strlen("JOB");
+    for (size_t i = 0; i < n; i++)
+        widen(&width, jobs[i].id ? jobs[i].id : "");
+    printf("%-*s  %-9s  %-20s  %-18s  %s\n", width, "JOB", "STATE", "QUEUED",
+           "PROGRESS", "NAME");
+    for (size_t i = 0; i < n; i++) {
+        char created[32];
+        snprintf(created, sizeof created, "%.19sZ",
+                 jobs[i].created ? jobs[i].created : "");
+        put_column(jobs[i].id ? jobs[i].id : "", width);
+        put_column(api_job_state_name(jobs[i].state), 9);
+        put_column(created, 20);
+        put_job_progress(&jobs[i]);
+        put_text(stdout, jobs[i].name ? jobs[i].name : "-", 0);
+        putchar('\n');
+    }
 }
 
 /* --- summary -------------------------------------------------------------- */

@@ -25,7 +25,6 @@ progress_start(struct progress *progress)
     const char *terminal = getenv("TERM");
     *progress = (struct progress){
         .shown = isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0,
-        .stage = QDQ_N_STAGES,
     };
     api_eta_start(&progress->eta, NULL);
 }
@@ -42,18 +41,55 @@ print_eta(int64_t left)
         fprintf(stderr, "  %lld s left", (long long)left);
 }
 
+/* Returns whether the line is to be drawn now, and notes that it is. */
+static bool
+is_due(struct progress *progress, const char *what, bool is_open)
+{
+    int64_t time = now();
+    if (!progress->shown)
+        return false;
+    if (strcmp(what, progress->what) == 0 && time - progress->drawn_at < REDRAW &&
+        is_open)
+        return false;
+    snprintf(progress->what, sizeof progress->what, "%s", what);
+    progress->drawn_at = time;
+    return true;
+}
+
 static void
-draw(const struct progress *progress, const struct qdq_progress *news, int64_t time)
+draw_bar(const char *what, uint64_t done, uint64_t total)
 {
     static const char bar[] = "##############################";
     static_assert(sizeof bar == BAR + 1, "the bar's length");
-    bool open = news->total > 0 && news->done < news->total;
-    double part = open ? (double)news->done / (double)news->total : 1;
-    fprintf(stderr, "\r\033[K%-9s", qdq_stage_name(news->stage));
-    if (news->total > 0)
-        fprintf(stderr, " [%-*.*s] %llu/%llu", BAR, (int)(part * BAR), bar,
-                (unsigned long long)news->done, (unsigned long long)news->total);
-    print_eta(api_eta_left(&progress->eta, time));
+    double part = total > 0 && done < total ? (double)done / (double)total : 1;
+    fprintf(stderr, "\r\033[K%-9s", what);
+    if (total > 0)
+        fprintf(stderr, " [%-*.*s]", BAR, (int)(part * BAR), bar);
+}
+
+void
+progress_show(struct progress *progress, const char *what, uint64_t done,
+              uint64_t total, int64_t left)
+{
+    if (!is_due(progress, what, done < total || total == 0))
+        return;
+    draw_bar(what, done, total);
+    if (total > 0)
+        fprintf(stderr, " %llu/%llu", (unsigned long long)done,
+                (unsigned long long)total);
+    print_eta(left);
+    fflush(stderr);
+}
+
+void
+progress_show_bytes(struct progress *progress, const char *what, uint64_t done,
+                    uint64_t total)
+{
+    if (!is_due(progress, what, true))
+        return;
+    draw_bar(what, done, total);
+    fprintf(stderr, " %.1f", (double)done / 1e6);
+    fprintf(stderr, total > 0 ? "/%.1f MB" : " MB", (double)total / 1e6);
     fflush(stderr);
 }
 
@@ -62,22 +98,25 @@ progress_update(void *arg, const struct qdq_progress *news)
 {
     struct progress *progress = arg;
     int64_t time = now();
-    bool is_new_stage = news->stage != progress->stage;
     if (!progress->shown)
         return false;
     api_eta_update(&progress->eta, news, time);
-    if (!is_new_stage && time - progress->drawn_at < REDRAW && news->done < news->total)
-        return false;
-    progress->stage = news->stage;
-    progress->drawn_at = time;
-    draw(progress, news, time);
+    progress_show(progress, qdq_stage_name(news->stage), news->done, news->total,
+                  api_eta_left(&progress->eta, time));
     return false;
+}
+
+void
+progress_clear(struct progress *progress)
+{
+    if (progress->shown && *progress->what)
+        fputs("\r\033[K", stderr);
+    *progress->what = '\0';
 }
 
 void
 progress_end(struct progress *progress)
 {
-    if (progress->shown && progress->stage != QDQ_N_STAGES)
-        fputs("\r\033[K", stderr);
+    progress_clear(progress);
     progress->shown = false;
 }

@@ -29,27 +29,6 @@ struct quantization {
     struct qdq_report *report;
 };
 
-/* Returns the model's path with the ending .int8.onnx in the place of .onnx, if it has that.
-   The caller frees it; NULL when out of memory. */
-static char *
-default_out(const char *model)
-{
-    static const char ending[] = ".onnx";
-    size_t len = strlen(model);
-    if (len >= sizeof ending && strcmp(model + len - (sizeof ending - 1), ending) == 0)
-        len -= sizeof ending - 1;
-    char *out;
-    return asprintf(&out, "%.*s.int8.onnx", (int)len, model) < 0 ? NULL : out;
-}
-
-static bool
-is_same_file(int fd, const char *path)
-{
-    struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
 static bool
 open_inputs(struct quantization *q, const struct options *options,
             struct api_problem *problem)
@@ -111,9 +90,9 @@ open_observations(struct quantization *q, const char *path, struct api_problem *
 static bool
 is_input(const struct quantization *q, const char *path)
 {
-    bool read = is_same_file(q->model, path);
+    bool read = file_is(q->model, path);
     for (size_t i = 0; i < q->external.n; i++)
-        read |= is_same_file(q->external.files[i].fd, path);
+        read |= file_is(q->external.files[i].fd, path);
     return read;
 }
 
@@ -246,6 +225,8 @@ close_all(struct quantization *q)
 bool
 command_quantize(const struct options *options, struct api_problem *problem)
 {
+    if (options->url)
+        return service_quantize(options, problem);
     struct quantization q = {.model = -1,
                              .dataset = -1,
                              .out = OUTPUT_NONE,
@@ -253,7 +234,7 @@ command_quantize(const struct options *options, struct api_problem *problem)
                              .report_out = OUTPUT_NONE,
                              .html = OUTPUT_NONE,
                              .observed = OUTPUT_NONE};
-    char *own_out = options->out ? NULL : default_out(options->model);
+    char *own_out = options->out ? NULL : quantized_path(options->model);
     const char *out = options->out ? options->out : own_out;
     bool ok = out != NULL;
     if (!ok)

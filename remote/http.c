@@ -38,6 +38,7 @@ on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 /* The bytes of an answer: in memory, or in a file from `at` on. */
 struct sink {
     struct http *http;
+    const struct http_request *request;
     struct http_answer *answer;
     int fd;
     off_t at;
@@ -104,6 +105,8 @@ on_bytes(char *bytes, size_t one, size_t len, void *arg)
     long status = 0;
     (void)one;
     curl_easy_getinfo(sink->http->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (sink->request->on_body && status == 200)
+        return sink->request->on_body(sink->request->on_body_arg, bytes, len) ? len : 0;
     if (!sink->fd || (status != 200 && status != 206))
         return keep_in_memory(sink, bytes, len);
     if (!sink->has_begun && status == 206 &&
@@ -497,7 +500,7 @@ send_all(struct http *http, const struct http_request *request, struct http_answ
                                "a URL of the remote would be too long");
     http->call->retry_after = 0;
     for (int redirects = 0;; redirects++) {
-        struct sink sink = {http, ret, request->to_fd, 0, 0, false};
+        struct sink sink = {http, request, ret, request->to_fd, 0, 0, false};
         if (request->to_fd)
             sink.at = lseek(request->to_fd, 0, SEEK_END);
         sink.most = request->max_body ? request->max_body : MOST_BODY;
@@ -512,6 +515,10 @@ send_all(struct http *http, const struct http_request *request, struct http_answ
     }
     if (ret->status == 401 && request->accepts_401)
         return true;
+    if (request->accepts_all) {
+        note_retry_after(http);
+        return true;
+    }
     if (ret->status != 401 && ret->status != 403 && ret->status != 429 &&
         ret->status != 408 && ret->status < 500)
         return true;

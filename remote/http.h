@@ -36,8 +36,13 @@ struct http_request {
     /* Where a body of status 200 or 206 goes instead of the memory; 0: none. Bytes that are
        there already are not asked for again. */
     int to_fd;
-    int64_t max_body;    /* most bytes of the answer; 0: 8 MiB */
-    bool accepts_401;    /* whether the caller can use an answer of status 401 */
+    int64_t max_body; /* most bytes of the answer; 0: 8 MiB */
+    bool accepts_401; /* whether the caller can use an answer of status 401 */
+    bool accepts_all; /* whether it can use one of any status */
+    /* Gets the bytes of a body of status 200 as they come, instead of the memory; NULL: none.
+       Returns false when out of memory. */
+    bool (*on_body)(void *arg, const char *bytes, size_t len);
+    void *on_body_arg;
     char condition[320]; /* a header of the kind's own, for `headers` */
 };
 

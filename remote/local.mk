@@ -21,5 +21,6 @@ remote_libremote_la_SOURCES = \
 	remote/s3.c \
 	remote/s3_api.c remote/s3_api.h \
 	remote/s3_publish.c remote/s3_publish.h \
+	remote/include/remote/service.h remote/service.c \
 	remote/signature.c remote/signature.h \
 	remote/webhook.c

@@ -13,10 +13,12 @@ class CuttingProxy:
     """Passes connections on to a daemon. `plans` has a row for each connection to spoil, in
     their order: (a glob for the request's method and path, direction, bytes). After that many bytes in
     that direction ("up": to the daemon, "down": to the client) the connection is reset.
-    With the direction "answer" the bytes are the answer, and the daemon sees nothing."""
+    With the direction "answer" the bytes are the answer, and the daemon sees nothing.
+    With `is_closing` each connection serves one request, so that there is a row for each."""
 
-    def __init__(self, url, plans):
+    def __init__(self, url, plans, is_closing=False):
         self.plans = list(plans)
+        self.is_closing = is_closing
         self.requests = []
         self._to = urlsplit(url)
         self._lock = threading.Lock()
@@ -59,6 +61,8 @@ class CuttingProxy:
             if not head:
                 return
             direction, count = self._plan(head)
+            if self.is_closing:
+                head = head.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
             if direction == "answer":
                 client.sendall(count)
                 return

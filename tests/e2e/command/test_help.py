@@ -9,8 +9,9 @@ import pytest
 from service import INSTALLED, ROOT
 
 READS = {"quantize": "MODEL", "plan": "MODEL", "info": "MODEL", "report": "REPORT",
+         "jobs": "", "cancel": "JOB",
          "pull": "REMOTE:REF", "push": "REMOTE:REF FILE...", "ls": "REMOTE:REF"}
-COMMANDS = {("qdq", name): f"usage: qdq {name} {file} [" for name, file in READS.items()}
+COMMANDS = {("qdq", name): f"usage: qdq {name} {file}".rstrip() + " [" for name, file in READS.items()}
 PAGES = {**COMMANDS, ("qdqd",): "Usage: qdqd [OPTION]...",
          ("qdqd", "token"): "Usage: qdqd token add NAME ["}
 # An option's line on a page: its letter, name and argument, and where its text begins.
@@ -74,7 +75,7 @@ def test_the_manual_page_of_qdq_has_the_options():
         name, *lines = block.splitlines()
         rows = [re.fullmatch(r"\.Op Fl (\S+)(?: Ar (\w+))?", line) for line in lines]
         assert all(rows), lines
-        command, file = re.fullmatch(r"\.Cm (\w+) Ar (.+)", name).groups()
+        command, file = re.fullmatch(r"\.Cm (\w+)(?: Ar (.+))?", name).groups("")
         assert READS[command] == file.replace(" ...", "...")
         synopsis["qdq", command] = {
             (row[1], row[2]) for row in rows}

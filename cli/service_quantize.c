@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command quantize through a service: a job is queued for files that the service has or
+ * gets, and its result is written where the command would write its own.
+ */
+#include "config.h"
+#include "client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "download.h"
+#include "files.h"
+#include "print.h"
+
+/* What is open during the command. */
+struct remote_quantization {
+    struct client client;
+    struct output out, report_out, html;
+    struct api_document *queued, *ended, *report;
+    struct api_job_facts job; /* at its end */
+};
+
+/* Opens all outputs before the work, so that a wrong path does not waste it. */
+static bool
+open_outputs(struct remote_quantization *q, const struct options *options,
+             const char *out, struct api_problem *problem)
+{
+    int model = -1;
+    bool is_own = false;
+    if (!digest_is_id(options->model)) {
+        if (!file_open(options->model, &model, problem))
+            return false;
+        is_own = file_is(model, out);
+        close(model);
+    }
+    if (is_own)
+        return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "%s is the model itself, so it is not overwritten", out);
+    return output_open(out, &q->out, problem) &&
+           (!options->report ||
+            output_open(options->report, &q->report_out, problem)) &&
+           (!options->html || output_open(options->html, &q->html, problem));
+}
+
+/* Stores the inputs and queues the job. */
+static bool
+submit(struct remote_quantization *q, const struct options *options,
+       struct api_problem *problem)
+{
+    char model[DIGEST_SIZE], dataset[DIGEST_SIZE], *request = NULL;
+    const char *name = api_path_base(options->model);
+    struct api_job_request job = {.model = model};
+    if (!client_store_model(&q->client, options->model, model, problem))
+        return false;
+    if (options->calibration) {
+        if (!client_store_dataset(&q->client, options->calibration, dataset, problem))
+            return false;
+        job.calibration = dataset;
+    }
+    job.labels = digest_is_id(name) ? NULL : api_name_label_encode(name);
+    bool ok = client_encode(options, &job, &request, problem) &&
+              client_submit(&q->client, request, &q->queued, problem);
+    free(job.labels);
+    free(request);
+    return ok;
+}
+
+/* Waits for the end of the job. */
+static bool
+wait_for_end(struct remote_quantization *q, struct api_problem *problem)
+{
+    if (!api_document_job(q->queued, &q->job) || !q->job.id)
+        return api_problem_no_memory(problem);
+    char *id = strdup(q->job.id);
+    if (!id)
+        return api_problem_no_memory(problem);
+    fprintf(stderr, "qdq: job %s\n", id);
+    bool ok = client_wait(&q->client, id, &q->ended, problem) &&
+              (api_document_job(q->ended, &q->job) || api_problem_no_memory(problem));
+    if (ok && !q->job.id)
+        ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
+                             "job %s: its last event is no job", id);
+    free(id);
+    return ok;
+}
+
+/* Fetches the report in the forms that are asked for, and for the summary. */
+static bool
+fetch_reports(struct remote_quantization *q, struct api_problem *problem)
+{
+    char path[160], *text;
+    size_t len;
+    if (!client_path(q->job.id, "/report", path, sizeof path, problem))
+        return false;
+    const struct qdqr_ask ask = {.path = path, .accept = "application/json"};
+    if (!qdqr_service_ask(q->client.service, &ask, &text, &len, problem))
+        return false;
+    bool ok = api_document_parse(text, len, &q->report, problem) &&
+              (q->report_out.fd < 0 || (output_write(&q->report_out, text, problem) &&
+                                        output_write(&q->report_out, "\n", problem) &&
+                                        output_commit(&q->report_out, problem)));
+    free(text);
+    return ok &&
+           (q->html.fd < 0 || (qdqr_service_fetch(q->client.service, path, "text/html",
+                                                  q->html.fd, problem) &&
+                               output_commit(&q->html, problem)));
+}
+
+/* Writes the result of a job that has ended; the problem is that of the job. */
+static bool
+take_result(struct remote_quantization *q, const char *out, struct api_problem *problem)
+{
+    bool succeeded = q->job.state == API_JOB_SUCCEEDED;
+    bool has_report = succeeded || q->job.error.code == API_ACCURACY;
+    if (!succeeded && !q->job.error.set)
+        api_problem_set(&q->job.error, API_CANCELLED, QDQ_AT_NOTHING, NULL,
+                        "the job was cancelled");
+    if (has_report && !fetch_reports(q, problem))
+        return false;
+    const struct qdq_report *report =
+        has_report ? api_document_report(q->report) : NULL;
+    if (has_report && !report)
+        return api_problem_no_memory(problem);
+    if (report)
+        print_warnings(report->warnings, report->n_warnings);
+    if (!succeeded) {
+        *problem = q->job.error;
+        return false;
+    }
+    q->client.moving = "download";
+    bool ok = download_model(&q->client, &q->job, &q->out, problem);
+    progress_clear(&q->client.progress);
+    q->client.moving = NULL;
+    if (ok)
+        print_summary(report, out);
+    return ok;
+}
+
+/* Says where the job is to be found, when the command does not wait for its end. */
+static void
+print_left(const struct remote_quantization *q)
+{
+    struct api_job_facts job;
+    if (q->queued && !q->ended && api_document_job(q->queued, &job) && job.id)
+        fprintf(stderr,
+                "qdq: job %s goes on; the same command takes its result when it has "
+                "ended\n",
+                job.id);
+}
+
+bool
+service_quantize(const struct options *options, struct api_problem *problem)
+{
+    struct remote_quantization q = {
+        .out = OUTPUT_NONE, .report_out = OUTPUT_NONE, .html = OUTPUT_NONE};
+    char *own = options->out ? NULL : quantized_path(options->model);
+    const char *out = options->out ? options->out : own;
+    bool ok = out || api_problem_no_memory(problem);
+    ok = client_open(options, &q.client, problem) && ok &&
+         open_outputs(&q, options, out, problem) && submit(&q, options, problem) &&
+         wait_for_end(&q, problem) && take_result(&q, out, problem);
+    if (!ok) {
+        progress_end(&q.client.progress);
+        client_place(problem);
+        print_left(&q);
+    }
+    output_close(&q.out);
+    output_close(&q.report_out);
+    output_close(&q.html);
+    api_document_free(&q.queued);
+    api_document_free(&q.ended);
+    api_document_free(&q.report);
+    client_close(&q.client);
+    free(own);
+    return ok;
+}
