@@ -10,8 +10,11 @@
 
 #define MOST_BODY (8 << 20)
 #define MOST_REDIRECTS 5
-#define MOST_BREAKS 4   /* broken connections that one file may have */
-#define MOST_WAIT 86400 /* seconds of Retry-After that are believed */
+#define MOST_BREAKS 4     /* broken connections that one file may have */
+#define TIMEOUT 60L       /* seconds */
+#define MOST_TIMEOUTS 10L /* that a request may take which moves no file */
+#define SLOWEST 1024L     /* bytes a second of a file */
+#define MOST_WAIT 86400   /* seconds of Retry-After that are believed */
 
 bool
 qdqr_init(void)
@@ -203,7 +206,7 @@ set_options(struct http *http)
 {
     CURL *curl = http->curl;
     const struct qdqr_remote *remote = http->remote;
-    long timeout = remote->timeout > 0 ? (long)remote->timeout : 60;
+    long timeout = remote->timeout > 0 ? (long)remote->timeout : TIMEOUT;
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* that of the environment is not used */
     curl_easy_setopt(curl, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -211,7 +214,6 @@ set_options(struct http *http)
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, timeout);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, timeout);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
@@ -380,6 +382,18 @@ fail_transfer(struct http *http, const struct http_answer *answer, CURLcode code
                            "remote %s: %s", name, curl_easy_strerror(code));
 }
 
+/* Sets how slow the remote may be. A file may take any time as long as its bytes keep coming.
+   All else has to be over after a few timeouts. */
+static void
+set_patience(struct http *http, const struct http_request *request)
+{
+    bool is_file = request->to_fd > 0 || request->body_size > 0;
+    long timeout = http->remote->timeout > 0 ? (long)http->remote->timeout : TIMEOUT;
+    curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_LIMIT, is_file ? SLOWEST : 1L);
+    curl_easy_setopt(http->curl, CURLOPT_TIMEOUT,
+                     is_file ? 0L : MOST_TIMEOUTS * timeout);
+}
+
 /* Sends one request, which no redirect follows. */
 static CURLcode
 perform(struct http *http, const char *url, const struct http_request *request,
@@ -394,6 +408,7 @@ perform(struct http *http, const char *url, const struct http_request *request,
     snprintf(range, sizeof range, "%lld-", (long long)sink->at);
     http->refused = false;
     set_body(http, request, &body);
+    set_patience(http, request);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_RANGE, sink->at > 0 ? range : NULL);

@@ -35,8 +35,11 @@ REMOTE_TEXT(
     scopes, "submit", ALL_KINDS,
     "Scopes of access tokens, with commas between, of which one is needed to use "
     "the remote: read, submit, admin.")
-REMOTE_NUMBER(timeout, 60, 1, 3600, SECONDS, ALL_KINDS,
-              "A request to the remote is given up when nothing arrives for this long.")
+REMOTE_NUMBER(
+    timeout, 60, 1, 3600, SECONDS, ALL_KINDS,
+    "A request to the remote is given up when nothing arrives for this long, or "
+    "less than 1 KB a second of a file; one that moves no file after ten times "
+    "as long.")
 REMOTE_NUMBER(max_bytes, INT64_C(16) << 30, 1, INT64_MAX, BYTES, STORES,
               "Most bytes that one model or dataset may have.")
 REMOTE_TEXT(events, "job.succeeded,job.failed,job.rejected,delivery.failed", WEBHOOK,

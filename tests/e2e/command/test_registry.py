@@ -8,6 +8,7 @@ import re
 import ssl
 import subprocess
 import threading
+import time
 import urllib.parse
 
 import pytest
@@ -190,6 +191,19 @@ def endless(handler):
     return True
 
 
+def drip(handler):
+    """Sends a byte now and then."""
+    handler.send_response(200)
+    handler.end_headers()
+    try:
+        while True:
+            handler.wfile.write(b" ")
+            time.sleep(0.2)
+    except OSError:
+        handler.close_connection = True
+    return True
+
+
 def answers(status, body=b"", **headers):
     return lambda handler, path: (handler.answer(body, status, **headers), True)[1]
 
@@ -210,6 +224,7 @@ FAULTS = {
     "redirect": (answers(302, Location="http://localhost:1/"), "remote_denied", "another host"),
     "endless file": (on_file(endless), "remote_too_large", "more bytes"),
     "endless answer": (lambda handler, path: endless(handler), "remote_too_large", "more bytes"),
+    "dripping file": (on_file(drip), "remote_unavailable", "Timeout"),
     "short file": (on_file(lambda handler: (handler.answer(b"short"), True)[1]),
                    "remote_unavailable", "another number of bytes"),
     "path that goes up": (lists({"path": "../evil.onnx", "file_size": 1}), "remote_denied",
@@ -232,8 +247,8 @@ def test_faults(qdq, registry, tmp_path, name):
     credentials = tmp_path / "prod.cred"
     credentials.write_text(f"bearer {SECRET}\n")
     credentials.chmod(0o600)
-    with qdq.config.open("a") as config:
-        config.write(f"credentials = {credentials}\nmax_bytes = 1G\n")
+    qdq.config.write_text(qdq.config.read_text().replace("timeout = 2", "timeout = 1") +
+                          f"credentials = {credentials}\nmax_bytes = 1G\n")
     error = qdq("pull", "prod:models:/glyph/1", "-o", "out", expect=1)
     assert error.startswith(f"qdq: {code}: prod:models:/glyph/1: "), error
     assert words in error and "remote" in error and SECRET not in error

@@ -2,6 +2,7 @@
 """What jobs publish, and what webhooks are told."""
 
 import os
+import random
 import signal
 import time
 
@@ -9,6 +10,7 @@ import pytest
 from standardwebhooks import WebhookVerificationError
 
 import nets
+from carriers import carriers
 from far import OLD_SECRET, SECRET, Far
 from service import Service, eventually, problem
 
@@ -183,20 +185,6 @@ def test_retry_after(daemon, far):
     assert times[1] - times[0] >= 2
 
 
-def carriers(daemon):
-    found = []
-    for task in os.listdir(f"/proc/{daemon.process.pid}/task"):
-        try:
-            with open(f"/proc/{daemon.process.pid}/task/{task}/children") as children:
-                for pid in children.read().split():
-                    with open(f"/proc/{pid}/cmdline", "rb") as words:
-                        if b"--carrier" in words.read():
-                            found.append(int(pid))
-        except (FileNotFoundError, ProcessLookupError):
-            pass
-    return found
-
-
 @pytest.mark.parametrize("victim", ["carrier", "daemon"])
 def test_killed_while_it_publishes(daemon, far, victim):
     """Wherever the publication is, one version comes of it."""
@@ -226,3 +214,25 @@ def test_killed_while_it_publishes(daemon, far, victim):
     assert one["location"] == "models:/glyph-int8/1"
     assert len(far.versions["glyph-int8"]) == 1
     assert far.aliases["glyph-int8", "challenger"] == 1
+
+
+def test_killed_at_random_moments(daemon, far):
+    """tests/servers/test_killed.py does this with a real server, and more often."""
+    dice = random.Random(11)
+    began = time.monotonic()
+    deliveries(daemon, run(daemon, publish=[TO]), "delivered")
+    took = time.monotonic() - began
+    for i in range(6):
+        job = run(daemon, publish=[TO])
+        time.sleep(dice.uniform(0, took))
+        if i % 2:
+            daemon.kill()
+            daemon.start()
+        else:
+            for pid in carriers(daemon):
+                os.kill(pid, signal.SIGKILL)
+        [one] = deliveries(daemon, job, "delivered")
+        assert one["location"] == f"models:/glyph-int8/{2 + i}"
+        tags = [tag["value"] for version in far.versions["glyph-int8"]
+                for tag in version["tags"] if tag["key"] == "qdqd.job"]
+        assert tags.count(job["id"]) == 1 and len(tags) == 2 + i

@@ -42,6 +42,8 @@ def daemon(far, tmp_path_factory):
         f"[hook glyph]\nsecret = {folder}/standard\nmodels = glyph*, other\n{rule}"
         f"[hook flow]\nsignature = mlflow\nsecret = {folder}/raw\nmodels = glyph\n{rule}"
         f"[hook theirs]\nsecret = {folder}/standard\nmodels = *\ntenant = acme\n{rule}"
+        f"[hook lacking]\nsecret = {folder}/standard\nmodels = *\ncalibration = sha256:{'0' * 64}\n"
+        f"{rule}"
         f"[hook polled]\nmodels = polled*\npoll = 1\n{rule}")
     one = Service(folder)
     one.arguments = ["--config", folder / "qdqd.conf"]
@@ -194,6 +196,11 @@ def test_a_forged_message_leaves_no_trace_but_a_metric(daemon, far, hook, header
     told = daemon.log.read_bytes()[log:].decode()
     assert not [line for line in told.splitlines() if "hooks" in line or "hook=glyph" in line]
     assert far.versions.get("glyph-int8") is None
+
+
+def test_a_rule_whose_data_is_not_stored(daemon):
+    body = news()
+    problem(tell(daemon, "lacking", standard("msg_1", body), body), 404, "not_found")
 
 
 def test_a_message_that_cannot_be_read(daemon):
