@@ -26,7 +26,7 @@ def quantize(model: dsl.Input[dsl.Model], calibration: dsl.Input[dsl.Dataset], s
         result = qdqd.quantize(model.path, calibration.path, spec, url=url, timeout=3600)
     except qdqd.Error as error:
         if isinstance(error, qdqd.AccuracyError):
-            print(error.markdown())
+            print(error.markdown(), flush=True)
         sys.exit(f"qdqd: {error}")
     result.save(int8.path)
     with open(report.path, "w", encoding="utf-8") as file:
@@ -42,8 +42,9 @@ def pipeline(model: str, calibration: str, spec: dict, url: str):
     """Quantizes a model whose files lie in the object store."""
     float_model = dsl.importer(artifact_uri=model, artifact_class=dsl.Model)
     data = dsl.importer(artifact_uri=calibration, artifact_class=dsl.Dataset)
-    quantize(model=float_model.output, calibration=data.output, spec=spec,
-             url=url).set_retry(2, backoff_duration="60s")
+    # Not with set_retry(): the client itself waits for a busy service, and a missed bound would
+    # be missed again.
+    quantize(model=float_model.output, calibration=data.output, spec=spec, url=url)
 
 
 if __name__ == "__main__":
