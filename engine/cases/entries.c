@@ -6,11 +6,12 @@
 
 #include <lauxlib.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     MAX_BYTES = 64 << 20, /* memory in the arena that one list may take */
-    MAX_INDEX = 1024,     /* elements of a quantization_index */
+    MAX_INDEX = 1 << 20,  /* elements of a quantization_index */
     MAX_AXIS = 64,        /* no tensor has a higher rank */
     NO_MEMBER = INT_MIN,
 };
@@ -112,6 +113,13 @@ read_int(lua_State *L, struct reader *r, const char *member, int min, int max)
     return (int)i;
 }
 
+static int
+compare_ints(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
 static void
 read_index(lua_State *L, struct reader *r, const struct member *m, void *field)
 {
@@ -131,6 +139,7 @@ read_index(lua_State *L, struct reader *r, const struct member *m, void *field)
         index[i] = read_int(L, r, m->name, 0, INT_MAX);
         lua_pop(L, 1);
     }
+    qsort(index, n, sizeof *index, compare_ints);
     entry->index = index;
     entry->n_index = n;
 }

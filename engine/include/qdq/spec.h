@@ -70,8 +70,9 @@ struct qdq_layer_entry {
     size_t n_names; /* 1 unless BY_NAME */
     bool is_list; /* the names were given as a list, so each has its own JSON pointer */
     bool quantize_input, quantize_weight;
-    const int
-        *index; /* quantization_index: node input indices; NULL: all data inputs */
+    /* quantization_index: indices of the node's inputs, ascending where there are more than
+       1,024; NULL: all data inputs */
+    const int *index;
     size_t n_index;
 };
 

@@ -5,6 +5,7 @@ the daemon is healthy afterwards."""
 import gzip
 import io
 import tarfile
+import time
 
 import numpy as np
 import pytest
@@ -146,3 +147,17 @@ def test_archives(service):
     assert one.stored_files() == []
     kept = one.post("/v1/datasets", data=packed(64 << 10), headers=RAW)
     assert kept.status_code == 201, kept.text
+
+
+def test_a_node_with_very_many_inputs(daemon):
+    """Planning takes time in proportion to the number of inputs."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], "fc"),
+             helper.make_node("Sum", ["a"] * 200_000, ["y"], "sum")]
+    net = model(nodes, initializers=[("w", np.eye(4, dtype=np.float32))])
+    spec = {"cases": ["residual"]}
+    begin = time.monotonic()
+    answer = daemon.post("/v1/plan", json={"model": daemon.upload("models", net), "spec": spec})
+    assert time.monotonic() - begin < 10
+    assert answer.status_code == 200, answer.text
+    (row,) = [x for x in answer.json()["layers"] if x["name"] == "sum"]
+    assert row["reason"] == "case:residual" and len(row["quantized_inputs"]) > 199_000

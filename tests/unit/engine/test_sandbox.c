@@ -273,9 +273,9 @@ static const struct {
             "{1, 2, x = 3}} }"),
      "'quantization_index' is no list: it has 'x'"},
     {"long index",
-     SCRIPT("local t = {} for i = 1, 2000 do t[i] = i end "
+     SCRIPT("local t = {} for i = 1, 1100000 do t[i] = i end "
             "return { {name = 'a', quantization_index = t} }"),
-     "'quantization_index' has more than 1024 elements"},
+     "'quantization_index' has more than 1048576 elements"},
 
     /* objects */
     {"unknown member of a layer", SCRIPT("return model:layer('conv1').nmae"),
