@@ -152,11 +152,20 @@ static void
 draw_edge(struct api_markup *page, const struct node *from, const struct node *to,
           const char *tensor)
 {
+    int rows = to->row - from->row;
     int x1 = x_of(from), y1 = from->row * ROW + BOX_HEIGHT + 4;
     int x2 = x_of(to), y2 = to->row * ROW + 4;
-    int aside = to->row - from->row == 1 ? 0 : ARC;
+    int aside = 0, bend = ROW / 2;
+    if (rows != 1) { /* from side to side, past the boxes between */
+        x1 += BOX_WIDTH / 2;
+        x2 += BOX_WIDTH / 2;
+        y1 -= BOX_HEIGHT / 2;
+        y2 += BOX_HEIGHT / 2;
+        aside = 12 + 10 * abs(rows) < ARC ? 12 + 10 * abs(rows) : ARC;
+        bend = 0;
+    }
     api_markup_format(page, "<path d=\"M%d %dC%d %d %d %d %d %d\"><title>", x1, y1,
-                      x1 + aside, y1 + ROW / 2, x2 + aside, y2 - ROW / 2, x2, y2);
+                      x1 + aside, y1 + bend, x2 + aside, y2 - bend, x2, y2);
     api_markup_text(page, tensor ? tensor : "");
     api_markup_add(page, "</title></path>\n");
 }

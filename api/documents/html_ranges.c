@@ -106,7 +106,7 @@ add_values(struct api_markup *page, const json_t *h)
         axis[1] > axis[0] && range[1] >= range[0])
         draw(page, counts, axis, range);
     if (json_is_true(member(h, "magnitudes")))
-        api_markup_add(page, "<small>without their signs</small>");
+        api_markup_add(page, "<small>|x|</small>");
     api_markup_add(page, "</td>");
     if (json_is_number(member(h, "clipped")))
         api_markup_format(page, "<td class=\"n\">%.3g&nbsp;%%</td>",
@@ -174,8 +174,10 @@ html_ranges(struct api_markup *page, const json_t *report)
         page,
         has ? "The values that calibration saw stand in columns on a logarithmic "
               "scale, each tensor on its own axis; the chosen range is shaded. "
-              "Clipped is the share of values outside of it, and SQNR that of the "
-              "tensor by itself."
+              "Where a tensor has both signs, |x| stands in the columns. Clipped is "
+              "the "
+              "share of values outside of the range, and SQNR that of the tensor by "
+              "itself."
             : "The report has no histograms: the ranges were given, or nothing "
               "asked for histograms.");
     html_begin_table(page, "Ranges", columns,

@@ -154,6 +154,12 @@ function makeEditor(onChange) {
 // Asks for the plan of what is typed, a moment after the last key.
 function makePlanner(panel, onProblem) {
   let running = new AbortController();
+  // Tells that the plan which is shown is not that of the text.
+  function setOutdated() {
+    const summary = panel.querySelector("#plan-summary");
+    if (summary && summary.childNodes.length === 1)
+      summary.append(" This is the plan from before the mistake.");
+  }
   async function ask(model, spec) {
     const {signal} = running = new AbortController();
     await sleep(250, signal);
@@ -165,8 +171,10 @@ function makePlanner(panel, onProblem) {
       if (!signal.aborted)
         panel.replaceChildren(...planParts(plan));
     } catch (error) {
-      if (!signal.aborted && error instanceof Problem)
-        onProblem(error);
+      if (signal.aborted || !(error instanceof Problem))
+        return;
+      setOutdated();
+      onProblem(error);
     }
   }
   return {
@@ -177,6 +185,8 @@ function makePlanner(panel, onProblem) {
         panel.replaceChildren(el("p", {className: "note"}, "Choose a model to see its plan."));
       else if (spec)
         ask(model, spec);
+      else
+        setOutdated();
     },
   };
 }

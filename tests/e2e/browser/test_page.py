@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page at /ui, in Chromium: what a user does with it, and what happens to it meanwhile."""
 
+import base64
 import contextlib
 import json
 
@@ -145,6 +146,28 @@ def test_it_shows_the_plan_and_errors_while_one_types(page, files):
     assert json.loads(page.run(f"return {SPEC}.value"))["target"] == "onnxruntime"
 
 
+@pytest.mark.shares_daemon
+def test_files_are_dropped(page, daemon, files):
+    """The plan of a dropped model appears, and is marked where the spec has a mistake."""
+    go(page, "new")
+    page.until("document.querySelector('#files')")
+    page.run("""
+        const [text, name] = arguments, data = new DataTransfer();
+        const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+        data.items.add(new File([bytes], name));
+        const zone = document.querySelector(".drop");
+        for (const type of ["dragover", "drop"])
+          zone.dispatchEvent(new DragEvent(type, {dataTransfer: data, bubbles: true, cancelable: true}));
+        """, base64.b64encode((files / "block.onnx").read_bytes()).decode(), "dropped.onnx")
+    page.until("/dropped.onnx +is stored/.test(document.querySelector('#uploads').textContent)")
+    page.until(f"{SUMMARY}?.endsWith('Q/DQ pairs.')")
+    for spec in ("{", '{"mod": 1}'):
+        put_spec(page, spec)
+        page.until(f"{SUMMARY}.endsWith('from before the mistake.')")
+        put_spec(page, "{}")
+        page.until(f"{SUMMARY}.endsWith('Q/DQ pairs.')")
+
+
 # A spec with a mistake, and where it is.
 MISTAKES = [
     ("{", 1, 2, "a member's name"), ('{"a" 1}', 1, 6, "a colon"), ("[1 2]", 1, 4, "a comma or ]"),
@@ -225,6 +248,10 @@ def test_the_list_is_live_and_two_jobs_are_compared(page, daemon, files):
     text = page.until("document.querySelector('iframe')?.srcdoc")
     assert page.run("return location.hash") == f"#/compare/{first}/{second}"
     assert "/calibration/method" in text
+    assert page.violations() == []
+    go(page, f"job/{first}")
+    page.until("document.querySelector('iframe')?.srcdoc")
+    assert page.violations() == []
     for view in ("files", "reference"):
         go(page, view)
         page.until("document.querySelectorAll('#view tbody tr').length > 1")

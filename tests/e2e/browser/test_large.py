@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports and the page with large models: a network of ResNet-50's size, and one of 10,000 nodes."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from service import QUANTIZE, ROOT
+from test_page import SUMMARY, go, visit
+
+sys.path.insert(0, str(ROOT / "bench"))
+import make_model  # noqa: E402
+
+NODES = 10_000
+# When the browser has parsed, styled and painted the page, in milliseconds since it began.
+OPENED = """
+const [entry] = performance.getEntriesByType("navigation");
+const paints = performance.getEntriesByType("paint").map(paint => paint.startTime);
+return entry.loadEventEnd && paints.length ? Math.max(entry.loadEventEnd, ...paints) : null;
+"""
+
+
+def opened(browser, url):
+    """Opens a page; returns the milliseconds until it was there, by the browser's own clock."""
+    browser.get(url)
+    for _ in range(100):
+        time.sleep(0.05)
+        found = browser.run(OPENED)
+        if found:
+            return found
+    raise AssertionError("the page was not painted")
+
+
+@pytest.fixture(scope="module")
+def resnet(tmp_path_factory):
+    """Quantizes a network of ResNet-50's shape; returns the folder with its report and page."""
+    folder = tmp_path_factory.mktemp("resnet")
+    onnx.save(make_model.make(), folder / "net.onnx")
+    images = np.random.default_rng(1).standard_normal((2, 3, 224, 224), np.float32)
+    np.savez(folder / "x.npz", input=images)
+    done = subprocess.run([*QUANTIZE, "net.onnx", "--calibration", "x.npz", "--report", "r.json",
+                           "--html", "r.html", "-o", "o.onnx"], cwd=folder, text=True,
+                          capture_output=True, timeout=170)
+    assert done.returncode == 0, done.stderr
+    for name in ("net.onnx", "o.onnx"):
+        (folder / name).unlink()
+    return folder
+
+
+@pytest.mark.alone
+def test_the_report_of_resnet_50_is_small_and_quick(browser, resnet):
+    """Less than 1 MB, and open in less than a second."""
+    page = resnet / "r.html"
+    assert 50_000 < page.stat().st_size < 1_000_000
+    milliseconds = min(opened(browser, page.as_uri()) for _ in range(3))
+    rows = len(json.loads((resnet / "r.json").read_text())["layers"])
+    assert browser.run("return document.querySelectorAll('#layers tbody tr').length") == rows > 100
+    assert browser.run("return document.querySelectorAll('#graph rect').length") > 100
+    assert browser.run("return document.querySelectorAll('#ranges .values').length") > 50
+    print(f"{page.stat().st_size} bytes, {milliseconds:.0f} ms")
+    assert milliseconds < 1000
+    browser.get("about:blank")
+
+
+def long_net():
+    """Returns a chain of NODES nodes: products with small weights, and activations."""
+    random = np.random.default_rng(2)
+    nodes, weights, x = [], [], "x"
+    for i in range(NODES // 2):
+        weights.append(numpy_helper.from_array(
+            np.linalg.qr(random.standard_normal((4, 4)))[0].astype(np.float32), f"w{i}"))
+        nodes += [helper.make_node("MatMul", [x, f"w{i}"], [f"m{i}"], f"product/{i}"),
+                  helper.make_node("LeakyRelu", [f"m{i}"], [f"r{i}"], f"relu/{i}", alpha=0.99)]
+        x = f"r{i}"
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "long", [value("x", TensorProto.FLOAT, ["n", 4])],
+                              [value(x, TensorProto.FLOAT, ["n", 4])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                             ir_version=8).SerializeToString()
+
+
+def test_a_model_of_10_000_nodes(browser, service):
+    daemon = service()
+    model = daemon.upload("models", long_net())
+    # With ranges nothing has to run.
+    ranges = [{"name": f"r{i}", "min": -3, "max": 3} for i in range(99, 199)]
+    job = daemon.submit(model=model, spec={
+        "mode": "partial", "layers": [{"match": "product/1??"}], "evaluate": False,
+        "calibration": {"ranges": ranges}})
+    daemon.succeeded(job)
+    with visit(browser, daemon) as page:
+        go(page, "new")
+        page.until("document.querySelector(`#model option[value='${arguments[0]}']`)", model)
+        began = time.monotonic()
+        page.run("const m = document.querySelector('#model'); m.value = arguments[0];"
+                 "m.dispatchEvent(new Event('change'))", model)
+        assert f"of {NODES} layers" in page.until(SUMMARY)
+        planned = time.monotonic() - began
+        # The page has a part of the rows at a time, and finds the others.
+        rows = "document.querySelectorAll('#view tbody tr')"
+        assert 100 <= page.run(f"return {rows}.length") < NODES
+        page.run("const f = document.querySelector('#view .filter input');"
+                 "f.value = 'product/4999'; f.dispatchEvent(new Event('input'))")
+        assert page.until(f"{rows}.length === 1 && {rows}[0].cells[0].textContent") == "product/4999"
+        milliseconds = opened(page, f"{daemon.url}/v1/jobs/{job}/report")
+        assert page.run("return document.querySelectorAll('#layers tbody tr').length") == NODES
+        # Such a graph is not drawn, and the page says so.
+        assert page.run("return document.querySelectorAll('#graph rect').length") == 0
+        page.run("const f = document.querySelector('#layers input'); f.value = 'product/4999';"
+                 "f.dispatchEvent(new Event('input'))")
+        shown = page.run("return [...document.querySelectorAll('#layers tbody tr')]"
+                         ".filter(row => !row.hidden).length")
+        assert shown == 1
+        print(f"plan {planned:.1f} s, report {milliseconds:.0f} ms")
+        assert planned < 20 and milliseconds < 20_000
