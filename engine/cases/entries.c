@@ -139,7 +139,8 @@ read_index(lua_State *L, struct reader *r, const struct member *m, void *field)
         index[i] = read_int(L, r, m->name, 0, INT_MAX);
         lua_pop(L, 1);
     }
-    qsort(index, n, sizeof *index, compare_ints);
+    if (n > QDQ_SHORT_INDEX)
+        qsort(index, n, sizeof *index, compare_ints);
     entry->index = index;
     entry->n_index = n;
 }

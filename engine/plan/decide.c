@@ -105,9 +105,6 @@ take_weight(const struct planner *p, const struct qdqi_class *cls,
     return NULL;
 }
 
-/* Lists that are longer than this are ascending (struct qdq_layer_entry). */
-enum { SHORT_INDEX = 1024 };
-
 static int
 compare_ints(const void *a, const void *b)
 {
@@ -120,7 +117,7 @@ qdqi_is_indexed(const struct qdq_layer_entry *entry, int i)
 {
     if (!entry || !entry->index)
         return true;
-    if (entry->n_index > SHORT_INDEX)
+    if (entry->n_index > QDQ_SHORT_INDEX)
         return bsearch(&i, entry->index, entry->n_index, sizeof i, compare_ints);
     for (size_t k = 0; k < entry->n_index; k++)
         if (entry->index[k] == i)

@@ -57,6 +57,8 @@ enum qdq_float { QDQ_FLOAT_KEEP, QDQ_FLOAT_FLOAT16, QDQ_FLOAT_BFLOAT16 };
    in this list wins. */
 enum qdq_selector { QDQ_BY_CLASS, QDQ_BY_MATCH, QDQ_BY_NAME };
 
+enum { QDQ_SHORT_INDEX = 1024 };
+
 /*
  * States what to quantize in the nodes that it selects: an element of `layers`, or an
  * entry that an insertion case returned. The winning entry alone decides a node.
@@ -71,7 +73,7 @@ struct qdq_layer_entry {
     bool is_list; /* the names were given as a list, so each has its own JSON pointer */
     bool quantize_input, quantize_weight;
     /* quantization_index: indices of the node's inputs, ascending where there are more than
-       1,024; NULL: all data inputs */
+       QDQ_SHORT_INDEX; NULL: all data inputs */
     const int *index;
     size_t n_index;
 };
