@@ -84,8 +84,13 @@ write_to_file(struct sink *sink, const char *bytes, size_t len)
         }
         done += (size_t)n;
     }
+    struct http *http = sink->http;
+    if (http->digest && http->digested == sink->at)
+        http->digested = digest_update(http->digest, bytes, len)
+                             ? http->digested + (int64_t)len
+                             : -1;
     sink->at += (off_t)len;
-    sink->http->done = sink->at;
+    http->done = sink->at;
     return len;
 }
 
@@ -119,6 +124,8 @@ on_bytes(char *bytes, size_t one, size_t len, void *arg)
     }
     /* An answer of status 200 has the whole file, whatever range was asked for. */
     if (!sink->has_begun && status == 200) {
+        if (sink->at > 0)
+            sink->http->digested = -1;
         sink->at = 0;
         if (ftruncate(sink->fd, 0) != 0) {
             sink->answer->has_failed_write = true;
@@ -265,6 +272,7 @@ http_close(struct http **http)
         return;
     curl_easy_cleanup((*http)->curl);
     explicit_bzero((*http)->token, sizeof(*http)->token);
+    digest_free(&(*http)->digest);
     free(*http);
     *http = NULL;
 }
@@ -584,6 +592,8 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
         off_t before = lseek(request->to_fd, 0, SEEK_END);
         if (size > 0 && before == size)
             return true;
+        if (size >= 0 && before > size)
+            http->digested = -1;
         if (size >= 0 && before > size && ftruncate(request->to_fd, 0) != 0)
             return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                    "a temporary file: %s", strerror(errno));
@@ -601,6 +611,8 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
         http_answer_fini(&answer);
         if (ok)
             return true;
+        if (starts_again)
+            http->digested = -1;
         if (starts_again && ftruncate(request->to_fd, 0) != 0)
             breaks = MOST_BREAKS;
         bool is_broken =

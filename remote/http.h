@@ -23,6 +23,10 @@ struct http {
     bool is_signed;      /* libcurl signs each request */
     bool refused;        /* an address was not public */
     int64_t done, total; /* bytes of the file that moves, for on_progress */
+    /* The digest of the first `digested` bytes of the file that is pulled, which is computed
+       while they arrive; -1: of none, because the file began anew. NULL: it is not wanted. */
+    struct digest *digest;
+    int64_t digested;
 };
 
 struct http_request {

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ATTEMPTS 8 /* over a minute and a half or more, with the waits between them */
+#define MOST_ATTEMPTS \
+    8 /* over a minute and a half or more, with the waits between them */
 
 /* A file that the remote has. */
 struct offered {

@@ -85,7 +85,7 @@ def test_killed_at_random_moments(server, daemon):
         began = time.monotonic()
         delivered(daemon, job)
         times.append(time.monotonic() - began)
-    took = sorted(times)[3]  # the first ones wait for the server's own start
+    took = min(times)
     jobs, kills, late = len(times), 0, 0
     while kills < KILLS:
         job = publish(daemon)
@@ -95,10 +95,11 @@ def test_killed_at_random_moments(server, daemon):
         if kill(daemon, dice.choice(["daemon", "carrier"])):
             kills += pending
             late += not pending
+            took *= 1.1 if pending else 0.8  # so that most kills are within publications
         location = delivered(daemon, job)["location"]
         mine = [one for one in versions(server) if one["qdqd.job"] == job]
         assert len(mine) == 1, (SEED, mine)
         assert location == f"models:/{NAME}/{jobs}", (SEED, location)
     assert len(versions(server)) == jobs
-    print(f"seed {SEED}: {kills} kills within publications of {took:.2f} s, {late} after them; "
+    print(f"seed {SEED}: {kills} kills within publications of {min(times):.2f} s and more, {late} after them; "
           f"{jobs} jobs, {jobs} versions")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon itself never connects to anything while it fetches, publishes, tells, polls and is told
-of models: its carriers do. strace shows the connections of each process."""
+"""The daemon itself never connects to anything while it fetches, publishes, tells, polls and is
+told of models: its carriers do. strace shows the connections of each process."""
 
 import re
 import shutil
@@ -22,10 +22,12 @@ def traced(tmp_path):
     if not shutil.which("strace"):
         pytest.skip("strace is not here")
     far = Far(nets.block_net(), **{"MLmodel": b"flavors: {}\n"})
-    for name, text in {"secret": SECRET, "spec.json": '{"calibration": {"random_samples": 2}}'}.items():
+    spec = '{"calibration": {"random_samples": 2}}'
+    for name, text in {"secret": SECRET, "spec.json": spec}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o600)
-    rule = f"remote = prod\nspec = {tmp_path}/spec.json\npublish = models:/{{name}}-int8@challenger\n"
+    rule = (f"remote = prod\nspec = {tmp_path}/spec.json\n"
+            "publish = models:/{name}-int8@challenger\n")
     (tmp_path / "qdqd.conf").write_text(
         f"[remote prod]\nkind = mlflow\nurl = {far.url}\nallow_private = true\n"
         f"[remote told]\nkind = webhook\nurl = {far.url}/told\nallow_private = true\n"
