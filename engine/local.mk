@@ -81,6 +81,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/profile/profile.c engine/profile/profile.h \
 	engine/profile/sides.c engine/profile/sides.h \
 	engine/run/trace.c engine/run/trace.h \
+	engine/judge/candidates.c engine/judge/candidates.h \
+	engine/judge/judge.c engine/judge/judge.h \
 	engine/job/choose_device.c \
 	engine/job/engine.c \
 	engine/job/histograms.c engine/job/histograms.h \
@@ -154,10 +156,8 @@ engine_libqdqi_la_SOURCES = \
 	engine/range/patches.c engine/range/patches.h \
 	engine/range/peaks.c engine/range/peaks.h \
 	engine/recipe/advise.c engine/recipe/advise.h \
-	engine/recipe/candidates.c engine/recipe/candidates.h \
 	engine/recipe/faults.c engine/recipe/faults.h \
 	engine/recipe/groups.c engine/recipe/groups.h \
-	engine/recipe/judge.c engine/recipe/judge.h \
 	engine/recipe/recipe.c engine/recipe/recipe.h \
 	engine/replan/replan.c engine/replan/replan.h \
 	engine/rewrite/insert.c engine/rewrite/insert.h \

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "api/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,11 +140,17 @@ encode_search(const struct qdq_search_report *search)
 {
     if (!search)
         return json_null();
-    return json_pack("{s:I, s:b, s:o, s:o}", "samples", (json_int_t)search->samples,
-                     "met", search->met, "float_layers",
-                     api_json_list(search->layers, search->n_layers, encode_name),
-                     "curve",
-                     api_json_list(search->steps, search->n_steps, encode_step));
+    json_t *deployed =
+        isnan(search->deployed_sqnr_db)
+            ? json_null()
+            : json_pack("{s:o, s:o}", "sqnr_db",
+                        api_json_real(search->deployed_sqnr_db), "top1_agreement",
+                        api_json_real(search->deployed_top1));
+    return json_pack(
+        "{s:I, s:b, s:o, s:o, s:o}", "samples", (json_int_t)search->samples, "met",
+        search->met, "deployed", deployed, "float_layers",
+        api_json_list(search->layers, search->n_layers, encode_name), "curve",
+        api_json_list(search->steps, search->n_steps, encode_step));
 }
 
 /* Encodes the members of the spec that a step of the recipe tried. */

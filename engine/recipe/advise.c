@@ -6,7 +6,7 @@
 #include "accept/verdict.h"
 #include "evaluate/evaluate.h"
 #include "model/write.h"
-#include "recipe/candidates.h"
+#include "judge/candidates.h"
 #include "recipe/faults.h"
 #include "recipe/groups.h"
 

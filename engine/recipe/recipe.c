@@ -3,7 +3,7 @@
 #include "recipe/recipe.h"
 
 #include "plan/target.h"
-#include "recipe/candidates.h"
+#include "judge/candidates.h"
 #include "recipe/groups.h"
 #include "replan/replan.h"
 #include "scale/scale.h"

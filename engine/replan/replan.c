@@ -173,3 +173,16 @@ qdqi_plan_without(struct qdqi_job *job, const char *const *names, size_t n,
     qdq_plan_free(&before);
     return QDQ_OK;
 }
+
+enum qdq_code
+qdqi_plan_try(struct qdqi_job *job, const char *const *names, size_t n,
+              struct qdqi_arena *arena, struct qdq_plan **ret, struct qdq_error *err)
+{
+    const struct qdqi_job before = *job;
+    job->arena = arena;
+    enum qdq_code code = add_entry(job, names, n, err);
+    const struct qdq_spec *spec = job->searched;
+    *job = before;
+    return code ? code
+                : qdq_plan_make(job->engine->catalog, job->model, spec, ret, err);
+}

@@ -22,4 +22,10 @@ enum qdq_code qdqi_plan_leaving(struct qdqi_job *job, const char *const *names,
                                 size_t n, const char *reason,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Makes the plan in which these layers stay in float, too, and changes nothing in the job.
+   The plan refers to the arena. */
+enum qdq_code qdqi_plan_try(struct qdqi_job *job, const char *const *names, size_t n,
+                            struct qdqi_arena *arena, struct qdq_plan **ret,
+                            struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

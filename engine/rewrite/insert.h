@@ -51,22 +51,26 @@ enum qdq_code qdqi_insert_sinks(const struct qdq_model *source, const char *op,
 enum qdqi_fake_kind {
     QDQI_FAKE_ACTIVATION, /* the plan's activations */
     QDQI_FAKE_WEIGHT,     /* the plan's weights */
-    QDQI_FAKE_BIAS        /* the shifted biases of the scales */
+    QDQI_FAKE_BIAS,       /* the shifted biases of the scales */
+    QDQI_FAKE_INT_BIAS    /* the biases of the scales, which are stored as integers */
 };
 
 /* The place of a FakeQuant node: an input of a layer that the plan quantizes, or its
    bias. */
 struct qdqi_fake_place {
-    size_t layer; /* index into the plan's layers */
+    size_t layer; /* index into the plan's layers; their number: it is no layer's */
     enum qdqi_fake_kind kind;
     size_t planned; /* index into the array */
+    size_t node;    /* the reader, */
+    int input;      /* and its input; -1: it is the output of the graph */
 };
 
 /*
  * Returns the source with one FakeQuant node for each planned edge, for each layer's
  * weight and for each shifted bias. Layers that share a tensor have a node each, so each
  * layer can be switched alone. Slot i is at places[i]; the places are in the order of the
- * layers.
+ * layers. Behind them are those of an activation that all readers read from its pair: its
+ * other readers, and the output of the graph that it is.
  */
 enum qdq_code
 qdqi_insert_fakes(const struct qdq_model *source, const struct qdq_plan *plan,

@@ -28,6 +28,10 @@ struct qdqi_greedy_search {
     void *arg;
     enum qdq_code (*score)(void *arg, const bool *is_float, struct qdqi_score *ret,
                            struct qdq_error *err);
+    /* Judges a choice that reaches the goal once more, and sets *ret to whether it does;
+       NULL: the score decides. */
+    enum qdq_code (*confirm)(void *arg, const bool *is_float, bool *ret,
+                             struct qdq_error *err);
     /* Announces about how many scores are still to be computed. */
     void (*expect)(void *arg, size_t scores);
     /* The result: */

@@ -127,14 +127,13 @@ static enum qdq_code
 refine_tensors(struct refining *r, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
-    qdqi_whatif_switch_all(r->w, false);
+    qdqi_whatif_switch_off(r->w);
     for (size_t i = 0; !code && i < r->n; i++) {
         code = refine_tensor(r, &r->tensors[i], err);
         qdqi_whatif_expect(r->w,
                            ((r->n - i - 1) * USUAL_RUNS + 1) * (uint64_t)r->samples);
     }
-    qdqi_whatif_switch_all(r->w, true);
-    return code;
+    return code ? code : qdqi_whatif_choose(r->w, NULL, err);
 }
 
 /* Applies the factors to the ranges if the result is better. Otherwise it restores
@@ -180,8 +179,8 @@ refine(struct refining *r, struct qdq_error *err)
         return code;
     *report =
         (struct qdq_refinement){.start = r->method->start->name, .samples = r->samples};
-    qdqi_whatif_switch_all(r->w, true);
-    if ((code = run(r, &report->sqnr_db_before, err)) ||
+    if ((code = qdqi_whatif_choose(r->w, NULL, err)) ||
+        (code = run(r, &report->sqnr_db_before, err)) ||
         (code = refine_tensors(r, err)) || (code = run(r, &report->sqnr_db_after, err)))
         return code;
     settle(r, report->sqnr_db_after > report->sqnr_db_before);

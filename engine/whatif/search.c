@@ -7,6 +7,8 @@
 #include "config.h"
 #include "whatif/search.h"
 
+#include "evaluate/deployed.h"
+#include "judge/candidates.h"
 #include "replan/replan.h"
 #include "scale/scale.h"
 #include "whatif/whatif.h"
@@ -28,15 +30,21 @@ struct search {
     struct qdqi_whatif *w;
     struct qdqi_trials *trials;
     int64_t samples;
+    /* Judges choices as deployed; its judge is NULL where the target's kernels do not run
+       here. */
+    struct qdqi_candidates deployed;
+    struct qdqi_score
+        last;       /* of the choice that met the goal last, or was judged last */
+    bool confirmed; /* a choice met the goal */
 };
 
 static enum qdq_code
 score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error *err)
 {
     struct search *s = arg;
-    for (size_t i = 0; i < qdqi_whatif_layers(s->w); i++)
-        qdqi_whatif_switch(s->w, i, !is_float[i]);
-    enum qdq_code code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
+    enum qdq_code code = qdqi_whatif_choose(s->w, is_float, err);
+    if (!code)
+        code = qdqi_whatif_run(s->w, s->trials, s->samples, false, ret, err);
     if (!code && isnan(ret->top1_agreement) &&
         !isnan(s->job->work->spec->search.min_top1_agreement))
         return qdq_error_set(
@@ -44,6 +52,47 @@ score(void *arg, const bool *is_float, struct qdqi_score *ret, struct qdq_error 
             "no floating output has rows of two or more, whose largest "
             "could agree");
     return code;
+}
+
+/* Judges a choice that reaches the goal as it would be deployed. */
+static enum qdq_code
+confirm(void *arg, const bool *is_float, bool *ret, struct qdq_error *err)
+{
+    struct search *s = arg;
+    const struct qdq_search *goal = &s->job->work->spec->search;
+    struct qdqi_score score;
+    enum qdq_code code =
+        qdqi_candidates_score(&s->deployed, is_float, &score.sqnr_db, err);
+    if (code)
+        return code;
+    score.top1_agreement = qdqi_judge_agreement(s->deployed.judge);
+    *ret = !(score.sqnr_db < goal->min_sqnr_db) &&
+           !(score.top1_agreement < goal->min_top1_agreement);
+    if (*ret || !s->confirmed)
+        s->last = score;
+    s->confirmed = s->confirmed || *ret;
+    return QDQ_OK;
+}
+
+/* Opens the judge of choices as deployed, by the samples of the search. */
+static enum qdq_code
+open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error *err)
+{
+    struct qdqi_feed_options options = qdqi_trials_options(s->trials);
+    struct qdqi_candidates *d = &s->deployed;
+    options.max_samples = s->samples;
+    *d = (struct qdqi_candidates){
+        .job = s->job, .scales = scales, .reason = "search", .min_top1 = NAN};
+    s->last = (struct qdqi_score){NAN, NAN};
+    if (!qdqi_deployed_runs(s->job))
+        return QDQ_OK;
+    d->n = qdqi_whatif_layers(s->w);
+    d->names = qdqi_arena_array(s->job->scratch, d->n + 1, sizeof *d->names);
+    if (!d->names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < d->n; i++)
+        d->names[i] = qdqi_whatif_layer(s->w, i)->name;
+    return qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
 }
 
 static void
@@ -89,6 +138,8 @@ report(const struct search *s, const struct qdqi_greedy_search *h,
         return qdqi_no_memory(err);
     *r = (struct qdq_search_report){.samples = s->samples,
                                     .met = h->met,
+                                    .deployed_sqnr_db = s->last.sqnr_db,
+                                    .deployed_top1 = s->last.top1_agreement,
                                     .n_layers = n,
                                     .n_steps = h->n_steps,
                                     .layers = names,
@@ -118,10 +169,16 @@ warn_missed(const struct search *s, const struct qdq_search_report *r,
     say_bound(text, sizeof text, "sqnr_db", goal->min_sqnr_db, last->sqnr_db);
     say_bound(text, sizeof text, "top1_agreement", goal->min_top1_agreement,
               last->top1_agreement);
+    if (!*text && !isnan(s->last.sqnr_db)) {
+        say_bound(text, sizeof text, "sqnr_db as deployed", goal->min_sqnr_db,
+                  s->last.sqnr_db);
+        say_bound(text, sizeof text, "top1_agreement as deployed",
+                  goal->min_top1_agreement, s->last.top1_agreement);
+    }
     return qdqi_warn(&s->job->warnings, s->job->arena, err, "search_goal_missed", NULL,
                      "the goal of the search was not reached with %lld layers in "
                      "float: %s",
-                     (long long)goal->max_float_layers, text);
+                     (long long)r->n_layers, text);
 }
 
 enum qdq_code
@@ -140,14 +197,18 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
         return code;
     if (s.samples < 1 || s.samples > qdqi_trials_samples(s.trials))
         s.samples = qdqi_trials_samples(s.trials);
+    if ((code = open_judge(&s, scales, err)))
+        return code;
     struct qdqi_greedy_search greedy = {.n = qdqi_whatif_layers(s.w),
                                         .goal = &spec->search,
                                         .arena = job->scratch,
                                         .arg = &s,
                                         .score = score,
+                                        .confirm = s.deployed.judge ? confirm : NULL,
                                         .expect = expect};
-    if ((code = qdqi_greedy_search(&greedy, err)) ||
-        (code = report(&s, &greedy, &found, err)) ||
+    code = qdqi_greedy_search(&greedy, err);
+    qdqi_judge_close(&s.deployed.judge);
+    if (code || (code = report(&s, &greedy, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;
     qdqi_whatif_close(job); /* the what-ifs refer to the plan that is now replaced */

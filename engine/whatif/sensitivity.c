@@ -8,22 +8,25 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ranking {
     struct qdqi_whatif *w;
     struct qdqi_trials *trials;
     int64_t samples;
     struct qdq_sensitivity *rows; /* by layer */
+    bool *is_float;               /* by layer: the present choice */
 };
 
 static enum qdq_code
 run_alone(struct ranking *r, size_t i, struct qdq_error *err)
 {
     struct qdqi_score score;
-    qdqi_whatif_switch(r->w, i, true);
-    enum qdq_code code =
-        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
-    qdqi_whatif_switch(r->w, i, false);
+    r->is_float[i] = false;
+    enum qdq_code code = qdqi_whatif_choose(r->w, r->is_float, err);
+    if (!code)
+        code = qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+    r->is_float[i] = true;
     if (!code)
         r->rows[i].sqnr_db_alone = score.sqnr_db;
     return code;
@@ -33,10 +36,11 @@ static enum qdq_code
 run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
 {
     struct qdqi_score score;
-    qdqi_whatif_switch(r->w, i, false);
-    enum qdq_code code =
-        qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
-    qdqi_whatif_switch(r->w, i, true);
+    r->is_float[i] = true;
+    enum qdq_code code = qdqi_whatif_choose(r->w, r->is_float, err);
+    if (!code)
+        code = qdqi_whatif_run(r->w, r->trials, r->samples, false, &score, err);
+    r->is_float[i] = false;
     if (!code) /* two infinities of the same sign count as equal */
         r->rows[i].gain_db = score.sqnr_db == all ? 0 : score.sqnr_db - all;
     return code;
@@ -48,10 +52,12 @@ run_layers(struct ranking *r, struct qdq_error *err)
     size_t n = qdqi_whatif_layers(r->w);
     struct qdqi_score all;
     enum qdq_code code = QDQ_OK;
-    qdqi_whatif_switch_all(r->w, false);
+    memset(r->is_float, true, n * sizeof *r->is_float);
     for (size_t i = 0; !code && i < n; i++)
         code = run_alone(r, i, err);
-    qdqi_whatif_switch_all(r->w, true);
+    memset(r->is_float, false, n * sizeof *r->is_float);
+    if (!code)
+        code = qdqi_whatif_choose(r->w, NULL, err);
     if (!code)
         code = qdqi_whatif_run(r->w, r->trials, r->samples, true, &all, err);
     for (size_t i = 0; !code && i < n; i++)
@@ -104,7 +110,8 @@ make_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
         if (!r->rows[i].name)
             return qdqi_no_memory(err);
     }
-    return r->rows ? QDQ_OK : qdqi_no_memory(err);
+    r->is_float = qdqi_arena_array(job->scratch, n + 1, sizeof *r->is_float);
+    return r->rows && r->is_float ? QDQ_OK : qdqi_no_memory(err);
 }
 
 enum qdq_code

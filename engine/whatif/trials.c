@@ -178,7 +178,7 @@ open_trials(struct qdqi_trials *t, const char *pointer, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < t->n_outputs; i++)
         t->compared[i] = true;
-    qdqi_whatif_switch_all(t->w, false);
+    qdqi_whatif_switch_off(t->w);
     code = take_runs(t, err);
     return code ? code : check_compared(t, pointer, err);
 }
@@ -225,6 +225,12 @@ int64_t
 qdqi_trials_samples(const struct qdqi_trials *t)
 {
     return t->samples;
+}
+
+struct qdqi_feed_options
+qdqi_trials_options(const struct qdqi_trials *t)
+{
+    return t->options;
 }
 
 static int64_t

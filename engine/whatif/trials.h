@@ -5,6 +5,7 @@
 #define QDQI_WHATIF_TRIALS_H
 
 #include "evaluate/metrics.h"
+#include "rewrite/insert.h"
 #include "whatif/parts.h"
 #include "whatif/whatif.h"
 
@@ -22,6 +23,11 @@ struct qdqi_whatif {
     int32_t *zero_points; /* by activation of the plan */
     struct qdqi_whatif_row *layers;
     size_t n_layers;
+    const struct qdqi_fake_place *places; /* by FakeQuant */
+    const size_t *layer_of; /* by node: its layer in the plan, or QDQI_NONE */
+    /* The pairs of a choice are not those of its layers alone: there are activations
+       that all readers read from their pairs. */
+    bool shares_pairs;
     struct qdqi_metrics *metrics; /* by output: metrics of the current run */
     struct qdqi_trials *trials;   /* samples that sensitivity and search share */
     enum qdq_stage stage;

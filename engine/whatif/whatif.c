@@ -4,6 +4,7 @@
 
 #include "evaluate/metrics.h"
 #include "model/constant.h"
+#include "replan/replan.h"
 #include "rewrite/insert.h"
 #include "run/device_memory.h"
 #include "whatif/trials.h"
@@ -106,6 +107,20 @@ fake_bias(const struct qdqi_shifted_bias *bias)
     return (struct qdqi_fake){.channels = 1, .inner = 1, .chosen = bias->values};
 }
 
+/* Makes the FakeQuant of a bias that is stored as integers. */
+static enum qdq_code
+fake_integers(const struct qdqi_whatif *w, const struct qdqi_bias *bias,
+              struct qdqi_fake *ret, struct qdq_error *err)
+{
+    float *values = qdqi_arena_array(w->job->scratch, bias->n + 1, sizeof *values);
+    if (!values)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < bias->n; i++)
+        values[i] = (float)bias->integers[i] * bias->scales[bias->per_channel ? i : 0];
+    *ret = (struct qdqi_fake){.channels = 1, .inner = 1, .chosen = values};
+    return QDQ_OK;
+}
+
 static struct qdqi_fake
 fake_activation(const struct qdqi_whatif *w, size_t i)
 {
@@ -129,10 +144,32 @@ make_fake(struct qdqi_whatif *w, const struct qdqi_fake_place *dev,
     case QDQI_FAKE_BIAS:
         *ret = fake_bias(&scales->shifted[k]);
         return QDQ_OK;
+    case QDQI_FAKE_INT_BIAS:
+        return fake_integers(w, &scales->biases[k], ret, err);
     default:
         *ret = fake_activation(w, k);
         return QDQ_OK;
     }
+}
+
+static enum qdq_code
+note_places(struct qdqi_whatif *w, const struct qdqi_fake_place *places,
+            struct qdq_error *err)
+{
+    const struct qdq_plan *plan = w->job->plan;
+    size_t n = w->job->model->graph.n_nodes;
+    size_t *layer_of = qdqi_arena_array(w->job->scratch, n, sizeof *layer_of);
+    if (!layer_of)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        layer_of[i] = QDQI_NONE;
+    for (size_t i = 0; i < plan->view.n_layers; i++)
+        layer_of[plan->view.layers[i].node] = i;
+    for (size_t i = 0; i < plan->view.n_tensors; i++)
+        w->shares_pairs = w->shares_pairs || plan->activations[i].everywhere;
+    w->places = places;
+    w->layer_of = layer_of;
+    return QDQ_OK;
 }
 
 static enum qdq_code
@@ -160,7 +197,7 @@ make_fakes(struct qdqi_whatif *w, const struct qdqi_fake_place *places, size_t n
             return code;
     }
     find_layers(w, places);
-    return QDQ_OK;
+    return note_places(w, places, err);
 }
 
 /* Returns the number of parts. On a device it is one: tensors passed between parts
@@ -265,18 +302,10 @@ switch_fake(struct qdqi_whatif *w, struct qdqi_fake *fake, bool on)
 }
 
 void
-qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on)
+qdqi_whatif_switch_off(struct qdqi_whatif *w)
 {
-    const struct qdqi_whatif_row *row = &w->layers[layer];
-    for (size_t i = 0; i < row->n_fakes; i++)
-        switch_fake(w, &row->fakes[i], on);
-}
-
-void
-qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on)
-{
-    for (size_t i = 0; i < w->n_layers; i++)
-        qdqi_whatif_switch(w, i, on);
+    for (size_t i = 0; i < w->fakes.n; i++)
+        switch_fake(w, &w->fakes.rows[i], false);
 }
 
 void
@@ -296,6 +325,102 @@ qdqi_whatif_scale(struct qdqi_whatif *w, size_t activation, float scale,
     for (size_t i = 0; i < w->fakes.n; i++)
         if (w->fakes.rows[i].scales == &w->scales[activation])
             qdqi_parts_rescaled(&w->parts, i, w->fakes.rows[i].on);
+}
+
+/* --- the pairs of a choice ------------------------------------------------- */
+
+static bool
+quantizes(const struct qdq_layer *layer, int input)
+{
+    for (size_t i = 0; i < layer->n_inputs; i++)
+        if (layer->quantized_inputs[i] == input)
+            return true;
+    return false;
+}
+
+/* Returns whether a plan has a pair at the place of an activation. `row` is that of the
+   activation there, or NULL. */
+static bool
+pairs_activation(const struct qdqi_whatif *w, const struct qdq_plan *plan,
+                 const struct qdqi_fake_place *place,
+                 const struct qdqi_planned_tensor *row)
+{
+    if (!row)
+        return false;
+    if (place->input < 0)
+        return row->everywhere;
+    size_t i = w->layer_of[place->node];
+    if (i != QDQI_NONE && quantizes(&plan->view.layers[i], place->input))
+        return true;
+    return row->everywhere &&
+           !(i != QDQI_NONE && plan->reads_raw && plan->reads_raw[i]);
+}
+
+/* Switches the pairs of a plan on, and all others off. The plan has the same layers in the
+   same order as the job's. */
+static enum qdq_code
+switch_to(struct qdqi_whatif *w, const struct qdq_plan *plan, struct qdqi_arena *arena,
+          struct qdq_error *err)
+{
+    const struct qdq_plan_view *whole = &w->job->plan->view;
+    struct qdqi_map *rows = qdqi_map_new(arena);
+    bool ok = rows;
+    for (size_t i = 0; ok && i < plan->view.n_tensors; i++)
+        ok = qdqi_map_put(rows, plan->view.tensors[i], &plan->activations[i]);
+    if (!ok)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < w->fakes.n; i++) {
+        const struct qdqi_fake_place *place = &w->places[i];
+        bool on;
+        if (place->kind == QDQI_FAKE_ACTIVATION)
+            on = pairs_activation(w, plan, place,
+                                  qdqi_map_get(rows, whole->tensors[place->planned]));
+        else if (place->kind == QDQI_FAKE_WEIGHT)
+            on = plan->view.layers[place->layer].weight_input >= 0;
+        else
+            on = is_quantized(&plan->view.layers[place->layer]);
+        switch_fake(w, &w->fakes.rows[i], on);
+    }
+    return QDQ_OK;
+}
+
+static enum qdq_code
+choose_by_plan(struct qdqi_whatif *w, const bool *is_float, struct qdqi_arena *arena,
+               struct qdq_error *err)
+{
+    const char **names = qdqi_arena_array(arena, w->n_layers + 1, sizeof *names);
+    struct qdq_plan *plan = NULL;
+    size_t n = 0;
+    if (!names)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; is_float && i < w->n_layers; i++)
+        if (is_float[i])
+            names[n++] = w->layers[i].layer->name;
+    if (n == 0)
+        return switch_to(w, w->job->plan, arena, err);
+    enum qdq_code code = qdqi_plan_try(w->job, names, n, arena, &plan, err);
+    if (!code)
+        code = switch_to(w, plan, arena, err);
+    qdq_plan_free(&plan);
+    return code;
+}
+
+enum qdq_code
+qdqi_whatif_choose(struct qdqi_whatif *w, const bool *is_float, struct qdq_error *err)
+{
+    if (w->shares_pairs) {
+        struct qdqi_arena *arena = qdqi_arena_new();
+        enum qdq_code code =
+            arena ? choose_by_plan(w, is_float, arena, err) : qdqi_no_memory(err);
+        qdqi_arena_free(&arena);
+        return code;
+    }
+    for (size_t i = 0; i < w->n_layers; i++) {
+        const struct qdqi_whatif_row *row = &w->layers[i];
+        for (size_t k = 0; k < row->n_fakes; k++)
+            switch_fake(w, &row->fakes[k], !is_float || !is_float[i]);
+    }
+    return QDQ_OK;
 }
 
 /* --- running -------------------------------------------------------------- */

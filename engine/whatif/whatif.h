@@ -36,9 +36,14 @@ enum qdq_code qdqi_whatif_halve(struct qdqi_job *job, enum qdq_code code,
 size_t qdqi_whatif_layers(const struct qdqi_whatif *w);
 const struct qdq_layer *qdqi_whatif_layer(const struct qdqi_whatif *w, size_t i);
 
-/* Switch one layer, or all, on or off: a layer that is on is quantized. */
-void qdqi_whatif_switch(struct qdqi_whatif *w, size_t layer, bool on);
-void qdqi_whatif_switch_all(struct qdqi_whatif *w, bool on);
+/* Switches everything off, so that the model computes in float. */
+void qdqi_whatif_switch_off(struct qdqi_whatif *w);
+/*
+ * Switches the pairs of a choice on, and all others off: those of the model that would be
+ * written with these layers in float. NULL: every layer is quantized.
+ */
+enum qdq_code qdqi_whatif_choose(struct qdqi_whatif *w, const bool *is_float,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 /* Switches an activation of the plan at every place where it is quantized. The
    weights of the layers that read it keep their switches. */
 void qdqi_whatif_switch_tensor(struct qdqi_whatif *w, size_t activation, bool on);
@@ -65,6 +70,8 @@ enum qdq_code qdqi_trials_open(struct qdqi_whatif *w,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 void qdqi_trials_close(struct qdqi_trials **trials);
 int64_t qdqi_trials_samples(const struct qdqi_trials *trials);
+/* Returns which samples of the data they are. */
+struct qdqi_feed_options qdqi_trials_options(const struct qdqi_trials *trials);
 /* Sets *ret to the samples that sensitivity and search share: those of the
    evaluation, but at most as many as the two ask for. The job owns and closes them. */
 enum qdq_code qdqi_trials_get(struct qdqi_whatif *w, const char *pointer,

@@ -111,6 +111,8 @@ struct qdq_search_step {
 struct qdq_search_report {
     int64_t samples;
     bool met; /* the last step reaches the goal */
+    /* the choice that was judged last as deployed; NaN: none was */
+    double deployed_sqnr_db, deployed_top1;
     size_t n_layers, n_steps;
     const char *const *layers; /* layers that stay in float at the end */
     const struct qdq_search_step *steps;

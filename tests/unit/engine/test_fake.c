@@ -100,16 +100,18 @@ START_TEST(every_edge_and_weight_has_its_own)
     builder_two_convs(&f.b, 13);
     insert(&f, NULL);
     static const struct qdqi_fake_place places[] = {
-        {0, QDQI_FAKE_ACTIVATION, 0},
-        {0, QDQI_FAKE_WEIGHT, 0},
-        {2, QDQI_FAKE_ACTIVATION, 1},
-        {2, QDQI_FAKE_WEIGHT, 1},
+        {0, QDQI_FAKE_ACTIVATION, 0, 0, 0},
+        {0, QDQI_FAKE_WEIGHT, 0, 0, 1},
+        {2, QDQI_FAKE_ACTIVATION, 1, 2, 0},
+        {2, QDQI_FAKE_WEIGHT, 1, 2, 1},
     };
     ck_assert_uint_eq(f.n, 4);
     for (size_t i = 0; i < f.n; i++) {
         ck_assert_uint_eq(f.places[i].layer, places[i].layer);
         ck_assert_int_eq(f.places[i].kind, places[i].kind);
         ck_assert_uint_eq(f.places[i].planned, places[i].planned);
+        ck_assert_uint_eq(f.places[i].node, places[i].node);
+        ck_assert_int_eq(f.places[i].input, places[i].input);
     }
     ck_assert_uint_eq(f.proto->graph->n_node, 3 + 4);
     assert_fake(&f, "conv1", 0, "x", 0);

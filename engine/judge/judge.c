@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "recipe/judge.h"
+#include "judge/judge.h"
 
 #include "data/file.h"
 #include "evaluate/classes.h"
@@ -30,8 +30,8 @@ struct qdqi_judge {
     struct qdqi_feed *feed;
     enum qdq_stage stage;
     bool plain;
-    double top1;
-    int fd; /* the candidate's file */
+    double top1, agreement; /* as last judged */
+    int fd;                 /* the candidate's file */
     size_t n_outputs, n_runs;
     struct kept *outputs; /* by run and output */
     struct qdqi_metrics *metrics;
@@ -66,6 +66,8 @@ static enum qdq_code
 tell(struct qdqi_judge *j, int64_t samples, struct qdq_error *err)
 {
     j->done += (uint64_t)samples;
+    if (j->stage == QDQ_N_STAGES)
+        return QDQ_OK;
     return qdqi_job_progress(j->job, j->stage, j->done,
                              j->total > j->done ? j->total : j->done, err);
 }
@@ -166,6 +168,12 @@ qdqi_judge_top1(const struct qdqi_judge *j)
     return j->top1;
 }
 
+double
+qdqi_judge_agreement(const struct qdqi_judge *j)
+{
+    return j->agreement;
+}
+
 int64_t
 qdqi_judge_samples(const struct qdqi_judge *j)
 {
@@ -211,7 +219,7 @@ worst_output(struct qdqi_judge *j)
 {
     double worst = INFINITY;
     struct qdq_output_report figures;
-    j->top1 = NAN;
+    j->top1 = j->agreement = NAN;
     for (size_t i = 0; i < j->n_outputs; i++) {
         if (j->metrics[i].samples == 0)
             continue;
@@ -219,6 +227,7 @@ worst_output(struct qdqi_judge *j)
         if (isnan(figures.sqnr_db))
             return -INFINITY;
         worst = fmin(worst, figures.sqnr_db);
+        j->agreement = fmin(j->agreement, figures.top1_agreement);
         if (qdqi_output_may_list_classes(j->job->model, i))
             j->top1 = fmin(j->top1, figures.top1_agreement);
     }

@@ -3,10 +3,10 @@
  * The candidates of a recipe: the present plan with some of its layers in float. A
  * candidate is planned as its frozen spec would be, and judged.
  */
-#ifndef QDQI_RECIPE_CANDIDATES_H
-#define QDQI_RECIPE_CANDIDATES_H
+#ifndef QDQI_JUDGE_CANDIDATES_H
+#define QDQI_JUDGE_CANDIDATES_H
 
-#include "recipe/judge.h"
+#include "judge/judge.h"
 
 /* The number of candidates for which a bound on the inferences should be enough. */
 enum { QDQI_CANDIDATES = 48 };

@@ -4,8 +4,8 @@
  * of the target's runtime and compared with the float model on the same few samples.
  * Where the target's kernels do not run here, it is the literal arithmetic that judges.
  */
-#ifndef QDQI_RECIPE_JUDGE_H
-#define QDQI_RECIPE_JUDGE_H
+#ifndef QDQI_JUDGE_JUDGE_H
+#define QDQI_JUDGE_JUDGE_H
 
 #include "job/job.h"
 
@@ -32,5 +32,9 @@ enum qdq_code qdqi_judge_run(struct qdqi_judge *judge, const struct qdqi_scales 
 /* Returns the top-1 agreement of the worst output that may list classes, as last judged;
    NAN: there is none. */
 double qdqi_judge_top1(const struct qdqi_judge *judge);
+
+/* Returns the top-1 agreement of the worst output, whatever it lists, as last judged; NAN:
+   no output has rows of two or more. */
+double qdqi_judge_agreement(const struct qdqi_judge *judge);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "recipe/candidates.h"
+#include "judge/candidates.h"
 
 #include "model/view.h"
 #include "plan/target.h"

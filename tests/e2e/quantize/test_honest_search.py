@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What-ifs are the models that are written: their figures agree with the evaluation of the
+written model on the same samples. A search says `met` when the result as deployed is."""
+
+import random
+
+import numpy as np
+import pytest
+
+import judge
+from service import CALIBRATION, DATA
+from test_whatif import quantize, quantized_layers
+
+N = 64
+
+
+def worst(outputs):
+    return min(row["sqnr_db"] for row in outputs)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "images.npz"
+    images = np.load(CALIBRATION)["input"][:N]
+    np.savez(path, input=images)
+    return path.read_bytes(), {"input": images}
+
+
+def spec_of(target):
+    return {"target": target, "recipe": "none", "calibration": {"method": "minmax"},
+            "evaluate": {"samples": N}}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "tensorrt"])
+@pytest.mark.parametrize("name", ["glyph_resnet", "glyph_mobilenet", "glyph_se"])
+def test_a_choice_is_the_model_that_is_written(tmp_path, data, name, target):
+    """Some layers are in float by name, and the search switches off two more."""
+    model, base = (DATA / f"{name}.onnx").read_bytes(), spec_of(target)
+    _, report = quantize(tmp_path, model, data[0], **base)
+    layers = quantized_layers(report)
+    for seed in range(3):
+        rng = random.Random(seed)
+        names = rng.sample(layers, rng.randint(1, len(layers) - 4))
+        _, report = quantize(
+            tmp_path, model, data[0], **base,
+            layers=[{"name": names, "quantize_input": False, "quantize_weight": False}],
+            search={"min_sqnr_db": 300, "max_float_layers": 2, "samples": N})
+        assert len(report["search"]["float_layers"]) == 2
+        last = report["search"]["curve"][-1]["sqnr_db"]
+        assert last == pytest.approx(worst(report["evaluation"]["outputs"]), abs=0.05)
+
+
+@pytest.mark.parametrize("name, goal", [("glyph_resnet", 30), ("glyph_se", 25)])
+def test_met_is_met_as_deployed(tmp_path, data, name, goal):
+    """Without rule C7 sums saturate on processors without VNNI, so that the literal figures
+    reach the goal long before the result does."""
+    path = (DATA / f"{name}.onnx").read_bytes()
+    model, report = quantize(tmp_path, path, data[0], **spec_of("onnxruntime"),
+                             rules={"C7": False},
+                             search={"min_sqnr_db": goal, "samples": N})
+    search = report["search"]
+    assert search["met"] and search["deployed"]["sqnr_db"] >= goal
+    real, made = judge.run(path, data[1], 1), judge.run(model, data[1], 1)
+    assert judge.sqnr_db(real, made) >= goal
+    assert search["deployed"]["sqnr_db"] == pytest.approx(judge.sqnr_db(real, made), abs=0.5)
