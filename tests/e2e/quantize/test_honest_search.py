@@ -11,7 +11,7 @@ import judge
 from service import CALIBRATION, DATA
 from test_whatif import quantize, quantized_layers
 
-N = 64
+N = 48
 
 
 def worst(outputs):
@@ -32,13 +32,13 @@ def spec_of(target):
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "tensorrt"])
-@pytest.mark.parametrize("name", ["glyph_resnet", "glyph_mobilenet", "glyph_se"])
+@pytest.mark.parametrize("name", ["glyph_resnet", "glyph_se"])
 def test_a_choice_is_the_model_that_is_written(tmp_path, data, name, target):
     """Some layers are in float by name, and the search switches off two more."""
     model, base = (DATA / f"{name}.onnx").read_bytes(), spec_of(target)
     _, report = quantize(tmp_path, model, data[0], **base)
     layers = quantized_layers(report)
-    for seed in range(3):
+    for seed in range(2):
         rng = random.Random(seed)
         names = rng.sample(layers, rng.randint(1, len(layers) - 4))
         _, report = quantize(
@@ -50,7 +50,7 @@ def test_a_choice_is_the_model_that_is_written(tmp_path, data, name, target):
         assert last == pytest.approx(worst(report["evaluation"]["outputs"]), abs=0.05)
 
 
-@pytest.mark.parametrize("name, goal", [("glyph_resnet", 30), ("glyph_se", 25)])
+@pytest.mark.parametrize("name, goal", [("glyph_resnet", 30)])
 def test_met_is_met_as_deployed(tmp_path, data, name, goal):
     """Without rule C7 sums saturate on processors without VNNI, so that the literal figures
     reach the goal long before the result does."""

@@ -346,7 +346,13 @@ static const struct qdq_recipe_step recipe_steps[] = {
     {"group", 1, left_in_float, 27.5, true},
 };
 static const struct qdq_recipe_report tried = {2, recipe_steps};
-static const struct qdq_search_report found = {128, true, 1, 2, left_in_float, steps};
+static const struct qdq_search_report found = {.samples = 128,
+                                               .met = true,
+                                               .deployed_sqnr_db = NAN,
+                                               .n_layers = 1,
+                                               .n_steps = 2,
+                                               .layers = left_in_float,
+                                               .steps = steps};
 static const struct qdq_refinement refinement = {"mse", 64, 3, 24.5, 25};
 
 static void
@@ -379,7 +385,8 @@ START_TEST(test_what_ifs)
                   "\"quantize_input\":false,\"quantize_weight\":false}]},"
                   "\"sqnr_db\":27.5,\"kept\":true}]");
     expect_member(text, "search",
-                  "{\"samples\":128,\"met\":true,\"float_layers\":[\"conv1\"],"
+                  "{\"samples\":128,\"met\":true,\"deployed\":null,"
+                  "\"float_layers\":[\"conv1\"],"
                   "\"curve\":[{\"float_layers\":0,\"layer\":null,\"sqnr_db\":24.5,"
                   "\"top1_agreement\":0.75},{\"float_layers\":1,\"layer\":\"conv1\","
                   "\"sqnr_db\":31.0,\"top1_agreement\":null}]}");
