@@ -342,9 +342,10 @@ add_sensitivity(struct api_markup *page, const json_t *report)
     if (json_array_size(costs) == 0)
         return;
     html_begin_section(page, "sensitivity", "Sensitivity");
-    html_note(page,
-              "What each layer costs at the outputs. The layer with the most to gain "
-              "comes first.");
+    html_note(
+        page,
+        "What each layer costs at the outputs. The layer with the largest loss by "
+        "itself comes first; the gain is that of leaving it alone in float.");
     html_curve(page, costs, "gain_db", "name", "layers by rank", "gain in dB");
     html_table(page, "Sensitivity", costs, columns, HTML_COLUMNS(columns));
     html_end_section(page);

@@ -65,3 +65,18 @@ def test_pages_are_listed():
     listed = set(LINK.findall((ROOT / "README.md").read_text()))
     pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
     assert pages <= {link.partition("#")[0] for link in listed}
+
+
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+
+
+def test_pictures():
+    """Each picture says in words what it shows, is small, and is used."""
+    used = set()
+    for page in PAGES:
+        for words, path in PICTURE.findall(page.read_text()):
+            used.add((page.parent / path).resolve())
+            assert len(words.split()) >= 5, (page, path)
+    there = set((ROOT / "docs" / "images").iterdir())
+    assert used == there
+    assert all(0 < picture.stat().st_size < 100_000 for picture in there)
