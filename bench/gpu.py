@@ -29,7 +29,7 @@ BUDGET = 1.15
 class Bench:
     def __init__(self, folder, options):
         self.folder, self.emulated = folder, options.emulated
-        self.few, self.many = (8, 16) if self.emulated else (FEW, MANY)
+        self.few, self.many = (2, 4) if self.emulated else (FEW, MANY)
         self.fewer, self.more = (2, 4) if self.emulated else (WHAT_IFS_FEW, WHAT_IFS_MANY)
         self.batches = BATCHES[:1] if self.emulated else BATCHES
         self.model = options.emulated[0] if self.emulated else cached()

@@ -28,13 +28,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
 QDQD = os.environ.get("QDQD", ROOT / "_install" / "sbin" / "qdqd")
 READABLE = ("/usr/", "/lib/", "/lib64/", "/opt/")
-SHORT = {"device": "cuda", "calibration": {"max_samples": 16}, "evaluate": False}
+SHORT = {"device": "cuda", "calibration": {"max_samples": 4}, "evaluate": False}
 
 
 def search_spec(emulated):
     """Returns the spec of a search that is long enough for another job to come meanwhile.
     """
-    return {"device": "cuda", "calibration": {"max_samples": 8}, "evaluate": False,
+    return {"device": "cuda", "calibration": {"max_samples": 2 if emulated else 8},
+            "evaluate": False,
             "search": {"min_sqnr_db": 60, "max_float_layers": 6,
                        "samples": 2 if emulated else 128}}
 

@@ -279,7 +279,7 @@ def test_a_blank_spec_holds_nobody_up(service):
         one.succeeded(job)
 
 
-SEARCH = {"calibration": {"max_samples": 8, "method": "minmax"}, "evaluate": False,
+SEARCH = {"calibration": {"max_samples": 2, "method": "minmax"}, "evaluate": False,
           "device": "cuda", "search": {"min_sqnr_db": 60, "max_float_layers": 6,
                                        "samples": 2}}
 
