@@ -19,6 +19,8 @@
 
 #define MOST_SECRET (64u << 10)
 #define MOST_SPEC (4u << 20)
+/* What the keys of hooks' jobs begin with; no Idempotency-Key of a client can. */
+#define KEY "\001hook"
 #define POLLED "poll" /* the key of a version that a poll saw first */
 
 enum how { ACCEPTED, IGNORED, REFUSED, FAILED };
@@ -165,7 +167,7 @@ hook_submit(struct tenants *tenants, const struct hook *hook,
     ok = ok && store_hooked_add(store, &seen, news->message ? news->message : POLLED,
                                 first, &is_done, p);
     if (ok && is_ours(news, first, is_done)) {
-        snprintf(key, sizeof key, "hook %s %s %s", hook->section.name,
+        snprintf(key, sizeof key, KEY " %s %s %s", hook->section.name,
                  news->message ? "message" : POLLED,
                  news->message ? news->message : asked.job.model_place.ref);
         ok = submit(*ret_service, &asked, key, id, p) &&

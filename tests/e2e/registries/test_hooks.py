@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 import pytest
 from standardwebhooks import Webhook
 
+import access
 import nets
 from far import SECRET, Far
 from service import Service, eventually, problem
@@ -152,7 +153,8 @@ def test_what_the_rule_does_not_take_is_ignored(daemon, far, body):
     before = len(jobs(daemon))
     answer = tell(daemon, "glyph", standard(f"msg_i{IGNORED.index(body)}", body), body)
     assert (answer.status_code, answer.json()) == (200, {"status": "ignored"}), answer.text
-    assert len(jobs(daemon)) == before and far.seen == []
+    assert len(jobs(daemon)) == before
+    assert {path.rsplit("/", 2)[1] for path in far.paths()} <= {"model-versions"}  # of polls
 
 
 def forged():
@@ -218,6 +220,22 @@ def test_the_job_is_the_tenants(daemon):
     assert answer.status_code == 202
     delivered(daemon, answer.json()["id"], "acme")
     assert daemon.get(f"/v1/jobs/{answer.json()['id']}").status_code == 404
+
+
+def test_a_message_needs_no_token(daemon):
+    """Where there are tokens, the signature is enough, and a token is not."""
+    token = access.add(daemon.state, "anybody", "--scope", "submit")
+    try:
+        body = news()
+        problem(daemon.get("/v1/jobs"), 401, "unauthorized")
+        good = standard("msg_without", body)
+        assert tell(daemon, "glyph", good, body).status_code == 202
+        forged = {"Authorization": f"Bearer {token}"}
+        problem(tell(daemon, "glyph", forged, body), 401, "signature_invalid")
+    finally:
+        (daemon.state / "tokens").unlink()
+        daemon.stop()
+        daemon.start()
 
 
 def test_a_poll_finds_new_versions(daemon, far):
