@@ -1,6 +1,7 @@
 # Unit programs of api.
 EXTRA_DIST += tests/unit/api.h tests/unit/api_spec.h
 check_PROGRAMS += \
+	tests/unit/api/test_client \
 	tests/unit/api/test_compare \
 	tests/unit/api/test_eta \
 	tests/unit/api/test_files \
@@ -20,6 +21,7 @@ check_PROGRAMS += \
 	tests/unit/api/test_ui
 
 # In these programs each allocation of jansson and api/ fails in turn.
+tests_unit_api_test_client_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_lists_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc
 tests_unit_api_test_compare_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
 tests_unit_api_test_html_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=realloc
