@@ -79,9 +79,9 @@ static const struct row {
     {"html", '\0', "FILE", IN_QUANTIZE, offsetof(struct options, html),
      "A file for the report as a page for a browser, which needs no other file."},
     {"out", 'o', "OUT", IN_REPORT, offsetof(struct options, out),
-     "The page; by default REPORT with the ending .html. The report of a job is "
-     "written "
-     "as Markdown or JSON if OUT ends in .md or .json."},
+     "The page; by default REPORT with the ending .html. If OUT ends in .md, the "
+     "report is "
+     "written as Markdown; that of a job also as JSON (.json)."},
     {"out", 'o', "DIR", IN_PULL, offsetof(struct options, out),
      "The folder for the files, which is made when it is absent; by default the "
      "current "

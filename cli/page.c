@@ -15,6 +15,21 @@
 
 enum { MAX_REPORT = 512 * 1024 * 1024 };
 
+const char *
+report_form(const char *path)
+{
+    static const struct {
+        const char *ending, *type;
+    } rows[] = {{".json", "application/json"}, {".md", "text/markdown"}};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t n = strlen(rows[i].ending);
+        if (len > n && strcmp(path + len - n, rows[i].ending) == 0)
+            return rows[i].type;
+    }
+    return "text/html";
+}
+
 bool
 page_write(const char *json, size_t len, struct output *to, struct api_problem *problem)
 {
@@ -23,6 +38,18 @@ page_write(const char *json, size_t len, struct output *to, struct api_problem *
         return api_problem_no_memory(problem);
     bool ok = output_write(to, page, problem) && output_commit(to, problem);
     free(page);
+    return ok;
+}
+
+static bool
+write_markdown(const char *json, size_t len, struct output *to,
+               struct api_problem *problem)
+{
+    char *text = api_report_markdown(json, len);
+    if (!text)
+        return api_problem_no_memory(problem);
+    bool ok = output_write(to, text, problem) && output_commit(to, problem);
+    free(text);
     return ok;
 }
 
@@ -83,7 +110,10 @@ command_report(const struct options *options, struct api_problem *problem)
         ok = api_problem_set(problem, API_INVALID_JSON, QDQ_AT_NOTHING, NULL,
                              "%s: not a report; qdq quantize --report FILE writes one",
                              options->model);
-    ok = ok && output_open(path, &out, problem) && page_write(text, len, &out, problem);
+    ok = ok && output_open(path, &out, problem) &&
+         (strcmp(report_form(path), "text/markdown") == 0
+              ? write_markdown(text, len, &out, problem)
+              : page_write(text, len, &out, problem));
     if (ok)
         printf("%s\n", path);
     output_close(&out);

@@ -8,22 +8,7 @@
 #include <string.h>
 
 #include "files.h"
-
-/* Returns the form that the ending of a path names: a page, unless it is another. */
-static const char *
-form_of(const char *path)
-{
-    static const struct {
-        const char *ending, *type;
-    } rows[] = {{".json", "application/json"}, {".md", "text/markdown"}};
-    size_t len = strlen(path);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        size_t n = strlen(rows[i].ending);
-        if (len > n && strcmp(path + len - n, rows[i].ending) == 0)
-            return rows[i].type;
-    }
-    return "text/html";
-}
+#include "page.h"
 
 bool
 service_report(const struct options *options, struct api_problem *problem)
@@ -39,7 +24,7 @@ service_report(const struct options *options, struct api_problem *problem)
     }
     const char *file = options->out ? options->out : own;
     ok = ok && output_open(file, &out, problem) &&
-         qdqr_service_fetch(client.service, path, form_of(file), out.fd, problem) &&
+         qdqr_service_fetch(client.service, path, report_form(file), out.fd, problem) &&
          output_commit(&out, problem);
     if (ok)
         printf("%s\n", file);

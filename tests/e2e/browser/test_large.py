@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports and the page with large models: a network of ResNet-50's size, and one of 10,000 nodes."""
+"""Reports and the page with large models: a network like ResNet-50, and one of 10,000 nodes."""
 
 import json
 import subprocess
@@ -39,9 +39,13 @@ def opened(browser, url):
 
 @pytest.fixture(scope="module")
 def resnet(tmp_path_factory):
-    """Quantizes a network of ResNet-50's shape; returns the folder with its report and page."""
+    """Quantizes a network with ResNet-50's layers, of which those in the blocks are four times as
+    narrow; returns the folder with its report and page."""
     folder = tmp_path_factory.mktemp("resnet")
-    onnx.save(make_model.make(), folder / "net.onnx")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(make_model, "STAGES", [(width // 4, blocks, stride)
+                                             for width, blocks, stride in make_model.STAGES])
+        onnx.save(make_model.make(), folder / "net.onnx")
     images = np.random.default_rng(1).standard_normal((2, 3, 224, 224), np.float32)
     np.savez(folder / "x.npz", input=images)
     done = subprocess.run([*QUANTIZE, "net.onnx", "--calibration", "x.npz", "--report", "r.json",

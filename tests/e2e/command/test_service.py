@@ -176,6 +176,9 @@ def test_reports_of_a_job(daemon, tmp_path):
     # A file of that name is a report on the disk.
     done = qdq(daemon.url, "report", "r.json", "-o", "page.html", cwd=tmp_path)
     assert done.returncode == 0 and (tmp_path / "page.html").read_text().startswith("<!doctype")
+    done = qdq(None, "report", "r.json", "-o", "again.md", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "again.md").read_text() == (tmp_path / "r.md").read_text()
     for wrong in ("j0", "../../version", "a b"):
         done = qdq(daemon.url, "report", wrong, "-o", "no.html", cwd=tmp_path)
         assert done.returncode == 1
