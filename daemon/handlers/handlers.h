@@ -25,6 +25,9 @@ bool check_dataset(const struct service *service, struct spool *file, char **ret
                    struct api_problem *p);
 
 /* jobs.c */
+/* Checks the room for the texts of a new job, which are stored with it. DISK_FULL. */
+bool has_room_for_texts(const struct service *service, const struct store_job *job,
+                        struct api_problem *p);
 /* Converts a job for its encoder; borrows from the view. */
 struct api_job show_job(const struct job_view *view);
 

@@ -136,7 +136,8 @@ submit(const struct service *service, struct asked *asked, const char *key,
     bool ok = (source &&
                digest_of(job->model_place.ref, strlen(job->model_place.ref), digest)) ||
               api_problem_no_memory(p);
-    ok = ok && jobs_submit(service->jobs, &row, &asking, id, p);
+    ok = ok && has_room_for_texts(service, &row, p) &&
+         jobs_submit(service->jobs, &row, &asking, id, p);
     free(source);
     return ok;
 }

@@ -201,12 +201,12 @@ digest_asked(const struct body *body, const struct asked_spec *spec,
     return digest_text(api_job_asked(&asked, spec->effective), ret, p);
 }
 
-/* Checks the room for the job's texts, which are stored with it. DISK_FULL. */
-static bool
+bool
 has_room_for_texts(const struct service *service, const struct store_job *job,
                    struct api_problem *p)
 {
-    const char *const texts[] = {job->spec, job->effective_spec, job->labels, job->publish};
+    const char *const texts[] = {job->spec, job->effective_spec, job->labels,
+                                 job->publish};
     uint64_t size = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         size += texts[i] ? strlen(texts[i]) : 0;
