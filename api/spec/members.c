@@ -5,6 +5,7 @@
 
 #include "qdq/targets.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -241,6 +242,42 @@ encode_bias_correction(const void *object, const struct member *m)
                : json_boolean(spec->bias_correction == QDQ_YES);
 }
 
+/* A name, or an object of goals. */
+static bool
+decode_recipe(struct decoder *d, const struct member *m, json_t *value)
+{
+    struct qdq_spec *spec = &d->to->spec;
+    if (json_is_string(value))
+        return api_decode_choice(d, m, value);
+    if (!decode_object(d, m, value))
+        return false;
+    spec->recipe = QDQ_RECIPE_BEST;
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
+           api_refuse(d, API_INVALID_SPEC, m->pointer,
+                      "recipe has no goal: min_sqnr_db or min_top1_agreement");
+}
+
+static json_t *
+encode_recipe(const void *object, const struct member *m)
+{
+    const struct qdq_spec *spec = object;
+    if (isnan(spec->recipe_sqnr_db) && isnan(spec->recipe_top1_agreement))
+        return api_encode_choice(object, m);
+    json_t *goals = json_object();
+    if (!isnan(spec->recipe_sqnr_db) &&
+        json_object_set_new(goals, "min_sqnr_db", json_real(spec->recipe_sqnr_db))) {
+        json_decref(goals);
+        return NULL;
+    }
+    if (!isnan(spec->recipe_top1_agreement) &&
+        json_object_set_new(goals, "min_top1_agreement",
+                            json_real(spec->recipe_top1_agreement))) {
+        json_decref(goals);
+        return NULL;
+    }
+    return goals;
+}
+
 #define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
 
 /* true, false, or {"alpha": x}. */
@@ -284,7 +321,12 @@ static const struct member members[] = {
     {"/device", STRING, CHOICE, FIELD(device), NAMES("auto", "cpu", "cuda"), 0},
     {"/host", STRING, api_decode_host, api_encode_choice, FIELD(host),
      NAMES_OF_ROWS(api_host_name), 0},
-    {"/recipe", STRING, CHOICE, FIELD(recipe), NAMES("none", "auto"), 0},
+    {"/recipe", STRING | OBJECT, decode_recipe, encode_recipe, FIELD(recipe),
+     NAMES("none", "auto", "best"), 0},
+    {"/recipe/min_sqnr_db", NUMBER, api_decode_bound, NULL, FIELD(recipe_sqnr_db), NULL,
+     0},
+    {"/recipe/min_top1_agreement", NUMBER, api_decode_bound, NULL,
+     FIELD(recipe_top1_agreement), NULL, 0},
     {"/layers", ARRAY, api_decode_layers, api_encode_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_decode_cases, api_encode_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_decode_support, api_encode_support, NO_FIELD, NULL,

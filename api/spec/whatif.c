@@ -33,13 +33,18 @@ bool
 api_check_recipe(struct decoder *d)
 {
     const struct qdq_spec *spec = &d->to->spec;
-    if (spec->recipe != QDQ_RECIPE_AUTO)
+    if (spec->recipe < QDQ_RECIPE_AUTO)
         return true;
     if (json_object_get(d->to->root, "search"))
         return api_refuse(
             d, API_INVALID_SPEC, "/recipe",
             "recipe and search both choose the layers that stay in float; "
             "ask for one of them");
+    if (spec->recipe == QDQ_RECIPE_BEST && spec->target->recipe != QDQ_RECIPE_NONE &&
+        !spec->target->has_kernels)
+        return api_refuse(d, API_UNSUPPORTED, "/recipe",
+                          "the target %s has the recipes none and auto alone",
+                          spec->target->name);
     return spec->target->recipe != QDQ_RECIPE_NONE ||
            api_refuse(d, API_UNSUPPORTED, "/recipe",
                       "the target %s has no recipe but none", spec->target->name);

@@ -84,8 +84,10 @@ clear_questions(struct qdq_spec *frozen)
     struct qdq_spec none;
     qdq_spec_init(&none);
     frozen->search = none.search;
-    if (frozen->recipe == QDQ_RECIPE_AUTO)
+    if (frozen->recipe >= QDQ_RECIPE_AUTO)
         frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
+    frozen->recipe_sqnr_db = none.recipe_sqnr_db;
+    frozen->recipe_top1_agreement = none.recipe_top1_agreement;
     frozen->sensitivity_samples = none.sensitivity_samples;
     frozen->profile = none.profile;
 }

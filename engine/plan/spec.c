@@ -17,6 +17,8 @@ qdq_spec_init(struct qdq_spec *spec)
         .device = QDQ_DEVICE_AUTO,
         .host = QDQ_HOST_AUTO,
         .recipe = QDQ_RECIPE_DEFAULT,
+        .recipe_sqnr_db = NAN,
+        .recipe_top1_agreement = NAN,
         .rules = qdqi_rules_default(),
         .auto_rules = qdqi_rules_automatic(),
         .weight_format = QDQ_FORMAT_DEFAULT,

@@ -15,6 +15,12 @@
    of the multiplications would stay in float otherwise. */
 static const double good_db = 25, usable_db = 20;
 
+/* The quality that goes with a goal for top-1 agreement alone. */
+static const double least_db = 0;
+
+/* A recipe that goes on may judge that many times as many candidates. */
+enum { MORE = 4 };
+
 static const char REASON[] = "recipe";
 
 /* --- all steps ------------------------------------------------------------- */
@@ -25,13 +31,35 @@ has_integer_kernels(enum qdq_format activations)
     return activations == QDQ_FORMAT_INT8 || activations == QDQ_FORMAT_UINT8;
 }
 
+static bool
+has_goal(const struct qdq_spec *spec)
+{
+    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
+}
+
+/* Returns whether the recipe goes on where `auto` is content. */
+static bool
+goes_on(const struct qdq_spec *spec)
+{
+    return spec->recipe == QDQ_RECIPE_BEST;
+}
+
+/* Returns the SQNR that the recipe wants. */
+static double
+goal_of(const struct qdq_spec *spec)
+{
+    if (!isnan(spec->recipe_sqnr_db))
+        return spec->recipe_sqnr_db;
+    return isnan(spec->recipe_top1_agreement) ? good_db : least_db;
+}
+
 /* Returns whether candidates can be judged. */
 static bool
 is_judged(const struct qdqi_job *job)
 {
     const struct qdq_spec *spec = job->work->spec;
-    return spec->recipe == QDQ_RECIPE_AUTO && job->dataset && job->work->dataset >= 0 &&
-           !spec->weight_only && has_integer_kernels(spec->activation_format) &&
+    return job->dataset && job->work->dataset >= 0 && !spec->weight_only &&
+           has_integer_kernels(spec->activation_format) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->has_kernels;
 }
 
@@ -75,27 +103,62 @@ carry_out(struct qdqi_candidates *r, const bool *is_float, struct qdqi_scales *s
     return qdqi_choose_scales(job, scales, err);
 }
 
+/* Warns when the goal of the spec was not reached. */
+static enum qdq_code
+warn_missed(const struct qdqi_candidates *r, const struct qdqi_group_search *h,
+            struct qdq_error *err)
+{
+    if (!has_goal(r->job->work->spec) || h->sqnr_db >= h->goal_db)
+        return QDQ_OK;
+    return qdqi_warn(
+        &r->job->warnings, r->job->arena, err, "recipe_goal_missed", NULL,
+        "the goal of the recipe was not reached on %lld samples: the worst "
+        "output has %.4g dB",
+        (long long)qdqi_judge_samples(r->judge), h->sqnr_db);
+}
+
+/* Returns an error if the goal is about a figure that no output has. */
+static enum qdq_code
+check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
+{
+    double db;
+    enum qdq_code code =
+        isnan(r->min_top1) ? QDQ_OK : qdqi_judge_run(r->judge, r->scales, &db, err);
+    if (code || isnan(r->min_top1) || !isnan(qdqi_judge_top1(r->judge)))
+        return code;
+    return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
+                         "/recipe/min_top1_agreement",
+                         "no floating output lists classes, whose largest could agree");
+}
+
 static enum qdq_code
 search(struct qdqi_candidates *r, int64_t bound, struct qdqi_scales *scales,
        struct qdq_error *err)
 {
+    const struct qdq_spec *spec = r->job->work->spec;
+    const size_t tries = QDQI_CANDIDATES * (size_t)(goes_on(spec) ? MORE : 1);
     int64_t samples = qdqi_judge_samples(r->judge);
     int64_t most = samples > 0 ? bound / samples - 1 : 0;
     struct qdqi_group_search h = {.n = r->n,
                                   .costs = r->costs,
-                                  .goal_db = good_db,
-                                  .enough_db = usable_db,
-                                  .max_scores = most > QDQI_CANDIDATES ? QDQI_CANDIDATES
-                                                                       : (size_t)most,
+                                  .goal_db = r->goal_db,
+                                  .enough_db = goes_on(spec) ? INFINITY : usable_db,
+                                  .max_scores =
+                                      most > (int64_t)tries ? tries : (size_t)most,
                                   .arena = r->job->scratch,
                                   .arg = r,
                                   .score = qdqi_candidates_score};
     if (most < 1)
         return QDQ_OK;
+    enum qdq_code code = check_goal(r, err);
+    if (code)
+        return code;
     qdqi_judge_expect(r->judge, h.max_scores * (uint64_t)samples);
-    enum qdq_code code = qdqi_group_search(&h, err);
+    code = qdqi_group_search(&h, err);
     if (!code)
         code = report(r, &h, err);
+    if (!code)
+        code = warn_missed(r, &h, err);
     return code ? code : carry_out(r, h.is_float, scales, err);
 }
 
@@ -105,17 +168,25 @@ qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     struct qdqi_candidates r = {.job = job,
                                 .scales = scales,
                                 .reason = REASON,
-                                .goal_db = good_db,
-                                .min_top1 = NAN};
+                                .goal_db = goal_of(job->work->spec),
+                                .min_top1 = job->work->spec->recipe_top1_agreement};
     struct qdqi_feed_options options = {.batch = qdqi_job_batch(job)};
     struct qdq_error why = {0};
     int64_t bound = 0;
-    if (!is_judged(job))
+    if (job->work->spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
+    if (!is_judged(job))
+        return has_goal(job->work->spec)
+                   ? qdqi_warn(
+                         &job->warnings, job->arena, err, "recipe_not_judged", NULL,
+                         "the recipe has a goal, and without data, or with "
+                         "formats that have no integer kernels, nothing is judged")
+                   : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r, err);
     if (code || r.n == 0 ||
         (code = qdqi_candidates_samples(job, &options, &bound, err)))
         return code;
+    bound *= goes_on(job->work->spec) ? MORE : 1;
     code = qdqi_judge_open(job, &options, QDQ_STAGE_RECIPE, &r.judge, &why);
     if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
         return qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,

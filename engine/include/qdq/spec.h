@@ -222,13 +222,14 @@ enum qdq_existing {
 };
 
 /* Whether the target leaves in floating point the layers by whose integers its runtime
-   gains nothing (AUTO), or quantizes every layer that it can (NONE). A frozen spec of
-   version 0.1 states neither, which means NONE. */
+   gains nothing (AUTO), tries more of them (BEST), or quantizes every layer that it can
+   (NONE). A frozen spec of version 0.1 states neither, which means NONE. */
 enum qdq_recipe {
     QDQ_RECIPE_UNSTATED = -2,
     QDQ_RECIPE_DEFAULT = -1, /* the target's */
     QDQ_RECIPE_NONE,
-    QDQ_RECIPE_AUTO
+    QDQ_RECIPE_AUTO,
+    QDQ_RECIPE_BEST
 };
 
 struct qdq_target;
@@ -239,6 +240,8 @@ struct qdq_spec {
     enum qdq_device device;
     enum qdq_host host;
     enum qdq_recipe recipe;
+    /* goals of the recipe, which is BEST then; NaN: not asked for */
+    double recipe_sqnr_db, recipe_top1_agreement;
     const struct qdq_layer_entry *layers;
     size_t n_layers;
     /* run in this order, each independent of the others */

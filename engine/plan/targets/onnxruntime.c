@@ -73,12 +73,13 @@ has_integer_kernels(enum qdq_format activations)
 static bool
 decide_gain(const struct qdq_spec *spec, const char **ret_reason)
 {
-    if (spec->recipe != QDQ_RECIPE_AUTO)
+    if (spec->recipe < QDQ_RECIPE_AUTO)
         *ret_reason = "the recipe is none";
     else if (spec->weight_only || !has_integer_kernels(spec->activation_format))
         *ret_reason = "there are integer kernels of int8 and uint8 activations alone";
     else {
-        *ret_reason = "the recipe is auto";
+        *ret_reason = spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto"
+                                                      : "the recipe is more than none";
         return true;
     }
     return false;

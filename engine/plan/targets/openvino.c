@@ -54,8 +54,8 @@ static bool
 is_auto(const struct qdq_spec *spec, const char **ret_reason)
 {
     *ret_reason =
-        spec->recipe == QDQ_RECIPE_AUTO ? "the recipe is auto" : "the recipe is none";
-    return spec->recipe == QDQ_RECIPE_AUTO;
+        spec->recipe >= QDQ_RECIPE_AUTO ? "the recipe is auto" : "the recipe is none";
+    return spec->recipe >= QDQ_RECIPE_AUTO;
 }
 
 /* Decides rule V4 by the recipe and by the class of processors. */

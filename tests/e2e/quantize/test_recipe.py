@@ -69,6 +69,10 @@ def test_the_frozen_and_the_effective_spec_repeat_the_bytes(daemon, inputs):
     ({"target": "onnxruntime", "recipe": "auto", "search": {"min_sqnr_db": 3}}, "invalid_spec"),
     ({"target": "onnxruntime", "recipe": "some"}, "invalid_spec"),
     ({"target": "onnxruntime", "recipe": None}, "invalid_spec"),
+    ({"target": "onnxruntime", "recipe": {}}, "invalid_spec"),
+    ({"target": "onnxruntime", "recipe": "best", "search": {"min_sqnr_db": 3}}, "invalid_spec"),
+    ({"recipe": {"min_sqnr_db": 3}}, "unsupported"),
+    ({"target": "openvino", "recipe": "best"}, "unsupported"),
     ({"recipe": "auto"}, "unsupported"),
 ])
 def test_mistakes(daemon, inputs, spec, code):
@@ -150,6 +154,29 @@ def test_a_layer_that_integers_would_wreck_stays_in_float(daemon, harmed):
     _, pasted, _ = done(daemon, harmed, recipe="none",
                         rules={rule: True for rule in RULES}, **best["spec"])
     assert worst(pasted) == pytest.approx(worst(report), abs=0.01)
+
+
+@pytest.mark.parametrize("recipe", ["best", {"min_sqnr_db": 30}, {"min_top1_agreement": 0.9}])
+def test_a_recipe_with_a_goal(daemon, harmed, recipe):
+    job, report, model = done(daemon, harmed, recipe=recipe)
+    assert report["spec"]["recipe"] == recipe
+    assert "dense2" in left_by_recipe(report) or recipe == {"min_top1_agreement": 0.9}
+    best = [step for step in report["recipe"] if step["kept"]][-1]
+    if recipe != {"min_top1_agreement": 0.9}:
+        assert best["sqnr_db"] >= (25 if recipe == "best" else 30)
+    assert "recipe_goal_missed" not in {w["code"] for w in report["warnings"]}
+    frozen = daemon.get(f"/v1/jobs/{job}/spec").json()
+    assert frozen["recipe"] == "none"
+    assert done(daemon, harmed, **frozen)[2] == model
+
+
+def test_a_goal_out_of_reach_is_said(daemon, harmed):
+    """One sample is judged for each candidate, so few choices are tried."""
+    _, report, _ = done(daemon, harmed, recipe={"min_sqnr_db": 500})
+    kept = [step["sqnr_db"] for step in report["recipe"] if step["kept"]]
+    assert report["spec"]["recipe"] == {"min_sqnr_db": 500}
+    missed = "recipe_goal_missed" in {w["code"] for w in report["warnings"]}
+    assert missed == (kept[-1] is not None and kept[-1] < 500)
 
 
 def test_a_recipe_does_not_change_what_the_spec_names(daemon, harmed):
