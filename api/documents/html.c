@@ -502,6 +502,9 @@ add_tables(struct api_markup *page, const json_t *report)
         {"type", "dtype", HTML_TEXT},
         {"granularity", "granularity", HTML_TEXT},
         {"block", "block", HTML_NUMBER},
+        {"scales", "scales", HTML_NUMBER},
+        {"smallest", "scale_min", HTML_NUMBER},
+        {"largest", "scale_max", HTML_BAR},
     };
     static const struct html_column chains[] = {
         {"first", "first", HTML_NAME},

@@ -3,6 +3,7 @@
 #include "api/report.h"
 
 #include <math.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,11 +213,19 @@ encode_weight(const void *items, size_t i)
 {
     const struct qdq_weight_report *weight =
         (const struct qdq_weight_report *)items + i;
+    size_t n = weight->n_scales;
+    double low = n ? INFINITY : NAN, high = n ? 0 : NAN;
+    for (size_t k = 0; k < n; k++) {
+        low = fmin(low, (double)weight->scales[k]);
+        high = fmax(high, (double)weight->scales[k]);
+    }
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "name", api_json_text(weight->name), "layer",
-        api_json_text(weight->layer), "axis", index_or_null(weight->axis), "dtype",
-        api_json_text(weight->dtype), "granularity", api_json_text(weight->granularity),
-        "block", weight->block > 0 ? json_integer(weight->block) : json_null());
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+        api_json_text(weight->name), "layer", api_json_text(weight->layer), "axis",
+        index_or_null(weight->axis), "dtype", api_json_text(weight->dtype),
+        "granularity", api_json_text(weight->granularity), "block",
+        weight->block > 0 ? json_integer(weight->block) : json_null(), "scales",
+        integer(n), "scale_min", api_json_real(low), "scale_max", api_json_real(high));
 }
 
 static json_t *

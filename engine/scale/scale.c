@@ -226,6 +226,8 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
             .dtype = qdqi_format_row((int)w->format)->name,
             .granularity = granularity_of(w),
             .block = w->block,
+            .n_scales = s->weights[i].n,
+            .scales = s->weights[i].scales,
         };
     }
     job->report->view.weights = weights;

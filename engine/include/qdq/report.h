@@ -26,6 +26,8 @@ struct qdq_weight_report {
     const char *dtype;        /* "int8" */
     const char *granularity;  /* "tensor", "channel", "block" */
     int64_t block;            /* elements along the axis that share a scale; 0: none */
+    size_t n_scales;
+    const float *scales; /* one for each channel or block */
 };
 
 /* Float output compared with quantized output, over all samples. */

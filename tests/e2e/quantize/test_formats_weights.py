@@ -199,6 +199,9 @@ def test_numbers_are_onnxs(tmp_path, name, granularity, storage):
         axis = None if granularity == "tensor" else AXES[weight][bool(block)]
         assert (row["dtype"], row["axis"], row["block"]) == (name, axis, block)
         assert row["granularity"] == ("block" if block else granularity)
+        scale = found.scale(weight)
+        assert (row["scales"], row["scale_min"], row["scale_max"]) == (
+            scale.size, float(scale.min()), float(scale.max()))
     assert done.report["tensors"] == []
     assert all(layer["quantized_inputs"] == [] for layer in done.report["layers"])
     assert {layer["name"] for layer in done.report["layers"]

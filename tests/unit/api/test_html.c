@@ -71,7 +71,7 @@ static const char *const pieces[] = {
     "<td>inputs 0, 1</td>",
     "<td>case:residual</td>",
     "<path d=\"M88 28C88 50 88 26 88 48\"><title>t</title></path>",
-    "<path d=\"M88 28C218 50 218 70 88 92\"><title>t</title></path>",
+    "<path d=\"M168 16C200 16 200 104 168 104\"><title>t</title></path>",
     "<g class=\"both\"><rect x=\"8\" y=\"4\" width=\"160\" height=\"24\" rx=\"4\"/>"
     "<text x=\"88\" y=\"20\">l1</text><title>l1 (Conv): default</title></g>",
     "<g class=\"some\"><rect x=\"8\" y=\"48\"",
@@ -83,8 +83,9 @@ static const char *const pieces[] = {
     "<td><svg class=\"values\" viewBox=\"0 0 128 32\" preserveAspectRatio=\"none\" "
     "aria-hidden=\"true\"><rect x=\"0.0\" width=\"96.0\" height=\"32\"/><path "
     "d=\"M0 32V0H32V32H64V32H96V16H128V32Z\"/><line x1=\"0.0\" x2=\"0.0\" "
-    "y2=\"32\"/><line x1=\"96.0\" x2=\"96.0\" y2=\"32\"/></svg><small>without their "
-    "signs</small></td><td class=\"n\">25&nbsp;%</td><td class=\"n\">21.5</td>",
+    "y2=\"32\"/><line x1=\"96.0\" x2=\"96.0\" "
+    "y2=\"32\"/></svg><small>|x|</small></td><td class=\"n\">25&nbsp;%</td><td "
+    "class=\"n\">21.5</td>",
     "<td>float</td><td class=\"n\">2</td><td class=\"n\">3</td><td class=\"n\">7</td>",
     "<td><code>w</code></td>",
     "<td>load</td><td class=\"n b\">0.25 <svg",

@@ -132,9 +132,10 @@ END_TEST
 static const struct qdq_tensor_report tensors[] = {
     {"input", -0.5, 1.0, "int8", (double)(1.0F / 127), 0, "minmax", 256},
 };
+static const float scales[] = {0.25F, 0.125F, 0.5F};
 static const struct qdq_weight_report weights[] = {
-    {"w0", "conv0", 0, "int8", "channel", 0},
-    {"w1", "conv1", -1, "int8", "tensor", 0},
+    {"w0", "conv0", 0, "int8", "channel", 0, 3, scales},
+    {"w1", "conv1", -1, "int8", "tensor", 0, 0, NULL},
 };
 static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN, false},
@@ -245,12 +246,14 @@ START_TEST(test_report)
                         "\"samples\":256}],"
                         "\"weights\":[{\"name\":\"w0\",\"layer\":\"conv0\",\"axis\":0,"
                         "\"dtype\":"
-                        "\"int8\",\"granularity\":\"channel\",\"block\":null},{"
+                        "\"int8\",\"granularity\":\"channel\",\"block\":null,"
+                        "\"scales\":3,\"scale_min\":0.125,\"scale_max\":0.5},{"
                         "\"name\":"
                         "\"w1\",\"layer\":"
                         "\"conv1\","
                         "\"axis\":null,\"dtype\":\"int8\",\"granularity\":\"tensor\","
-                        "\"block\":null}],"
+                        "\"block\":null,\"scales\":0,\"scale_min\":null,"
+                        "\"scale_max\":null}],"
                         "\"float\":null,\"equalization\":null,\"smoothing\":null,"
                         "\"evaluation\":{\"samples\":128,\"outputs\":[{\"name\":"
                         "\"logits\","
