@@ -165,8 +165,7 @@ limit_of_work(const struct lane *lane, enum message_type type, bool runs_model)
                                 s->workers_job_timeout};
     if (type != MESSAGE_QUANTIZE)
         return brief;
-    if (runs_model ||
-        (whole.seconds && whole.seconds < brief.seconds))
+    if (runs_model || (whole.seconds && whole.seconds < brief.seconds))
         return whole;
     return brief;
 }

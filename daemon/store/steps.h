@@ -5,10 +5,12 @@
  * is an enum store_kind. An error's code is stored as its slug, which is stable.
  */
 #define TEXT_BYTES(text) "coalesce(length(CAST(" text " AS BLOB)), 0)"
+/* clang-format off */
 #define JOB_BYTES(row)                                                                \
     "1024 + " TEXT_BYTES(row "spec") " + " TEXT_BYTES(row "labels") " + " TEXT_BYTES( \
         row "effective_spec") " + " TEXT_BYTES(row "summary") " + " TEXT_BYTES(       \
         row "publish") " + " TEXT_BYTES(row "error_detail")
+/* clang-format on */
 STEP("CREATE TABLE files("
      "  kind INTEGER NOT NULL, id TEXT NOT NULL, size INTEGER NOT NULL,"
      "  created_at INTEGER NOT NULL, info TEXT, PRIMARY KEY(kind, id)) WITHOUT ROWID;"
@@ -185,6 +187,7 @@ STEP("CREATE TABLE hooked("
      "  PRIMARY KEY(hook, model, version)) WITHOUT ROWID;")
 /* `record` has the bytes of all jobs' rows, as they count in storage.max_bytes: those of
    their long texts, and 1 KiB for each row with its indexes. Triggers maintain it. */
+/* clang-format off */
 STEP("CREATE TABLE record(bytes INTEGER NOT NULL);"
      "INSERT INTO record SELECT coalesce(sum(" JOB_BYTES("") "), 0) FROM jobs;"
      "CREATE TRIGGER job_counted AFTER INSERT ON jobs BEGIN"
@@ -195,5 +198,6 @@ STEP("CREATE TABLE record(bytes INTEGER NOT NULL);"
      "  - (" JOB_BYTES("OLD.") "); END;"
      "CREATE TRIGGER job_uncounted AFTER DELETE ON jobs BEGIN"
      "  UPDATE record SET bytes = bytes - (" JOB_BYTES("OLD.") "); END;")
+/* clang-format on */
 #undef JOB_BYTES
 #undef TEXT_BYTES

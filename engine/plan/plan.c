@@ -32,8 +32,9 @@ qdqi_run_case(struct planner *p, const struct qdq_case_use *use, const char *poi
 {
     struct qdq_layer_entry *entries = NULL;
     size_t n = 0;
-    enum qdq_code code = qdqi_case_run(p->catalog, p->graph, p->spec, use, pointer,
-                                       &p->script_time, p->plan->arena, &entries, &n, err);
+    enum qdq_code code =
+        qdqi_case_run(p->catalog, p->graph, p->spec, use, pointer, &p->script_time,
+                      p->plan->arena, &entries, &n, err);
     if (!code)
         code = qdqi_select_case(&p->selection, use->name, pointer, entries, n, err);
     *n_entries += n;
@@ -429,9 +430,11 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     plan->arena = arena;
     struct qdq_spec complete = *spec;
     qdq_spec_complete(&complete);
-    struct planner p = {
-        .catalog = catalog, .model = model, .spec = &complete, .plan = plan,
-        .script_time = QDQI_TIME_OF_CASES};
+    struct planner p = {.catalog = catalog,
+                        .model = model,
+                        .spec = &complete,
+                        .plan = plan,
+                        .script_time = QDQI_TIME_OF_CASES};
     enum qdq_code code = make(&p, err);
     if (code) {
         qdq_plan_free(&plan);

@@ -142,7 +142,8 @@ visit_nodes(struct look *l, Onnx__NodeProto *const *nodes, size_t n, struct foun
     for (size_t i = 0; i < n && !code; i++) {
         const Onnx__NodeProto *node = nodes[i];
         struct qdqi_function *called = qdqi_function_called(l->functions, node);
-        ret->wanted |= node->op_type && qdqi_map_get(l->functions->wanted, node->op_type);
+        ret->wanted |=
+            node->op_type && qdqi_map_get(l->functions->wanted, node->op_type);
         if (called && !(code = visit_function(l, called)))
             code = add_nodes(l, ret, called->n_nodes);
         ret->wanted |= called && called->is_inlined;

@@ -76,8 +76,8 @@ run(struct qdqi_layers *layers, const struct qdq_spec *spec, const char *lua,
     struct qdq_layer_entry *entries = NULL;
     size_t n = 0;
     struct qdqi_arena *arena = qdqi_arena_new();
-    enum qdq_code code =
-        qdqi_case_run(NULL, layers, spec, &use, "/cases/0", NULL, arena, &entries, &n, err);
+    enum qdq_code code = qdqi_case_run(NULL, layers, spec, &use, "/cases/0", NULL,
+                                       arena, &entries, &n, err);
     assert(code == QDQ_OK || code == QDQ_CASE_FAILED);
     if (code)
         expect_reason(err);

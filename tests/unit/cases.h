@@ -51,8 +51,8 @@ run(struct world *w, const char *name, const char *lua)
     w->err = (struct qdq_error){0};
     w->entries = NULL;
     w->n = 0;
-    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", NULL, w->arena,
-                         &w->entries, &w->n, &w->err);
+    return qdqi_case_run(w->catalog, w->layers, &w->spec, &use, "/cases/0", NULL,
+                         w->arena, &w->entries, &w->n, &w->err);
 }
 
 #define SCRIPT(body) "return { case = function(model, spec) " body " end }"
