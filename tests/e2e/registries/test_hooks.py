@@ -180,9 +180,11 @@ def forged():
     yield "a hook without a secret", "polled", good, body
 
 
-@pytest.mark.parametrize("hook, headers, body", [one[1:] for one in forged()],
-                         ids=[one[0] for one in forged()])
-def test_a_forged_message_leaves_no_trace_but_a_metric(daemon, far, hook, headers, body):
+@pytest.mark.parametrize("name", [one[0] for one in forged()])
+def test_a_forged_message_leaves_no_trace_but_a_metric(daemon, far, name):
+    # The times of the messages count from now.
+    [(hook, headers, body)] = [one[1:] for one in forged() if one[0] == name]
+
     def refused():
         text = daemon.get("/metrics").text
         return int(text.split('qdqd_hook_messages_total{how="refused"} ')[1].split("\n")[0])
