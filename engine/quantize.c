@@ -26,7 +26,7 @@
 #include "whatif/sensitivity.h"
 #include "whatif/whatif.h"
 
-#include <time.h>
+#include <string.h>
 
 static const char *const stage_names[QDQ_N_STAGES] = {
 #define QDQ_STAGE(name, text) [QDQ_STAGE_##name] = text,
@@ -180,6 +180,13 @@ stage_smooth(struct qdqi_job *job, struct qdq_error *err)
     return code ? code : qdqi_smooth(job, err);
 }
 
+/* Returns whether a warning of the plan is about a job without data, and this is none. */
+static bool
+does_not_apply(const struct qdqi_job *job, const struct qdq_warning *w)
+{
+    return strcmp(w->code, QDQI_NEEDS_DATA) == 0 && qdqi_recipe_has_data(job);
+}
+
 static enum qdq_code
 stage_plan(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -192,6 +199,8 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
     job->plan = job->report->plan;
     for (size_t i = 0; !code && i < job->plan->view.n_warnings; i++) {
         const struct qdq_warning *w = &job->plan->view.warnings[i];
+        if (does_not_apply(job, w))
+            continue;
         code = qdqi_warn(&job->warnings, job->arena, err, w->code, w->node, "%s",
                          w->detail);
         if (!code)
@@ -306,14 +315,6 @@ stage_convert(struct qdqi_job *job, struct qdq_error *err)
 
 /* --- all steps ------------------------------------------------------------- */
 
-static double
-now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 typedef enum qdq_code what_ifs_fn(struct qdqi_job *job, struct qdqi_scales *scales,
                                   struct qdq_error *err);
 
@@ -399,13 +400,14 @@ run_stages(struct qdqi_job *job, struct qdq_error *err)
         return qdqi_no_memory(err);
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
-        double start = now();
+        job->stage_began = qdqi_job_now();
         enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
         if (!code)
             code = run_stage(job, stage, &scales, err);
         if (code)
             return code;
-        timings[i] = (struct qdq_timing){qdq_stage_name(stage), now() - start};
+        timings[i] = (struct qdq_timing){qdq_stage_name(stage),
+                                         qdqi_job_now() - job->stage_began};
     }
     job->report->view.timings = timings;
     job->report->view.n_timings = QDQ_N_STAGES;

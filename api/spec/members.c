@@ -251,31 +251,38 @@ decode_recipe(struct decoder *d, const struct member *m, json_t *value)
         return api_decode_choice(d, m, value);
     if (!decode_object(d, m, value))
         return false;
-    spec->recipe = QDQ_RECIPE_BEST;
-    return !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement) ||
-           api_refuse(d, API_INVALID_SPEC, m->pointer,
-                      "recipe has no goal: min_sqnr_db or min_top1_agreement");
+    bool has_goal = !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
+    spec->recipe = has_goal ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;
+    return has_goal || spec->recipe_seconds > 0 ||
+           api_refuse(
+               d, API_INVALID_SPEC, m->pointer,
+               "recipe has neither a goal, min_sqnr_db or min_top1_agreement, nor "
+               "max_seconds");
+}
+
+/* Adds a number to an object unless it is NaN. Returns false when there is no memory. */
+static bool
+add_number(json_t *object, const char *name, double value)
+{
+    return isnan(value) || json_object_set_new(object, name, json_real(value)) == 0;
 }
 
 static json_t *
 encode_recipe(const void *object, const struct member *m)
 {
     const struct qdq_spec *spec = object;
-    if (isnan(spec->recipe_sqnr_db) && isnan(spec->recipe_top1_agreement))
+    if (isnan(spec->recipe_sqnr_db) && isnan(spec->recipe_top1_agreement) &&
+        !spec->recipe_seconds)
         return api_encode_choice(object, m);
     json_t *goals = json_object();
-    if (!isnan(spec->recipe_sqnr_db) &&
-        json_object_set_new(goals, "min_sqnr_db", json_real(spec->recipe_sqnr_db))) {
-        json_decref(goals);
-        return NULL;
-    }
-    if (!isnan(spec->recipe_top1_agreement) &&
-        json_object_set_new(goals, "min_top1_agreement",
-                            json_real(spec->recipe_top1_agreement))) {
-        json_decref(goals);
-        return NULL;
-    }
-    return goals;
+    if (add_number(goals, "min_sqnr_db", spec->recipe_sqnr_db) &&
+        add_number(goals, "min_top1_agreement", spec->recipe_top1_agreement) &&
+        (!spec->recipe_seconds ||
+         json_object_set_new(goals, "max_seconds",
+                             json_integer((json_int_t)spec->recipe_seconds)) == 0))
+        return goals;
+    json_decref(goals);
+    return NULL;
 }
 
 #define SMOOTH_ALPHA 0.5 /* the default; SmoothQuant's */
@@ -327,6 +334,8 @@ static const struct member members[] = {
      0},
     {"/recipe/min_top1_agreement", NUMBER, api_decode_bound, NULL,
      FIELD(recipe_top1_agreement), NULL, 0},
+    {"/recipe/max_seconds", INTEGER, api_decode_count, NULL, FIELD(recipe_seconds),
+     NULL, 1},
     {"/layers", ARRAY, api_decode_layers, api_encode_layers, NO_FIELD, NULL, 0},
     {"/cases", ARRAY, api_decode_cases, api_encode_cases, NO_FIELD, NULL, 0},
     {"/layer_support", ARRAY, api_decode_support, api_encode_support, NO_FIELD, NULL,
@@ -359,6 +368,8 @@ static const struct member members[] = {
      FIELD(calibration.source), NULL, 0},
     {"/calibration/max_samples", INTEGER, COUNT, FIELD(calibration.max_samples), NULL,
      0},
+    {"/calibration/max_seconds", INTEGER, COUNT, FIELD(calibration.max_seconds), NULL,
+     1},
     {"/calibration/batch", INTEGER, COUNT, FIELD(calibration.batch), NULL, 1},
     {"/calibration/dims", OBJECT, api_decode_dims, api_encode_dims, NO_FIELD, NULL, 0},
     {"/calibration/random_samples", INTEGER, COUNT, FIELD(calibration.random_samples),
@@ -388,6 +399,7 @@ static const struct member members[] = {
      NO_FIELD, NULL, 0},
     {"/sensitivity", OBJECT, api_decode_sensitivity, NULL, NO_FIELD, NULL, 0},
     {"/sensitivity/samples", INTEGER, COUNT, FIELD(sensitivity_samples), NULL, 1},
+    {"/sensitivity/max_seconds", INTEGER, COUNT, FIELD(sensitivity_seconds), NULL, 1},
     {"/search", OBJECT, api_decode_search, NULL, NO_FIELD, NULL, 0},
     {"/search/min_sqnr_db", NUMBER, BOUND, FIELD(search.min_sqnr_db), NULL, 0},
     {"/search/min_top1_agreement", NUMBER, BOUND, FIELD(search.min_top1_agreement),
@@ -395,6 +407,7 @@ static const struct member members[] = {
     {"/search/max_float_layers", INTEGER, COUNT, FIELD(search.max_float_layers), NULL,
      0},
     {"/search/samples", INTEGER, COUNT, FIELD(search.samples), NULL, 1},
+    {"/search/max_seconds", INTEGER, COUNT, FIELD(search.max_seconds), NULL, 1},
     {"/profile", OBJECT, api_decode_profile, NULL, NO_FIELD, NULL, 0},
     {"/profile/runs", INTEGER, COUNT, FIELD(profile.runs), NULL, 1},
     {"/profile/threads", INTEGER, COUNT, FIELD(profile.threads), NULL, 1},

@@ -299,7 +299,8 @@ fetch_all(struct hand *hand, struct store_job *job, struct api_problem *p)
     return ok;
 }
 
-/* Decides what follows from the inputs, as at the submission of a job that has them. */
+/* Decides what follows from the inputs, as at the submission of a job that has them. The
+   identity is "" for a job whose result depends on time. */
 static bool
 derive(const struct service *service, struct store_job *job, char identity[DIGEST_SIZE],
        struct api_problem *p)
@@ -314,6 +315,8 @@ derive(const struct service *service, struct store_job *job, char identity[DIGES
     free(all);
     ok = ok && api_spec_decode(text, strlen(text), &spec, p) &&
          store_derive(api_spec_get(spec), job, p);
+    if (ok && qdq_spec_is_timed(api_spec_get(spec)))
+        identity[0] = '\0';
     api_spec_free(&spec);
     return ok;
 }
@@ -335,7 +338,7 @@ fetch_inputs(struct hand *hand, const struct store_job *job)
          derive(hand->service, &fetched, identity, &problem);
     ask_end(hand);
     if (ok)
-        jobs_fetch_done(jobs, &hand->slot, &fetched, identity);
+        jobs_fetch_done(jobs, &hand->slot, &fetched, *identity ? identity : NULL);
     else if (problem.code == API_CANCELLED)
         jobs_fetch_later(jobs, &hand->slot, 0, clock_wall_ms());
     else if (ask_may_retry(problem.code) && job->fetch_attempts + 1 < MOST_ATTEMPTS)

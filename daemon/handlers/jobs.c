@@ -228,7 +228,7 @@ submit_new(struct request *request, const struct asked_spec *spec,
     if (ok && fetches) {
         source = api_source_encode(&asked->model_place, &asked->calibration_place);
         ok = source || api_problem_no_memory(p);
-    } else if (ok) {
+    } else if (ok && !qdq_spec_is_timed(api_spec_get(spec->decoded))) {
         asking->identity = identity;
         ok = digest_text(api_job_identity(asked, spec->effective, service->scripts,
                                           service->runtime),

@@ -2,6 +2,31 @@
 #include "config.h"
 #include "job/job.h"
 
+#include <time.h>
+
+double
+qdqi_job_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+bool
+qdqi_job_is_late(const struct qdqi_job *job, int64_t seconds)
+{
+    return seconds > 0 && qdqi_job_now() - job->stage_began >= (double)seconds;
+}
+
+enum qdq_code
+qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds, const char *pointer,
+                   struct qdq_error *err)
+{
+    return qdqi_warn(&job->warnings, job->arena, err, "max_seconds_reached", NULL,
+                     "%s: this ended after %lld s with the best that was found so far",
+                     pointer, (long long)seconds);
+}
+
 enum qdq_code
 qdqi_job_progress(struct qdqi_job *job, enum qdq_stage stage, uint64_t done,
                   uint64_t total, struct qdq_error *err)

@@ -98,6 +98,7 @@ struct qdqi_job {
     /* whether the runtime could not load the result, which has a format that it may
        lack */
     bool lacks_format;
+    double stage_began;         /* by qdqi_job_now() */
     struct qdqi_whatif *whatif; /* NULL until it is needed */
     /* the spec with entries for the layers that stay in float */
     const struct qdq_spec *searched;
@@ -105,6 +106,15 @@ struct qdqi_job {
     /* the warnings given by the choice of scales */
     size_t first_scale_warning, n_scale_warnings;
 };
+
+/* job.c: the seconds of a clock that never goes back. */
+double qdqi_job_now(void);
+/* Returns whether the present stage has taken so many seconds; 0: there is no bound. */
+bool qdqi_job_is_late(const struct qdqi_job *job, int64_t seconds);
+/* Warns that a stage ended early, at the bound that stands at `pointer` in the spec. */
+enum qdq_code qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds,
+                                 const char *pointer,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* engine.c: returns the runtime, which is loaded on the first call. RUNTIME_MISSING. */
 enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,

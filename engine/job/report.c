@@ -88,7 +88,10 @@ clear_questions(struct qdq_spec *frozen)
         frozen->recipe = QDQ_RECIPE_NONE; /* the rules state the outcome */
     frozen->recipe_sqnr_db = none.recipe_sqnr_db;
     frozen->recipe_top1_agreement = none.recipe_top1_agreement;
+    frozen->recipe_seconds = none.recipe_seconds;
     frozen->sensitivity_samples = none.sensitivity_samples;
+    frozen->sensitivity_seconds = none.sensitivity_seconds;
+    frozen->calibration.max_seconds = none.calibration.max_seconds;
     frozen->profile = none.profile;
 }
 

@@ -112,6 +112,9 @@ qdqi_candidates_score(void *arg, const bool *is_float, double *ret_db,
     struct qdq_error why = {0};
     size_t n = 0;
     job->arena = job->scratch = qdqi_arena_new();
+    /* The trial's warnings are its own: the choice of scales changes the list in place. */
+    job->warnings = (struct qdqi_warnings){0};
+    job->first_scale_warning = job->n_scale_warnings = 0;
     enum qdq_code code =
         job->arena ? qdqi_candidates_list(r, is_float, job->arena, &names, &n, &why)
                    : qdqi_no_memory(&why);

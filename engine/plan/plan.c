@@ -323,6 +323,19 @@ check_opset(struct planner *p, struct qdq_error *err)
     return QDQ_OK;
 }
 
+/* Says that the plan of a job with data may differ, because its recipe judges the result. */
+static enum qdq_code
+warn_recipe(struct planner *p, struct qdq_error *err)
+{
+    if (p->spec->recipe < QDQ_RECIPE_AUTO || !p->spec->target->has_kernels)
+        return QDQ_OK;
+    return qdqi_warn(
+        &p->warnings, p->plan->arena, err, QDQI_NEEDS_DATA, NULL,
+        "the recipe goes by the structure of the model alone; a job with "
+        "calibration data judges its result, too, and may leave more layers "
+        "in float");
+}
+
 /* Adds one warning for all layers of float16 that an older opset keeps from being
    quantized. */
 static enum qdq_code
@@ -407,7 +420,8 @@ make(struct planner *p, struct qdq_error *err)
         (code = check_opset(p, err)) ||
         (code = qdqi_float16_check(p->model, p->spec, err)) ||
         (code = qdqi_check_formats(p, err)) || (code = warn_float16(p, err)) ||
-        (code = warn_nested(p, err)) || (code = qdqi_lint(p, err)))
+        (code = warn_nested(p, err)) || (code = warn_recipe(p, err)) ||
+        (code = qdqi_lint(p, err)))
         return code;
     struct qdq_plan_view *view = &p->plan->view;
     view->layers = p->layers;

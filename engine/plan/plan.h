@@ -58,4 +58,7 @@ struct qdq_plan {
     size_t n_biases;
 };
 
+/* The code of a warning that jobs with data leave out. */
+#define QDQI_NEEDS_DATA "recipe_needs_data"
+
 #endif

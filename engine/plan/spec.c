@@ -36,7 +36,7 @@ qdq_spec_init(struct qdq_spec *spec)
         .accept = {.all = {NAN, NAN, NAN, NAN},
                    .max_size_ratio = NAN,
                    .max_latency_ratio = NAN},
-        .search = {NAN, NAN, QDQ_NO_LIMIT, 0},
+        .search = {NAN, NAN, QDQ_NO_LIMIT, 0, 0},
         .unmatched_is_error = true,
     };
 }
@@ -55,6 +55,13 @@ is_float(enum qdq_format format)
 {
     const struct qdqi_format_row *row = qdqi_format_row((int)format);
     return row && row->fraction_bits > 0;
+}
+
+bool
+qdq_spec_is_timed(const struct qdq_spec *spec)
+{
+    return spec->calibration.max_seconds > 0 || spec->search.max_seconds > 0 ||
+           spec->sensitivity_seconds > 0 || spec->recipe_seconds > 0;
 }
 
 /* Returns the recipe of a spec that names none. A search decides itself what stays in

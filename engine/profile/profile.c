@@ -128,6 +128,20 @@ warn_slower(struct qdqi_job *job, const struct qdq_profile *profile,
         profile->sides[QDQ_SIDE_FLOAT].p50_ms);
 }
 
+/* Estimates by the counted kernels, where no latency is asked for. */
+static enum qdq_code
+warn_probably_slower(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_kernels *kernels = job->report->view.kernels;
+    if (!kernels || kernels->conversions <= kernels->integer)
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "slower_than_float", NULL,
+        "the quantized model is probably slower than the float model: it has "
+        "%zu conversions for %zu integer kernels; profile measures it",
+        kernels->conversions, kernels->integer);
+}
+
 enum qdq_code
 qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
 {
@@ -135,7 +149,7 @@ qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
     struct qdq_error why = {0};
     enum qdq_code code = QDQ_OK;
     if (job->work->spec->profile.runs == 0)
-        return QDQ_OK;
+        return warn_probably_slower(job, err);
     struct qdq_profile *profile = qdqi_arena_alloc(job->arena, sizeof *profile);
     if (!profile)
         return qdqi_no_memory(err);

@@ -45,7 +45,8 @@ noise_of(double sqnr_db)
 static size_t
 scores_left(const struct state *s)
 {
-    return s->h->max_scores - s->h->n_steps;
+    return s->h->is_late && s->h->is_late(s->h->arg) ? 0
+                                                     : s->h->max_scores - s->h->n_steps;
 }
 
 static void

@@ -29,6 +29,8 @@ struct qdqi_group_search {
     /* Judges a choice; -INFINITY for one that cannot be judged. */
     enum qdq_code (*score)(void *arg, const bool *is_float, double *ret_db,
                            struct qdq_error *err);
+    /* Returns whether the search has to end with the best choice so far; NULL: never. */
+    bool (*is_late)(void *arg);
     /* The result: */
     bool *is_float;
     double sqnr_db;

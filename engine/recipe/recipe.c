@@ -53,12 +53,18 @@ goal_of(const struct qdq_spec *spec)
     return isnan(spec->recipe_top1_agreement) ? good_db : least_db;
 }
 
+bool
+qdqi_recipe_has_data(const struct qdqi_job *job)
+{
+    return job->work->dataset >= 0 && !job->work->spec->weight_only;
+}
+
 /* Returns whether candidates can be judged. */
 static bool
 is_judged(const struct qdqi_job *job)
 {
     const struct qdq_spec *spec = job->work->spec;
-    return job->dataset && job->work->dataset >= 0 && !spec->weight_only &&
+    return job->dataset && qdqi_recipe_has_data(job) &&
            has_integer_kernels(spec->activation_format) &&
            spec->float_type == QDQ_FLOAT_KEEP && spec->target->has_kernels;
 }
@@ -131,6 +137,13 @@ check_goal(const struct qdqi_candidates *r, struct qdq_error *err)
                          "no floating output lists classes, whose largest could agree");
 }
 
+static bool
+is_late(void *arg)
+{
+    const struct qdqi_candidates *r = arg;
+    return qdqi_job_is_late(r->job, r->job->work->spec->recipe_seconds);
+}
+
 static enum qdq_code
 search(struct qdqi_candidates *r, int64_t bound, struct qdqi_scales *scales,
        struct qdq_error *err)
@@ -147,7 +160,8 @@ search(struct qdqi_candidates *r, int64_t bound, struct qdqi_scales *scales,
                                       most > (int64_t)tries ? tries : (size_t)most,
                                   .arena = r->job->scratch,
                                   .arg = r,
-                                  .score = qdqi_candidates_score};
+                                  .score = qdqi_candidates_score,
+                                  .is_late = is_late};
     if (most < 1)
         return QDQ_OK;
     enum qdq_code code = check_goal(r, err);
@@ -159,6 +173,9 @@ search(struct qdqi_candidates *r, int64_t bound, struct qdqi_scales *scales,
         code = report(r, &h, err);
     if (!code)
         code = warn_missed(r, &h, err);
+    if (!code && is_late(r))
+        code = qdqi_job_warn_late(r->job, spec->recipe_seconds, "/recipe/max_seconds",
+                                  err);
     return code ? code : carry_out(r, h.is_float, scales, err);
 }
 
@@ -175,18 +192,20 @@ qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
     int64_t bound = 0;
     if (job->work->spec->recipe < QDQ_RECIPE_AUTO)
         return QDQ_OK;
-    if (!is_judged(job))
-        return has_goal(job->work->spec)
-                   ? qdqi_warn(
-                         &job->warnings, job->arena, err, "recipe_not_judged", NULL,
-                         "the recipe has a goal, and without data, or with "
-                         "formats that have no integer kernels, nothing is judged")
+    if (!is_judged(job)) /* of a lack of data the plan warns */
+        return has_goal(job->work->spec) && qdqi_recipe_has_data(job)
+                   ? qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged",
+                               NULL,
+                               "the recipe has a goal, and with formats that have no "
+                               "integer kernels nothing is judged")
                    : QDQ_OK;
     enum qdq_code code = qdqi_candidates_find(&r, err);
     if (code || r.n == 0 ||
         (code = qdqi_candidates_samples(job, &options, &bound, err)))
         return code;
     bound *= goes_on(job->work->spec) ? MORE : 1;
+    if (job->work->spec->recipe_seconds)
+        bound = INT64_MAX;
     code = qdqi_judge_open(job, &options, QDQ_STAGE_RECIPE, &r.judge, &why);
     if (code == QDQ_RUNTIME_MISSING || code == QDQ_RUN_FAILED)
         return qdqi_warn(&job->warnings, job->arena, err, "recipe_not_judged", NULL,

@@ -13,4 +13,7 @@
 enum qdq_code qdqi_recipe(struct qdqi_job *job, struct qdqi_scales *scales,
                           struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Returns whether the job has data by which a recipe can judge its result. */
+bool qdqi_recipe_has_data(const struct qdqi_job *job);
+
 #endif

@@ -38,10 +38,17 @@ noise_of(struct qdqi_score score)
 }
 
 static bool
+is_late(const struct qdqi_greedy_search *h)
+{
+    return h->is_late && h->is_late(h->arg);
+}
+
+static bool
 may_take_more(const struct qdqi_greedy_search *h)
 {
-    return h->n_float < h->n && (h->goal->max_float_layers == QDQ_NO_LIMIT ||
-                                 (int64_t)h->n_float < h->goal->max_float_layers);
+    return !is_late(h) && h->n_float < h->n &&
+           (h->goal->max_float_layers == QDQ_NO_LIMIT ||
+            (int64_t)h->n_float < h->goal->max_float_layers);
 }
 
 /* --- the curve ------------------------------------------------------------ */
@@ -103,7 +110,7 @@ measure(struct state *p, size_t layer, struct qdq_error *err)
 /*
  * Finds the layer whose staying in float now gains most. It measures the first `first`
  * layers in any case, and further layers as long as their last measured gain is larger
- * than the best present one.
+ * than the best present one. When the time is up it decides by what it has measured.
  */
 static enum qdq_code
 find_best(struct state *p, size_t first, size_t *ret, struct qdq_error *err)
@@ -112,7 +119,7 @@ find_best(struct state *p, size_t first, size_t *ret, struct qdq_error *err)
     *ret = p->order[0];
     for (size_t i = 0; i < n; i++) {
         size_t layer = p->order[i];
-        if (i >= first && p->gains[layer] <= p->gains[*ret])
+        if ((i >= first && p->gains[layer] <= p->gains[*ret]) || (i && is_late(p->h)))
             break;
         enum qdq_code code = measure(p, layer, err);
         if (code)
@@ -170,7 +177,7 @@ take_back_one(struct state *p, bool *ret, struct qdq_error *err)
     struct qdqi_score score;
     *ret = false;
     /* Layers chosen later nearly always gained less, so they are tried first. */
-    for (size_t i = h->n_steps; i-- > 1 && !*ret;) {
+    for (size_t i = h->n_steps; i-- > 1 && !*ret && !is_late(h);) {
         size_t layer = h->steps[i].layer;
         if (!h->is_float[layer])
             continue;

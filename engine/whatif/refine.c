@@ -39,6 +39,7 @@ struct refining {
     int64_t samples;
     struct tensor *tensors;
     size_t n, adjusted;
+    bool is_late; /* the time is up: further tensors keep their ranges */
 };
 
 /* --- one tensor ----------------------------------------------------------- */
@@ -126,13 +127,18 @@ find_tensors(struct refining *r, struct qdq_error *err)
 static enum qdq_code
 refine_tensors(struct refining *r, struct qdq_error *err)
 {
+    const int64_t seconds = r->job->work->spec->calibration.max_seconds;
     enum qdq_code code = QDQ_OK;
     qdqi_whatif_switch_off(r->w);
     for (size_t i = 0; !code && i < r->n; i++) {
+        if ((r->is_late = qdqi_job_is_late(r->job, seconds)))
+            break;
         code = refine_tensor(r, &r->tensors[i], err);
         qdqi_whatif_expect(r->w,
                            ((r->n - i - 1) * USUAL_RUNS + 1) * (uint64_t)r->samples);
     }
+    if (!code && r->is_late)
+        code = qdqi_job_warn_late(r->job, seconds, "/calibration/max_seconds", err);
     return code ? code : qdqi_whatif_choose(r->w, NULL, err);
 }
 

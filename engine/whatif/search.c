@@ -36,6 +36,7 @@ struct search {
     struct qdqi_score
         last;       /* of the choice that met the goal last, or was judged last */
     bool confirmed; /* a choice met the goal */
+    bool was_late;  /* the time was up */
 };
 
 static enum qdq_code
@@ -93,6 +94,15 @@ open_judge(struct search *s, const struct qdqi_scales *scales, struct qdq_error 
     for (size_t i = 0; i < d->n; i++)
         d->names[i] = qdqi_whatif_layer(s->w, i)->name;
     return qdqi_judge_open(s->job, &options, QDQ_N_STAGES, &d->judge, err);
+}
+
+static bool
+is_late(void *arg)
+{
+    struct search *s = arg;
+    s->was_late =
+        s->was_late || qdqi_job_is_late(s->job, s->job->work->spec->search.max_seconds);
+    return s->was_late;
 }
 
 static void
@@ -205,9 +215,13 @@ qdqi_search(struct qdqi_job *job, struct qdqi_scales *scales, struct qdq_error *
                                         .arg = &s,
                                         .score = score,
                                         .confirm = s.deployed.judge ? confirm : NULL,
+                                        .is_late = is_late,
                                         .expect = expect};
     code = qdqi_greedy_search(&greedy, err);
     qdqi_judge_close(&s.deployed.judge);
+    if (!code && s.was_late)
+        code = qdqi_job_warn_late(job, spec->search.max_seconds, "/search/max_seconds",
+                                  err);
     if (code || (code = report(&s, &greedy, &found, err)) ||
         (code = warn_missed(&s, found, err)) || found->n_layers == 0)
         return code;

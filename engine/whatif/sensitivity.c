@@ -14,9 +14,18 @@ struct ranking {
     struct qdqi_whatif *w;
     struct qdqi_trials *trials;
     int64_t samples;
+    int64_t seconds; /* as asked for */
+    bool is_late;    /* the time is up: the figures of further layers are NaN */
     struct qdq_sensitivity *rows; /* by layer */
     bool *is_float;               /* by layer: the present choice */
 };
+
+static bool
+goes_on(struct ranking *r, const struct qdqi_job *job)
+{
+    r->is_late = r->is_late || qdqi_job_is_late(job, r->seconds);
+    return !r->is_late;
+}
 
 static enum qdq_code
 run_alone(struct ranking *r, size_t i, struct qdq_error *err)
@@ -47,20 +56,20 @@ run_without(struct ranking *r, size_t i, double all, struct qdq_error *err)
 }
 
 static enum qdq_code
-run_layers(struct ranking *r, struct qdq_error *err)
+run_layers(struct ranking *r, const struct qdqi_job *job, struct qdq_error *err)
 {
     size_t n = qdqi_whatif_layers(r->w);
     struct qdqi_score all;
     enum qdq_code code = QDQ_OK;
     memset(r->is_float, true, n * sizeof *r->is_float);
-    for (size_t i = 0; !code && i < n; i++)
+    for (size_t i = 0; !code && i < n && goes_on(r, job); i++)
         code = run_alone(r, i, err);
     memset(r->is_float, false, n * sizeof *r->is_float);
     if (!code)
         code = qdqi_whatif_choose(r->w, NULL, err);
     if (!code)
         code = qdqi_whatif_run(r->w, r->trials, r->samples, true, &all, err);
-    for (size_t i = 0; !code && i < n; i++)
+    for (size_t i = 0; !code && i < n && goes_on(r, job); i++)
         code = run_without(r, i, all.sqnr_db, err);
     return code;
 }
@@ -76,7 +85,9 @@ static int
 costlier_first(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
-    if (x->row.sqnr_db_alone != y->row.sqnr_db_alone)
+    if (isnan(x->row.sqnr_db_alone) != isnan(y->row.sqnr_db_alone))
+        return isnan(x->row.sqnr_db_alone) ? 1 : -1;
+    if (!isnan(x->row.sqnr_db_alone) && x->row.sqnr_db_alone != y->row.sqnr_db_alone)
         return x->row.sqnr_db_alone < y->row.sqnr_db_alone ? -1 : 1;
     return x->layer < y->layer ? -1 : 1;
 }
@@ -107,6 +118,7 @@ make_rows(struct ranking *r, struct qdqi_job *job, struct qdq_error *err)
     for (size_t i = 0; r->rows && i < n; i++) {
         r->rows[i].name =
             qdqi_arena_strdup(job->arena, qdqi_whatif_layer(r->w, i)->name);
+        r->rows[i].sqnr_db_alone = r->rows[i].gain_db = NAN;
         if (!r->rows[i].name)
             return qdqi_no_memory(err);
     }
@@ -118,7 +130,8 @@ enum qdq_code
 qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
                  struct qdq_error *err)
 {
-    struct ranking r = {.samples = job->work->spec->sensitivity_samples};
+    struct ranking r = {.samples = job->work->spec->sensitivity_samples,
+                        .seconds = job->work->spec->sensitivity_seconds};
     enum qdq_code code;
     if (r.samples == 0)
         return QDQ_OK;
@@ -131,7 +144,10 @@ qdqi_sensitivity(struct qdqi_job *job, const struct qdqi_scales *scales,
         return code;
     if (r.samples > qdqi_trials_samples(r.trials))
         r.samples = qdqi_trials_samples(r.trials);
-    if ((code = run_layers(&r, err)) || (code = sort_rows(&r, job, err)))
+    if ((code = run_layers(&r, job, err)) || (code = sort_rows(&r, job, err)))
+        return code;
+    if (r.is_late &&
+        (code = qdqi_job_warn_late(job, r.seconds, "/sensitivity/max_seconds", err)))
         return code;
     job->report->view.sensitivity = r.rows;
     job->report->view.n_sensitivity = qdqi_whatif_layers(r.w);

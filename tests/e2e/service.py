@@ -2,11 +2,13 @@
 """A qdqd of the test's own: started on a free loopback port, used, stopped, checked."""
 
 import contextlib
+import importlib
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -73,6 +75,17 @@ class PeakMemory:
     def __exit__(self, *exc):
         self._stop.set()
         self._thread.join()
+
+
+def from_bench(name):
+    """Returns a module of bench/, which is not on the path afterwards: it has modules with the
+    names of others."""
+    folder = str(ROOT / "bench")
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
 
 
 def open_files(pid):

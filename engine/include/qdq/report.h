@@ -95,7 +95,8 @@ struct qdq_smoothing {
  */
 struct qdq_sensitivity {
     const char *name;
-    double sqnr_db_alone; /* +inf: there is no difference */
+    /* +inf: there is no difference; NaN, both: the time was up before */
+    double sqnr_db_alone;
     double gain_db;
 };
 

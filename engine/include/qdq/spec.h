@@ -140,6 +140,7 @@ struct qdq_calibration_spec {
        metadata of a model that needed no other ranges */
     const char *source;
     int64_t max_samples; /* 0: all */
+    int64_t max_seconds; /* for methods that try ranges; 0: no bound */
     int64_t batch;       /* samples in a run, where the model's axis 0 is symbolic */
     const struct qdq_dim_value *dims;
     size_t n_dims;
@@ -188,6 +189,7 @@ struct qdq_search {
     int64_t max_float_layers; /* QDQ_NO_LIMIT: any number */
     /* largest number of samples to judge by; >= 1 when there is a goal */
     int64_t samples;
+    int64_t max_seconds; /* 0: no bound */
 };
 
 enum { QDQ_NO_LIMIT = -1 };
@@ -242,6 +244,7 @@ struct qdq_spec {
     enum qdq_recipe recipe;
     /* goals of the recipe, which is BEST then; NaN: not asked for */
     double recipe_sqnr_db, recipe_top1_agreement;
+    int64_t recipe_seconds; /* takes the place of its bound in inferences; 0: none */
     const struct qdq_layer_entry *layers;
     size_t n_layers;
     /* run in this order, each independent of the others */
@@ -278,6 +281,7 @@ struct qdq_spec {
     int64_t evaluate_samples;   /* 0: all */
     struct qdq_accept accept;
     int64_t sensitivity_samples; /* 0: layers are not ranked */
+    int64_t sensitivity_seconds; /* 0: no bound */
     struct qdq_search search;
     struct qdq_profile_spec profile;
     enum qdq_external_data external_data; /* of the result: output.external_data */
@@ -286,6 +290,9 @@ struct qdq_spec {
     enum qdq_existing existing_qdq;
     bool unmatched_is_error; /* on_unmatched: error */
 };
+
+/* Returns whether the result depends on time: there is a bound in seconds. */
+QDQ_API bool qdq_spec_is_timed(const struct qdq_spec *spec);
 
 QDQ_API void qdq_spec_init(struct qdq_spec *spec);
 

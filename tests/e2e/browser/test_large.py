@@ -3,7 +3,6 @@
 
 import json
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,12 +10,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from service import QUANTIZE, ROOT
+from service import QUANTIZE, from_bench
 from test_page import SUMMARY, go, visit
 
-sys.path.insert(0, str(ROOT / "bench"))
-import make_model  # noqa: E402
-
+make_model = from_bench("make_model")
 NODES = 10_000
 # When the browser has parsed, styled and painted the page, in milliseconds since it began.
 OPENED = """

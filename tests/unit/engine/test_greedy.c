@@ -19,7 +19,8 @@ struct made_up {
     double noise[MOST], common[MOST];
     bool no_top1;
     size_t scores, expected;
-    int fail_at; /* number of the measurement that fails; 0: none */
+    int fail_at;    /* number of the measurement that fails; 0: none */
+    size_t late_at; /* number of measurements after which the time is up */
 };
 
 static double
@@ -73,7 +74,7 @@ hunt_for(struct made_up *m, const struct qdq_search *goal)
     return search;
 }
 
-static const struct qdq_search no_goal = {NAN, NAN, QDQ_NO_LIMIT, 1};
+static const struct qdq_search no_goal = {NAN, NAN, QDQ_NO_LIMIT, 1, 0};
 
 static struct qdq_search
 sqnr_goal(double db)
@@ -292,6 +293,40 @@ START_TEST(outputs_without_sqnr_count_as_worst)
 }
 END_TEST
 
+static bool
+is_late(void *arg)
+{
+    const struct made_up *m = arg;
+    return m->scores >= m->late_at;
+}
+
+/* Whenever the time is up, the search ends soon, with choices that were measured. */
+START_TEST(time_ends_it)
+{
+    struct made_up m;
+    struct qdq_search goal = sqnr_goal(25);
+    make(&m, 12, 5, 0);
+    struct qdqi_greedy_search whole = hunt_for(&m, &goal);
+    ck_assert(whole.met);
+    for (size_t n = m.scores, i = 1; i < n; i++) {
+        struct qdq_error err = {0};
+        struct qdqi_greedy_search search = {.n = m.n,
+                                            .goal = &goal,
+                                            .arena = arena,
+                                            .arg = &m,
+                                            .score = score,
+                                            .is_late = is_late,
+                                            .expect = expect};
+        m.scores = 0;
+        m.late_at = i;
+        ck_assert_int_eq(qdqi_greedy_search(&search, &err), QDQ_OK);
+        ck_assert_uint_le(m.scores, i + 1);
+        ck_assert_uint_eq(search.steps[search.n_steps - 1].n_float, search.n_float);
+        ck_assert_uint_le(search.n_steps, whole.n_steps);
+    }
+}
+END_TEST
+
 START_TEST(an_error_ends_it)
 {
     struct made_up m;
@@ -331,6 +366,7 @@ suite(void)
     tcase_add_test(t, a_layer_that_is_not_needed_is_quantized_again);
     tcase_add_test(t, agreement_is_a_goal_too);
     tcase_add_test(t, outputs_without_sqnr_count_as_worst);
+    tcase_add_test(t, time_ends_it);
     tcase_add_test(t, an_error_ends_it);
     return s;
 }
