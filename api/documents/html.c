@@ -505,6 +505,7 @@ add_tables(struct api_markup *page, const json_t *report)
         {"scales", "scales", HTML_NUMBER},
         {"smallest", "scale_min", HTML_NUMBER},
         {"largest", "scale_max", HTML_BAR},
+        {"by channel", "channel_scales", HTML_STEPS},
     };
     static const struct html_column chains[] = {
         {"first", "first", HTML_NAME},

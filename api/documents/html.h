@@ -13,6 +13,7 @@ enum html_kind {
     HTML_NAME,   /* a name that somebody chose, in the font of code */
     HTML_NUMBER, /* aligned to the right */
     HTML_BAR,    /* a number and a bar as long as its share of the largest */
+    HTML_STEPS,  /* a drawing of an array of numbers, from left to right, from 0 up */
 };
 
 struct html_column {

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "documents/html.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,6 +148,30 @@ add_bar(struct api_markup *page, double value, double largest)
                       width);
 }
 
+/* Draws numbers as columns whose heights are their shares of the largest of them. */
+static void
+add_steps(struct api_markup *page, const json_t *numbers)
+{
+    enum { WIDTH = 128, HEIGHT = 32 };
+    size_t n = json_array_size(numbers);
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, json_number_value(json_array_get(numbers, i)));
+    if (n == 0 || !(largest > 0) || !isfinite(largest))
+        return;
+    api_markup_format(page,
+                      "<svg class=\"values\" viewBox=\"0 0 %d %d\" "
+                      "preserveAspectRatio=\"none\" aria-hidden=\"true\"><path "
+                      "d=\"M0 %d",
+                      WIDTH, HEIGHT, HEIGHT);
+    for (size_t i = 0; i < n; i++) {
+        double value = json_number_value(json_array_get(numbers, i));
+        api_markup_format(page, "V%.3gH%.4g", HEIGHT * (1 - fmax(value, 0) / largest),
+                          WIDTH * (double)(i + 1) / (double)n);
+    }
+    api_markup_format(page, "V%dZ\"/></svg>", HEIGHT);
+}
+
 void
 html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
           double largest)
@@ -156,12 +181,15 @@ html_cell(struct api_markup *page, enum html_kind kind, const json_t *value,
         [HTML_NAME] = "<td><code>",
         [HTML_NUMBER] = "<td class=\"n\">",
         [HTML_BAR] = "<td class=\"n b\">",
+        [HTML_STEPS] = "<td>",
     };
     api_markup_add(page, begins[kind]);
     if (kind == HTML_BAR && json_is_number(value)) {
         double number = json_number_value(value);
         api_markup_format(page, "%.4g", number);
         add_bar(page, number, largest);
+    } else if (kind == HTML_STEPS) {
+        add_steps(page, value);
     } else {
         api_markup_value(page, value);
     }

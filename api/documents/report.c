@@ -3,7 +3,6 @@
 #include "api/report.h"
 
 #include <math.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +207,28 @@ encode_tensor(const void *items, size_t i)
         api_json_text(tensor->method), "samples", (json_int_t)tensor->samples);
 }
 
+/* The largest number of a weight's parts whose scales a report lists. */
+enum { MOST_PARTS = 32 };
+
+/* Returns the largest scale of each part of the channels, in their order; null for a weight
+   with one scale. */
+static json_t *
+encode_channel_scales(const struct qdq_weight_report *weight)
+{
+    size_t n = weight->n_scales, parts = n < MOST_PARTS ? n : MOST_PARTS, k = 0;
+    json_t *list = n > 1 ? json_array() : json_null();
+    for (size_t part = 0; n > 1 && part < parts; part++) {
+        double largest = 0;
+        for (; k < (part + 1) * n / parts; k++)
+            largest = fmax(largest, (double)weight->scales[k]);
+        if (json_array_append_new(list, api_json_real(largest)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 static json_t *
 encode_weight(const void *items, size_t i)
 {
@@ -220,12 +241,13 @@ encode_weight(const void *items, size_t i)
         high = fmax(high, (double)weight->scales[k]);
     }
     return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
         api_json_text(weight->name), "layer", api_json_text(weight->layer), "axis",
         index_or_null(weight->axis), "dtype", api_json_text(weight->dtype),
         "granularity", api_json_text(weight->granularity), "block",
         weight->block > 0 ? json_integer(weight->block) : json_null(), "scales",
-        integer(n), "scale_min", api_json_real(low), "scale_max", api_json_real(high));
+        integer(n), "scale_min", api_json_real(low), "scale_max", api_json_real(high),
+        "channel_scales", encode_channel_scales(weight));
 }
 
 static json_t *

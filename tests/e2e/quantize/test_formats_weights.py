@@ -202,6 +202,10 @@ def test_numbers_are_onnxs(tmp_path, name, granularity, storage):
         scale = found.scale(weight)
         assert (row["scales"], row["scale_min"], row["scale_max"]) == (
             scale.size, float(scale.min()), float(scale.max()))
+        parts = row["channel_scales"]
+        assert (parts is None) == (scale.size == 1)
+        assert parts is None or (len(parts) == min(scale.size, 32) and
+                                 max(parts) == row["scale_max"])
     assert done.report["tensors"] == []
     assert all(layer["quantized_inputs"] == [] for layer in done.report["layers"])
     assert {layer["name"] for layer in done.report["layers"]

@@ -398,6 +398,6 @@ def test_memory_grows_neither_with_samples_nor_with_layers(tmp_path):
     deep = peak_of_evaluation(tmp_path / "deep", 32, 8)
     print(f"8 layers, 8 samples: {few / 1024:.0f} MiB; 64 samples: {many / 1024:.0f} MiB; "
           f"32 layers, 8 samples: {deep / 1024:.0f} MiB")
-    slack = 2 * 1024  # peaks are sampled
+    slack = 8 * 1024  # peaks are sampled; 56 samples more are 126 MiB
     assert many < few * 1.05 + slack
     assert deep < few + 16 * 1024, "24 activations more of one half are 54 MiB"
