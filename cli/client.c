@@ -220,7 +220,7 @@ client_submit(struct client *client, const char *request, struct api_document **
     return client_ask(client, &ask, ret, problem);
 }
 
-/* What a stream of events has told so far. */
+/* The state of reading a stream of events. */
 struct following {
     struct client *client;
     struct api_document *end; /* the job at its end */

@@ -16,7 +16,7 @@
 #include "files.h"
 #include "print.h"
 
-/* What is open during the command. */
+/* The resources of the command. */
 struct remote_quantization {
     struct client client;
     struct output out, report_out, html;

@@ -19,7 +19,7 @@
 
 #define MOST_SECRET (64u << 10)
 #define MOST_SPEC (4u << 20)
-/* What the keys of hooks' jobs begin with; no Idempotency-Key of a client can. */
+/* The keys of hooks' jobs begin with this; no Idempotency-Key of a client can. */
 #define KEY "\001hook"
 #define POLLED "poll" /* the key of a version that a poll saw first */
 

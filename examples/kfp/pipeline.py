@@ -9,7 +9,7 @@ import sys
 
 from kfp import compiler, dsl
 
-# What pip installs in the component's container: the address of the client's wheel.
+# The address of the client's wheel, which pip installs in the component's container.
 CLIENT = os.environ.get("QDQD_CLIENT", "https://wheels.example/qdqd-0.1.0-py3-none-any.whl")
 
 

@@ -118,8 +118,9 @@ void api_news_fini(struct api_news *news);
 
 #define API_RULE_LABEL "hook" /* the label of a job that names its hook */
 
-/* What is done with a new version of a model. In `model` and `publish`, which are refs, {name}
-   and {version} stand for those of the version. All texts are borrowed. */
+/* The rule for new versions of a model: the job that each becomes. In `model` and `publish`,
+   which are refs, {name} and {version} stand for those of the version. All texts are
+   borrowed. */
 struct api_rule {
     const char *hook, *remote;
     const char *model, *publish;

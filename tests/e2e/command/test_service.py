@@ -5,10 +5,8 @@ goes on after lost connections."""
 import hashlib
 import json
 import os
-import pty
 import re
 import subprocess
-import threading
 from urllib.parse import urlsplit
 
 import onnx
@@ -19,6 +17,7 @@ import judge
 import nets
 from cutting_proxy import CuttingProxy
 from service import DATA, FEW_SAMPLES, INSTALLED, QUANTIZE, Service
+from terminal import run_on_terminal
 from test_multifile import external_net
 from test_qdq import last_line
 from test_tls import end, listening, make_certificate, start
@@ -384,29 +383,8 @@ def test_a_daemon_that_does_not_come_back(service, tmp_path, held):
 
 def test_the_bar(service, tmp_path):
     daemon = service(test_worker_pause_ms=250)
-    try:
-        ours, theirs = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"no terminal to be had: {error}")
-    process = subprocess.Popen([QDQ, "--url", daemon.url, "quantize", *GLYPHS, "-o", "o.onnx"],
-                               cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=theirs, env=clean(TERM="xterm"))
-    os.close(theirs)
-    parts = []
-
-    def read():
-        try:
-            while part := os.read(ours, 4096):
-                parts.append(part)
-        except OSError:  # the other end is closed
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    assert process.wait(40) == 0
-    reader.join()
-    os.close(ours)
-    text = b"".join(parts).decode()
+    text = run_on_terminal([QDQ, "--url", daemon.url, "quantize", *GLYPHS, "-o", "o.onnx"],
+                           tmp_path, clean(), 40)
     assert re.search(r"upload    \[#* *\] [\d.]+/1\.3 MB", text), text
     # The daemon tells the progress twice a second, so that short stages are not all seen.
     assert len(set(re.findall(r"\r\x1b\[K(plan|calibrate|quantize|write|evaluate|kernels)", text))) > 1

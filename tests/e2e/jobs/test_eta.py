@@ -3,10 +3,7 @@
 
 import io
 import os
-import pty
 import re
-import subprocess
-import threading
 import time
 
 import numpy as np
@@ -14,6 +11,7 @@ import pytest
 
 import nets
 from service import ENDED, QUANTIZE
+from terminal import run_on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -67,30 +65,9 @@ def test_eta_of_a_job(daemon, many):
 def test_qdq_shows_it(tmp_path, many):
     (tmp_path / "net.onnx").write_bytes(nets.block_net())
     (tmp_path / "data.npz").write_bytes(many)
-    try:
-        ours, theirs = pty.openpty()
-    except OSError as error:
-        pytest.skip(f"no terminal to be had: {error}")
-    process = subprocess.Popen(
-        [*QUANTIZE, "net.onnx", "--calibration", "data.npz"],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs,
-        env={**os.environ, "TERM": "xterm"})
-    os.close(theirs)
-    parts = []
-
-    def read():
-        try:
-            while part := os.read(ours, 4096):
-                parts.append(part)
-        except OSError:  # the other end is closed
-            pass
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    assert process.wait(120) == 0
-    reader.join()
-    os.close(ours)
-    lines = b"".join(parts).decode().split("\r")
+    text = run_on_terminal([*QUANTIZE, "net.onnx", "--calibration", "data.npz"], tmp_path,
+                           os.environ)
+    lines = text.split("\r")
     counted = [line for line in lines if "calibrate" in line and "/60000" in line]
     assert counted and "left" not in counted[0]
     assert any(re.search(r"\d+/60000  (\d+ min )?\d+ s left", line) for line in counted)
