@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """hostile.py [MINUTES]: what two tenants notice of a third one that attacks the daemon.
 
-The first half of the time three tenants send jobs; the second half the third attacks
+The time is divided into turns of about five minutes, so that both loads see the same machine.
+In the first fifth of a turn three tenants send jobs; in the rest of it the third attacks
 instead, with as many clients: models whose constants crash a worker, functions that double,
 slow scripts, floods of large requests and lists, uploads until its room is used up, uploads
 that stop in the middle, requests that can be read in two ways. The state folder is on a disk of
 512 MB where that can be mounted, and the daemon's main process (its workers have memory of
 their own) in a control group of 512 MiB where there is one.
 
-Printed are, for each half, the other two tenants' waits from submit to end, their lost jobs, the
+Printed are, for each load, the other two tenants' waits from submit to end, their lost jobs, the
 times of /healthz, and the daemon's largest private memory. Exits with 1 when a job was lost, the
 median wait is over 1.3 times as long, /healthz took over a second, or memory passed 256 MiB."""
 
@@ -34,6 +35,8 @@ from common import INSTALLED, MIB, machine, table
 
 DISK, MEMORY, MOST = "512m", 512 * MIB, 256
 CLIENTS = 2  # of each tenant
+TURN = 5  # minutes
+HONEST_PART = 0.2  # of a turn
 ROOM = {"QDQD_TENANTS_MAX_BYTES": "64M", "QDQD_TENANTS_QUEUE": "50",
         "QDQD_WORKERS_SHORT_TIMEOUT": "20", "QDQD_HTTP_TIMEOUT": "10"}
 RAW, JSON = "application/octet-stream", "application/json"
@@ -255,8 +258,9 @@ def token(folder, tenant):
                           capture_output=True, text=True).stdout.strip()
 
 
-def half(port, pid, tokens, attacks, seconds):
-    load, until = Load(port, tokens), time.monotonic() + seconds
+def add_turn(load, pid, attacks, seconds):
+    """Has all tenants at work for so long, and adds what they notice to the load's lists."""
+    port, tokens, until = load.port, load.tokens, time.monotonic() + seconds
     threads = [threading.Thread(target=load.watch, args=(pid, until))]
     for n, name in enumerate(name for name in tokens for _ in range(CLIENTS)):
         one = Load(port, tokens) if name == "c" else load
@@ -267,11 +271,11 @@ def half(port, pid, tokens, attacks, seconds):
         thread.start()
     for thread in threads:
         thread.join()
-    return load
 
 
 def main(minutes=10):
-    seconds = 30 * float(minutes)
+    turns = max(1, round(float(minutes) / TURN))
+    seconds = 60 * float(minutes) / turns
     os.environ.update(ROOM)
     with tempfile.TemporaryDirectory() as folder, small_disk(folder) as is_small:
         tokens = {name: token(folder, name) for name in "abc"}
@@ -279,7 +283,10 @@ def main(minutes=10):
         pid = daemon.process.pid
         confined = Confined(pid)
         confined.start()
-        halves = [half(daemon.port, pid, tokens, attacks, seconds) for attacks in (False, True)]
+        honest, hostile = loads = [Load(daemon.port, tokens) for _ in range(2)]
+        for _ in range(turns):
+            add_turn(honest, pid, False, HONEST_PART * seconds)
+            add_turn(hostile, pid, True, (1 - HONEST_PART) * seconds)
         alive = daemon.process.poll() is None
         daemon.stop()
         confined.close()
@@ -287,22 +294,21 @@ def main(minutes=10):
     print(f"disk of {DISK}: {is_small}; group of 512 MiB: {confined.works}; "
           f"the daemon lived: {alive}")
     rows = []
-    for name, load in zip(("honest", "hostile"), halves):
+    for name, load in zip(("honest", "hostile"), loads):
         rows.append([name, len(load.waits), *(f"{np.quantile(load.waits, q):.3f}"
                                               for q in (.5, .95)), len(load.lost),
                      f"{max(load.healthz):.3f}", f"{max(load.memory):.0f}"])
-    table(f"Two tenants beside a third one, {seconds:.0f} s each",
+    table(f"Two tenants beside a third one, {turns} turns of {seconds:.0f} s",
           ["the third", "jobs of the two", "wait, median, s", "p95", "lost",
            "/healthz, longest, s", "RssAnon, largest, MiB"], rows)
-    print("\nwhat was done:", dict(halves[1].done))
-    for load in halves:
+    print("\nwhat was done:", dict(hostile.done))
+    for load in loads:
         for line in load.lost[:10]:
             print("lost:", line)
-    a, b = halves
-    ratio = np.median(b.waits) / np.median(a.waits)
+    ratio = np.median(hostile.waits) / np.median(honest.waits)
     print(f"wait beside a hostile tenant, beside an honest one = 1: {ratio:.2f}")
-    sys.exit(0 if alive and not a.lost and not b.lost and ratio <= 1.3 and
-             max(b.healthz) < 1 and max(b.memory) < MOST else 1)
+    sys.exit(0 if alive and not honest.lost and not hostile.lost and ratio <= 1.3 and
+             max(hostile.healthz) < 1 and max(hostile.memory) < MOST else 1)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "threads/executor.h"
+
 /* Returns the value from the command line, else that of the environment variable, which
    the daemon reads too, else the installed one; NULL when that value is empty. */
 static const char *
@@ -25,7 +27,9 @@ open_engine(const struct options *options, struct qdq_engine **ret,
 {
     const struct qdq_engine_options engine_options = {
         .runtime = setting(NULL, "QDQD_ENGINE_RUNTIME", QDQ_ORT_LIBRARY),
+        .openvino = setting(NULL, "QDQD_ENGINE_OPENVINO", QDQ_OPENVINO_LIBRARY),
         .threads = options->threads,
+        .executor = &threads_executor,
         .cuda_module = setting(NULL, "QDQD_GPU_MODULE", QDQ_CUDA_MODULE),
         .catalog = setting(options->cases, "QDQD_ENGINE_CASES", QDQ_CASES),
     };

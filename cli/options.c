@@ -97,7 +97,8 @@ static const struct row {
     {"source", '\0', "REF", IN_PUSH, offsetof(struct options, source),
      "The version of the same remote that the model was made of, for its lineage."},
     {"threads", '\0', "N", IN_QUANTIZE, offsetof(struct options, threads_text),
-     "The number of threads that run the model; by default all processors."},
+     "The number of threads that run the model and quantize weights; by default all "
+     "processors."},
     {"cases", '\0', "DIR", IN_QUANTIZE | IN_PLAN | IN_INFO,
      offsetof(struct options, cases),
      "The folder of your own insertion cases and layer support (*.lua), which a spec "
@@ -472,7 +473,9 @@ print_help(void)
     printf("\n"
            "The environment variable QDQD_ENGINE_RUNTIME names another "
            "libonnxruntime.so,\n"
-           "QDQD_ENGINE_CASES another folder of insertion cases. QDQD_URL, "
+           "QDQD_ENGINE_OPENVINO another libopenvino_c.so, QDQD_ENGINE_CASES another "
+           "folder of\n"
+           "insertion cases. QDQD_URL, "
            "QDQD_TOKEN_FILE and\n"
            "QDQD_CA_FILE stand for --url, --token-file and --ca-file, which may also "
            "stand "

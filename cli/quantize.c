@@ -12,6 +12,7 @@
 #include "api/report.h"
 #include "external.h"
 #include "files.h"
+#include "late_id.h"
 #include "page.h"
 #include "print.h"
 #include "progress.h"
@@ -21,7 +22,8 @@ struct quantization {
     struct api_spec *spec;
     int model, dataset;
     struct external external;
-    char model_id[DIGEST_SIZE], dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
+    char dataset_id[DIGEST_SIZE], spec_digest[DIGEST_SIZE];
+    struct late_id *model_id;
     struct output out, data, report_out, html,
         observed;          /* data: the external data of `out` */
     const char *data_name; /* its location in the written model */
@@ -35,10 +37,11 @@ open_inputs(struct quantization *q, const struct options *options,
 {
     if (!spec_read(options->spec, &q->spec, problem) ||
         !file_open(options->model, &q->model, problem) ||
-        !external_open(q->model, options->model, &q->external, problem) ||
-        !digest_file(q->model, options->model, q->model_id, problem) ||
-        !external_digest(&q->external, q->model, options->model, q->model_id, problem))
+        !external_open(q->model, options->model, &q->external, problem))
         return false;
+    q->model_id = late_id_start(&q->external, q->model, options->model);
+    if (!q->model_id)
+        return api_problem_no_memory(problem);
     if (options->calibration &&
         (!file_open(options->calibration, &q->dataset, problem) ||
          !digest_file(q->dataset, options->calibration, q->dataset_id, problem)))
@@ -154,9 +157,15 @@ run(struct quantization *q, struct api_problem *problem)
 {
     struct progress progress;
     struct qdq_error err = {0};
+    /* Observations are kept under the id of the model. */
+    bool late = q->observed.fd < 0;
+    if (!late && late_id_failed(q->model_id, problem))
+        return false;
     struct qdq_work work = {
         .model = q->model,
-        .model_id = q->model_id,
+        .model_id = late ? LATE_ID_PLACEHOLDER : late_id_wait(q->model_id),
+        .late_id = late ? late_id_wait : NULL,
+        .late_id_arg = q->model_id,
         .external = q->external.files,
         .n_external = q->external.n,
         .dataset = q->dataset,
@@ -176,6 +185,8 @@ run(struct quantization *q, struct api_problem *problem)
     enum qdq_code code = qdq_quantize(q->engine, &work, &q->report, &err);
     progress_end(&progress);
     bool kept = keep_observations(q, problem);
+    if (err.code == QDQ_IO && late_id_failed(q->model_id, problem))
+        return false;
     return (code == QDQ_OK || api_problem_set_engine(problem, &err)) && kept;
 }
 
@@ -209,6 +220,7 @@ close_all(struct quantization *q)
 {
     qdq_report_free(&q->report);
     qdq_engine_close(&q->engine);
+    late_id_free(&q->model_id);
     external_close(&q->external);
     output_close(&q->out);
     output_close(&q->data);

@@ -6,7 +6,7 @@
 #include "commands.h"
 #include "remote/remote.h"
 
-enum { REMOTE_TEXTS = 8 };
+enum { REMOTE_TEXTS = 10 };
 
 /* An operand REMOTE:REF whose remote was read. */
 struct operand {

@@ -30,8 +30,9 @@
 /* One backup or restore under way. */
 struct copy {
     const char *from_path, *to_path;
-    int from, to; /* descriptors of the folders */
-    bool link;    /* blobs may be hard links */
+    int from, to;     /* descriptors of the folders */
+    bool link;        /* blobs may be hard links */
+    bool only_record; /* the blobs are elsewhere */
     /* a blob may be missing, because the next copy of the database does not name it */
     bool again;
     uint64_t gone; /* the amount copied in this round */
@@ -109,6 +110,8 @@ take_blob(void *arg, const char *id, struct api_problem *p)
     struct copy *copy = arg;
     char name[NAME_SIZE], folder[NAME_SIZE], found[DIGEST_SIZE];
     uint64_t size;
+    if (copy->only_record)
+        return true;
     if (!id || !digest_is_id(id))
         return api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                "%s: the database names a blob that is none",
@@ -236,8 +239,8 @@ take_tokens(struct copy *copy, struct api_problem *p)
 }
 
 /* Copies one state folder; those of its tenants are copied in the same way. */
-typedef bool (*copy_fn)(const char *from, const char *to, struct backup_done *ret,
-                        struct api_problem *p);
+typedef bool (*copy_fn)(const char *from, const char *to, bool only_record,
+                        struct backup_done *ret, struct api_problem *p);
 
 static bool
 take_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem *p)
@@ -249,7 +252,7 @@ take_tenant(struct copy *copy, const char *name, copy_fn fn, struct api_problem 
     if (!join(from, copy->from_path, folder, p) ||
         !join(to, copy->to_path, folder, p) || !join(database, from, DATABASE, p))
         return false;
-    bool ok = access(database, F_OK) ? true : fn(from, to, &done, p);
+    bool ok = access(database, F_OK) ? true : fn(from, to, copy->only_record, &done, p);
     copy->done.files += done.files;
     copy->done.bytes += done.bytes;
     return ok;
@@ -297,11 +300,15 @@ take_all(struct copy *copy, const char *from, const char *to, struct api_problem
 }
 
 bool
-backup_make(const char *state, const char *to, struct backup_done *ret,
-            struct api_problem *p)
+backup_make(const char *state, const char *to, bool only_record,
+            struct backup_done *ret, struct api_problem *p)
 {
-    struct copy copy = {
-        .from_path = state, .to_path = to, .from = -1, .to = -1, .link = true};
+    struct copy copy = {.from_path = state,
+                        .to_path = to,
+                        .from = -1,
+                        .to = -1,
+                        .link = true,
+                        .only_record = only_record};
     char from_database[PATH_MAX], to_database[PATH_MAX];
     bool ok = join(from_database, state, DATABASE, p) &&
               join(to_database, to, DATABASE ".part", p) && begin(&copy, p) &&
@@ -331,10 +338,14 @@ copy_database(struct copy *copy, struct api_problem *p)
 }
 
 bool
-backup_restore(const char *from, const char *state, struct backup_done *ret,
-               struct api_problem *p)
+backup_restore(const char *from, const char *state, bool only_record,
+               struct backup_done *ret, struct api_problem *p)
 {
-    struct copy copy = {.from_path = from, .to_path = state, .from = -1, .to = -1};
+    struct copy copy = {.from_path = from,
+                        .to_path = state,
+                        .from = -1,
+                        .to = -1,
+                        .only_record = only_record};
     char database[PATH_MAX];
     bool ok = join(database, state, DATABASE ".part", p) && begin(&copy, p) &&
               open_empty(state, &copy.to, p) && folder_lock(copy.to, state, p) &&

@@ -17,14 +17,15 @@ struct backup_done {
 /*
  * Copies the contents of the folder `state` to `to`, which is created or empty. A
  * daemon may use `state` meanwhile: the copy has the contents of one moment. On the
- * same file system blobs become hard links, which take no space.
+ * same file system blobs become hard links, which take no space. With `only_record` the blobs
+ * are left out, because they are in a bucket.
  */
-bool backup_make(const char *state, const char *to, struct backup_done *ret,
-                 struct api_problem *p);
+bool backup_make(const char *state, const char *to, bool only_record,
+                 struct backup_done *ret, struct api_problem *p);
 
 /* Restores a backup into `state`, which is created or empty and which no daemon
    uses. */
-bool backup_restore(const char *from, const char *state, struct backup_done *ret,
-                    struct api_problem *p);
+bool backup_restore(const char *from, const char *state, bool only_record,
+                    struct backup_done *ret, struct api_problem *p);
 
 #endif

@@ -2,21 +2,22 @@
 sbin_PROGRAMS += daemon/qdqd
 noinst_LTLIBRARIES += daemon/libqdqdi.la
 
-DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) -I$(top_srcdir)/daemon \
+DAEMON_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) $(REMOTE_INCLUDE) $(THREADS_INCLUDE) -I$(top_srcdir)/daemon \
 	-DQDQD_DEFAULT_STATE_DIR='"$(localstatedir)/lib/qdqd"' \
 	-DQDQD_DEFAULT_CONFIG='"$(sysconfdir)/qdqd.conf"' \
 	-DQDQD_DEFAULT_REMOTES='"$(sysconfdir)/qdqd/remotes.d"' \
 	-DQDQD_DEFAULT_RUNTIME='"$(ORT_LIBRARY)"' \
+	-DQDQD_DEFAULT_OPENVINO='"$(OPENVINO_LIBRARY)"' \
 	-DQDQD_DEFAULT_CUDA_MODULE='"$(libdir)/qdqd/qdq_cuda.so"' \
 	-DQDQD_DEFAULT_CASES='"$(casesdir)"'
 
 # All but main(), for the unit tests too.
 daemon_libqdqdi_la_CPPFLAGS = $(DAEMON_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(GNUTLS_CFLAGS) \
-	$(SQLITE_CFLAGS) $(INIH_CFLAGS) \
+	$(SQLITE_CFLAGS) $(LIBPQ_CFLAGS) $(INIH_CFLAGS) \
 	$(SECCOMP_CFLAGS)
 daemon_libqdqdi_la_CFLAGS = $(AM_CFLAGS) -pthread
-daemon_libqdqdi_la_LIBADD = remote/libremote.la api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
-	$(SQLITE_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
+daemon_libqdqdi_la_LIBADD = remote/libremote.la threads/libthreads.la api/libapi.la engine/libqdqi.la $(MICROHTTPD_LIBS) $(GNUTLS_LIBS) \
+	$(SQLITE_LIBS) $(LIBPQ_LIBS) $(INIH_LIBS) $(SECCOMP_LIBS) -lpthread
 daemon_libqdqdi_la_SOURCES = \
 	daemon/base/budget.c daemon/base/budget.h \
 	daemon/base/check.c daemon/base/check.h \
@@ -42,19 +43,28 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/watch/trace.c daemon/watch/trace.h \
 	daemon/watch/watchdog.c daemon/watch/watchdog.h \
 	daemon/store/backup.c daemon/store/backup.h \
+	daemon/store/columns.h \
+	daemon/store/db.h \
 	daemon/store/derive.c daemon/store/derive.h \
+	daemon/store/dialect_postgres.h daemon/store/dialect_sqlite.h \
 	daemon/store/files.c \
 	daemon/store/group_commit.c \
 	daemon/store/inner.h \
 	daemon/store/hooked.c daemon/store/hooked.h \
+	daemon/store/nodes.c daemon/store/nodes.h \
+	daemon/store/log.h \
 	daemon/store/outbox.c daemon/store/outbox.h \
 	daemon/store/schema.c daemon/store/schema.h \
 	daemon/store/sql.h \
+	daemon/store/sqlite.c \
 	daemon/store/steps.h \
 	daemon/store/store.c daemon/store/store.h \
 	daemon/library/ballast.c daemon/library/ballast.h \
 	daemon/library/blob.c daemon/library/blob.h \
+	daemon/library/bucket.h \
+	daemon/library/bucket_sweep.c \
 	daemon/library/bundle.c daemon/library/bundle.h \
+	daemon/library/cache.c daemon/library/cache.h \
 	daemon/library/folder.c daemon/library/folder.h \
 	daemon/library/inner.h \
 	daemon/library/integrity.c \
@@ -65,6 +75,7 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/workers/backends.c daemon/workers/backends.h \
 	daemon/workers/cage.c daemon/workers/cage.h \
 	daemon/workers/confine.c daemon/workers/confine.h \
+	daemon/workers/judge.c daemon/workers/judge.h \
 	daemon/workers/message.c daemon/workers/message.h \
 	daemon/workers/messages.h \
 	daemon/workers/process.c daemon/workers/process.h \
@@ -78,13 +89,17 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/jobs/inner.h \
 	daemon/jobs/job.c daemon/jobs/job.h \
 	daemon/jobs/paces.c daemon/jobs/paces.h \
+	daemon/jobs/lease.c \
 	daemon/jobs/run.c \
 	daemon/jobs/wait.c \
+	daemon/tenants/keeper.c daemon/tenants/keeper.h \
+	daemon/tenants/node.c daemon/tenants/node.h \
 	daemon/tenants/service.h \
 	daemon/tenants/sweeper.c daemon/tenants/sweeper.h \
 	daemon/tenants/tenants.c daemon/tenants/tenants.h \
 	daemon/tenants/token_command.c \
 	daemon/tenants/tokens.c daemon/tenants/tokens.h \
+	daemon/pool/judging.c daemon/pool/judging.h \
 	daemon/pool/lane.c daemon/pool/lane.h \
 	daemon/pool/model_fds.c daemon/pool/model_fds.h \
 	daemon/pool/pool.c daemon/pool/pool.h \
@@ -114,8 +129,11 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/handlers/results.c \
 	daemon/handlers/ui.c \
 	daemon/carriers/ask.c daemon/carriers/ask.h \
+	daemon/carriers/bucket.c daemon/carriers/bucket.h \
 	daemon/carriers/carrier.c daemon/carriers/carrier.h \
 	daemon/carriers/carriers.c daemon/carriers/carriers.h \
+	daemon/carriers/carry.h \
+	daemon/carriers/carry_objects.c \
 	daemon/carriers/deliver.c daemon/carriers/deliver.h \
 	daemon/carriers/fetch.c daemon/carriers/fetch.h \
 	daemon/carriers/poll.c daemon/carriers/poll.h \
@@ -123,7 +141,19 @@ daemon_libqdqdi_la_SOURCES = \
 	daemon/carriers/words.c daemon/carriers/words.h \
 	daemon/adopt.c daemon/adopt.h \
 	daemon/backup.c daemon/backup.h \
+	daemon/check_store.c daemon/check_store.h \
+	daemon/folders.c daemon/folders.h \
+	daemon/migrate_blobs.c daemon/migrate_blobs.h \
 	daemon/descriptors.c daemon/descriptors.h
+POSTGRES_SOURCES = daemon/store/postgres.c daemon/store/postgres.h \
+	daemon/store/postgres_connection.c \
+	daemon/store/postgres_schema.c daemon/store/postgres_steps.h
+if HAVE_LIBPQ
+daemon_libqdqdi_la_SOURCES += $(POSTGRES_SOURCES)
+else
+daemon_libqdqdi_la_SOURCES += daemon/store/postgres_absent.c
+endif
+EXTRA_DIST += $(POSTGRES_SOURCES) daemon/store/postgres_absent.c
 
 daemon_qdqd_CPPFLAGS = $(DAEMON_CPPFLAGS)
 daemon_qdqd_SOURCES = daemon/main.c

@@ -6,16 +6,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "carriers/bucket.h"
 #include "carriers/carrier.h"
 #include "carriers/carriers.h"
+#include "check_store.h"
 #include "descriptors.h"
 #include "handlers/handlers.h"
 #include "http/server.h"
+#include "migrate_blobs.h"
 #include "settings/remotes.h"
+#include "tenants/keeper.h"
+#include "tenants/node.h"
 #include "tenants/sweeper.h"
 #include "tenants/tokens.h"
 #include "watch/notify.h"
 #include "watch/watchdog.h"
+#include "workers/judge.h"
 #include "workers/worker.h"
 #include "qdq/catalog.h"
 
@@ -39,7 +45,8 @@ struct arguments {
     const char *config;
     /* folders of a backup or restore; NULL: not asked for */
     const char *backup, *restore;
-    bool check_only, print, adopt;
+    const char *blobs; /* URL of a bucket for the stored files; NULL: not asked for */
+    bool check_only, print, adopt, check_store;
     size_t n_flags;
     struct setting_flag flags[MAX_FLAGS];
 };
@@ -54,6 +61,8 @@ enum {
     OPTION_BACKUP,
     OPTION_RESTORE,
     OPTION_ADOPT,
+    OPTION_BLOBS,
+    OPTION_CHECK_STORE,
     OPTION_VERSION,
     OPTION_HELP,
     N_OPTIONS
@@ -85,6 +94,14 @@ static const struct option_row option_rows[N_OPTIONS] = {
         {"adopt", '\0', NULL,
          "Makes the stored files of a lost database blobs of a new one and "
          "exits."},
+    [OPTION_BLOBS] = {"blobs", '\0', "URL",
+                      "Copies the stored files of a state folder to the bucket "
+                      "s3://BUCKET/PREFIX and exits. Its server and credentials are "
+                      "those of the settings (blobs.endpoint, blobs.credentials)."},
+    [OPTION_CHECK_STORE] =
+        {"check-store", '\0', NULL,
+         "Finds rows without stored files and stored files without rows, and exits "
+         "with 1 if there are some; also while a daemon runs."},
     [OPTION_VERSION] = {"version", '\0', NULL, "Prints the version."},
     [OPTION_HELP] = {"help", 'h', NULL, "Prints this page."},
 };
@@ -148,6 +165,12 @@ parse_arguments(int argc, char **argv, struct arguments *ret, int *ret_status)
         case OPTION_ADOPT:
             ret->adopt = true;
             break;
+        case OPTION_BLOBS:
+            ret->blobs = optarg;
+            break;
+        case OPTION_CHECK_STORE:
+            ret->check_store = true;
+            break;
         case OPTION_VERSION:
             printf("qdqd %s\n", PACKAGE_VERSION);
             *ret_status = EXIT_SUCCESS;
@@ -174,9 +197,11 @@ struct daemon {
     struct remotes *remotes;
     struct listener listener;
     struct tokens *tokens;
+    struct bucket_pool *bucket;
     struct tenants *tenants;
     struct pool *pool;
     struct carriers *carriers;
+    struct keeper *keeper;
     struct http *http;
 };
 
@@ -194,9 +219,10 @@ static bool
 start(struct daemon *d, struct api_problem *p)
 {
     char path[TOKEN_PATH];
-    if (!descriptors_share(&d->settings, p) || !tokens_path(&d->settings, path, p) ||
-        !tokens_open(path, &d->tokens, p) ||
-        !tenants_open(&d->settings, &d->tenants, p) ||
+    if (!node_begin(p) || !descriptors_share(&d->settings, p) ||
+        !tokens_path(&d->settings, path, p) || !tokens_open(path, &d->tokens, p) ||
+        !bucket_open(&d->settings, &d->bucket, p) ||
+        !tenants_open(&d->settings, bucket_calls(d->bucket), &d->tenants, p) ||
         !tokens_bind(d->tokens, d->tenants, p) ||
         !listen_open(d->settings.http_listen, tokens_count(d->tokens) > 0, &d->listener,
                      p))
@@ -207,7 +233,8 @@ start(struct daemon *d, struct api_problem *p)
         return false;
     }
     const struct http_needs needs = {handler_of, &d->settings, d->tenants, d->tokens};
-    bool has_carriers = carriers_open(d->tenants, &d->settings, &d->carriers, p);
+    bool has_carriers = keeper_open(d->tenants, &d->settings, &d->keeper, p) &&
+                        carriers_open(d->tenants, &d->settings, &d->carriers, p);
     if (!has_carriers)
         close(d->listener.fd);
     if (has_carriers && server_open(&needs, &d->listener, &d->http, p))
@@ -234,17 +261,21 @@ drain(struct daemon *d, const sigset_t *signals)
         if ((got = sigtimedwait(signals, NULL, &a_moment)) > 0 && got != SIGHUP)
             break;
     tenants_stop(d->tenants);
+    bucket_stop(d->bucket);
     pool_join(d->pool);
 }
 
 static void
 stop(struct daemon *d)
 {
+    bucket_stop(d->bucket);
     server_close(&d->http);
     carriers_close(&d->carriers);
     pool_close(&d->pool);
+    keeper_close(&d->keeper);
     listen_forget(&d->listener);
     tenants_close(&d->tenants);
+    bucket_close(&d->bucket);
     tokens_close(&d->tokens);
 }
 
@@ -323,6 +354,10 @@ load(const struct arguments *arguments, struct settings *ret,
                             &remotes->sections, ret, error);
     if (ok && !(find_remotes_folder(arguments->config, folder, error) &&
                 remotes_finish(remotes, folder, error))) {
+        settings_fini(ret);
+        ok = false;
+    }
+    if (ok && !bucket_check(ret, error)) {
         settings_fini(ret);
         ok = false;
     }
@@ -409,9 +444,15 @@ copy_state(const struct settings *settings, const char *to, const char *from)
     struct api_problem problem = {0};
     struct backup_done done = {0};
     umask(077);
-    bool ok = to ? backup_make(settings->state_dir, to, &done, &problem)
-                 : backup_restore(from, settings->state_dir, &done, &problem);
-    if (ok)
+    bool elsewhere = *settings->blobs_url;
+    bool ok =
+        to ? backup_make(settings->state_dir, to, elsewhere, &done, &problem)
+           : backup_restore(from, settings->state_dir, elsewhere, &done, &problem);
+    if (ok && elsewhere)
+        printf("%s: the record alone. The stored files are in %s, whose versioning is "
+               "their backup.\n",
+               to ? to : settings->state_dir, settings->blobs_url);
+    else if (ok)
         printf("%s: %llu files, %llu bytes\n", to ? to : settings->state_dir,
                (unsigned long long)done.files, (unsigned long long)done.bytes);
     else
@@ -434,6 +475,49 @@ adopt(const struct settings *settings)
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Copies the stored files to a bucket. */
+static int
+move_blobs(const struct settings *settings, const char *url)
+{
+    struct api_problem problem = {0};
+    struct migrated_blobs done;
+    umask(077);
+    log_open(settings->log_format);
+    bool ok = migrate_blobs(settings, url, &done, &problem);
+    if (ok)
+        printf("%s: %llu files, %llu bytes, %llu damaged files left out\n", url,
+               (unsigned long long)done.files, (unsigned long long)done.bytes,
+               (unsigned long long)done.damaged);
+    else
+        fprintf(stderr, "qdqd: %s\n", problem.detail);
+    return ok && !done.damaged ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int
+print_faults(const struct settings *settings)
+{
+    struct api_problem problem = {0};
+    struct store_checked done;
+    umask(077);
+    log_open(settings->log_format);
+    if (!check_store(settings, stdout, &done, &problem)) {
+        fprintf(stderr, "qdqd: %s\n", problem.detail);
+        return USAGE;
+    }
+    printf("%llu stored files, %llu missing, %llu without a row\n",
+           (unsigned long long)done.blobs, (unsigned long long)done.missing,
+           (unsigned long long)done.orphans);
+    return done.missing || done.orphans ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Returns whether a command reads the record in the state folder and no other. */
+static bool
+needs_sqlite(const struct arguments *arguments)
+{
+    return arguments->backup || arguments->restore || arguments->adopt ||
+           arguments->blobs || arguments->check_store;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -444,6 +528,8 @@ main(int argc, char **argv)
     int status;
     if (argc > 1 && !strcmp(argv[1], "--worker"))
         return worker_main(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "--judge"))
+        return judge_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "--carrier"))
         return carrier_main(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "token"))
@@ -456,10 +542,19 @@ main(int argc, char **argv)
         fprintf(stderr, "qdqd: %s\n", error);
         return USAGE;
     }
-    if (arguments.backup || arguments.restore) {
+    if (*daemon.settings.store_url && needs_sqlite(&arguments)) {
+        fprintf(stderr,
+                "qdqd: store.url: the record is in PostgreSQL, and this command "
+                "reads one in state.dir alone; pg_dump copies the record\n");
+        status = USAGE;
+    } else if (arguments.backup || arguments.restore) {
         status = copy_state(&daemon.settings, arguments.backup, arguments.restore);
     } else if (arguments.adopt) {
         status = adopt(&daemon.settings);
+    } else if (arguments.blobs) {
+        status = move_blobs(&daemon.settings, arguments.blobs);
+    } else if (arguments.check_store) {
+        status = print_faults(&daemon.settings);
     } else if (!check_cases(daemon.settings.engine_cases, &err)) {
         fprintf(stderr, "qdqd: engine.cases: %s\n", err.text);
         status = USAGE;

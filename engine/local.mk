@@ -8,8 +8,10 @@ qdqinclude_HEADERS = \
 	engine/include/qdq/codes.h \
 	engine/include/qdq/dataset.h \
 	engine/include/qdq/error.h \
+	engine/include/qdq/executor.h \
 	engine/include/qdq/formats.h \
 	engine/include/qdq/hosts.h \
+	engine/include/qdq/judge.h \
 	engine/include/qdq/limits.h \
 	engine/include/qdq/model.h \
 	engine/include/qdq/plan.h \
@@ -39,8 +41,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/accept/gates.c engine/accept/gates.h \
 	engine/accept/verdict.c engine/accept/verdict.h \
 	engine/base/arena.c engine/base/arena.h \
+	engine/base/clock.c engine/base/clock.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
+	engine/base/tasks.c engine/base/tasks.h \
 	engine/base/glob.c engine/base/glob.h \
 	engine/base/host.c engine/base/host.h \
 	engine/base/map.c engine/base/map.h \
@@ -62,6 +66,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/cuda/device.c engine/cuda/device.h \
 	engine/cuda/element.h \
 	engine/cuda/kernels.h \
+	engine/deploy/deploy.c engine/deploy/deploy.h \
+	engine/deploy/onnxruntime.c \
+	engine/deploy/openvino.c engine/deploy/openvino.h engine/deploy/openvino_api.h \
+	engine/deploy/remote.c engine/deploy/remote.h \
+	engine/deploy/serve.c \
+	engine/deploy/whole.c engine/deploy/whole.h \
+	engine/deploy/wire.c engine/deploy/wire.h \
 	engine/edit/edit.c engine/edit/edit.h \
 	engine/edit/merge.c \
 	engine/edit/state.h \
@@ -87,7 +98,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/job/engine.c \
 	engine/job/histograms.c engine/job/histograms.h \
 	engine/job/job.c engine/job/job.h \
-	engine/job/report.c \
+	engine/job/report.c engine/job/runtimes.c \
 	engine/layers/classes.c engine/layers/classes.h \
 	engine/layers/kernels.c engine/layers/kernels.h \
 	engine/layers/layers.c engine/layers/layers.h \
@@ -96,6 +107,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/model/constant.c engine/model/constant.h \
 	engine/model/derive.c engine/model/derive.h \
 	engine/model/external.c engine/model/external.h \
+	engine/model/file_sink.c engine/model/file_sink.h \
 	engine/model/fixed.c \
 	engine/model/graph.c \
 	engine/model/info.c \
@@ -119,6 +131,7 @@ engine_libqdqi_la_SOURCES = \
 	engine/number/minmax.c engine/number/minmax.h \
 	engine/number/moment.c engine/number/moment.h \
 	engine/number/noise.c engine/number/noise.h \
+	engine/number/products.c engine/number/products.h \
 	engine/number/params.c engine/number/params.h \
 	engine/number/simd.h \
 	engine/plan/decide.c engine/plan/planner.h \
@@ -192,7 +205,10 @@ engine_libqdqi_la_SOURCES = \
 	engine/tbl/types.h \
 	engine/smooth/absorb.c engine/smooth/absorb.h \
 	engine/smooth/smooth.c engine/smooth/smooth.h \
+	engine/weights/blocks.c engine/weights/blocks.h \
+	engine/weights/approximate.c engine/weights/approximate.h \
 	engine/weights/float16_data.c engine/weights/float16_data.h \
+	engine/weights/updates.c engine/weights/updates.h \
 	engine/weights/gptq.c engine/weights/gptq.h \
 	engine/weights/integers.c engine/weights/integers.h \
 	engine/weights/least_error.c \

@@ -10,6 +10,7 @@
 #include "data/inputs.h"
 #include "data/random.h"
 #include "equalize/equalize.h"
+#include "evaluate/deployed.h"
 #include "evaluate/evaluate.h"
 #include "evaluate/kernels.h"
 #include "model/write.h"
@@ -27,6 +28,7 @@
 #include "whatif/whatif.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 static const char *const stage_names[QDQ_N_STAGES] = {
 #define QDQ_STAGE(name, text) [QDQ_STAGE_##name] = text,
@@ -39,6 +41,8 @@ qdq_stage_name(enum qdq_stage stage)
 {
     return (unsigned)stage < QDQ_N_STAGES ? stage_names[stage] : "";
 }
+
+#define SOURCE_MODEL "qdqd.source_model" /* the key of the model's id in the metadata */
 
 /* --- stages --------------------------------------------------------------- */
 
@@ -73,7 +77,11 @@ stage_load(struct qdqi_job *job, struct qdq_error *err)
         work->model, work->external, work->n_external, &job->report->model, err);
     job->original = job->model = job->report->model;
     if (!code)
+        job->stage_bytes = qdqi_model_bytes(job->original);
+    if (!code)
         code = qdq_limits_check(&job->engine->limits, job->model, err);
+    if (!code)
+        code = qdqi_deployed_check(job, err);
     if (!code && job->work->dataset >= 0 &&
         job->work->spec->calibration.random_samples > 0)
         return qdq_error_set(err, QDQ_INVALID_SPEC, QDQ_AT_POINTER,
@@ -213,20 +221,41 @@ stage_plan(struct qdqi_job *job, struct qdq_error *err)
 }
 
 static enum qdq_code
+on_written(void *arg, size_t done, size_t total, struct qdq_error *err)
+{
+    return qdqi_job_progress(arg, QDQ_STAGE_WRITE, done, total, err);
+}
+
+/* Waits for the id of the model, which is a qdqi_late's function. */
+static const char *
+wait_for_id(void *arg)
+{
+    struct qdqi_job *job = arg;
+    return job->model_id = job->work->late_id(job->work->late_id_arg);
+}
+
+static enum qdq_code
 write_edited(struct qdqi_job *job, const struct qdqi_edited *edited,
              struct qdq_error *err)
 {
     struct qdq_report *report = &job->report->view;
+    const struct qdqi_tasks tasks = {job->engine->executor, job->engine->threads,
+                                     on_written, job};
+    const struct qdqi_late late = {SOURCE_MODEL, job->work->model_id, wait_for_id, job};
     const struct qdqi_target target = {
         .fd = job->work->output,
         .data = job->work->output_data,
         .name = job->work->output_data_name,
         .external = job->work->spec->external_data,
+        .tasks = &tasks,
+        .late = job->work->late_id ? &late : NULL,
     };
     struct qdqi_written written = {0};
     enum qdq_code code =
         qdqi_model_write_result(job->model, edited, &target, &written, err);
     report->size_after = written.model + written.data;
+    job->stage_threads = tasks.executor ? tasks.threads : 1;
+    job->stage_bytes += report->size_after;
     report->external_bytes = written.data;
     return code;
 }
@@ -239,7 +268,7 @@ write_result(struct qdqi_job *job, const struct qdqi_scales *scales,
 {
     const struct qdqi_metadata metadata[] = {
         {"qdqd.version", qdq_version()},
-        {"qdqd.source_model", job->work->model_id},
+        {SOURCE_MODEL, job->work->model_id},
         {"qdqd.calibration", job->source},
         {"qdqd.spec", job->spec_digest},
     };
@@ -264,7 +293,9 @@ stage_write(struct qdqi_job *job, const struct qdqi_scales *scales,
             struct qdq_error *err)
 {
     enum qdq_code code = qdqi_report_freeze(job, err);
-    return code ? code : write_result(job, scales, err);
+    if (!code)
+        code = write_result(job, scales, err);
+    return code ? code : qdqi_report_blocks(job, scales, err);
 }
 
 /*
@@ -360,8 +391,7 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     case QDQ_STAGE_PLAN:
         return stage_plan(job, err);
     case QDQ_STAGE_CALIBRATE:
-        code = qdqi_calibrate(job, err);
-        return code ? code : qdqi_collect_moments(job, err);
+        return qdqi_calibrate(job, err);
     case QDQ_STAGE_QUANTIZE:
         return qdqi_choose_scales(job, scales, err);
     case QDQ_STAGE_REFINE:
@@ -390,25 +420,54 @@ run_stage(struct qdqi_job *job, enum qdq_stage stage, struct qdqi_scales *scales
     }
 }
 
+/* Starts the account of a stage. */
+static void
+begin_stage(struct qdqi_job *job)
+{
+    job->stage_began = qdqi_seconds_now();
+    job->stage_threads = 1;
+    job->stage_bytes = 0;
+    job->engine->runs = false;
+}
+
+static struct qdq_stage_use
+end_stage(const struct qdqi_job *job, enum qdq_stage stage)
+{
+    struct rusage usage = {0};
+    bool runs = job->engine->runs ||
+                (job->whatif && stage >= QDQ_STAGE_REFINE && stage <= QDQ_STAGE_SEARCH);
+    getrusage(RUSAGE_SELF, &usage);
+    return (struct qdq_stage_use){
+        .name = qdq_stage_name(stage),
+        .seconds = qdqi_seconds_now() - job->stage_began,
+        .threads = runs ? job->engine->threads : job->stage_threads,
+        .bytes = job->stage_bytes,
+        .peak_bytes = (uint64_t)usage.ru_maxrss * 1024,
+    };
+}
+
 static enum qdq_code
 run_stages(struct qdqi_job *job, struct qdq_error *err)
 {
     struct qdqi_scales scales = {0};
     struct qdq_timing *timings =
         qdqi_arena_array(job->arena, QDQ_N_STAGES, sizeof *timings);
-    if (!timings)
+    struct qdq_stage_use *uses =
+        qdqi_arena_array(job->arena, QDQ_N_STAGES, sizeof *uses);
+    if (!timings || !uses)
         return qdqi_no_memory(err);
     for (int i = 0; i < QDQ_N_STAGES; i++) {
         enum qdq_stage stage = (enum qdq_stage)i;
-        job->stage_began = qdqi_job_now();
+        begin_stage(job);
         enum qdq_code code = qdqi_job_progress(job, stage, 0, 0, err);
         if (!code)
             code = run_stage(job, stage, &scales, err);
         if (code)
             return code;
-        timings[i] = (struct qdq_timing){qdq_stage_name(stage),
-                                         qdqi_job_now() - job->stage_began};
+        uses[i] = end_stage(job, stage);
+        timings[i] = (struct qdq_timing){uses[i].name, uses[i].seconds};
     }
+    job->report->view.stages = uses;
     job->report->view.timings = timings;
     job->report->view.n_timings = QDQ_N_STAGES;
     return QDQ_OK;
@@ -424,6 +483,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     complete.spec = &spec;
     struct qdqi_job job = {.engine = engine,
                            .work = &complete,
+                           .model_id = work->model_id,
                            .report = qdqi_report_new(),
                            .scratch = qdqi_arena_new()};
     enum qdq_code code;
@@ -442,6 +502,7 @@ qdq_quantize(struct qdq_engine *engine, const struct qdq_work *work,
     *ret = report;
     report = NULL;
 out:
+    qdqi_engine_release_judge(engine);
     qdqi_whatif_close(&job);
     qdqi_moments_free(&job);
     qdq_report_free(&report);

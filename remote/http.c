@@ -4,17 +4,19 @@
 #include "address.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MOST_BODY (8 << 20)
 #define MOST_REDIRECTS 5
-#define MOST_BREAKS 4     /* broken connections that one file may have */
-#define TIMEOUT 60L       /* seconds */
-#define MOST_TIMEOUTS 10L /* that a request may take which moves no file */
-#define SLOWEST 1024L     /* bytes a second of a file */
-#define MOST_WAIT 86400   /* seconds of Retry-After that are believed */
+#define MOST_BREAKS 4           /* broken connections that one file may have */
+#define TIMEOUT 60L             /* seconds */
+#define MOST_TIMEOUTS 10L       /* that a request may take which moves no file */
+#define SLOWEST 1024L           /* bytes a second of a file */
+#define MOST_WAIT 86400         /* seconds of Retry-After that are believed */
+#define BLOCK ((off_t)16 << 20) /* bytes that the disk is told of at once */
 
 bool
 qdqr_init(void)
@@ -67,6 +69,17 @@ keep_in_memory(struct sink *sink, const char *bytes, size_t len)
     return len;
 }
 
+/* Lets the disk begin with what has come, a block at a time, so that who syncs the file at its
+   end does not wait for all of it. This is a hint, which may fail. */
+static void
+begin_writing(const struct sink *sink, size_t len)
+{
+    off_t before = sink->at / BLOCK, after = (sink->at + (off_t)len) / BLOCK;
+    if (after > before)
+        (void)sync_file_range(sink->fd, before * BLOCK, (after - before) * BLOCK,
+                              SYNC_FILE_RANGE_WRITE);
+}
+
 static size_t
 write_to_file(struct sink *sink, const char *bytes, size_t len)
 {
@@ -84,13 +97,11 @@ write_to_file(struct sink *sink, const char *bytes, size_t len)
         }
         done += (size_t)n;
     }
-    struct http *http = sink->http;
-    if (http->digest && http->digested == sink->at)
-        http->digested = digest_update(http->digest, bytes, len)
-                             ? http->digested + (int64_t)len
-                             : -1;
+    begin_writing(sink, len);
     sink->at += (off_t)len;
-    http->done = sink->at;
+    sink->http->done = sink->at;
+    if (sink->http->hasher)
+        hasher_allow(sink->http->hasher, sink->at);
     return len;
 }
 
@@ -125,7 +136,7 @@ on_bytes(char *bytes, size_t one, size_t len, void *arg)
     /* An answer of status 200 has the whole file, whatever range was asked for. */
     if (!sink->has_begun && status == 200) {
         if (sink->at > 0)
-            sink->http->digested = -1;
+            hasher_free(&sink->http->hasher);
         sink->at = 0;
         if (ftruncate(sink->fd, 0) != 0) {
             sink->answer->has_failed_write = true;
@@ -270,9 +281,10 @@ http_close(struct http **http)
 {
     if (!*http)
         return;
+    http_close(&(*http)->store);
     curl_easy_cleanup((*http)->curl);
     explicit_bzero((*http)->token, sizeof(*http)->token);
-    digest_free(&(*http)->digest);
+    hasher_free(&(*http)->hasher);
     free(*http);
     *http = NULL;
 }
@@ -395,7 +407,7 @@ fail_transfer(struct http *http, const struct http_answer *answer, CURLcode code
 static void
 set_patience(struct http *http, const struct http_request *request)
 {
-    bool is_file = request->to_fd > 0 || request->body_size > 0;
+    bool is_file = request->to_fd > 0 || request->body_size > 0 || request->is_file;
     long timeout = http->remote->timeout > 0 ? (long)http->remote->timeout : TIMEOUT;
     curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_LIMIT, is_file ? SLOWEST : 1L);
     curl_easy_setopt(http->curl, CURLOPT_TIMEOUT,
@@ -593,7 +605,7 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
         if (size > 0 && before == size)
             return true;
         if (size >= 0 && before > size)
-            http->digested = -1;
+            hasher_free(&http->hasher);
         if (size >= 0 && before > size && ftruncate(request->to_fd, 0) != 0)
             return api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
                                    "a temporary file: %s", strerror(errno));
@@ -612,7 +624,7 @@ http_pull(struct http *http, struct http_request *request, int64_t size,
         if (ok)
             return true;
         if (starts_again)
-            http->digested = -1;
+            hasher_free(&http->hasher);
         if (starts_again && ftruncate(request->to_fd, 0) != 0)
             breaks = MOST_BREAKS;
         bool is_broken =

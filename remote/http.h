@@ -9,6 +9,7 @@
 
 #include <curl/curl.h>
 
+#include "hasher.h"
 #include "remote/remote.h"
 
 #define HTTP_URL 8192
@@ -23,10 +24,13 @@ struct http {
     bool is_signed;      /* libcurl signs each request */
     bool refused;        /* an address was not public */
     int64_t done, total; /* bytes of the file that moves, for on_progress */
-    /* The digest of the first `digested` bytes of the file that is pulled, which is computed
-       while they arrive; -1: of none, because the file began anew. NULL: it is not wanted. */
-    struct digest *digest;
-    int64_t digested;
+    /* Computes the digest of the file that is pulled while its bytes arrive. NULL: it is not
+       wanted, or the file began anew. */
+    struct hasher *hasher;
+    /* The handle of a bucket where the remote keeps files, which this one owns; NULL: none is
+       open. store_remote is its remote. */
+    struct http *store;
+    struct qdqr_remote store_remote;
 };
 
 struct http_request {
@@ -43,6 +47,7 @@ struct http_request {
     int64_t max_body; /* most bytes of the answer; 0: 8 MiB */
     bool accepts_401; /* whether the caller can use an answer of status 401 */
     bool accepts_all; /* whether it can use one of any status */
+    bool is_file; /* whether a file's bytes go to on_body, which may take any time */
     /* Gets the bytes of a body of status 200 as they come, instead of the memory; NULL: none.
        Returns false when out of memory. */
     bool (*on_body)(void *arg, const char *bytes, size_t len);

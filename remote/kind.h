@@ -14,9 +14,15 @@ struct remote_kind_row {
     bool (*check_ref)(const char *ref, bool to_publish, struct api_problem *problem);
     bool (*resolve)(struct http *http, const char *ref, struct qdqr_source *source,
                     struct api_problem *problem);
-    /* Writes the request for a file's bytes. */
+    /* Writes the request for a file's bytes. *ret_from is the handle that sends it: `http`, or
+       http->store. */
     bool (*locate)(struct http *http, const struct qdqr_source *source, size_t file,
-                   struct http_request *ret, struct api_problem *problem);
+                   struct http_request *ret, struct http **ret_from,
+                   struct api_problem *problem);
+    /* Writes a file's bytes where that takes more than one request for them; else *ret_done
+       is false. NULL: never. */
+    bool (*pull)(struct http *http, const struct qdqr_source *source, size_t file,
+                 int fd, bool *ret_done, struct api_problem *problem);
     bool (*publish)(struct http *http, const struct qdqr_publication *publication,
                     char **ret_location, struct api_problem *problem);
     bool (*versions)(struct http *http, const struct qdqr_question *question,

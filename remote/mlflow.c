@@ -6,6 +6,7 @@
 #include "config.h"
 #include "kind.h"
 #include "mlflow_api.h"
+#include "mlflow_place.h"
 #include "mlflow_publish.h"
 #include "mlflow_ref.h"
 #include "mlflow_versions.h"
@@ -90,6 +91,8 @@ list_folder(struct http *http, struct qdqr_source *source, struct folders *folde
 static bool
 list_files(struct http *http, struct qdqr_source *source, struct api_problem *problem)
 {
+    if (mlflow_is_in_bucket(source->place))
+        return mlflow_list_bucket(http, source, problem);
     struct folders *folders = calloc(1, sizeof *folders);
     bool ok = folders || api_problem_no_memory(problem);
     ok = ok && list_folder(http, source, folders, "", problem);
@@ -114,8 +117,8 @@ find_place(struct http *http, const char *name, const char *version,
               mlflow_query(&request, "version", version, problem);
     json_t *json =
         ok ? mlflow_send(http, &request, "the place of the model", problem) : NULL;
-    ok = json &&
-         mlflow_proxied(http, mlflow_text(json, NULL, "artifact_uri"), path, problem);
+    ok = json && mlflow_find_place(http, mlflow_text(json, NULL, "artifact_uri"), path,
+                                   problem);
     if (ok) {
         source->place = strdup(path);
         ok = source->place || api_problem_no_memory(problem);
@@ -153,18 +156,16 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
 
 static bool
 locate(struct http *http, const struct qdqr_source *source, size_t file,
-       struct http_request *ret, struct api_problem *problem)
+       struct http_request *ret, struct http **ret_from, struct api_problem *problem)
 {
-    (void)http;
-    return url_add(ret->url, MLFLOW_ARTIFACTS "/", "/", problem) &&
-           url_add(ret->url, source->place, "/", problem) &&
-           url_add(ret->url, "/", "/", problem) &&
-           url_add(ret->url, source->files[file].name, "/", problem);
+    return mlflow_locate(http, source->place, source->files[file].name, ret, ret_from,
+                         problem);
 }
 
 const struct remote_kind_row remote_mlflow = {
     .name = "mlflow",
     .authenticate = http_authenticate,
+    .check = mlflow_check_bucket,
     .check_ref = check_ref,
     .resolve = resolve,
     .locate = locate,

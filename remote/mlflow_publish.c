@@ -2,6 +2,7 @@
 #include "config.h"
 #include "mlflow_publish.h"
 #include "mlflow_api.h"
+#include "mlflow_place.h"
 #include "mlflow_ref.h"
 #include "mlmodel.h"
 
@@ -159,8 +160,8 @@ find_source(struct work *work)
          mlflow_query(&request, "name", ref.name, work->problem) &&
          mlflow_query(&request, "version", ref.version, work->problem);
     json = ok ? mlflow_send(work->http, &request, "the source", work->problem) : NULL;
-    ok = json && mlflow_proxied(work->http, mlflow_text(json, NULL, "artifact_uri"),
-                                work->source_place, work->problem);
+    ok = json && mlflow_find_place(work->http, mlflow_text(json, NULL, "artifact_uri"),
+                                   work->source_place, work->problem);
     json_decref(json);
     return ok;
 }
@@ -196,7 +197,7 @@ create_run(struct work *work)
                     mlflow_text(run, "info", "artifact_uri"), "a run's place");
     json_decref(json);
     return ok &&
-           mlflow_proxied(work->http, work->run_uri, work->run_place, work->problem);
+           mlflow_find_place(work->http, work->run_uri, work->run_place, work->problem);
 }
 
 static bool
@@ -214,28 +215,8 @@ create_model(struct work *work)
     ok = ok && keep(work, work->model_uri, QDQR_REF,
                     mlflow_text(model, "info", "artifact_uri"), "a model's place");
     json_decref(json);
-    return ok && mlflow_proxied(work->http, work->model_uri, work->model_place,
-                                work->problem);
-}
-
-/* Sends one file to a folder of artifacts. */
-static bool
-put(struct work *work, const char *place, const char *name,
-    struct http_request *request)
-{
-    struct http_answer answer;
-    request->method = "PUT";
-    request->url[0] = '\0';
-    bool ok = url_add(request->url, MLFLOW_ARTIFACTS "/", "/", work->problem) &&
-              url_add(request->url, place, "/", work->problem) &&
-              url_add(request->url, "/", "/", work->problem) &&
-              url_add(request->url, name, "/", work->problem) &&
-              http_send(work->http, request, &answer, work->problem);
-    if (!ok)
-        return false;
-    ok = answer.status == 200 || http_fail(work->http, &answer, name, work->problem);
-    http_answer_fini(&answer);
-    return ok;
+    return ok && mlflow_find_place(work->http, work->model_uri, work->model_place,
+                                   work->problem);
 }
 
 static bool
@@ -247,12 +228,8 @@ put_files(struct work *work)
     for (size_t i = 0; i < work->publication->n_files; i++) {
         const struct qdqr_upload *file = &work->publication->files[i];
         bool is_model = file->role == QDQR_MODEL || file->role == QDQR_DATA;
-        struct http_request request = {.body_fd = file->fd,
-                                       .body_size = file->size,
-                                       .headers = {"Content-Type: "
-                                                   "application/octet-stream"}};
-        if (!put(work, is_model ? work->model_place : work->run_place, file->name,
-                 &request))
+        if (!mlflow_put_file(work->http, is_model ? work->model_place : work->run_place,
+                             file, work->publication->delivery, work->problem))
             return false;
     }
     return true;
@@ -263,18 +240,17 @@ static bool
 get_beside_source(struct work *work, const char *name, char **ret)
 {
     struct http_request request = {.method = NULL};
+    struct http *from;
     struct http_answer answer;
     *ret = NULL;
     if (!*work->source_place)
         return true;
-    if (!url_add(request.url, MLFLOW_ARTIFACTS "/", "/", work->problem) ||
-        !url_add(request.url, work->source_place, "/", work->problem) ||
-        !url_add(request.url, "/", "/", work->problem) ||
-        !url_add(request.url, name, "/", work->problem) ||
-        !http_send(work->http, &request, &answer, work->problem))
+    if (!mlflow_locate(work->http, work->source_place, name, &request, &from,
+                       work->problem) ||
+        !http_send(from, &request, &answer, work->problem))
         return false;
     bool ok = answer.status == 200 || answer.status == 404 ||
-              http_fail(work->http, &answer, name, work->problem);
+              http_fail(from, &answer, name, work->problem);
     if (answer.status == 200) {
         *ret = answer.body ? answer.body : strdup("");
         answer.body = NULL;
@@ -305,11 +281,8 @@ put_descriptions(struct work *work)
             if (!text)
                 return api_problem_no_memory(work->problem);
         }
-        struct http_request request = {
-            .body = text,
-            .body_len = text ? strlen(text) : 0,
-            .headers = {"Content-Type: application/octet-stream"}};
-        bool ok = !text || put(work, work->model_place, names[i], &request);
+        bool ok = !text || mlflow_put_text(work->http, work->model_place, names[i],
+                                           text, work->problem);
         free(text);
         if (!ok)
             return false;

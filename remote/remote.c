@@ -235,14 +235,14 @@ digest_file(int fd, char ret[DIGEST_SIZE], struct api_problem *problem)
                                  "a pulled file cannot be read");
 }
 
-/* Writes the digest of the file that was pulled. It is known already where the pull brought
-   all of the file in one piece. */
+/* Writes the digest of the file that was pulled. Most of it is known already unless the file
+   began anew. */
 static bool
 digest_pulled(struct http *http, int fd, char ret[DIGEST_SIZE],
               struct api_problem *problem)
 {
-    return (http->digest && http->digested == lseek(fd, 0, SEEK_END) &&
-            digest_finish(http->digest, ret)) ||
+    return (http->hasher &&
+            hasher_finish(&http->hasher, lseek(fd, 0, SEEK_END), ret)) ||
            digest_file(fd, ret, problem);
 }
 
@@ -251,16 +251,18 @@ qdqr_pull(const struct qdqr_remote *remote, const struct qdqr_source *source,
           size_t file, int fd, struct qdqr_call *call, char ret_digest[DIGEST_SIZE],
           struct api_problem *problem)
 {
-    struct http *http = NULL;
+    struct http *http = NULL, *from = NULL;
     struct http_request request = {.to_fd = fd};
     const struct remote_kind_row *kind = find_kind(remote, problem);
     const struct qdqr_file *wanted = &source->files[file];
+    bool done = false;
     bool ok = open_http(remote, call, &http, problem) &&
-              kind->locate(http, source, file, &request, problem);
-    if (ok)
-        http->digest = digest_new();
-    ok = ok && http_pull(http, &request, wanted->size, problem) &&
-         digest_pulled(http, fd, ret_digest, problem);
+              (!kind->pull || kind->pull(http, source, file, fd, &done, problem));
+    ok = ok && (done || kind->locate(http, source, file, &request, &from, problem));
+    if (ok && !done)
+        from->hasher = hasher_start(fd, 0);
+    ok = ok && (done || http_pull(from, &request, wanted->size, problem)) &&
+         digest_pulled(done ? http : from, fd, ret_digest, problem);
     if (ok && *wanted->digest && strcmp(wanted->digest, ret_digest) != 0)
         ok = api_problem_set(problem, API_REMOTE_DIGEST_MISMATCH, QDQ_AT_NOTHING, NULL,
                              "the file %s of remote %s has another digest than it says",

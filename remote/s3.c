@@ -107,8 +107,9 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
 /* Asks for the object as it was listed, so that a pull never mixes two versions. */
 static bool
 locate(struct http *http, const struct qdqr_source *source, size_t file,
-       struct http_request *ret, struct api_problem *problem)
+       struct http_request *ret, struct http **ret_from, struct api_problem *problem)
 {
+    *ret_from = http;
     const char *ref = source->resolved, *slash = strrchr(ref, '/');
     const char *etag = source->place;
     char key[2 * QDQR_REF];

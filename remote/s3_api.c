@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MOST_PAGES 100
 #define KEY 1100 /* keys have at most 1024 bytes */
@@ -154,24 +155,36 @@ s3_element(const char **at, const char *name, char *ret, size_t size)
     return true;
 }
 
+/* Parses "2026-01-31T12:00:00.000Z". Returns 0 for anything else. */
+static int64_t
+parse_time(const char *text)
+{
+    struct tm tm = {0};
+    return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
+}
+
 bool
 s3_visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
               struct api_problem *problem)
 {
-    char contents[4 * KEY], key[3 * KEY], etag[256], size[32];
+    char contents[4 * KEY], key[3 * KEY], etag[256], size[32], time[64];
     for (const char *at = page;
          s3_element(&at, "Contents", contents, sizeof contents);) {
         const char *in_key = contents, *in_etag = contents, *in_size = contents;
+        const char *in_time = contents;
         if (!s3_element(&in_key, "Key", key, sizeof key) ||
             !s3_element(&in_size, "Size", size, sizeof size))
             continue;
         if (!s3_element(&in_etag, "ETag", etag, sizeof etag))
             etag[0] = '\0';
+        if (!s3_element(&in_time, "LastModified", time, sizeof time))
+            time[0] = '\0';
         decode_entities(key);
         decode_entities(etag);
         if (strlen(key) < skip)
             continue;
-        struct s3_object object = {key + skip, etag, strtoll(size, NULL, 10)};
+        struct s3_object object = {key + skip, etag, strtoll(size, NULL, 10),
+                                   parse_time(time)};
         if (!visit(arg, &object, problem))
             return false;
     }
@@ -192,38 +205,76 @@ page_url(const char *prefix, const char *token, char url[HTTP_URL],
            url_add(url, prefix, "", problem);
 }
 
+/* Reads the token of the page that follows; "" when there is none. */
+static void
+next_token(const char *page, char token[S3_TOKEN])
+{
+    char truncated[16];
+    const char *at = page;
+    token[0] = '\0';
+    if (!s3_element(&at, "IsTruncated", truncated, sizeof truncated) ||
+        strcmp(truncated, "true") != 0)
+        return;
+    at = page;
+    if (s3_element(&at, "NextContinuationToken", token, S3_TOKEN))
+        decode_entities(token);
+    else
+        token[0] = '\0';
+}
+
+bool
+s3_list_page(struct http *http, const char *prefix, char token[S3_TOKEN],
+             s3_visit_fn visit, void *arg, struct api_problem *problem)
+{
+    char whole[2 * KEY];
+    const char *base = split_url(http->remote, NULL, 0);
+    size_t len = strlen(base);
+    const char *slash = len && base[len - 1] != '/' ? "/" : "";
+    struct http_request request = {.headers = {S3_NO_BODY}};
+    struct http_answer answer;
+    if (snprintf(whole, sizeof whole, "%s%s%s", base, slash, prefix) > KEY)
+        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
+                               "the key is too long");
+    if (!page_url(whole, token, request.url, problem) ||
+        !http_send(http, &request, &answer, problem))
+        return false;
+    const char *body = answer.body ? answer.body : "";
+    bool ok = (answer.status == 200 ||
+               http_fail(http, &answer, "the list of the bucket", problem)) &&
+              s3_visit_page(body, len + strlen(slash), visit, arg, problem);
+    next_token(body, token);
+    http_answer_fini(&answer);
+    return ok;
+}
+
 bool
 s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,
         struct api_problem *problem)
 {
-    char whole[2 * KEY], token[1200] = "", truncated[16];
-    const char *base = split_url(http->remote, NULL, 0);
-    size_t len = strlen(base);
-    const char *slash = len && base[len - 1] != '/' ? "/" : "";
-    if (snprintf(whole, sizeof whole, "%s%s%s", base, slash, prefix) > KEY)
-        return api_problem_set(problem, API_BAD_REQUEST, QDQ_AT_NOTHING, NULL,
-                               "the key is too long");
+    char token[S3_TOKEN] = "";
     for (int page = 0; page < MOST_PAGES; page++) {
-        struct http_request request = {.headers = {S3_NO_BODY}};
-        struct http_answer answer;
-        if (!page_url(whole, token, request.url, problem) ||
-            !http_send(http, &request, &answer, problem))
+        if (!s3_list_page(http, prefix, token, visit, arg, problem))
             return false;
-        const char *body = answer.body ? answer.body : "", *at = body;
-        bool ok = (answer.status == 200 ||
-                   http_fail(http, &answer, "the list of the bucket", problem)) &&
-                  s3_visit_page(body, len + strlen(slash), visit, arg, problem);
-        bool is_last = !s3_element(&at, "IsTruncated", truncated, sizeof truncated) ||
-                       strcmp(truncated, "true") != 0;
-        at = body;
-        if (!is_last && !s3_element(&at, "NextContinuationToken", token, sizeof token))
-            is_last = true;
-        decode_entities(token);
-        http_answer_fini(&answer);
-        if (!ok || is_last)
-            return ok;
+        if (!*token)
+            return true;
     }
     return api_problem_set(problem, API_REMOTE_TOO_LARGE, QDQ_AT_NOTHING, NULL,
                            "remote %s lists more than %d pages of keys",
                            http->remote->name, MOST_PAGES);
+}
+
+bool
+s3_find(struct http *http, const char *key, bool *ret_there,
+        struct api_problem *problem)
+{
+    struct http_request request = {.method = "HEAD", .headers = {S3_NO_BODY}};
+    struct http_answer answer;
+    if (!s3_url(http, key, request.url, problem) ||
+        !http_send(http, &request, &answer, problem))
+        return false;
+    *ret_there = answer.status == 200;
+    bool ok =
+        *ret_there || answer.status == 404 || http_fail(http, &answer, key, problem);
+    http_answer_fini(&answer);
+    return ok;
 }

@@ -10,6 +10,8 @@
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb924" \
     "27ae41e4649b934ca495991b7852b855"
 
+#define S3_TOKEN 1200 /* most bytes of a list's token, with its NUL */
+
 /* Sets the credentials, an AWS credentials file, and makes http->base the bucket's URL. */
 bool s3_authenticate(struct http *http, struct api_problem *problem);
 
@@ -21,6 +23,7 @@ struct s3_object {
     const char *key;  /* below the remote's prefix */
     const char *etag; /* with its quotes */
     int64_t size;
+    int64_t modified; /* seconds since 1970; 0: the list does not say */
 };
 
 /* Returns whether KEY and this ending are the key of data beside the model KEY. */
@@ -33,6 +36,14 @@ typedef bool (*s3_visit_fn)(void *arg, const struct s3_object *object,
 bool s3_visit_page(const char *page, size_t skip, s3_visit_fn visit, void *arg,
                    struct api_problem *problem);
 bool s3_list(struct http *http, const char *prefix, s3_visit_fn visit, void *arg,
+             struct api_problem *problem);
+/* Visits one page of it: that of `token` ("": the first), which becomes the next page's, or ""
+   behind the last one. The answer's headers can be read afterwards. */
+bool s3_list_page(struct http *http, const char *prefix, char token[S3_TOKEN],
+                  s3_visit_fn visit, void *arg, struct api_problem *problem);
+
+/* Finds whether a key has an object. */
+bool s3_find(struct http *http, const char *key, bool *ret_there,
              struct api_problem *problem);
 
 /* Copies the text of the next element of that name and moves *at behind it. Returns false

@@ -23,6 +23,7 @@ struct work {
     struct http *http;
     const struct qdqr_publication *publication;
     char *meta[MOST_META + 1]; /* headers; owned, to the first NULL */
+    long status;               /* of the last answer to send_one() */
     struct api_problem *problem;
 };
 
@@ -97,8 +98,10 @@ send_one(struct work *work, const struct http_request *request,
          const struct object *object, struct http_answer *ret)
 {
     struct http_answer answer;
+    work->status = 0;
     if (!http_send(work->http, request, &answer, work->problem))
         return false;
+    work->status = answer.status;
     bool ok = answer.status >= 200 && answer.status <= 299;
     if (answer.status == 412 || answer.status == 409)
         fail_taken(work, object);
@@ -173,45 +176,50 @@ begin_parts(struct work *work, struct object *object)
     return ok;
 }
 
-/* Computes the header with the SHA-256 of a part. */
-static bool
-hash_part(const struct http_request *request, char *ret, size_t size,
-          struct api_problem *problem)
+/* Starts to compute the digest of the part at `at`. Returns NULL with a problem. */
+static struct hasher *
+hash_part(struct work *work, const struct object *object, int64_t at, int64_t size)
 {
-    static const size_t chunk = 1 << 18;
-    char digest[DIGEST_SIZE], *buffer = malloc(chunk);
-    struct digest *state = digest_new();
-    bool ok = buffer && state;
-    for (int64_t at = 0; ok && at < request->body_size;) {
-        int64_t left = request->body_size - at;
-        ssize_t n = pread(request->body_fd, buffer,
-                          left < (int64_t)chunk ? (size_t)left : chunk,
-                          (off_t)(request->body_at + at));
-        ok = n > 0 && digest_update(state, buffer, (size_t)n);
-        at += n;
-    }
-    ok = ok && digest_finish(state, digest);
-    digest_free(&state);
-    free(buffer);
-    if (ok)
-        snprintf(ret, size, "x-amz-content-sha256: %s", strchr(digest, ':') + 1);
-    return ok || api_problem_set(problem, API_IO, QDQ_AT_NOTHING, NULL,
-                                 "a file to publish cannot be read");
+    struct hasher *hasher = hasher_start(object->file->fd, at);
+    if (hasher)
+        hasher_allow(hasher, at + size);
+    else
+        api_problem_no_memory(work->problem);
+    return hasher;
 }
 
-/* Sends one part and writes its line of the final list. */
+/* Writes the header with the digest of the part that ends at `end`. */
 static bool
-put_part(struct work *work, const struct object *object, int number, int64_t at,
-         int64_t size, FILE *list)
+print_digest(struct work *work, struct hasher **hasher, int64_t end, char *ret,
+             size_t size)
 {
+    char digest[DIGEST_SIZE];
+    if (!hasher_finish(hasher, end, digest))
+        return api_problem_set(work->problem, API_IO, QDQ_AT_NOTHING, NULL,
+                               "a file to publish cannot be read");
+    snprintf(ret, size, "x-amz-content-sha256: %s", strchr(digest, ':') + 1);
+    return true;
+}
+
+/* Sends the part of that number, whose digest `hasher` computes, and writes its line of the
+   final list. Meanwhile the digest of the next part is computed: *hasher is that one then, NULL
+   behind the last one. */
+static bool
+put_part(struct work *work, const struct object *object, int number, int64_t part,
+         struct hasher **hasher, FILE *list)
+{
+    int64_t at = (number - 1) * part, left = object->file->size - at;
+    int64_t size = left < part ? left : part, next = left - size;
     struct http_request request = {
         .method = "PUT", .body_fd = object->file->fd, .body_at = at, .body_size = size};
     char etag[256];
     snprintf(request.url, sizeof request.url, "%.*s?partNumber=%d&uploadId=%s",
              HTTP_URL - 1100, object->url, number, object->upload);
     request.headers[0] = request.condition;
-    if (!hash_part(&request, request.condition, sizeof request.condition,
-                   work->problem) ||
+    if (!print_digest(work, hasher, at + size, request.condition,
+                      sizeof request.condition) ||
+        (next > 0 &&
+         !(*hasher = hash_part(work, object, at + size, next < part ? next : part))) ||
         !send_one(work, &request, object, NULL))
         return false;
     http_header(work->http, "ETag", etag, sizeof etag);
@@ -266,17 +274,19 @@ put_parts(struct work *work, struct object *object)
 {
     char *list = NULL;
     size_t len = 0;
-    int64_t size = object->file->size, part = PART, at = 0;
+    int64_t size = object->file->size, part = PART;
     while (size / part >= MOST_PARTS)
         part *= 2;
     FILE *to = open_memstream(&list, &len);
     if (!to)
         return api_problem_no_memory(work->problem);
-    bool ok = begin_parts(work, object), has_begun = ok;
+    bool has_begun = begin_parts(work, object);
+    struct hasher *hasher = has_begun ? hash_part(work, object, 0, part) : NULL;
+    bool ok = hasher;
     fputs("<CompleteMultipartUpload>", to);
-    for (int number = 1; ok && at < size; number++, at += part)
-        ok =
-            put_part(work, object, number, at, size - at < part ? size - at : part, to);
+    for (int number = 1; ok && hasher; number++)
+        ok = put_part(work, object, number, part, &hasher, to);
+    hasher_free(&hasher);
     fputs("</CompleteMultipartUpload>", to);
     ok = (fclose(to) == 0 || api_problem_no_memory(work->problem)) && ok &&
          end_parts(work, object, list, len);
@@ -284,6 +294,44 @@ put_parts(struct work *work, struct object *object)
     if (!ok && has_begun)
         abort_parts(work, object);
     return ok;
+}
+
+/* --- one object ----------------------------------------------------------- */
+
+/* Returns whether a failure is that the object is there. */
+static bool
+is_taken(const struct work *work, long status)
+{
+    return work->problem->set && work->status == status;
+}
+
+bool
+s3_put(struct http *http, const char *key, const struct qdqr_upload *file,
+       bool *ret_was_there, bool *ret_conflict, struct api_problem *problem)
+{
+    struct api_problem fault = {0};
+    struct work work = {.http = http, .problem = &fault};
+    struct object *object = calloc(1, sizeof *object);
+    bool ok = object || api_problem_no_memory(problem);
+    *ret_was_there = *ret_conflict = false;
+    if (!ok)
+        return false;
+    object->file = file;
+    snprintf(object->key, sizeof object->key, "%s", key);
+    ok = s3_url(http, key, object->url, &fault);
+    if (ok && file->size > PART)
+        ok = s3_find(http, key, ret_was_there, &fault) &&
+             (*ret_was_there || put_parts(&work, object));
+    else if (ok)
+        ok = put_whole(&work, object);
+    free(object);
+    *ret_was_there = *ret_was_there || is_taken(&work, 412);
+    *ret_conflict = is_taken(&work, 409);
+    if (ok || *ret_was_there || *ret_conflict)
+        return true;
+    if (problem && !problem->set)
+        *problem = fault;
+    return false;
 }
 
 /* --- the publication ------------------------------------------------------ */
@@ -342,7 +390,7 @@ bool
 s3_publish(struct http *http, const struct qdqr_publication *publication,
            char **ret_location, struct api_problem *problem)
 {
-    struct work work = {http, publication, {NULL}, problem};
+    struct work work = {.http = http, .publication = publication, .problem = problem};
     if (publication->alias && *publication->alias)
         return api_problem_set(problem, API_UNSUPPORTED, QDQ_AT_NOTHING, NULL,
                                "remote %s of kind s3 has no aliases",
@@ -360,4 +408,36 @@ s3_publish(struct http *http, const struct qdqr_publication *publication,
         return false;
     *ret_location = strdup(publication->ref);
     return *ret_location || api_problem_no_memory(problem);
+}
+
+bool
+s3_put_file(struct http *http, const char *folder, const struct qdqr_upload *file,
+            const char *delivery, struct api_problem *problem)
+{
+    const struct qdqr_publication publication = {.ref = folder, .delivery = delivery};
+    struct work work = {.http = http, .publication = &publication, .problem = problem};
+    bool ok = make_meta(&work) && put_file(&work, file);
+    for (size_t i = 0; i < MOST_META; i++)
+        free(work.meta[i]);
+    return ok;
+}
+
+bool
+s3_put_text(struct http *http, struct http_request *request, const char *what,
+            struct api_problem *problem)
+{
+    struct http_answer answer;
+    char digest[DIGEST_SIZE];
+    if (!digest_of(request->body, request->body_len, digest))
+        return api_problem_no_memory(problem);
+    snprintf(request->condition, sizeof request->condition, "x-amz-content-sha256: %s",
+             strchr(digest, ':') + 1);
+    request->method = "PUT";
+    request->headers[0] = request->condition;
+    request->headers[1] = "Content-Type: application/octet-stream";
+    if (!http_send(http, request, &answer, problem))
+        return false;
+    bool ok = answer.status == 200 || http_fail(http, &answer, what, problem);
+    http_answer_fini(&answer);
+    return ok;
 }

@@ -15,7 +15,7 @@ fault() {
 # header (a basic regular expression)   files that may include it (shell patterns)
 while read -r header allowed; do
     for file in $(grep -rlE --include='*.[ch]' --include='*.cu' "#[[:space:]]*include[[:space:]]*[<\"]$header" \
-        "$src/engine" "$src/api" "$src/remote" "$src/daemon" "$src/cli" 2>/dev/null); do
+        "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" 2>/dev/null); do
         is_allowed=
         set -f
         for pattern in $allowed; do
@@ -32,6 +32,7 @@ done <<'TABLE'
 microhttpd\.h daemon/http/*
 gnutls daemon/http/tls.c
 sqlite3\.h daemon/store/*
+libpq-fe\.h daemon/store/*
 ini\.h daemon/settings/file.c cli/remotes.c
 seccomp\.h daemon/workers/cage.c
 jansson\.h api/* remote/*
@@ -40,7 +41,7 @@ curl/ remote/*
 lua engine/cases/*
 zip\.h engine/data/npz.c
 archive engine/data/tar.c
-zlib\.h engine/data/gunzip.c
+zlib\.h engine/data/gunzip.c remote/oci/untar.c
 onnxruntime_c_api\.h engine/run/*
 cuda_runtime\.h engine/cuda/*
 onnx\.pb-c\.h engine/model/*
@@ -53,14 +54,14 @@ for header in pthread threads signal syslog sys/socket sys/wait; do
         "$src/engine" "$src/api" && fault "engine and api do without $header.h"
 done
 grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"([^"]*/)?\.\./' \
-    "$src/engine" "$src/api" "$src/remote" "$src/daemon" "$src/cli" "$src/tests" &&
+    "$src/engine" "$src/api" "$src/remote" "$src/threads" "$src/daemon" "$src/cli" "$src/tests" &&
     fault 'no include goes up with ../'
 
 # --- the folders of a part have an order ---------------------------------------------
 # From the ground up: a file may include headers of its own folder and of the folders before
 # it. Files beside the folders are on top; include/, which all may use, is at the bottom.
 engine_order='tbl base number cuda data model weights edit layers cases accept plan prepare'
-engine_order="$engine_order equalize range rewrite run job smooth replan calibrate scale evaluate profile judge whatif recipe"
+engine_order="$engine_order equalize range rewrite run deploy job smooth replan calibrate scale evaluate profile judge whatif recipe"
 api_order='base spec documents http'
 daemon_order='base settings watch store library workers jobs tenants pool http handlers carriers'
 

@@ -6,7 +6,7 @@ cd "${srcdir:-.}" || exit 1
 failed=0
 
 rooms=
-for room in engine api remote daemon cli tests bench tools etc systemd; do
+for room in engine api remote threads daemon cli tests bench tools etc systemd; do
     [ -d "$room" ] && rooms="$rooms $room"
 done
 # shellcheck disable=SC2086 # a list of words
@@ -52,7 +52,8 @@ guard_faults=$(awk '
     function guard_of(path) {
         if (!sub(/^engine\/include\//, "", path) && !sub(/^engine\//, "qdqi/", path) &&
             !sub(/^api\/include\//, "", path) &&
-            !sub(/^remote\/include\//, "", path))
+            !sub(/^remote\/include\//, "", path) &&
+            !sub(/^threads\/include\//, "", path))
             sub(/^daemon\//, "qdqd/", path)
         gsub(/[\/.]/, "_", path)
         return toupper(path)
@@ -73,12 +74,12 @@ if [ -n "$guard_faults" ]; then
     failed=1
 fi
 # Only a target's own files in plan/targets/ may compare with its name; all other code uses
-# its row and its hooks. Comments may mention it.
+# its row and its hooks. Comments may mention it, and a runtime of engine/deploy/ may have the same name.
 targets=$(sed -n 's,^\t*engine/plan/targets/\([a-z0-9_]*\)\.c.*,\1,p' engine/local.mk | sort -u)
 [ -n "$targets" ] || { echo "found no targets in engine/local.mk"; failed=1; }
 for target in $targets; do
     if grep -rnE --include='*.[ch]' "\"$target\"|qdqi_target_$target\b|QDQ_TARGET_" engine api remote daemon cli |
-        grep -vE '^engine/plan/targets/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
+        grep -vE '^engine/plan/targets/|^engine/deploy/|encode_backend\(|define QDQI_RUNTIME_NAME'; then
         echo "$target: a target is named outside of its own files"
         failed=1
     fi
@@ -96,10 +97,14 @@ done
 too_long=$(find $rooms -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cc' -o -name '*.lua' \
     -o -name '*.py' -o -name '*.sh' -o -path 'tools/*' \) \
     -exec awk 'FNR == 700 { print FILENAME ": has 700 lines or more" }' '{}' +)
-too_full=$(find engine api remote daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
+too_full=$(find engine api remote threads daemon cli -type f ! -path '*/.*' ! -name '*.o' ! -name '*.l[oa]' | sed 's,/[^/]*$,,' | sort | uniq -c |
     awk '$1 > 40 { print $2 ": has " $1 " files" }')
 if [ -n "$too_long$too_full" ]; then
     printf '%s\n' "$too_long" "$too_full" | grep .
     failed=1
 fi
+# The images that the container is built on are named by digest.
+awk '/^FROM/ && !/@sha256:|\$\{(BASE|SLIM)\}/ || /^ARG (BASE|SLIM)=/ && !/@sha256:[0-9a-f]+$/ {
+         print "Containerfile:" FNR ": an image without a digest"; bad = 1 }
+     END { exit bad }' Containerfile || failed=1
 exit $failed

@@ -32,16 +32,18 @@ trap finish EXIT
 ok() { echo "ok - $*"; }
 fail() { echo "not ok - $*"; pod logs qdqd-test 2>&1 | tail -20; exit 1; }
 
+choices=()
 if [ -n "$base" ]; then
+    debian=docker.io/library/debian:bookworm
+    choices=(--build-arg "BASE=$debian" --build-arg "SLIM=$debian")
     image=$(stored buildah from scratch)
     stored buildah copy --quiet "$image" "$base" / >/dev/null
-    stored buildah commit --quiet --rm "$image" docker.io/library/debian:bookworm >/dev/null
-    stored buildah tag docker.io/library/debian:bookworm docker.io/library/debian:bookworm-slim
+    stored buildah commit --quiet --rm "$image" "$debian" >/dev/null
 fi
 stored buildah build --quiet --isolation chroot --network host --volume "$downloads:/root/.cache/qdqd" \
-    --tag qdqd-test "$root" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; fail "build"; }
+    "${choices[@]}" --tag qdqd-test "$root" >"$work/build.log" 2>&1 || { tail -30 "$work/build.log"; fail "build"; }
 size=$(pod image inspect --format '{{.Size}}' qdqd-test)
-[ -z "$base" ] || size=$((size - $(pod image inspect --format '{{.Size}}' docker.io/library/debian:bookworm)))
+[ -z "$base" ] || size=$((size - $(pod image inspect --format '{{.Size}}' "$debian")))
 ok "built: $((size >> 20)) MiB${base:+ on top of Debian}, user $(pod image inspect --format '{{.User}}' qdqd-test)"
 
 options=(--network host --volume qdqd-state:/var/lib/qdqd --cgroups disabled

@@ -10,6 +10,7 @@ AM_CPPFLAGS = $(QDQ_INCLUDE) $(API_INCLUDE) -I$(top_srcdir)/engine -I$(top_build
 	$(CHECK_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS) $(ORT_CFLAGS) \
 	-DQDQ_ORT_LIBRARY='"$(ORT_LIBRARY)"' \
 	-DQDQD_DEFAULT_STATE_DIR='"/var/lib/qdqd"' \
+	-DQDQD_DEFAULT_OPENVINO='""' \
 	-DQDQD_DEFAULT_RUNTIME='"libonnxruntime.so.1"' \
 	-DQDQD_DEFAULT_CASES='"/etc/qdqd/cases.d"'
 LDADD = daemon/libqdqdi.la remote/libremote.la api/libapi.la engine/libqdqi.la $(CHECK_LIBS) $(JANSSON_LIBS) \

@@ -60,6 +60,8 @@ ADVICE("deployed_not_measured", "Test the model in the runtime that will run it.
 ADVICE("deploy_float", "Compare with the figures as deployed, which the gates go by.")
 ADVICE("rounded_to_nearest",
        "Give calibration data: rounding needs what the layers see.")
+ADVICE("moment_in_blocks",
+       "Nothing: it costs a part of a decibel, and the exact way much memory and time.")
 ADVICE("device_fallback", "Check the GPU and its driver on the host.")
 ADVICE("layers_folded", "Nothing: it is what rule C17 asks for.")
 ADVICE("poor",

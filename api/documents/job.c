@@ -205,6 +205,24 @@ api_tenants_encode(const struct api_tenant *tenants, size_t n)
 }
 
 static json_t *
+encode_node(const void *items, size_t i)
+{
+    const struct api_node *node = (const struct api_node *)items + i;
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I}", "id", api_json_text(node->id),
+                     "version", api_json_text(node->version), "started_at",
+                     encode_time(node->started_at), "seen_at",
+                     encode_time(node->seen_at), "running", (json_int_t)node->running,
+                     "lanes", (json_int_t)node->lanes);
+}
+
+char *
+api_nodes_encode(const struct api_node *nodes, size_t n)
+{
+    return api_json_dump(
+        json_pack("{s:o}", "nodes", api_json_list(nodes, n, encode_node)), 0);
+}
+
+static json_t *
 encode_remote(const void *items, size_t i)
 {
     const struct api_remote *remote = (const struct api_remote *)items + i;

@@ -9,6 +9,7 @@
 
 #include "api/spec.h"
 #include "base/json.h"
+#include "documents/report_stages.h"
 
 /* version of the report, raised when a member changes its meaning */
 enum { SCHEMA = 1 };
@@ -208,7 +209,7 @@ encode_tensor(const void *items, size_t i)
 }
 
 /* The largest number of a weight's parts whose scales a report lists. */
-enum { MOST_PARTS = 32 };
+enum { MOST_PARTS = QDQ_SCALE_PARTS };
 
 /* Returns the largest scale of each part of the channels, in their order; null for a weight
    with one scale. */
@@ -216,10 +217,11 @@ static json_t *
 encode_channel_scales(const struct qdq_weight_report *weight)
 {
     size_t n = weight->n_scales, parts = n < MOST_PARTS ? n : MOST_PARTS, k = 0;
+    bool kept = weight->scales;
     json_t *list = n > 1 ? json_array() : json_null();
     for (size_t part = 0; n > 1 && part < parts; part++) {
-        double largest = 0;
-        for (; k < (part + 1) * n / parts; k++)
+        double largest = kept ? 0 : (double)weight->part_scales[part];
+        for (; kept && k < (part + 1) * n / parts; k++)
             largest = fmax(largest, (double)weight->scales[k]);
         if (json_array_append_new(list, api_json_real(largest)) != 0) {
             json_decref(list);
@@ -236,7 +238,11 @@ encode_weight(const void *items, size_t i)
         (const struct qdq_weight_report *)items + i;
     size_t n = weight->n_scales;
     double low = n ? INFINITY : NAN, high = n ? 0 : NAN;
-    for (size_t k = 0; k < n; k++) {
+    if (n > 0 && !weight->scales) {
+        low = (double)weight->scale_min;
+        high = (double)weight->scale_max;
+    }
+    for (size_t k = 0; weight->scales && k < n; k++) {
         low = fmin(low, (double)weight->scales[k]);
         high = fmax(high, (double)weight->scales[k]);
     }
@@ -417,26 +423,6 @@ encode_model(const struct qdq_report *report)
 
 /* Encodes the seconds of each stage, and their sum. */
 static json_t *
-encode_timings(const struct qdq_report *report)
-{
-    json_t *timings = json_object();
-    double total = 0;
-    int failed = 0;
-    for (size_t i = 0; i < report->n_timings; i++) {
-        const struct qdq_timing *timing = &report->timings[i];
-        total += timing->seconds;
-        failed |=
-            json_object_set_new(timings, timing->stage, api_json_real(timing->seconds));
-    }
-    failed |= json_object_set_new(timings, "total", api_json_real(total));
-    if (failed) {
-        json_decref(timings);
-        return NULL;
-    }
-    return timings;
-}
-
-static json_t *
 encode_report_summary(const struct qdq_report *report)
 {
     return encode_summary(report->plan, report->qdq_pairs, report->size_before,
@@ -578,6 +564,18 @@ encode_node_time(const void *items, size_t i)
                      api_json_text(row->provider), "ms", api_json_real(row->ms));
 }
 
+/* Encodes the float model with the runtime's own precision; null where that is float32. */
+static json_t *
+encode_default(const struct qdq_profile *p)
+{
+    if (!p->default_precision)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o}", "precision",
+                     api_json_text(p->default_precision), "p50_ms",
+                     api_json_real(p->default_float.p50_ms), "p90_ms",
+                     api_json_real(p->default_float.p90_ms));
+}
+
 /* Encodes the latency; null where it was not measured. */
 static json_t *
 encode_profile(const struct qdq_profile *p)
@@ -585,15 +583,15 @@ encode_profile(const struct qdq_profile *p)
     if (!p)
         return json_null();
     return json_pack(
-        "{s:o, s:{s:s, s:o}, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "processor", api_json_text(p->processor), "runtime", "name", "ONNX Runtime",
-        "version", api_json_text(p->runtime), "runs", (json_int_t)p->runs, "threads",
-        (json_int_t)p->threads, "batch", (json_int_t)p->batch, "float",
-        encode_latency(&p->sides[QDQ_SIDE_FLOAT]), "quantized",
-        encode_latency(&p->sides[QDQ_SIDE_QUANTIZED]), "ratio", api_json_real(p->ratio),
-        "ratio_low", api_json_real(p->ratio_low), "ratio_high",
-        api_json_real(p->ratio_high), "operators",
-        api_json_list(p->ops, p->n_ops, encode_op_time), "nodes",
+        "{s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "processor", api_json_text(p->processor), "runtime", "name",
+        api_json_text(p->runtime), "version", api_json_text(p->version), "runs",
+        (json_int_t)p->runs, "threads", (json_int_t)p->threads, "batch",
+        (json_int_t)p->batch, "float", encode_latency(&p->sides[QDQ_SIDE_FLOAT]),
+        "quantized", encode_latency(&p->sides[QDQ_SIDE_QUANTIZED]), "default_float",
+        encode_default(p), "ratio", api_json_real(p->ratio), "ratio_low",
+        api_json_real(p->ratio_low), "ratio_high", api_json_real(p->ratio_high),
+        "operators", api_json_list(p->ops, p->n_ops, encode_op_time), "nodes",
         api_json_list(p->nodes, p->n_nodes, encode_node_time));
 }
 
@@ -631,7 +629,7 @@ encode_body(const struct qdq_report *report)
 {
     return json_pack(
         "{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}",
         "schema", SCHEMA, "engine", qdq_version(), "model", encode_model(report),
         "calibration", encode_calibration(report), "spec", encode_spec(report->spec),
         "device", api_json_text(report->device), "host", encode_host(&report->host),
@@ -653,7 +651,8 @@ encode_body(const struct qdq_report *report)
         encode_sensitivity(report), "search", encode_search(report->search), "recipe",
         encode_recipe(report->recipe), "what_ifs", (json_int_t)report->what_ifs,
         "kernels", encode_kernels(report->kernels), "profile",
-        encode_profile(report->profile), "timings", encode_timings(report), "warnings",
+        encode_profile(report->profile), "timings", api_encode_timings(report),
+        "stages", api_encode_stages(report), "warnings",
         api_json_list(report->warnings, report->n_warnings, encode_warning));
 }
 

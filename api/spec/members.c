@@ -242,6 +242,20 @@ encode_bias_correction(const void *object, const struct member *m)
                : json_boolean(spec->bias_correction == QDQ_YES);
 }
 
+/* A recipe reaches for accuracy alone. Bounds of size and latency are gates. */
+static bool
+refuse_gate(struct decoder *d, const json_t *recipe)
+{
+    if (json_object_get(recipe, "max_size_ratio"))
+        return api_refuse(d, API_INVALID_SPEC, "/recipe/max_size_ratio",
+                          "a recipe does not go by size: accept takes max_size_ratio");
+    if (json_object_get(recipe, "max_latency_ratio"))
+        return api_refuse(
+            d, API_INVALID_SPEC, "/recipe/max_latency_ratio",
+            "a recipe does not go by latency: accept takes max_latency_ratio");
+    return true;
+}
+
 /* A name, or an object of goals. */
 static bool
 decode_recipe(struct decoder *d, const struct member *m, json_t *value)
@@ -249,7 +263,7 @@ decode_recipe(struct decoder *d, const struct member *m, json_t *value)
     struct qdq_spec *spec = &d->to->spec;
     if (json_is_string(value))
         return api_decode_choice(d, m, value);
-    if (!decode_object(d, m, value))
+    if (!refuse_gate(d, value) || !decode_object(d, m, value))
         return false;
     bool has_goal = !isnan(spec->recipe_sqnr_db) || !isnan(spec->recipe_top1_agreement);
     spec->recipe = has_goal ? QDQ_RECIPE_BEST : QDQ_RECIPE_AUTO;

@@ -41,7 +41,7 @@ api_check_recipe(struct decoder *d)
             "recipe and search both choose the layers that stay in float; "
             "ask for one of them");
     if (spec->recipe == QDQ_RECIPE_BEST && spec->target->recipe != QDQ_RECIPE_NONE &&
-        !spec->target->has_kernels)
+        !spec->target->runtime)
         return api_refuse(d, API_UNSUPPORTED, "/recipe",
                           "the target %s has the recipes none and auto alone",
                           spec->target->name);

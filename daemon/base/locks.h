@@ -10,6 +10,7 @@ LOCK(TURNS, "turns")     /* the order in which tenants' jobs are claimed */
 LOCK(TENANTS, "tenants") /* the list of tenants, and their limits */
 LOCK(JOBS, "jobs") /* a tenant's running jobs, and the threads that wait for jobs */
 LOCK(LIBRARY, "library")     /* a tenant's rows and blobs, while they change together */
+LOCK(CACHE, "cache")         /* the cache of blobs, and what is fetched for it */
 LOCK(STORE, "store")         /* a tenant's database */
 LOCK(STORE_LOG, "store_log") /* the amount of a database's log that is on the disk */
 LOCK(NAMING, "naming")       /* the names of blobs and their number of bytes */
@@ -17,6 +18,7 @@ LOCK(BELL, "bell")           /* the number of notifications of the lanes */
 LOCK(GPUS, "gpus")           /* the devices that are leased to jobs */
 LOCK(PROCESS, "process")     /* a worker's process id */
 LOCK(SHORT_WORK, "short_work") /* the short work that waits */
+LOCK(BUCKET, "bucket")         /* the requests to the bucket that wait */
 LOCK(BACKENDS, "backends")     /* the backends that were found */
 LOCK(CONNS, "conns")           /* the connections */
 LOCK(BUDGET, "budget")         /* the memory for large texts that is taken */

@@ -2,7 +2,7 @@
 #include "config.h"
 #include "carriers/carrier.h"
 #include "base/clock.h"
-#include "carriers/words.h"
+#include "carriers/carry.h"
 #include "settings/settings.h"
 #include "workers/cage.h"
 #include "workers/confine.h"
@@ -25,23 +25,6 @@
 #define PROGRESS_EVERY_MS 100
 #define MOST_PAIRS 256
 
-/* A remote with the texts of its files, which are overwritten when they are freed. */
-struct opened {
-    struct qdqr_remote remote;
-    char *texts[MESSAGE_N_SECRETS];
-    size_t sizes[MESSAGE_N_SECRETS];
-    size_t n_fds; /* descriptors of the message that it took */
-};
-
-struct carrier {
-    struct opened opened;
-    struct qdqr_call call;
-    struct qdqr_source *source; /* of FETCH, for PULL */
-    uint64_t done_before;       /* bytes of the files before this one */
-    int64_t told_at;
-    bool gone; /* the daemon does not read messages any more */
-};
-
 /* --- answers --------------------------------------------------------------- */
 
 static void
@@ -51,16 +34,16 @@ send_message(struct carrier *c, const struct message *message)
         c->gone = true;
 }
 
-static void
-answer(struct carrier *c, enum message_type type, const struct words *words)
+void
+carry_answer(struct carrier *c, enum message_type type, const struct words *words)
 {
     const struct message message = {
         .type = type, .text = words->text, .text_len = words->len};
     send_message(c, &message);
 }
 
-static void
-answer_failed(struct carrier *c, const struct api_problem *problem)
+void
+carry_fail(struct carrier *c, const struct api_problem *problem)
 {
     const struct message message = {.type = MESSAGE_FAILED, .body.failed = *problem};
     const struct message retry = {.type = MESSAGE_RETRY_AFTER,
@@ -124,10 +107,9 @@ close_remote(struct opened *opened)
     *opened = (struct opened){0};
 }
 
-/* Opens the remote of a message, which must outlive it. */
-static bool
-open_remote(struct carrier *c, const struct message_remote *from,
-            const struct message *message, struct api_problem *p)
+bool
+carry_open_remote(struct carrier *c, const struct message_remote *from,
+                  const struct message *message, struct api_problem *p)
 {
     struct opened *opened = &c->opened;
     close_remote(opened);
@@ -153,7 +135,9 @@ open_remote(struct carrier *c, const struct message_remote *from,
                              .ca = opened->texts[MESSAGE_CA],
                              .ca_len = opened->sizes[MESSAGE_CA],
                              .secret = opened->texts[MESSAGE_SECRET],
-                             .secret_old = opened->texts[MESSAGE_SECRET_OLD]};
+                             .secret_old = opened->texts[MESSAGE_SECRET_OLD],
+                             .artifacts_url = from->artifacts_url,
+                             .artifacts_credentials = opened->texts[MESSAGE_ARTIFACTS]};
     return true;
 }
 
@@ -204,9 +188,9 @@ serve_pull(struct carrier *c)
         return;
     if (request.type == MESSAGE_PULL) {
         if (pull(c, &request, &problem))
-            answer(c, MESSAGE_RESULT, &(struct words){0});
+            carry_answer(c, MESSAGE_RESULT, &(struct words){0});
         else
-            answer_failed(c, &problem);
+            carry_fail(c, &problem);
     }
     message_fini(&request);
 }
@@ -218,13 +202,13 @@ serve_fetch(struct carrier *c, const struct message *request)
     struct api_problem problem = {0};
     struct words list = {0};
     bool ok =
-        open_remote(c, &asked->remote, request, &problem) &&
+        carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_resolve(&c->opened.remote, asked->ref, &c->call, &c->source, &problem) &&
         (list_source(c->source, &list) || api_problem_no_memory(&problem));
     if (ok)
-        answer(c, MESSAGE_SOURCE, &list);
+        carry_answer(c, MESSAGE_SOURCE, &list);
     else
-        answer_failed(c, &problem);
+        carry_fail(c, &problem);
     words_fini(&list);
     if (ok)
         serve_pull(c);
@@ -292,7 +276,7 @@ serve_publish(struct carrier *c, const struct message *request)
     char *location = NULL;
     struct lists *lists = calloc(1, sizeof *lists);
     bool ok = lists || api_problem_no_memory(&problem);
-    ok = ok && open_remote(c, &asked->remote, request, &problem) &&
+    ok = ok && carry_open_remote(c, &asked->remote, request, &problem) &&
          (read_lists(request, c->opened.n_fds, lists) ||
           api_problem_set(&problem, API_INTERNAL, QDQ_AT_NOTHING, NULL,
                           "the publication has too many files, tags or figures"));
@@ -314,9 +298,9 @@ serve_publish(struct carrier *c, const struct message *request)
              (words_add(&place, location) || api_problem_no_memory(&problem));
     }
     if (ok)
-        answer(c, MESSAGE_RESULT, &place);
+        carry_answer(c, MESSAGE_RESULT, &place);
     else
-        answer_failed(c, &problem);
+        carry_fail(c, &problem);
     words_fini(&place);
     free(location);
     free(lists);
@@ -330,11 +314,11 @@ serve_deliver(struct carrier *c, const struct message *request)
                                      request->text ? request->text : "",
                                      request->text_len};
     struct api_problem problem = {0};
-    if (open_remote(c, &asked->remote, request, &problem) &&
+    if (carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_deliver(&c->opened.remote, &event, &c->call, &problem))
-        answer(c, MESSAGE_RESULT, &(struct words){0});
+        carry_answer(c, MESSAGE_RESULT, &(struct words){0});
     else
-        answer_failed(c, &problem);
+        carry_fail(c, &problem);
 }
 
 /* --- asking ---------------------------------------------------------------- */
@@ -352,7 +336,7 @@ serve_news(struct carrier *c, const struct message *request)
     struct words words = {0};
     size_t n = 0;
     bool ok =
-        open_remote(c, &asked->remote, request, &problem) &&
+        carry_open_remote(c, &asked->remote, request, &problem) &&
         qdqr_versions(&c->opened.remote, &question, &c->call, &list, &n, &problem);
     for (size_t i = 0; ok && i < n; i++)
         ok = (words_add(&words, list[i].name) && words_add(&words, list[i].version) &&
@@ -360,9 +344,9 @@ serve_news(struct carrier *c, const struct message *request)
               words_add_number(&words, list[i].is_tagged)) ||
              api_problem_no_memory(&problem);
     if (ok)
-        answer(c, MESSAGE_RESULT, &words);
+        carry_answer(c, MESSAGE_RESULT, &words);
     else
-        answer_failed(c, &problem);
+        carry_fail(c, &problem);
     words_fini(&words);
     qdqr_versions_free(list, n);
 }
@@ -397,7 +381,7 @@ enter_cage(struct carrier *c, const char *setting)
     return strcmp(setting, "auto") == 0;
 }
 
-/* Does one piece of work. */
+/* Does one piece of work, or all work for a bucket. */
 static int
 serve(struct carrier *c)
 {
@@ -414,6 +398,8 @@ serve(struct carrier *c)
         serve_deliver(c, &request);
     else if (request.type == MESSAGE_NEWS)
         serve_news(c, &request);
+    else if (request.type == MESSAGE_BUCKET)
+        carry_objects(c, &request);
     else
         known = false;
     close_remote(&c->opened);

@@ -36,7 +36,8 @@ remote_fds_open(const struct remote *remote, struct message_remote *ret,
         [MESSAGE_CREDENTIALS] = remote->credentials,
         [MESSAGE_CA] = remote->ca,
         [MESSAGE_SECRET] = remote->secret,
-        [MESSAGE_SECRET_OLD] = remote->secret_old};
+        [MESSAGE_SECRET_OLD] = remote->secret_old,
+        [MESSAGE_ARTIFACTS] = remote->artifacts_credentials};
     *ret = (struct message_remote){
         .path_style = strcmp(remote->path_style, "true") == 0,
         .allow_private = strcmp(remote->allow_private, "true") == 0,
@@ -46,6 +47,8 @@ remote_fds_open(const struct remote *remote, struct message_remote *ret,
     snprintf(ret->kind, sizeof ret->kind, "%s", remote->kind);
     snprintf(ret->url, sizeof ret->url, "%s", remote->url);
     snprintf(ret->region, sizeof ret->region, "%s", remote->region);
+    snprintf(ret->artifacts_url, sizeof ret->artifacts_url, "%s",
+             remote->artifacts_url);
     for (int i = 0; i < MESSAGE_N_SECRETS; i++) {
         bool named = paths[i] && *paths[i];
         int fd = named ? open_file(paths[i]) : i == MESSAGE_CA ? open_system_ca() : -1;

@@ -2,6 +2,9 @@
 /* The table of handlers, and the handlers that need no state. */
 #include "config.h"
 #include "handlers/handlers.h"
+#include "library/library.h"
+#include "settings/settings.h"
+#include "tenants/tenants.h"
 #include "workers/backends.h"
 #include "api/openapi.h"
 #include "api/report.h"
@@ -62,9 +65,22 @@ handle_readyz(struct request *request)
         reply_problem(request, &problem);
         return;
     }
+    int64_t queued;
+    if (*request->service->settings->store_url &&
+        !store_count_queued(library_store(request->service->library), &queued,
+                            &problem)) {
+        reply_problem(request, &problem);
+        return;
+    }
     if (pool_is_failing(request->service->pool)) {
         api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
                         "one worker process after the other ends unexpectedly");
+        reply_problem(request, &problem);
+        return;
+    }
+    if (!tenants_have_blobs(request->service->tenants)) {
+        api_problem_set(&problem, API_UNAVAILABLE, QDQ_AT_NOTHING, NULL,
+                        "the bucket of stored files (blobs.url) does not answer");
         reply_problem(request, &problem);
         return;
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handlers that list jobs (those of one tenant, or for an administrator those of
-   all), tenants and remotes. */
+   all), tenants, nodes and remotes. */
 #include "config.h"
 #include "handlers/handlers.h"
 #include "settings/remotes.h"
+#include "tenants/node.h"
 #include "tenants/tenants.h"
 #include "tenants/tokens.h"
 
@@ -370,6 +371,21 @@ handle_tenants_get(struct request *request)
     else
         reply_json(request, 200, api_tenants_encode(census.list, census.n));
     free(census.list);
+}
+
+/* --- nodes ---------------------------------------------------------------- */
+
+void
+handle_nodes_get(struct request *request)
+{
+    struct api_problem problem = {0};
+    struct api_node *nodes = NULL;
+    size_t n = 0;
+    if (node_list(request->service->tenants, &nodes, &n, &problem))
+        reply_json(request, 200, api_nodes_encode(nodes, n));
+    else
+        reply_problem(request, &problem);
+    free(nodes);
 }
 
 /* --- remotes -------------------------------------------------------------- */

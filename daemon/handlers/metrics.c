@@ -97,7 +97,8 @@ handle_metrics(struct request *request)
     }
     set_sums(metrics, &sums);
     metrics_set(metrics, &metric_ready, 0,
-                !jobs_is_draining(service->jobs) && !pool_is_failing(service->pool));
+                !jobs_is_draining(service->jobs) && !pool_is_failing(service->pool) &&
+                    tenants_have_blobs(service->tenants));
     metrics_set(metrics, &metric_disk_budget, 0, tenants_budget(service->tenants));
     if (statvfs(service->settings->state_dir, &disk) == 0)
         metrics_set(metrics, &metric_disk_free, 0,

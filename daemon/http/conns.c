@@ -57,12 +57,24 @@ struct conns {
 
 /* --- one connection ------------------------------------------------------- */
 
+/*
+ * From version 1.0 of the library on, every question about a connection is answered in
+ * one and the same place. So what is found is read before the next question is asked.
+ */
 struct conn *
 conn_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
+}
+
+int
+conn_socket(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
 }
 
 struct tls *
@@ -232,15 +244,14 @@ conns_notify(void *arg, struct MHD_Connection *connection, void **context,
     struct conns *conns = arg;
     struct conn *conn = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *socket =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        int socket = conn_socket(connection);
         const union MHD_ConnectionInfo *from =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        *context = conn = socket ? calloc(1, sizeof *conn) : NULL;
+        *context = conn = socket >= 0 ? calloc(1, sizeof *conn) : NULL;
         if (!conn)
             return;
         conn->conns = conns;
-        conn->socket = socket->connect_fd;
+        conn->socket = socket;
         conn->since = clock_steady_ms();
         read_address(from ? from->client_addr : NULL, conn->address);
     }

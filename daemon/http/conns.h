@@ -48,6 +48,8 @@ void conns_notify(void *arg, struct MHD_Connection *connection, void **context,
 
 /* Returns the entry of a connection; NULL when there was no memory for it. */
 struct conn *conn_of(struct MHD_Connection *connection);
+/* Returns a connection's socket, which the library owns; -1: it is not known. */
+int conn_socket(struct MHD_Connection *connection);
 /* Returns whether this connection may only ask for the daemon's health. */
 bool conn_is_reserve(const struct conn *conn);
 void conn_begin(struct conn *conn, enum conn_phase phase);

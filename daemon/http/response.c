@@ -2,6 +2,7 @@
 #include "config.h"
 #include "http/response.h"
 #include "base/clock.h"
+#include "http/conns.h"
 #include "http/request.h"
 #include "http/tls.h"
 #include "library/bundle.h"
@@ -81,12 +82,11 @@ make_bundle(struct reply *reply)
 static struct MHD_Response *
 make_stream(struct MHD_Connection *connection, struct stream *stream)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct sent_stream *sent = info ? malloc(sizeof *sent) : NULL;
+    int socket = conn_socket(connection);
+    struct sent_stream *sent = socket >= 0 ? malloc(sizeof *sent) : NULL;
     if (!sent)
         return NULL;
-    *sent = (struct sent_stream){*stream, info->connect_fd};
+    *sent = (struct sent_stream){*stream, socket};
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, sent, free_stream);
     if (response)
@@ -167,19 +167,18 @@ response_send(struct request *request)
 void
 response_linger(struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int socket = conn_socket(connection);
     int64_t deadline = clock_steady_ms() + DROP_MS, left;
     size_t dropped = 0;
     char chunk[8192];
-    if (!info)
+    if (socket < 0)
         return;
-    shutdown(info->connect_fd, SHUT_WR);
+    shutdown(socket, SHUT_WR);
     while (dropped < DROP_BYTES && (left = deadline - clock_steady_ms()) > 0) {
-        struct pollfd poll_fd = {.fd = info->connect_fd, .events = POLLIN};
+        struct pollfd poll_fd = {.fd = socket, .events = POLLIN};
         if (poll(&poll_fd, 1, (int)left) <= 0)
             return;
-        ssize_t n = recv(info->connect_fd, chunk, sizeof chunk, MSG_DONTWAIT);
+        ssize_t n = recv(socket, chunk, sizeof chunk, MSG_DONTWAIT);
         if (n <= 0)
             return;
         dropped += (size_t)n;
@@ -189,13 +188,12 @@ response_linger(struct MHD_Connection *connection)
 void
 response_break_off(struct request *request)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int socket = conn_socket(request->connection);
     char *text = NULL;
     size_t size;
     reply_problem(request, &request->problem);
     const struct reply *reply = &request->reply;
-    FILE *stream = info && reply->text ? open_memstream(&text, &size) : NULL;
+    FILE *stream = socket >= 0 && reply->text ? open_memstream(&text, &size) : NULL;
     if (!stream)
         return;
     fprintf(stream,
@@ -209,7 +207,7 @@ response_break_off(struct request *request)
     if (!fclose(stream) &&
         (tls_of(request->connection)
              ? tls_send(request->connection, text, size)
-             : send(info->connect_fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0))
+             : send(socket, text, size, MSG_DONTWAIT | MSG_NOSIGNAL) > 0))
         response_linger(request->connection);
     free(text);
 }

@@ -220,9 +220,8 @@ static void
 refuse(struct http *http, unsigned status)
 {
     struct request without = {0}, *request = reading.request;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(reading.connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (!info || (request && request->reply.status))
+    int socket = conn_socket(reading.connection);
+    if (socket < 0 || (request && request->reply.status))
         return;
     if (!request) {
         init_request(http, reading.connection, "-", &without);
@@ -231,7 +230,7 @@ refuse(struct http *http, unsigned status)
     if (!request->problem.set)
         set_refusal(status, &request->problem);
     response_break_off(request);
-    shutdown(info->connect_fd, SHUT_RDWR);
+    shutdown(socket, SHUT_RDWR);
     if (request != &without)
         return;
     access_log_end(request);

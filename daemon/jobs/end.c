@@ -141,9 +141,11 @@ end_unstored(struct jobs *jobs, struct job_slot *slot,
 void
 jobs_succeed(struct jobs *jobs, struct job_slot *slot, const struct job_result *result)
 {
+    struct job_result fenced = *result;
     struct store_ended ended;
     struct api_problem problem = {0};
-    if (!library_job_end(jobs->library, slot->id, result, NULL, &ended, &problem)) {
+    fenced.fence = slot->fence;
+    if (!library_job_end(jobs->library, slot->id, &fenced, NULL, &ended, &problem)) {
         end_unstored(jobs, slot, &problem);
         return;
     }
@@ -165,10 +167,12 @@ void
 jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *result,
             const struct api_problem *problem)
 {
+    struct job_result fenced = *result;
     struct store_ended ended;
     char quoted[LOG_QUOTED];
     struct api_problem store_problem = {0};
-    if (!library_job_end(jobs->library, slot->id, result, problem, &ended,
+    fenced.fence = slot->fence;
+    if (!library_job_end(jobs->library, slot->id, &fenced, problem, &ended,
                          &store_problem)) {
         end_unstored(jobs, slot, &store_problem);
         return;
@@ -184,7 +188,8 @@ jobs_reject(struct jobs *jobs, struct job_slot *slot, const struct job_result *r
 void
 jobs_fail(struct jobs *jobs, struct job_slot *slot, const struct api_problem *problem)
 {
-    const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
+    const struct store_end end = {
+        .state = API_JOB_FAILED, .error = problem, .fence = slot->fence};
     struct api_problem store_problem = {0};
     struct store_ended ended = {0};
     char quoted[LOG_QUOTED];
@@ -207,7 +212,8 @@ requeue(struct jobs *jobs, struct job_slot *slot, int charge)
 {
     struct api_problem store_problem = {0};
     bool was = false;
-    while (!store_job_requeue(jobs->store, slot->id, charge, &was, &store_problem) &&
+    while (!store_job_requeue(jobs->store, slot->id, slot->fence, charge, &was,
+                              &store_problem) &&
            wait_for_store(jobs, &store_problem))
         store_problem = (struct api_problem){0};
     if (was) {
@@ -228,9 +234,9 @@ jobs_lost(struct jobs *jobs, struct job_slot *slot, const struct store_job *job,
           const char *how)
 {
     lock_acquire(&jobs->lock);
-    bool stopping = jobs->stopping;
+    bool is_blameless = jobs->stopping || slot->lapsed;
     lock_release(&jobs->lock);
-    if (stopping) {
+    if (is_blameless) {
         requeue(jobs, slot, 0);
     } else if (job->attempts + 1 < jobs->settings->workers_attempts) {
         requeue(jobs, slot, 1);

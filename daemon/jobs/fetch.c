@@ -22,12 +22,16 @@ jobs_fetch_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret
 {
     bool ok = true;
     *ret_any = false;
+    int64_t begun = clock_steady_ms();
     QDQD_CHECK(!*slot->id);
     lock_acquire(&jobs->lock);
     if (!jobs->draining)
         ok = store_fetch_claim(jobs->store, clock_wall_ms(), ret, ret_any, p);
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
+        slot->fence = ret->fence;
+        slot->renewed_at = begun;
+        slot->lapsed = false;
         slot->device = GPUS_NONE;
         slot->stage = "fetch";
         slot->done = slot->total = 0;
@@ -110,7 +114,8 @@ void
 jobs_fetch_fail(struct jobs *jobs, struct job_slot *slot,
                 const struct api_problem *problem)
 {
-    const struct store_end end = {.state = API_JOB_FAILED, .error = problem};
+    const struct store_end end = {
+        .state = API_JOB_FAILED, .error = problem, .fence = slot->fence};
     struct api_problem store_problem = {0};
     struct store_ended ended = {0};
     char quoted[LOG_QUOTED];

@@ -142,6 +142,17 @@ jobs_find_key(struct jobs *jobs, const char *key, const char *asked,
                             id));
 }
 
+/* Finds the job that another daemon has added with the same key since this one looked,
+   which the database refuses to have twice. */
+static bool
+find_added_elsewhere(struct jobs *jobs, const struct store_asking *asking,
+                     char id[JOB_ID_SIZE], bool *ret_known)
+{
+    struct api_problem ignored = {0};
+    return jobs_find_key(jobs, asking->key, asking->asked, id, ret_known, &ignored) &&
+           *ret_known;
+}
+
 bool
 jobs_submit(struct jobs *jobs, const struct store_job *request,
             const struct store_asking *asking, char id[JOB_ID_SIZE],
@@ -161,9 +172,11 @@ jobs_submit(struct jobs *jobs, const struct store_job *request,
         !asking->key || jobs_find_key(jobs, asking->key, asking->asked, id, &known, p);
     if (ok && !known) {
         ok = check_room(jobs, p) && store_job_add(jobs->store, &job, asking, &added, p);
-        if (ok && added == STORE_QUEUED)
+        if (!ok && asking->key && store_is_shared(jobs->store))
+            ok = find_added_elsewhere(jobs, asking, id, &known);
+        if (ok && !known && added == STORE_QUEUED)
             bell_ring(jobs->bell);
-        if (ok && (job.fetching || added == STORE_ANSWERED))
+        if (ok && !known && (job.fetching || added == STORE_ANSWERED))
             bell_ring_errand(jobs->bell);
     }
     lock_release(&jobs->lock);

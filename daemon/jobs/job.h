@@ -67,6 +67,9 @@ struct job_slot {
     int device;            /* the GPU that is leased to the job; GPUS_NONE: none */
     bool lends;            /* the job has lent its GPU and waits to get it back */
     struct gpus_turn turn; /* its place among the jobs that lent a GPU */
+    int64_t fence;         /* the claim (store_job.fence) */
+    int64_t renewed_at;    /* steady clock, in ms; when its lease began at the latest */
+    bool lapsed;           /* the lease was lost: another daemon may have the job */
     bool unwanted;         /* the job was cancelled, or the daemon is stopping */
     const char *stage;
     uint64_t done, total;
@@ -198,6 +201,18 @@ void jobs_fetch_later(struct jobs *jobs, struct job_slot *slot, int charge,
                       int64_t due);
 /* Tells the carriers that there may be something to deliver. */
 void jobs_tell_carriers(struct jobs *jobs);
+
+/* --- where daemons share a record ------------------------------------------ */
+
+/* Renews the leases of the running jobs, and gives those up that were cancelled by another
+   daemon, or whose lease was lost. Requeues jobs of daemons that are gone. */
+void jobs_renew(struct jobs *jobs);
+/* Gives up the jobs whose lease is about to end because it could not be renewed. */
+void jobs_check_leases(struct jobs *jobs, int64_t lease_ms);
+/* Returns the number of jobs that this daemon runs, or whose inputs it fetches. */
+int64_t jobs_count_running(struct jobs *jobs);
+/* Wakes lanes and waiters, because another daemon may have changed a job. */
+void jobs_look(struct jobs *jobs);
 
 /* --- the end -------------------------------------------------------------- */
 

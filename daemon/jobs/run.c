@@ -32,6 +32,7 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
     bool ok = true;
     struct gpus *gpus = &jobs->bell->gpus;
     int device = gpus_take(gpus);
+    int64_t begun = clock_steady_ms();
     *ret_any = false;
     QDQD_CHECK(!*slot->id);
     lock_acquire(&jobs->lock);
@@ -49,6 +50,9 @@ jobs_claim(struct jobs *jobs, struct job_slot *slot, struct store_job *ret,
         ok = ask_for_gpu(jobs, p);
     if (ok && *ret_any) {
         memcpy(slot->id, ret->id, sizeof slot->id);
+        slot->fence = ret->fence;
+        slot->renewed_at = begun;
+        slot->lapsed = false;
         slot->next = jobs->slots;
         jobs->slots = slot;
         snprintf(slot->model, sizeof slot->model, "%s", ret->model);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "library/cache.h"
 #include "library/inner.h"
 #include "base/lock.h"
 #include "base/log.h"
@@ -130,6 +131,7 @@ blobs_close(struct blobs **blobs)
 {
     if (!*blobs)
         return;
+    cache_leave(*blobs);
     if ((*blobs)->dir >= 0)
         close((*blobs)->dir);
     if ((*blobs)->tmp >= 0)
@@ -204,6 +206,7 @@ blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits)
     if (blobs->limits.evict != limits->evict || blobs->limits.arg != limits->arg) {
         blobs->limits.evict = limits->evict;
         blobs->limits.beside = limits->beside;
+        blobs->limits.sharers = limits->sharers;
         blobs->limits.arg = limits->arg;
     }
 }
@@ -214,12 +217,13 @@ blobs_used(struct blobs *blobs)
     return blobs->used;
 }
 
-/* Returns the stored bytes that count, without spools. */
+/* Returns the stored bytes that count, without spools. Files of a cache do not. */
 static uint64_t
 counted(const struct blobs *blobs)
 {
     const struct blobs_limits *limits = &blobs->limits;
-    return blobs->used + (limits->beside ? limits->beside(limits->arg) : 0);
+    return (blobs->bucket ? 0 : blobs->used) +
+           (limits->beside ? limits->beside(limits->arg) : 0);
 }
 
 /* Returns the bytes of a disk that stay free. */
@@ -234,22 +238,29 @@ free_space_floor(const struct blobs *blobs, const struct statvfs *disk)
     return least < RESERVE ? RESERVE : least;
 }
 
-/* Computes how many bytes would be too many if `size` more came; `p` becomes the
-   DISK_FULL that says so. */
+/* Computes how many bytes the disk lacks if `size` more come. */
 static bool
-find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
+find_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
 {
     struct statvfs disk;
-    uint64_t most = blobs->limits.max_bytes;
-    uint64_t there = most ? counted(blobs) + blobs->spooled : 0;
-    *ret = 0;
     if (fstatvfs(blobs->tmp, &disk))
         return blobs_fail(p, "asking for the disk's free space");
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
     uint64_t wanted = free_space_floor(blobs, &disk);
     wanted = size > UINT64_MAX - wanted ? UINT64_MAX : size + wanted;
-    if (wanted > left)
-        *ret = wanted - left;
+    *ret = wanted > left ? wanted - left : 0;
+    return true;
+}
+
+/* Computes how many bytes would be too many if `size` more came; `p` becomes the
+   DISK_FULL that says so. */
+static bool
+find_excess(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
+{
+    uint64_t most = blobs->limits.max_bytes;
+    uint64_t there = most ? counted(blobs) + blobs->spooled : 0;
+    if (!find_shortage(blobs, size, ret, p))
+        return false;
     if (most && (size > most || there > most - size)) {
         uint64_t over = size > most ? UINT64_MAX : there - (most - size);
         *ret = over > *ret ? over : *ret;
@@ -273,6 +284,53 @@ blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
 }
 
 /*
+ * Computes how many bytes are more than an equal share of the disk if `size` more come. The
+ * share is of all that is stored and of what is free, to the floor.
+ */
+static bool
+find_overuse(struct blobs *blobs, uint64_t size, uint64_t *ret, struct api_problem *p)
+{
+    uint64_t used = blobs->used, all = used;
+    unsigned n = 1;
+    struct statvfs disk;
+    if (fstatvfs(blobs->tmp, &disk))
+        return blobs_fail(p, "asking for the disk's free space");
+    if (blobs->limits.sharers)
+        blobs->limits.sharers(blobs->limits.arg, &all, &n);
+    if (!used || !n) /* the others are all that have stored something */
+        n++;
+    uint64_t floor = free_space_floor(blobs, &disk);
+    uint64_t most = all + (uint64_t)disk.f_bavail * disk.f_frsize;
+    uint64_t share = most > floor ? (most - floor) / n : 0;
+    uint64_t wanted = size > UINT64_MAX - used ? UINT64_MAX : used + size;
+    *ret = wanted > share ? wanted - share : 0;
+    return true;
+}
+
+/*
+ * Decides what goes when the disk is short: *ret_more is how many bytes should go, at least
+ * those that it lacks. Who has more than a share gives back as much again, so that the others
+ * find room. *ret_computed: only what can be computed again may go.
+ */
+static bool
+divide_shortage(struct blobs *blobs, uint64_t size, uint64_t *ret_more,
+                bool *ret_computed, struct api_problem *p)
+{
+    uint64_t shortage = 0, overuse = 0;
+    *ret_computed = false;
+    if (!find_shortage(blobs, size, &shortage, p) ||
+        (shortage && !find_overuse(blobs, size, &overuse, p)))
+        return false;
+    if (!shortage)
+        return true;
+    *ret_computed = overuse < shortage;
+    uint64_t twice = shortage > UINT64_MAX / 2 ? UINT64_MAX : 2 * shortage;
+    uint64_t more = overuse < twice ? overuse : twice;
+    *ret_more = more > *ret_more ? more : *ret_more;
+    return true;
+}
+
+/*
  * Evicts nothing when the bytes would not fit even then. The space of an evicted file
  * may become free only later (a reader still has it open), so the eviction is counted
  * here and not measured on the disk.
@@ -283,10 +341,19 @@ blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p)
     struct api_problem problem = {0};
     const struct blobs_limits *limits = &blobs->limits;
     uint64_t before = counted(blobs), excess;
+    if (blobs->bucket && find_shortage(blobs, size, &excess, &problem)) {
+        (void)cache_evict(blobs->bucket->cache, excess);
+        if (find_shortage(blobs, size, &excess, &problem) && excess)
+            return blobs_has_room(blobs, size,
+                                  p); /* jobs stay: their bytes are elsewhere */
+    }
     if (find_excess(blobs, size, &excess, &problem))
         return true;
-    if (excess && excess <= before && limits->evict) {
-        while (counted(blobs) + excess > before && limits->evict(limits->arg))
+    uint64_t more = excess;
+    bool computed = false;
+    if (excess && excess <= before && limits->evict &&
+        (blobs->bucket || divide_shortage(blobs, size, &more, &computed, &problem))) {
+        while (counted(blobs) + more > before && limits->evict(limits->arg, computed))
             continue;
         if (counted(blobs) + excess <= before)
             return blobs_has_room(blobs, size, p);
@@ -494,6 +561,8 @@ bool
 spools_sync(struct spool **const *spools, size_t n, struct api_problem *p)
 {
     int fds[SYNC_MOST];
+    if (n && (*spools[0])->blobs->bucket)
+        return true; /* the bucket has them, and a cache may lose them */
     for (size_t at = 0; at < n; at += SYNC_MOST) {
         size_t some = n - at < SYNC_MOST ? n - at : SYNC_MOST;
         for (size_t i = 0; i < some; i++)
@@ -583,7 +652,7 @@ spools_commit(struct spool **const *spools, size_t n, struct api_problem *p)
     for (size_t i = 0; i < n; i++)
         if (!name_blob(*spools[i]))
             return blobs_fail(p, "storing a file");
-    for (size_t at = 0; at < n; at += SYNC_MOST)
+    for (size_t at = 0; at < n && !(*spools[0])->blobs->bucket; at += SYNC_MOST)
         if (!sync_folders((*spools[at])->blobs, spools + at,
                           n - at < SYNC_MOST ? n - at : SYNC_MOST))
             return blobs_fail(p, "storing a file");

@@ -5,6 +5,9 @@
  * and either becomes a blob (spool_commit) or is discarded (spool_discard).
  * blobs_open() deletes the spools that a crash left in tmp/.
  *
+ * Where the blobs are in a bucket (bucket.h), these files are a cache of it: a call that opens
+ * a blob fetches it first if it is not there, and can then also fail with UNAVAILABLE.
+ *
  * A blob never changes, and exists either completely or not at all. Any thread may
  * call; one spool belongs to one thread at a time. Code that keeps blobs and rows of
  * the store consistent holds the library's lock (library.h).
@@ -14,6 +17,8 @@
 
 #include "api/digest.h"
 #include "api/problem.h"
+
+#include <stdatomic.h>
 
 struct blobs;
 struct spool;
@@ -71,9 +76,13 @@ struct blobs_limits {
     _Atomic uint64_t max_bytes; /* of blobs, spools and what counts beside them */
     /* bytes of the disk that stay free; 0: a twentieth of the disk, at most 1 GB */
     _Atomic uint64_t min_free;
-    /* Removes something that need not be kept; returns false when nothing is left.
-       NULL: nothing can be removed. Called without a lock. */
-    bool (*evict)(void *arg);
+    /* Removes something that need not be kept, or with `computed` only what can be computed
+       again; returns false when nothing is left. NULL: nothing can be removed. Called
+       without a lock. */
+    bool (*evict)(void *arg, bool computed);
+    /* Tells how many bytes all who share the disk have stored, and how many have stored any.
+       NULL: nobody shares it. Called without a lock. */
+    void (*sharers)(void *arg, uint64_t *ret_used, unsigned *ret_n);
     /* Returns the bytes that count beside blobs and spools. NULL: there are none. */
     uint64_t (*beside)(void *arg);
     void *arg;
@@ -86,8 +95,9 @@ void blobs_set_limits(struct blobs *blobs, const struct blobs_limits *limits);
 uint64_t blobs_used(struct blobs *blobs);
 /* Checks whether there is room for so many more bytes. DISK_FULL, IO. */
 bool blobs_has_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
-/* Does the same, and evicts to make room. The caller must not hold the library's
-   lock. */
+/* Does the same, and evicts to make room. Where the disk is short, what cannot be computed
+   again goes only as far as these blobs have more than an equal share of the disk: nobody's
+   files go because others have filled it. The caller must not hold the library's lock. */
 bool blobs_check_room(struct blobs *blobs, uint64_t size, struct api_problem *p);
 
 /* --- spools --------------------------------------------------------------- */

@@ -42,6 +42,11 @@ struct blobs {
     void *damaged_arg;
     struct lock naming; /* held while a blob gets or loses its name, and is counted */
     struct verified *verified; /* guarded by naming */
+    /* Where the blobs are kept, and these files are a cache; NULL: the files are the blobs. */
+    const struct bucket *bucket;
+    char *tenant;              /* the first part of the keys; owned */
+    _Atomic int64_t grace_ms;  /* age of a mark at which its object is removed */
+    struct blobs *next_cached; /* guarded by the cache's lock */
 };
 
 static inline const char *
@@ -73,6 +78,8 @@ void blobs_integrity_close(struct blobs *blobs);
 /* Returns whether the file of this name was verified and has not changed since. The
    caller holds the lock. */
 bool blobs_is_verified(struct blobs *blobs, const char *id);
+/* Returns whether the blob was found to be damaged. */
+bool blobs_is_set_aside(struct blobs *blobs, const char *id);
 /* Remembers that the open file has the right bytes. The caller holds the lock. */
 void blobs_set_verified(struct blobs *blobs, const char *id, int fd);
 

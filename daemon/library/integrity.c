@@ -6,6 +6,7 @@
  */
 #include "config.h"
 #include "base/log.h"
+#include "library/cache.h"
 #include "library/inner.h"
 
 #include <errno.h>
@@ -109,8 +110,8 @@ blobs_health(struct blobs *blobs, struct blobs_health *ret)
 
 /* --- setting aside -------------------------------------------------------- */
 
-static bool
-is_set_aside(struct blobs *blobs, const char *id)
+bool
+blobs_is_set_aside(struct blobs *blobs, const char *id)
 {
     return faccessat(blobs->damaged, blob_hex(id), F_OK, 0) == 0;
 }
@@ -122,7 +123,8 @@ say_damaged(const char *id, struct api_problem *p)
                            "the stored bytes of %s are damaged; store them again", id);
 }
 
-/* Moves the open file out of the blobs, unless another one has its name by now. */
+/* Moves the open file out of the blobs, unless another one has its name by now. A file of a
+   cache is removed, because the bucket has its bytes. */
 static void
 set_aside(struct blobs *blobs, const char *id, int fd)
 {
@@ -134,11 +136,16 @@ set_aside(struct blobs *blobs, const char *id, int fd)
     if (fstat(fd, &opened) == 0 &&
         fstatat(blobs->dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         opened.st_ino == named.st_ino)
-        moved = renameat(blobs->dir, name, blobs->damaged, blob_hex(id)) == 0;
+        moved = blobs->bucket
+                    ? unlinkat(blobs->dir, name, 0) == 0
+                    : renameat(blobs->dir, name, blobs->damaged, blob_hex(id)) == 0;
     if (moved)
         blobs->used -= (uint64_t)named.st_size;
     lock_release(&blobs->naming);
-    if (!moved)
+    if (moved && blobs->bucket)
+        log_error("cache_damaged", "id=%s size=%llu", id,
+                  (unsigned long long)opened.st_size);
+    if (!moved || blobs->bucket)
         return;
     blobs->n_damaged++;
     log_error("blob_damaged", "id=%s size=%llu moved_to=damaged/%s", id,
@@ -158,13 +165,17 @@ blob_open(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
                                "there is no blob of this id");
     blob_name(id, name);
     int fd = openat(blobs->dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && blobs->bucket)
+        return cache_fetch(blobs, id, ret, p);
     if (fd < 0 && errno == ENOENT)
-        return is_set_aside(blobs, id)
+        return blobs_is_set_aside(blobs, id)
                    ? say_damaged(id, p)
                    : api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                      "there is no blob %s", id);
     if (fd < 0)
         return blobs_fail(p, "opening a blob");
+    if (blobs->bucket)
+        cache_note_use(fd);
     *ret = fd;
     return true;
 }
@@ -223,15 +234,22 @@ is_known(struct blobs *blobs, const char *id, int fd)
     return known;
 }
 
-bool
-blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
+/* Opens a blob and checks its bytes, or only its size where `hash` is false. */
+static bool
+open_checked(struct blobs *blobs, const char *id, bool hash, uint64_t size, int *ret,
+             struct api_problem *p)
 {
+    struct stat st;
     bool right = false;
     int fd;
     if (!blob_open(blobs, id, &fd, p))
         return false;
-    bool ok = is_known(blobs, id, fd) ||
-              (hash_file(fd, id, &right, p) && conclude(blobs, id, fd, right, p));
+    bool ok = hash || fstat(fd, &st) == 0 || blobs_fail(p, "looking at a blob");
+    if (ok && hash)
+        ok = is_known(blobs, id, fd) ||
+             (hash_file(fd, id, &right, p) && conclude(blobs, id, fd, right, p));
+    else if (ok && (uint64_t)st.st_size != size)
+        ok = conclude(blobs, id, fd, false, p);
     if (ok)
         *ret = fd;
     else
@@ -239,22 +257,33 @@ blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
     return ok;
 }
 
+/* Does so once more when the file was that of a cache and had other bytes: by then it is
+   removed, and is fetched again. */
+static bool
+read_checked(struct blobs *blobs, const char *id, bool hash, uint64_t size, int *ret,
+             struct api_problem *p)
+{
+    struct api_problem problem = {0};
+    if (open_checked(blobs, id, hash, size, ret, &problem))
+        return true;
+    if (blobs->bucket && problem.code == API_DAMAGED && !blobs_is_set_aside(blobs, id))
+        return open_checked(blobs, id, hash, size, ret, p);
+    if (p && !p->set)
+        *p = problem;
+    return false;
+}
+
+bool
+blob_read(struct blobs *blobs, const char *id, int *ret, struct api_problem *p)
+{
+    return read_checked(blobs, id, true, 0, ret, p);
+}
+
 bool
 blob_read_part(struct blobs *blobs, const char *id, uint64_t size, int *ret,
                struct api_problem *p)
 {
-    struct stat st;
-    int fd;
-    if (!blob_open(blobs, id, &fd, p))
-        return false;
-    bool ok = fstat(fd, &st) == 0 || blobs_fail(p, "looking at a blob");
-    if (ok && (uint64_t)st.st_size != size)
-        ok = conclude(blobs, id, fd, false, p);
-    if (ok)
-        *ret = fd;
-    else
-        close(fd);
-    return ok;
+    return read_checked(blobs, id, false, size, ret, p);
 }
 
 /* --- the check of all blobs ----------------------------------------------- */

@@ -105,7 +105,8 @@ bool
 library_adopt(const char *path, uint64_t *ret_n, struct api_problem *p)
 {
     struct walk walk = {0};
-    if (!library_open_as(path, true, &walk.library, p))
+    if (!library_open_at(path, &(struct library_place){.adopt = true}, &walk.library,
+                         p))
         return false;
     bool ok = blobs_each(walk.library->blobs, adopt_leftover, &walk, p);
     if (ok && walk.problem.set) {

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "library/ballast.h"
+#include "library/cache.h"
 #include "library/folder.h"
 #include "api/files.h"
 
@@ -36,13 +37,15 @@ library_is_incoming(const struct library *library, const char *id)
     return false;
 }
 
-/* Removes a blob that no row refers to. The caller holds the lock. */
+/* Removes a blob that no row refers to. Where the record is shared, another daemon may be
+   about to add such a row: then the blob stays. The caller holds the lock. */
 static void
 discard_if_unreferenced(void *arg, const char *id)
 {
     struct library *library = arg;
     lock_assert_held(&library->lock);
-    if (!library_is_incoming(library, id) && !store_needs_blob(library->store, id))
+    if (!store_is_shared(library->store) && !library_is_incoming(library, id) &&
+        !store_needs_blob(library->store, id))
         blob_remove(library->blobs, id);
 }
 
@@ -56,6 +59,8 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
     library->incoming = incoming;
     lock_release(&library->lock);
     bool ok = spools_sync(incoming->spools, incoming->n, p) &&
+              (!library->bucket ||
+               cache_upload(library->blobs, incoming->spools, incoming->n, p)) &&
               spools_commit(incoming->spools, incoming->n, p);
     lock_acquire(&library->lock);
     struct incoming **at = &library->incoming;
@@ -64,6 +69,7 @@ publish_blobs(struct library *library, struct incoming *incoming, struct api_pro
         at = &(*at)->next;
     }
     *at = incoming->next;
+    library->stored_at = 0; /* the rows that follow have to be counted */
     return ok;
 }
 
@@ -86,24 +92,37 @@ forget_damaged(void *arg, const char *id)
     (void)store_job_forget(library->store, id, &ignored);
 }
 
+/* Opens the record in the state folder, which must be that of the folder's blobs. */
+static bool
+open_own_record(struct library *library, const char *path, const char *database,
+                const struct library_place *place, struct api_problem *p)
+{
+    bool has_blobs = !place->bucket && blobs_used(library->blobs) > 0;
+    return (place->adopt || folder_check_database(library->dir, path, has_blobs, p)) &&
+           store_open(database, &library->store, p) &&
+           folder_check_record(library->dir, path, library->store, has_blobs,
+                               place->adopt, p) &&
+           (place->bucket || library_find_leftovers(library, p));
+}
+
 bool
-library_open_as(const char *path, bool adopt, struct library **ret,
-                struct api_problem *p)
+library_open_at(const char *path, const struct library_place *place,
+                struct library **ret, struct api_problem *p)
 {
     char database[PATH_MAX];
     struct library *library = calloc(1, sizeof *library);
     if (!library)
         return api_problem_no_memory(p);
     library->dir = library->ballast = -1;
+    library->bucket = place->bucket;
     lock_init(&library->lock, LOCK_LIBRARY);
     snprintf(database, sizeof database, "%s/" FOLDER_DATABASE, path);
     bool ok = folder_open(path, &library->dir, p) &&
-              blobs_open(library->dir, &library->blobs, p);
-    bool has_blobs = ok && blobs_used(library->blobs) > 0;
-    ok = ok && (adopt || folder_check_database(library->dir, path, has_blobs, p)) &&
-         store_open(database, &library->store, p) &&
-         folder_check_record(library->dir, path, library->store, has_blobs, adopt, p) &&
-         library_find_leftovers(library, p);
+              blobs_open(library->dir, &library->blobs, p) &&
+              (!place->bucket ||
+               cache_join(library->blobs, place->bucket, place->tenant, p)) &&
+              (place->record ? store_open_at(place->record, &library->store, p)
+                             : open_own_record(library, path, database, place, p));
     if (!ok) {
         library_close(&library);
         return false;
@@ -117,7 +136,7 @@ library_open_as(const char *path, bool adopt, struct library **ret,
 bool
 library_open(const char *path, struct library **ret, struct api_problem *p)
 {
-    return library_open_as(path, false, ret, p);
+    return library_open_at(path, &(struct library_place){0}, ret, p);
 }
 
 void
@@ -140,6 +159,13 @@ void
 library_set_tenant(struct library *library, const char *tenant)
 {
     library->tenant = tenant;
+}
+
+void
+library_set_sharers(struct library *library, library_sharers_fn fn, void *arg)
+{
+    library->sharers = fn;
+    library->sharers_arg = arg;
 }
 
 const char *
@@ -194,12 +220,16 @@ check_parts(struct library *library, const struct library_part *parts, size_t n,
     lock_assert_held(&library->lock);
     for (size_t i = 0; i < n; i++) {
         const char *id = parts[i].digest;
-        if (!blob_exists(library->blobs, id))
+        bool there = library->bucket
+                         ? parts[i].spool || store_needs_blob(library->store, id)
+                         : blob_exists(library->blobs, id);
+        if (!there)
             return api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                                    "%s is not stored any more", id);
         /* Another thread is still publishing this blob; make its name durable before
            a row refers to it. */
-        if (library_is_incoming(library, id) && !blob_sync_name(library->blobs, id, p))
+        if (!library->bucket && library_is_incoming(library, id) &&
+            !blob_sync_name(library->blobs, id, p))
             return false;
     }
     return true;
@@ -439,7 +469,8 @@ library_job_end(struct library *library, const char *id,
                             .summary = result->summary,
                             .result_size = made.size,
                             .result_files = &made.model_files,
-                            .error = error};
+                            .error = error,
+                            .fence = result->fence};
     struct incoming incoming = {made.n, made.files, made.digests, NULL};
     bool ok = publish_blobs(library, &incoming, p) &&
               store_job_end(library->store, id, API_JOB_RUNNING, &end, clock_wall_ms(),
@@ -518,8 +549,11 @@ library_observations_get(struct library *library, const char *key, struct spool 
     lock_acquire(&library->lock);
     bool ok =
         store_observations_use(library->store, key, clock_wall_ms(), ret_id, &any, p) &&
-        (!any || blob_open(library->blobs, ret_id, &fd, p));
+        (!any || library->bucket || blob_open(library->blobs, ret_id, &fd, p));
     lock_release(&library->lock);
+    /* A bucket is asked without the lock. */
+    if (ok && any && library->bucket)
+        ok = blob_open(library->blobs, ret_id, &fd, p);
     ok = ok && (!any || spool_fill(spool, fd, found, p));
     if (strcmp(ret_id, found) != 0)
         ret_id[0] = '\0';

@@ -13,11 +13,23 @@
 #include "library/blob.h"
 #include "store/store.h"
 
+struct bucket;
 struct library;
 
 /* Opens the library; makes the folder (mode 0700) when it does not exist. IO: its
    blobs belong to another database, or to one that is gone. */
 bool library_open(const char *path, struct library **ret, struct api_problem *p);
+/* Where the record and the blobs of a library are. All is borrowed. */
+struct library_place {
+    const struct store_place *record; /* NULL: in the folder */
+    /* The blobs are there, below the tenant's name, and the folder is a cache of them, which may
+       be empty. NULL: in the folder. */
+    const struct bucket *bucket;
+    const char *tenant;
+    bool adopt; /* also when the folder's record is not that of its blobs */
+};
+bool library_open_at(const char *path, const struct library_place *place,
+                     struct library **ret, struct api_problem *p);
 /* Gives each blob that no row names a row of its own, whatever database there is.
    *ret_n is their number. */
 bool library_adopt(const char *path, uint64_t *ret_n, struct api_problem *p);
@@ -33,6 +45,11 @@ bool library_remove_leftovers(struct library *library, int64_t grace,
    Borrowed. Must be called before other threads call. */
 void library_set_tenant(struct library *library, const char *tenant);
 const char *library_tenant(const struct library *library);
+/* Tells how many bytes all libraries on the disk store, and how many store any. */
+typedef void (*library_sharers_fn)(void *arg, uint64_t *ret_used, unsigned *ret_n);
+/* Sets the function that is asked when the disk is short, without a lock of the library's.
+   Must be called before other threads call. */
+void library_set_sharers(struct library *library, library_sharers_fn fn, void *arg);
 /* Return the parts of the library, borrowed. */
 struct store *library_store(struct library *library);
 struct blobs *library_blobs(struct library *library);
@@ -74,6 +91,7 @@ struct job_result {
     struct spool **data;   /* the model's external data file; NULL: none */
     const char *data_path; /* the path by which the model refers to it */
     const char *summary;   /* JSON */
+    int64_t fence;         /* store_end.fence */
 };
 
 /*

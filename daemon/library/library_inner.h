@@ -5,23 +5,32 @@
 #define QDQD_LIBRARY_LIBRARY_INNER_H
 
 #include "base/lock.h"
+#include "library/bucket.h"
 #include "library/library.h"
 
 struct library {
     int dir, ballast;
-    const char *tenant; /* name for the log; NULL: not set */
+    const char *tenant;         /* name for the log; NULL: not set */
+    library_sharers_fn sharers; /* who shares the disk; NULL: nobody */
+    void *sharers_arg;
     struct blobs *blobs;
     struct store *store;
-    int64_t opened_at;         /* steady clock, in ms */
-    int64_t scrub_at;          /* time of the next scrub by that clock */
+    const struct bucket *bucket; /* where the blobs are; NULL: in the folder */
+    int64_t opened_at;           /* steady clock, in ms */
+    int64_t scrub_at;            /* time of the next scrub by that clock */
+    /* The next page of the bucket's list, and when it is looked at; only the thread that sweeps
+       uses them. */
+    char bucket_token[BUCKET_TOKEN];
+    int64_t bucket_at;
+    bool owns_prefix; /* the objects are known to be this record's */
+    /* The bytes of a library in a bucket, and since when they are known, by steady clock; 0: they
+       have to be counted. */
+    _Atomic int64_t stored_bytes, stored_at;
     bool has_leftovers;        /* only the thread that sweeps uses it */
     struct lock lock;          /* held while rows and blobs change together */
     struct incoming *incoming; /* guarded by lock */
 };
 
-/* Opens the library; with `adopt` also when its database is not that of its blobs. */
-bool library_open_as(const char *path, bool adopt, struct library **ret,
-                     struct api_problem *p);
 /* Returns whether a thread is publishing the blob. The caller holds the lock. */
 bool library_is_incoming(const struct library *library, const char *id);
 

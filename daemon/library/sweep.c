@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "library/cache.h"
+#include "library/inner.h"
 #include "library/library_inner.h"
 #include "library/sweep.h"
 #include "base/clock.h"
@@ -11,6 +13,7 @@
 
 /* files of each kind in one round; signals are checked between rounds */
 #define ROUND 32
+#define COUNT_EVERY_MS 1000
 #define SCRUB_EVERY_MS INT64_C(86400000)
 
 /* The name of each kind of file in the log. */
@@ -89,30 +92,60 @@ remove_observations(struct library *library, bool *ret_any, struct api_problem *
 }
 
 static bool
-evict(void *arg)
+evict(void *arg, bool computed)
 {
     struct library *library = arg;
+    library->stored_at = 0;
     struct api_problem problem = {0};
     bool any = false;
     int64_t now = clock_wall_ms();
     bool ok = remove_observations(library, &any, &problem) &&
-              (any || remove_job(library, now, 0, &any, &problem)) &&
-              (any || remove_file(library, now, 0, &any, &problem));
+              (any || computed || remove_job(library, now, 0, &any, &problem)) &&
+              (any || computed || remove_file(library, now, 0, &any, &problem));
     if (!ok)
         sweep_log_failure(library, &problem);
     return ok && any;
+}
+
+/* Returns the bytes of a library in a bucket, as the rows say them. Counting takes some
+   milliseconds, so the number may be a second old. */
+static uint64_t
+count_stored(struct library *library)
+{
+    struct api_problem ignored = {0};
+    struct store_counts counts;
+    int64_t now = clock_steady_ms(), bytes = 0;
+    if (library->stored_at && now - library->stored_at < COUNT_EVERY_MS)
+        return (uint64_t)library->stored_bytes;
+    if (!store_count(library->store, &counts, &ignored))
+        return (uint64_t)library->stored_bytes;
+    for (size_t i = 0; i + 1 < sizeof counts.bytes / sizeof *counts.bytes; i++)
+        bytes += counts.bytes[i]; /* all but the last, which are the rows */
+    library->stored_bytes = bytes;
+    library->stored_at = now;
+    return (uint64_t)bytes;
 }
 
 static uint64_t
 count_record(void *arg)
 {
     struct library *library = arg;
-    return store_record_bytes(library_store(library));
+    uint64_t record = store_record_bytes(library_store(library));
+    return library->bucket ? record + count_stored(library) : record;
+}
+
+static void
+count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
+{
+    const struct library *library = arg;
+    if (library->sharers)
+        library->sharers(library->sharers_arg, ret_used, ret_n);
 }
 
 void
 sweep_configure(struct library *library, const struct settings *settings)
 {
+    library->blobs->grace_ms = settings->retention_leftovers * 1000;
     store_set_retention(
         library_store(library),
         &(struct store_retention){.jobs = settings->retention_jobs * 1000,
@@ -123,6 +156,7 @@ sweep_configure(struct library *library, const struct settings *settings)
                                .min_free = (uint64_t)settings->storage_min_free,
                                .evict = evict,
                                .beside = count_record,
+                               .sharers = count_sharers,
                                .arg = library});
 }
 
@@ -132,6 +166,7 @@ bool
 sweep_round(struct library *library, const struct settings *settings, int64_t now,
             bool *ret_more, struct api_problem *p)
 {
+    bool pages = false;
     bool jobs = settings->retention_jobs > 0, files = settings->retention_files > 0;
     bool ok =
         library_remove_leftovers(library, settings->retention_leftovers * 1000, p);
@@ -141,7 +176,13 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
         if (ok && files)
             ok = remove_file(library, now, settings->retention_files * 1000, &files, p);
     }
-    *ret_more = jobs || files;
+    if (library->bucket) {
+        library->blobs->grace_ms = settings->retention_leftovers * 1000;
+        (void)cache_evict(library->bucket->cache, 0);
+        ok = ok && bucket_sweep_page(library, settings->retention_leftovers * 1000,
+                                     &pages, p);
+    }
+    *ret_more = jobs || files || pages;
     return ok;
 }
 

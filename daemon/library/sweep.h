@@ -21,6 +21,11 @@ bool sweep_round(struct library *library, const struct settings *settings, int64
    is more to check now. */
 bool sweep_scrub(struct library *library, uint64_t bytes, int64_t now_ms);
 
+/* Looks at the next page of the objects of a library in a bucket, if it is time to, and removes
+   objects that no row has named for `grace` ms. *ret_more: there is another page. */
+bool bucket_sweep_page(struct library *library, int64_t grace, bool *ret_more,
+                       struct api_problem *p);
+
 /* Logs that a round failed. */
 void sweep_log_failure(struct library *library, const struct api_problem *problem);
 

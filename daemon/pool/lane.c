@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "pool/lane.h"
+#include "pool/judging.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/job.h"
@@ -24,10 +25,14 @@ lane_start(struct lane *lane, const struct settings *settings, struct metrics *m
 {
     lane->settings = settings;
     process_init(&lane->process, settings, metrics);
+    process_init(&lane->judge, settings, metrics);
+    lane->judge.role = "judge";
     int rc = pthread_create(&lane->thread, NULL, run, arg);
     lane->started = rc == 0;
-    if (rc)
+    if (rc) {
         process_fini(&lane->process);
+        process_fini(&lane->judge);
+    }
     return !rc || api_problem_set(p, API_IO, QDQ_AT_NOTHING, NULL,
                                   "starting a thread: %s", strerror(rc));
 }
@@ -39,14 +44,22 @@ lane_join(struct lane *lane)
         return;
     pthread_join(lane->thread, NULL);
     process_fini(&lane->process);
+    process_fini(&lane->judge);
     lane->started = false;
+}
+
+void
+lane_end(struct lane *lane)
+{
+    process_end(&lane->process, false, NULL);
+    process_end(&lane->judge, false, NULL);
 }
 
 void
 lane_set_service(struct lane *lane, const struct service *service)
 {
     if (lane->service != service)
-        process_end(&lane->process, false, NULL);
+        lane_end(lane);
     lane->service = service;
 }
 
@@ -178,6 +191,14 @@ time_left(struct limit limit, int64_t began)
     return !limit.seconds ? -1 : left < 0 ? 0 : (int)left;
 }
 
+/* Ends the worker at once, and the process that judges for it. */
+static void
+end_both(struct lane *lane, char how[64])
+{
+    process_end(&lane->process, true, how);
+    process_end(&lane->judge, true, NULL);
+}
+
 static enum outcome
 fail_timeout(struct lane *lane, struct limit limit, int stage, struct api_problem *p)
 {
@@ -185,14 +206,14 @@ fail_timeout(struct lane *lane, struct limit limit, int stage, struct api_proble
                     "this took longer than %lld s (%s)%s%s", (long long)limit.seconds,
                     limit.setting, stage < 0 ? "" : ", in stage ",
                     stage < 0 ? "" : qdq_stage_name((enum qdq_stage)stage));
-    process_end(&lane->process, true, NULL);
+    end_both(lane, NULL);
     return OUTCOME_FAILED;
 }
 
 enum outcome
 lane_end_dead(struct lane *lane, char how[64], struct api_problem *p)
 {
-    process_end(&lane->process, true, how);
+    end_both(lane, how);
     if (!lane->process.spent)
         return OUTCOME_DIED;
     api_problem_set(p, API_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
@@ -319,6 +340,8 @@ handle_event(struct asking *asking, const struct message *message)
         return true;
     case MESSAGE_FILE_WANTED:
         return answer_file(lane);
+    case MESSAGE_JUDGE_WANTED:
+        return judging_answer(lane, message_time(lane));
     case MESSAGE_GPU_WANTED:
         return answer_gpu(lane, events && events->gpu_is_wanted(events->arg));
     case MESSAGE_GPU_LENT:

@@ -22,6 +22,7 @@ struct settings;
 struct lane {
     const struct settings *settings; /* the daemon's; a tenant has its own */
     struct process process;
+    struct process judge;          /* the worker's judging process (judging.h) */
     const struct service *service; /* the tenant of the current or last work */
     /* processes in a row that could not be started, or died before their first work */
     atomic_int failures;
@@ -36,6 +37,9 @@ bool lane_start(struct lane *lane, const struct settings *settings,
                 struct api_problem *p);
 /* Waits for the end of the lane's thread, if it was started. Any thread may call. */
 void lane_join(struct lane *lane);
+
+/* Ends the lane's processes, if there are any, and waits for them. */
+void lane_end(struct lane *lane);
 
 /* Sets the tenant of the next work; another tenant's work gets another process. */
 void lane_set_service(struct lane *lane, const struct service *service);

@@ -277,7 +277,7 @@ run_worker(struct runner *runner, const struct message *request, char **ret,
 static enum outcome
 retry_on_new_process(struct runner *runner, const struct store_job *job, char how[64])
 {
-    process_end(&runner->lane.process, false, NULL);
+    lane_end(&runner->lane);
     if (job->attempts > 0 || runner->lane.settings->workers_attempts < 2)
         return OUTCOME_FAILED;
     snprintf(how, 64, "lost its GPU");
@@ -290,7 +290,7 @@ static void
 release_device(struct runner *runner)
 {
     if (runner->slot.device != GPUS_NONE && runner->lane.settings->workers_count > 1)
-        process_end(&runner->lane.process, false, NULL);
+        lane_end(&runner->lane);
 }
 
 static void
@@ -345,7 +345,7 @@ run_jobs(void *arg)
         store_job_fini(&job);
         lane_back_off(&runner->lane);
     }
-    process_end(&runner->lane.process, false, NULL);
+    lane_end(&runner->lane);
     return NULL;
 }
 

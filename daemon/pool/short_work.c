@@ -215,7 +215,7 @@ end_if_spare(struct short_lane *lane)
 {
     struct short_work *work = lane->work;
     lock_release(&work->lock);
-    process_end(&lane->lane.process, false, NULL);
+    lane_end(&lane->lane);
     lock_acquire(&work->lock);
 }
 
@@ -316,7 +316,7 @@ run_tasks(void *arg)
         pthread_cond_broadcast(&work->answered);
         lock_release(&work->lock);
     }
-    process_end(&lane->lane.process, false, NULL);
+    lane_end(&lane->lane);
     return NULL;
 }
 

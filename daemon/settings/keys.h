@@ -60,6 +60,17 @@ SETTING_TEXT(auth, tokens, "", START,
 SETTING_TEXT(state, dir, QDQD_DEFAULT_STATE_DIR, START,
              "Folder of the database and of models, datasets and reports (mode "
              "0700).")
+SETTING_TEXT(store, url, "", START,
+             "Database of the record: postgresql://USER@HOST:PORT/NAME, which several"
+             " daemons share; empty: SQLite, in state.dir. A password stands in the"
+             " file of PGPASSFILE, or in the URL, which is printed without it.")
+SETTING_TEXT(store, direct_url, "", START,
+             "The same database without a pooler, for migrations, where store.url goes"
+             " through pgbouncer; empty: store.url.")
+SETTING_NUMBER(cluster, lease, 15, 3, 3600, SECONDS, START,
+               "A running job of a daemon that has not been heard of for this long is"
+               " run by another one, where several share a record. A daemon renews its"
+               " leases at a third of this time.")
 SETTING_NUMBER(retention, jobs, 7 * 86400, 0, INT64_C(4000000000), SECONDS, NOW,
                "A job is removed this long after its end, with its model, report and "
                "spec; 0: never. The data of an unfinished job is never removed.")
@@ -84,6 +95,22 @@ SETTING_NUMBER(storage, max_bytes, 0, 0, INT64_MAX, BYTES, NOW,
 SETTING_NUMBER(storage, min_free, 0, 0, INT64_MAX, BYTES, NOW,
                "Bytes of the disk that stay free, by the same means; 0: a twentieth of"
                " the disk, at most 1 GB.")
+SETTING_TEXT(
+    blobs, url, "", START,
+    "Place of models, datasets, results and observations: s3://BUCKET or "
+    "s3://BUCKET/PREFIX; empty: files in state.dir. With a bucket the files in "
+    "state.dir are a cache.")
+SETTING_TEXT(blobs, endpoint, "", START,
+             "URL of the S3 server of blobs.url, without the bucket; empty: that of "
+             "Amazon in blobs.region.")
+SETTING_TEXT(blobs, region, "us-east-1", START, "Region of the bucket of blobs.url.")
+SETTING_TEXT(blobs, credentials, "", START,
+             "AWS credentials file of the bucket of blobs.url, which others cannot "
+             "read; empty: requests are not signed. Its changes apply at once.")
+SETTING_NUMBER(
+    blobs, cache, INT64_C(20) << 30, 0, INT64_MAX, BYTES, NOW,
+    "Most bytes of the cache of blobs.url, over all tenants. Files that were "
+    "not used for longest are removed first, and none that is in use.")
 SETTING_NUMBER(cache, observations, INT64_C(1) << 30, 0, INT64_MAX, BYTES, NOW,
                "Most bytes of observations of calibrations, which later jobs of the "
                "same model and data reuse. Those that were used least recently are "
@@ -143,6 +170,9 @@ QDQ_LIMITS(LIMIT)
 #undef LIMIT
 SETTING_TEXT(engine, runtime, QDQD_DEFAULT_RUNTIME, START,
              "Path of ONNX Runtime's library; empty: models are never run.")
+SETTING_TEXT(engine, openvino, QDQD_DEFAULT_OPENVINO, START,
+             "Path of OpenVINO's C library (libopenvino_c.so.*), by which results for "
+             "target openvino are judged; empty: they are not.")
 SETTING_TEXT(gpu, devices, "", START,
              "GPUs that jobs may use, numbered as CUDA does and separated by commas "
              "(\"0,1\"); each serves one job at a time. Empty: none. GPUs also need an"

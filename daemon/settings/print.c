@@ -56,6 +56,29 @@ settings_help(FILE *out)
     }
 }
 
+/* Copies a text. In a URL "***" stands for a password: between the colon after the user and
+   the last @ before the host, and as the parameter `password`. */
+static void
+hide_password(const char *text, char ret[VALUE])
+{
+    static const char parameter[] = "password=";
+    const char *scheme = strstr(text, "://");
+    const char *user = scheme ? scheme + 3 : text;
+    const char *end = user + strcspn(user, "/?"), *at = NULL;
+    for (const char *c = user; scheme && c < end; c++)
+        if (*c == '@')
+            at = c;
+    const char *colon = at ? memchr(user, ':', (size_t)(at - user)) : NULL;
+    const char *query = scheme ? strstr(user, parameter) : NULL;
+    if (colon)
+        snprintf(ret, VALUE, "%.*s***%s", (int)(colon + 1 - text), text, at);
+    else if (query)
+        snprintf(ret, VALUE, "%.*s%s***%s", (int)(query - text), text, parameter,
+                 query + strcspn(query, "&"));
+    else
+        snprintf(ret, VALUE, "%s", text);
+}
+
 void
 settings_print(const struct settings *settings, FILE *out)
 {
@@ -65,9 +88,9 @@ settings_print(const struct settings *settings, FILE *out)
         fprintf(out, "%s.%s = ", row->section, row->key);
         if (row->unit != TEXT)
             describe_number(row, *setting_number(&values, row), value);
-        fprintf(out, "%s  # %s\n",
-                row->unit == TEXT ? *setting_text(&values, row) : value,
-                settings->origins[row - setting_rows]);
+        else
+            hide_password(*setting_text(&values, row), value);
+        fprintf(out, "%s  # %s\n", value, settings->origins[row - setting_rows]);
     }
 }
 

@@ -17,8 +17,17 @@ REMOTE_TEXT(
 REMOTE_TEXT(credentials, "", STORES,
             "File with \"bearer TOKEN\" or \"basic USER:PASSWORD\"; for s3 an AWS "
             "credentials file. Only its owner may read it (mode 0600). Empty: none.")
-REMOTE_TEXT(region, "us-east-1", S3, "The region that requests are signed for.")
-REMOTE_CHOICE(path_style, "true", "true false", S3,
+REMOTE_TEXT(artifacts_url, "", MLFLOW,
+            "Where artifacts with the URI s3:// are: http:// or https://, host, port, "
+            "bucket and "
+            "prefix. Signed URLs may lead to that host, too. Empty: nowhere.")
+REMOTE_TEXT(artifacts_credentials, "", MLFLOW,
+            "AWS credentials file for artifacts_url (mode 0600). Empty: artifacts with "
+            "the URI s3:// "
+            "are public, and others are pulled by signed URLs.")
+REMOTE_TEXT(region, "us-east-1", MLFLOW | S3,
+            "The region that requests to S3 are signed for.")
+REMOTE_CHOICE(path_style, "true", "true false", MLFLOW | S3,
               "Whether the bucket stands in the path; else it is the first part of the "
               "host's name.")
 REMOTE_TEXT(

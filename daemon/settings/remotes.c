@@ -369,11 +369,18 @@ check_remote(const struct remote *remote, char error[SETTINGS_ERROR])
     unsigned bit = kind_bit(remote);
     if ((fault = find_fault(remote->url, bit == S3)))
         return fail(error, &remote->section, "url", fault);
+    if (*remote->artifacts_url && (fault = find_fault(remote->artifacts_url, true)))
+        return fail(error, &remote->section, "artifacts_url", fault);
+    if (*remote->artifacts_credentials && !*remote->artifacts_url)
+        return fail(error, &remote->section, "artifacts_credentials",
+                    "needs an artifacts_url");
     return check_list(&remote->section, "tenants", remote->tenants, NULL, error) &&
            check_list(&remote->section, "scopes", remote->scopes, "read,submit,admin",
                       error) &&
            check_file(&remote->section, "credentials", remote->credentials, true,
                       error) &&
+           check_file(&remote->section, "artifacts_credentials",
+                      remote->artifacts_credentials, true, error) &&
            check_file(&remote->section, "secret", remote->secret, true, error) &&
            check_file(&remote->section, "secret_old", remote->secret_old, true,
                       error) &&

@@ -8,11 +8,15 @@
  */
 #include "config.h"
 #include "base/errno_code.h"
-#include "store/inner.h"
+#include "store/log.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CHECKPOINT 1000 /* pages of the log before a checkpoint; SQLite's default */
@@ -22,9 +26,9 @@
 static int
 on_commit(void *arg, sqlite3 *db, const char *schema, int pages)
 {
-    struct store *store = arg;
-    lock_assert_held(&store->lock);
-    store->log.committed++;
+    struct store_log *log = arg;
+    lock_assert_held(log->store_lock);
+    log->committed++;
     if (pages >= CHECKPOINT)
         (void)sqlite3_wal_checkpoint(db, schema);
     return SQLITE_OK;
@@ -51,14 +55,16 @@ fail_sync(struct api_problem *p)
 }
 
 bool
-store_log_open(struct store *store, const char *path, struct api_problem *p)
+store_log_open(struct store_log *log, sqlite3 *db, const char *path,
+               struct lock *store_lock, struct api_problem *p)
 {
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s-wal", path);
-    store->log.fd = open(name, O_RDONLY | O_CLOEXEC);
-    if (store->log.fd < 0 || fdatasync(store->log.fd) || !sync_folder(path))
+    log->store_lock = store_lock;
+    log->fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (log->fd < 0 || fdatasync(log->fd) || !sync_folder(path))
         return fail_sync(p);
-    sqlite3_wal_hook(store->db, on_commit, store);
+    sqlite3_wal_hook(db, on_commit, log);
     return true;
 }
 
@@ -103,9 +109,8 @@ sync_for_all(struct store_log *log, struct api_problem *p)
 }
 
 bool
-store_sync(struct store *store, struct api_problem *p)
+store_log_sync(struct store_log *log, struct api_problem *p)
 {
-    struct store_log *log = &store->log;
     uint64_t wanted = log->committed;
     bool ok = true;
     lock_acquire(&log->lock);

@@ -6,9 +6,9 @@
 static void
 bind_hooked(struct store *store, enum statement s, const struct store_hooked *seen)
 {
-    bind_text(store->statements[s], 1, seen->hook);
-    bind_text(store->statements[s], 2, seen->model);
-    bind_text(store->statements[s], 3, seen->version);
+    bind_text(&store->statements[s], 1, seen->hook);
+    bind_text(&store->statements[s], 2, seen->model);
+    bind_text(&store->statements[s], 3, seen->version);
 }
 
 bool
@@ -17,15 +17,15 @@ store_hooked_add(struct store *store, const struct store_hooked *seen, const cha
 {
     lock_acquire(&store->lock);
     bind_hooked(store, HOOKED_ADD, seen);
-    bind_text(store->statements[HOOKED_ADD], 4, key);
+    bind_text(&store->statements[HOOKED_ADD], 4, key);
     bool ok = run(store, HOOKED_ADD, p);
     if (ok) {
-        sqlite3_stmt *stmt = store->statements[HOOKED_GET];
+        struct stmt *stmt = &store->statements[HOOKED_GET];
         bind_hooked(store, HOOKED_GET, seen);
-        ok = sqlite3_step(stmt) == SQLITE_ROW || fail(store, p);
+        ok = step(stmt) == DB_ROW || fail(store, p);
         if (ok) {
             column_chars(stmt, 0, ret_key, HOOKED_KEY);
-            *ret_done = sqlite3_column_int(stmt, 1);
+            *ret_done = (int)column_int(stmt, 1);
         }
         done(stmt);
     }
@@ -50,8 +50,8 @@ store_hooked_first(struct store *store, const char *hook, const char *model,
 {
     *ret = -1;
     lock_acquire(&store->lock);
-    bind_text(store->statements[HOOKED_FIRST], 1, hook);
-    bind_text(store->statements[HOOKED_FIRST], 2, model);
+    bind_text(&store->statements[HOOKED_FIRST], 1, hook);
+    bind_text(&store->statements[HOOKED_FIRST], 2, model);
     bool ok = ask(store, HOOKED_FIRST, NULL, ret, p);
     lock_release(&store->lock);
     return ok;

@@ -4,75 +4,32 @@
 #ifndef QDQD_STORE_INNER_H
 #define QDQD_STORE_INNER_H
 
-#include "base/errno_code.h"
 #include "base/lock.h"
+#include "store/db.h"
 #include "store/store.h"
 
-#include <stdatomic.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum statement {
-#define STATEMENT(name, sql) name,
-#include "store/sql.h"
-#undef STATEMENT
-    N_STATEMENTS
-};
-
-/* SQLite's log, and the amount of it that is on the disk; see group_commit.c. */
-struct store_log {
-    int fd;
-    atomic_uint_fast64_t
-        committed; /* number of transactions; written with the store's lock held */
-    struct lock lock;
-    pthread_cond_t synced_more;
-    /* guarded by lock: */
-    /* the last transaction that is on the disk, and that of the last sync that
-       failed */
-    uint64_t synced, failed;
-    bool busy; /* a thread is syncing */
+/* A statement of one store. */
+struct stmt {
+    struct db *db;
+    enum statement name;
 };
 
 struct store {
-    sqlite3 *db;
+    struct db *db;
     struct store_retention retention;
+    int64_t lease_ms;
     struct lock lock; /* guards db and its statements */
-    sqlite3_stmt *statements[N_STATEMENTS];
-    struct store_log log;
+    struct stmt statements[N_STATEMENTS];
 };
-
-void store_log_init(struct store_log *log);
-/* Opens the log of the database at `path`, which has been opened and written to. */
-bool store_log_open(struct store *store, const char *path, struct api_problem *p);
-void store_log_fini(struct store_log *log);
-
-static inline enum api_code
-store_code(sqlite3 *db)
-{
-    switch (db ? sqlite3_errcode(db) : SQLITE_NOMEM) {
-    case SQLITE_FULL:
-        return API_DISK_FULL;
-    case SQLITE_NOMEM:
-        return API_NO_MEMORY;
-    case SQLITE_BUSY: /* the database stayed locked for longer than PATIENCE_MS */
-    case SQLITE_READONLY:
-        return API_UNAVAILABLE;
-    case SQLITE_CANTOPEN:
-    case SQLITE_IOERR:
-        return errno_code(sqlite3_system_errno(db));
-    default:
-        return API_IO;
-    }
-}
 
 static inline bool
 fail(struct store *store, struct api_problem *p)
 {
-    return api_problem_set(p, store_code(store->db), QDQ_AT_NOTHING, NULL,
-                           "the database: %s",
-                           store->db ? sqlite3_errmsg(store->db) : "out of memory");
+    return store->db->class->fail(store->db, p);
 }
 
 /* Returns the end of a retention that counts from `kept_from`. */
@@ -85,17 +42,49 @@ expires(int64_t kept_from, int64_t retention)
 /* --- statements; the caller holds the lock -------------------------------- */
 
 static inline void
-bind_text(sqlite3_stmt *stmt, int i, const char *text)
+bind_text(struct stmt *stmt, int i, const char *text)
 {
-    sqlite3_bind_text(stmt, i, text, -1, SQLITE_STATIC);
+    stmt->db->class->bind_text(stmt->db, stmt->name, i, text);
+}
+
+static inline void
+bind_int(struct stmt *stmt, int i, int64_t value)
+{
+    stmt->db->class->bind_int(stmt->db, stmt->name, i, value);
+}
+
+/* Returns DB_ROW, DB_DONE or DB_FAILED. */
+static inline int
+step(struct stmt *stmt)
+{
+    return stmt->db->class->step(stmt->db, stmt->name);
+}
+
+static inline int64_t
+column_int(struct stmt *stmt, int i)
+{
+    return stmt->db->class->column_int(stmt->db, stmt->name, i);
+}
+
+/* Returns a text that is borrowed until the next step, or NULL. */
+static inline const char *
+borrow_text(struct stmt *stmt, int i)
+{
+    return stmt->db->class->column_text(stmt->db, stmt->name, i);
+}
+
+/* Returns the number of rows that the last statement changed. */
+static inline int64_t
+changes(struct store *store)
+{
+    return store->db->class->changes(store->db);
 }
 
 /* Resets a statement after its use. Its bindings borrow from the caller. */
 static inline void
-done(sqlite3_stmt *stmt)
+done(struct stmt *stmt)
 {
-    sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt);
+    stmt->db->class->done(stmt->db, stmt->name);
 }
 
 /* Runs a bound statement and ignores its rows. */
@@ -103,9 +92,9 @@ static inline bool
 run(struct store *store, enum statement s, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    int rc = sqlite3_step(store->statements[s]);
-    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
-    done(store->statements[s]);
+    int rc = step(&store->statements[s]);
+    bool ok = rc == DB_DONE || rc == DB_ROW || fail(store, p);
+    done(&store->statements[s]);
     return ok;
 }
 
@@ -116,13 +105,13 @@ ask(struct store *store, enum statement s, bool *ret_any, int64_t *ret,
     struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    int rc = sqlite3_step(store->statements[s]);
-    bool ok = rc == SQLITE_DONE || rc == SQLITE_ROW || fail(store, p);
+    int rc = step(&store->statements[s]);
+    bool ok = rc == DB_DONE || rc == DB_ROW || fail(store, p);
     if (ok && ret_any)
-        *ret_any = rc == SQLITE_ROW;
-    if (rc == SQLITE_ROW && ret)
-        *ret = sqlite3_column_int64(store->statements[s], 0);
-    done(store->statements[s]);
+        *ret_any = rc == DB_ROW;
+    if (rc == DB_ROW && ret)
+        *ret = column_int(&store->statements[s], 0);
+    done(&store->statements[s]);
     return ok;
 }
 
@@ -140,19 +129,19 @@ finish(struct store *store, bool ok, struct api_problem *p)
 
 /* Copies a column's text. Sets *ok to false when there is no memory for it. */
 static inline char *
-column_text(sqlite3_stmt *stmt, int i, bool *ok)
+column_text(struct stmt *stmt, int i, bool *ok)
 {
-    const char *text = (const char *)sqlite3_column_text(stmt, i);
+    const char *text = borrow_text(stmt, i);
     char *copy = text ? strdup(text) : NULL;
-    if (!copy && sqlite3_column_type(stmt, i) != SQLITE_NULL)
+    if (text && !copy)
         *ok = false;
     return copy;
 }
 
 static inline void
-column_chars(sqlite3_stmt *stmt, int i, char *ret, size_t size)
+column_chars(struct stmt *stmt, int i, char *ret, size_t size)
 {
-    const char *text = (const char *)sqlite3_column_text(stmt, i);
+    const char *text = borrow_text(stmt, i);
     snprintf(ret, size, "%s", text ? text : "");
 }
 
@@ -175,8 +164,8 @@ bool store_settle_job(struct store *store, const struct store_job *job,
 static inline void
 bind_file(struct store *store, enum statement s, enum store_kind kind, const char *id)
 {
-    sqlite3_bind_int(store->statements[s], 1, (int)kind);
-    bind_text(store->statements[s], 2, id);
+    bind_int(&store->statements[s], 1, (int)kind);
+    bind_text(&store->statements[s], 2, id);
 }
 
 #endif

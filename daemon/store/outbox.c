@@ -10,7 +10,8 @@ store_fetch_claim(struct store *store, int64_t now, struct store_job *ret,
                   bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    sqlite3_bind_int64(store->statements[FETCH_CLAIM], 1, now);
+    bind_int(&store->statements[FETCH_CLAIM], 1, now);
+    bind_int(&store->statements[FETCH_CLAIM], 2, store->lease_ms);
     bool ok = store_read_job(store, FETCH_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
@@ -21,9 +22,9 @@ store_fetch_later(struct store *store, const char *id, int charge, int64_t due,
                   struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(store->statements[FETCH_LATER], 1, id);
-    sqlite3_bind_int(store->statements[FETCH_LATER], 2, charge);
-    sqlite3_bind_int64(store->statements[FETCH_LATER], 3, due);
+    bind_text(&store->statements[FETCH_LATER], 1, id);
+    bind_int(&store->statements[FETCH_LATER], 2, charge);
+    bind_int(&store->statements[FETCH_LATER], 3, due);
     bool ok = run(store, FETCH_LATER, p);
     lock_release(&store->lock);
     return ok;
@@ -33,16 +34,16 @@ static bool
 update_fetched(struct store *store, const struct store_job *job, const char *identity,
                bool *ret_was, struct api_problem *p)
 {
-    sqlite3_stmt *stmt = store->statements[FETCH_DONE];
+    struct stmt *stmt = &store->statements[FETCH_DONE];
     bind_text(stmt, 1, job->id);
     bind_text(stmt, 2, job->model);
     bind_text(stmt, 3, job->calibration);
     bind_text(stmt, 4, job->source);
     bind_text(stmt, 5, identity);
     bind_text(stmt, 6, *job->observations ? job->observations : NULL);
-    sqlite3_bind_int(stmt, 7, job->wants_gpu);
+    bind_int(stmt, 7, job->wants_gpu);
     bool ok = run(store, FETCH_DONE, p);
-    *ret_was = ok && sqlite3_changes(store->db) == 1;
+    *ret_was = ok && changes(store) == 1;
     return ok;
 }
 
@@ -66,10 +67,10 @@ store_fetch_done(struct store *store, const struct store_job *job, const char *i
 static void
 bind_fetched(struct store *store, enum statement s, const struct store_fetched *key)
 {
-    bind_text(store->statements[s], 1, key->remote);
-    bind_text(store->statements[s], 2, key->ref);
-    bind_text(store->statements[s], 3, key->digest);
-    sqlite3_bind_int(store->statements[s], 4, (int)key->kind);
+    bind_text(&store->statements[s], 1, key->remote);
+    bind_text(&store->statements[s], 2, key->ref);
+    bind_text(&store->statements[s], 3, key->digest);
+    bind_int(&store->statements[s], 4, (int)key->kind);
 }
 
 bool
@@ -77,13 +78,13 @@ store_fetched_get(struct store *store, const struct store_fetched *key,
                   char ret[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt = store->statements[FETCHED_GET];
+    struct stmt *stmt = &store->statements[FETCHED_GET];
     bind_fetched(store, FETCHED_GET, key);
-    int rc = sqlite3_step(stmt);
-    *ret_any = rc == SQLITE_ROW;
+    int rc = step(stmt);
+    *ret_any = rc == DB_ROW;
     if (*ret_any)
         column_chars(stmt, 0, ret, DIGEST_SIZE);
-    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p);
     done(stmt);
     lock_release(&store->lock);
     return ok;
@@ -95,7 +96,7 @@ store_fetched_put(struct store *store, const struct store_fetched *key, const ch
 {
     lock_acquire(&store->lock);
     bind_fetched(store, FETCHED_PUT, key);
-    bind_text(store->statements[FETCHED_PUT], 5, id);
+    bind_text(&store->statements[FETCHED_PUT], 5, id);
     bool ok = run(store, FETCHED_PUT, p);
     lock_release(&store->lock);
     return ok;
@@ -104,7 +105,7 @@ store_fetched_put(struct store *store, const struct store_fetched *key, const ch
 /* --- deliveries ------------------------------------------------------------ */
 
 static bool
-column_delivery(sqlite3_stmt *stmt, struct store_delivery *ret, struct api_problem *p)
+column_delivery(struct stmt *stmt, struct store_delivery *ret, struct api_problem *p)
 {
     struct store_delivery delivery = {0};
     bool ok = true;
@@ -113,8 +114,8 @@ column_delivery(sqlite3_stmt *stmt, struct store_delivery *ret, struct api_probl
     delivery.remote = column_text(stmt, 2, &ok);
     delivery.event = column_text(stmt, 3, &ok);
     delivery.publication = column_text(stmt, 4, &ok);
-    delivery.attempts = sqlite3_column_int64(stmt, 5);
-    delivery.created_at = sqlite3_column_int64(stmt, 6);
+    delivery.attempts = column_int(stmt, 5);
+    delivery.created_at = column_int(stmt, 6);
     *ret = delivery;
     return ok || api_problem_no_memory(p);
 }
@@ -125,15 +126,16 @@ store_delivery_claim(struct store *store, int64_t now, struct store_delivery *re
 {
     struct store_delivery delivery = {0};
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt = store->statements[DELIVERY_CLAIM];
-    sqlite3_bind_int64(stmt, 1, now);
-    int rc = sqlite3_step(stmt);
-    *ret_any = rc == SQLITE_ROW;
+    struct stmt *stmt = &store->statements[DELIVERY_CLAIM];
+    bind_int(stmt, 1, now);
+    bind_int(stmt, 2, store->lease_ms);
+    int rc = step(stmt);
+    *ret_any = rc == DB_ROW;
     bool ok = *ret_any ? column_delivery(stmt, &delivery, p)
-                       : rc == SQLITE_DONE || fail(store, p);
+                       : rc == DB_DONE || fail(store, p);
     /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
     if (ok && *ret_any)
-        ok = sqlite3_step(stmt) == SQLITE_DONE || fail(store, p);
+        ok = step(stmt) == DB_DONE || fail(store, p);
     done(stmt);
     lock_release(&store->lock);
     if (ok && *ret_any)
@@ -152,12 +154,12 @@ store_delivery_end(struct store *store, const char *id, enum store_delivery_stat
                                         [STORE_DELIVERED] = "delivered",
                                         [STORE_UNDELIVERED] = "failed"};
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt = store->statements[DELIVERY_END];
+    struct stmt *stmt = &store->statements[DELIVERY_END];
     bind_text(stmt, 1, id);
     bind_text(stmt, 2, names[state]);
     bind_text(stmt, 3, location);
     bind_text(stmt, 4, error);
-    sqlite3_bind_int64(stmt, 5, due);
+    bind_int(stmt, 5, due);
     bool ok = run(store, DELIVERY_END, p);
     lock_release(&store->lock);
     return ok && store_sync(store, p);
@@ -167,7 +169,7 @@ bool
 store_delivery_unclaim(struct store *store, const char *id, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(store->statements[DELIVERY_UNCLAIM], 1, id);
+    bind_text(&store->statements[DELIVERY_UNCLAIM], 1, id);
     bool ok = run(store, DELIVERY_UNCLAIM, p);
     lock_release(&store->lock);
     return ok;
@@ -180,8 +182,8 @@ store_delivery_retry(struct store *store, const char *job, const char *id,
     bool any = false;
     int64_t has_failed = 0;
     lock_acquire(&store->lock);
-    bind_text(store->statements[DELIVERY_STATE], 1, id);
-    bind_text(store->statements[DELIVERY_STATE], 2, job);
+    bind_text(&store->statements[DELIVERY_STATE], 1, id);
+    bind_text(&store->statements[DELIVERY_STATE], 2, job);
     bool ok = ask(store, DELIVERY_STATE, &any, &has_failed, p);
     if (ok && !any)
         ok = api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -190,8 +192,8 @@ store_delivery_retry(struct store *store, const char *job, const char *id,
         ok = api_problem_set(p, API_ENDED, QDQ_AT_NOTHING, NULL,
                              "the delivery has not failed: it waits, or was delivered");
     if (ok) {
-        bind_text(store->statements[DELIVERY_RETRY], 1, id);
-        bind_text(store->statements[DELIVERY_RETRY], 2, job);
+        bind_text(&store->statements[DELIVERY_RETRY], 1, id);
+        bind_text(&store->statements[DELIVERY_RETRY], 2, job);
         ok = run(store, DELIVERY_RETRY, p);
     }
     lock_release(&store->lock);
@@ -224,7 +226,7 @@ store_set_webhooks(struct store *store, const struct store_webhook *list, size_t
     lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
-        sqlite3_stmt *stmt = store->statements[WEBHOOK_ADD];
+        struct stmt *stmt = &store->statements[WEBHOOK_ADD];
         ok = run(store, WEBHOOKS_CLEAR, p);
         for (size_t i = 0; ok && i < n; i++) {
             bind_text(stmt, 1, list[i].name);

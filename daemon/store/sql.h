@@ -1,242 +1,281 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every SQL statement of the store, one row each: STATEMENT(NAME, "sql"). */
-STATEMENT(BEGIN, "BEGIN IMMEDIATE")
+STATEMENT(BEGIN, BEGIN_SQL)
 STATEMENT(COMMIT, "COMMIT")
 STATEMENT(ROLLBACK, "ROLLBACK")
-STATEMENT(FILE_ADD, "INSERT INTO files(kind, id, size, created_at, info)"
+STATEMENT(FILE_ADD, "INSERT INTO @files(kind, id, size, created_at, info)"
                     " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
 STATEMENT(FILE_GET,
           "SELECT id, size, created_at,"
           " coalesce(info, " MODEL_FILES_OF(
-              "id") "), kept_from, 0 FROM files"
+              "id") "), kept_from, 0 FROM @files"
                     " WHERE kind = ?1 AND id = ?2"
                     " UNION ALL SELECT result_model, result_size, ended_at,"
                     " " MODEL_FILES_OF("result_model") ", kept_from, 1"
-                                                       " FROM jobs WHERE ?1 = 0 AND "
+                                                       " FROM @jobs WHERE ?1 = 0 AND "
                                                        "result_model = ?2 LIMIT 1")
-STATEMENT(MODEL_FILE_ADD, "INSERT INTO model_files(model, position, path, digest, size)"
-                          " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
-STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM model_files WHERE model = ?1"
+STATEMENT(MODEL_FILE_ADD,
+          "INSERT INTO @model_files(model, position, path, digest, size)"
+          " VALUES(?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")
+STATEMENT(MODEL_FILES, "SELECT path, digest, size FROM @model_files WHERE model = ?1"
                        " ORDER BY position")
 /* The file is stored again: its retention begins anew. */
-STATEMENT(FILE_USE, "UPDATE files SET kept_from = max(?3, (SELECT newest FROM clock))"
-                    " WHERE kind = ?1 AND id = ?2")
-STATEMENT(FILE_REMOVE, "DELETE FROM files WHERE kind = ?1 AND id = ?2")
-STATEMENT(FILE_USED, "SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
+STATEMENT(FILE_USE,
+          "UPDATE @files SET kept_from = " GREATER_OF(
+              "?3", "(SELECT newest FROM @clock)") ""
+                                                   " WHERE kind = ?1 AND id = ?2")
+STATEMENT(FILE_REMOVE, "DELETE FROM @files WHERE kind = ?1 AND id = ?2")
+/* The row of a file stays until the transaction ends. */
+STATEMENT(FILE_LOCK, "SELECT 1 FROM @files WHERE kind = ?1 AND id = ?2" LOCK_ROW)
+STATEMENT(JOB_LOCK, "SELECT 1 FROM @jobs WHERE id = ?1" LOCK_ROW)
+/* Two requests of one identity pass one after the other, so that the second joins. */
+STATEMENT(IDENTITY_LOCK, "SELECT " LOCK_NAME("?1"))
+STATEMENT(FILE_USED, "SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
                      " AND CASE ?1 WHEN 0 THEN model WHEN 1 THEN calibration END = ?2"
                      " LIMIT 1")
 /* All places that name blobs; store/backup.c lists the same places. */
 STATEMENT(BLOB_NEEDED,
-          "SELECT 1 FROM files WHERE id = ?1"
-          " UNION ALL SELECT 1 FROM jobs WHERE result_model = ?1 OR report = ?1"
+          "SELECT 1 FROM @files WHERE id = ?1"
+          " UNION ALL SELECT 1 FROM @jobs WHERE result_model = ?1 OR report = ?1"
           " OR frozen = ?1"
-          " UNION ALL SELECT 1 FROM observations WHERE blob = ?1"
-          " UNION ALL SELECT 1 FROM model_files WHERE digest = ?1"
-          " UNION ALL SELECT 1 FROM jobs WHERE state IN ('queued', 'running')"
+          " UNION ALL SELECT 1 FROM @observations WHERE blob = ?1"
+          " UNION ALL SELECT 1 FROM @model_files WHERE digest = ?1"
+          " UNION ALL SELECT 1 FROM @jobs WHERE state IN ('queued', 'running')"
           " AND (model = ?1 OR calibration = ?1) LIMIT 1")
 STATEMENT(OBSERVATIONS_USE,
-          "UPDATE observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
+          "UPDATE @observations SET used_at = ?2 WHERE key = ?1 RETURNING blob")
 /* Inserts nothing when the model or its data were deleted meanwhile. */
 STATEMENT(OBSERVATIONS_PUT,
-          "INSERT INTO observations(key, model, calibration, blob, size, used_at)"
+          "INSERT INTO @observations(key, model, calibration, blob, size, used_at)"
           " SELECT ?1, ?2, ?3, ?4, ?5, ?6"
-          " WHERE (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?2)"
-          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?2))"
+          " WHERE (EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND id = ?2)"
+          " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?2))"
           " AND (?3 IS NULL"
-          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?3))"
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?3))"
           " ON CONFLICT(key) DO UPDATE SET blob = excluded.blob,"
           " size = excluded.size, used_at = excluded.used_at")
 STATEMENT(OBSERVATIONS_FORGET,
-          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          "DELETE FROM @observations WHERE key = (SELECT key FROM @observations"
           " WHERE (?1 = 0 AND model = ?2) OR (?1 = 1 AND calibration = ?2) LIMIT 1)"
           " RETURNING blob")
 STATEMENT(OBSERVATIONS_EVICT,
-          "DELETE FROM observations WHERE key = (SELECT key FROM observations"
+          "DELETE FROM @observations WHERE key = (SELECT key FROM @observations"
           " ORDER BY used_at, key LIMIT 1)"
-          " AND ((SELECT sum(size) FROM observations) > ?1"
-          " OR (SELECT count(*) FROM observations) > ?2) RETURNING blob")
+          " AND ((SELECT sum(size) FROM @observations) > ?1"
+          " OR (SELECT count(*) FROM @observations) > ?2) RETURNING blob")
 /* Inserts no row when an input was deleted since its id was looked up. The model of a job
    that fetches it is "" until then. */
 STATEMENT(JOB_ADD,
-          "INSERT INTO jobs(id, state, priority, attempts, created_at, model,"
+          "INSERT INTO @jobs(id, state, priority, attempts, created_at, model,"
           " calibration, spec, labels, fresh, idempotency_key, asked, identity,"
           " effective_spec, observations, wants_gpu, source, publish, fetching)"
           " SELECT ?1, 'queued', ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
           " ?14, ?15, ?16, ?17, ?18"
-          " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM files WHERE kind = 0 AND id = ?5)"
-          " OR EXISTS (SELECT 1 FROM jobs WHERE result_model = ?5))"
+          " WHERE (?5 = '' OR EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND id = "
+          "?5" LOCK_KEY ")"
+          " OR EXISTS (SELECT 1 FROM @jobs WHERE result_model = ?5" LOCK_KEY "))"
           " AND (?6 IS NULL"
-          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND id = ?6))")
-STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM jobs WHERE idempotency_key = ?1")
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND id = ?6" LOCK_KEY "))")
+STATEMENT(JOB_OF_KEY, "SELECT id, asked FROM @jobs WHERE idempotency_key = ?1")
 /* Finds another job of the same identity; one that succeeded goes before one that is
    queued or running. */
-STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM jobs"
+STATEMENT(JOB_SAME, "SELECT id, state = 'succeeded' AS done FROM @jobs"
                     " WHERE identity = ?1 AND id != ?2 AND (state = 'succeeded'"
                     " OR (state IN ('queued', 'running') AND waits_for IS NULL))"
-                    " ORDER BY done DESC, seq LIMIT 1")
+                    " ORDER BY done DESC, seq LIMIT 1" LOCK_ROW)
 STATEMENT(JOB_ANSWER,
-          "UPDATE jobs SET state = ?5, ended_at = ?3, changes = changes + 1,"
+          "UPDATE @jobs SET state = ?5, ended_at = ?3, changes = changes + 1,"
           " cached_from = ?2, effective_spec = NULL, (result_model, result_size, "
           "report, frozen, summary) ="
           " (SELECT result_model, result_size, report, frozen, summary"
-          " FROM jobs AS other WHERE other.id = ?2) WHERE id = ?1 AND state = ?4")
-STATEMENT(JOB_JOIN, "UPDATE jobs SET waits_for = ?2 WHERE id = ?1")
+          " FROM @jobs AS other WHERE other.id = ?2) WHERE id = ?1 AND state = ?4")
+STATEMENT(JOB_JOIN, "UPDATE @jobs SET waits_for = ?2 WHERE id = ?1")
 /* A job that others joined waits no longer than each of them would wait alone. */
-STATEMENT(JOB_RAISE, "UPDATE jobs SET priority = max(priority, ?2) WHERE id = ?1")
+STATEMENT(JOB_RAISE,
+          "UPDATE @jobs SET priority = " GREATER_OF("priority", "?2") " WHERE id = ?1")
 /* Jobs that joined a job end as it did. */
 STATEMENT(JOINED_END,
-          "UPDATE jobs SET state = ?3, ended_at = other.ended_at,"
+          "UPDATE @jobs SET state = ?3, ended_at = other.ended_at,"
           " result_model = other.result_model, result_size = other.result_size,"
           " report = other.report, frozen = other.frozen, summary = other.summary,"
           " error_code = other.error_code, error_kind = other.error_kind,"
           " error_where = other.error_where, error_detail = other.error_detail,"
           " cached_from = ?1, waits_for = NULL, effective_spec = NULL,"
           " changes = jobs.changes + 1"
-          " FROM jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1"
+          " FROM @jobs AS other WHERE other.id = ?1 AND jobs.waits_for = ?1"
           " AND jobs.state = ?2")
 /* The first of the jobs that joined runs instead, and the others join that one. */
 STATEMENT(JOINED_RELEASE,
-          "UPDATE jobs SET waits_for = nullif(first.id, jobs.id)"
-          " FROM (SELECT id FROM jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
+          "UPDATE @jobs SET waits_for = nullif(first.id, jobs.id)"
+          " FROM (SELECT id FROM @jobs WHERE waits_for = ?1 ORDER BY seq LIMIT 1)"
           " AS first WHERE jobs.waits_for = ?1")
-STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM jobs WHERE id = ?1")
-STATEMENT(JOB_CLAIM, "UPDATE jobs SET state = ?4, started_at = ?1,"
-                     " changes = changes + 1"
-                     " WHERE seq = (SELECT seq FROM jobs WHERE state = ?3"
-                     " AND waits_for IS NULL AND fetching = 0"
-                     " AND (?2 OR NOT wants_gpu)"
-                     " ORDER BY priority DESC, seq LIMIT 1)"
-                     " RETURNING " CLAIMED_COLUMNS)
-STATEMENT(JOB_TEXTS, "SELECT spec, labels FROM jobs WHERE id = ?1")
-STATEMENT(JOB_TEXTS_SIZE, "SELECT coalesce(length(CAST(spec AS BLOB)), 0)"
-                          " + coalesce(length(CAST(labels AS BLOB)), 0)"
-                          " FROM jobs WHERE id = ?1")
+STATEMENT(JOB_GET, "SELECT " JOB_COLUMNS " FROM @jobs WHERE id = ?1")
+STATEMENT(JOB_CLAIM, "UPDATE @jobs SET state = ?4, started_at = ?1,"
+                     " changes = changes + 1" LEASE(
+                         "?5") " WHERE seq = (SELECT seq FROM @jobs WHERE state = ?3"
+                               " AND waits_for IS NULL AND fetching = 0"
+                               " AND (?2 != 0 OR wants_gpu = 0)"
+                               " ORDER BY priority DESC, seq LIMIT 1" SKIP_LOCKED ")"
+                               " RETURNING " CLAIMED_COLUMNS)
+STATEMENT(JOB_TEXTS, "SELECT spec, labels FROM @jobs WHERE id = ?1")
+STATEMENT(JOB_TEXTS_SIZE,
+          "SELECT coalesce(" BYTES_OF("spec") ", 0)"
+                                              " + coalesce(" BYTES_OF(
+                                                  "labels") ", 0)"
+                                                            " FROM @jobs WHERE id = ?1")
 /* Jobs that joined another wait, too, and cost as much as others. */
-STATEMENT(JOB_WAITING, "SELECT count(*) FROM jobs WHERE state = 'queued'")
-STATEMENT(JOB_REQUEUE, "UPDATE jobs SET state = ?4, started_at = 0,"
+STATEMENT(JOB_WAITING, "SELECT count(*) FROM @jobs WHERE state = 'queued'")
+STATEMENT(JOB_REQUEUE, "UPDATE @jobs SET state = ?4, started_at = 0,"
                        " attempts = attempts + ?2, changes = changes + 1 WHERE id = ?1 "
-                       "AND state = ?3")
-STATEMENT(JOB_END, "UPDATE jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
+                       "AND state = ?3" FENCED("?5"))
+STATEMENT(JOB_END, "UPDATE @jobs SET state = ?3, ended_at = ?4, result_model = ?5,"
                    " result_size = ?6, report = ?7, summary = ?8, error_code = ?9,"
                    " error_kind = ?10, error_where = ?11, error_detail = ?12,"
                    " frozen = ?13, waits_for = NULL, effective_spec = NULL,"
                    " changes = changes + 1, fetching = 0"
-                   " WHERE id = ?1 AND state = ?2")
-STATEMENT(JOB_REMOVE, "DELETE FROM jobs WHERE id = ?1")
-STATEMENT(JOB_RECOVER, "UPDATE jobs SET state = ?2, started_at = 0,"
-                       " changes = changes + 1 WHERE state = ?1")
-STATEMENT(JOB_COUNT, "SELECT count(*) FROM jobs WHERE state = 'queued'"
+                   " WHERE id = ?1 AND state = ?2" FENCED("?14"))
+/* Only where the record is shared: the job is still this claim's. */
+STATEMENT(JOB_RENEW, RENEW_SQL)
+STATEMENT(JOB_REMOVE, "DELETE FROM @jobs WHERE id = ?1")
+STATEMENT(JOB_RECOVER, "UPDATE @jobs SET state = ?2, started_at = 0,"
+                       " changes = changes + 1 WHERE state = ?1" EXPIRED)
+STATEMENT(JOB_COUNT, "SELECT count(*) FROM @jobs WHERE state = 'queued'"
                      " AND waits_for IS NULL AND fetching = 0")
-STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM files)"
-                   " OR EXISTS (SELECT 1 FROM jobs)")
+STATEMENT(ANY_ROW, "SELECT 1 WHERE EXISTS (SELECT 1 FROM @files)"
+                   " OR EXISTS (SELECT 1 FROM @jobs)")
 /* The result is damaged, so the job answers no other. */
-STATEMENT(JOB_FORGET, "UPDATE jobs SET identity = NULL WHERE identity IS NOT NULL"
+STATEMENT(JOB_FORGET, "UPDATE @jobs SET identity = NULL WHERE identity IS NOT NULL"
                       " AND (result_model = ?1 OR report = ?1 OR frozen = ?1"
-                      " OR result_model IN (SELECT model FROM model_files"
+                      " OR result_model IN (SELECT model FROM @model_files"
                       " WHERE digest = ?1))")
-STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM jobs"
+STATEMENT(JOB_OLDEST_WAITING, "SELECT coalesce(min(created_at), 0) FROM @jobs"
                               " WHERE state = 'queued' AND waits_for IS NULL"
                               " AND fetching = 0")
-STATEMENT(RECORD_BYTES, "SELECT bytes FROM record")
-STATEMENT(JOB_STATES, "SELECT state, count(*) FROM jobs GROUP BY state")
+STATEMENT(RECORD_BYTES, "SELECT bytes FROM @record")
+STATEMENT(JOB_STATES, "SELECT state, count(*) FROM @jobs GROUP BY state")
 /* The sums are in the order of struct store_counts. */
-STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM files WHERE kind = 0),"
-                   " (SELECT sum(size) FROM files WHERE kind = 1),"
-                   " (SELECT sum(size) FROM files WHERE kind = 2),"
-                   " (SELECT sum(size) FROM (SELECT max(result_size) AS size FROM jobs"
-                   " WHERE result_model IS NOT NULL GROUP BY result_model)),"
-                   " (SELECT sum(size) FROM observations),"
-                   " (SELECT bytes FROM record)")
+STATEMENT(AMOUNTS, "SELECT (SELECT sum(size) FROM @files WHERE kind = 0),"
+                   " (SELECT sum(size) FROM @files WHERE kind = 1),"
+                   " (SELECT sum(size) FROM @files WHERE kind = 2),"
+                   " (SELECT sum(size) FROM (SELECT max(result_size) AS size FROM @jobs"
+                   " WHERE result_model IS NOT NULL GROUP BY result_model) AS results),"
+                   " (SELECT sum(size) FROM @observations),"
+                   " (SELECT bytes FROM @record)")
 STATEMENT(JOB_POSITION,
-          "SELECT count(*) FROM jobs AS other, jobs AS this"
+          "SELECT count(*) FROM @jobs AS other, @jobs AS this"
           " WHERE this.id = ?1 AND this.state = 'queued' AND this.waits_for IS NULL"
           " AND this.fetching = 0 AND other.fetching = 0"
           " AND other.state = 'queued' AND other.waits_for IS NULL AND (other.priority "
           "> this.priority"
           " OR (other.priority = this.priority AND other.seq <= this.seq))")
-#define IS_LISTED                                                 \
-    " AND (?2 IS NULL OR state = ?2)"                             \
-    " AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(labels)" \
-    " WHERE key = ?3 AND value = ?4))"
-STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM jobs WHERE seq < ?1" IS_LISTED
+#define IS_LISTED                     \
+    " AND (?2 IS NULL OR state = ?2)" \
+    " AND (?3 IS NULL OR " HAS_LABEL("?3", "?4") ")"
+STATEMENT(JOB_LIST, "SELECT " JOB_COLUMNS " FROM @jobs WHERE seq < ?1" IS_LISTED
                     " ORDER BY seq DESC LIMIT ?5")
 STATEMENT(JOB_LIST_BY_TIME,
-          "SELECT " JOB_COLUMNS " FROM jobs"
+          "SELECT " JOB_COLUMNS " FROM @jobs"
           " WHERE (created_at < ?6 OR (created_at = ?6 AND seq < ?1))" IS_LISTED
           " ORDER BY created_at DESC, seq DESC LIMIT ?5")
 /* Finds the oldest job that is older than ?2 at ?1, by a clock that does not go
    back, that no unfinished job needs, and whose deliveries have ended. */
-STATEMENT(JOB_OLDEST,
-          "SELECT id FROM jobs WHERE kept_from > 0"
-          " AND kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
-          " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
-          " WHERE live.state IN ('queued', 'running')"
-          " AND live.model = jobs.result_model)"
-          " AND NOT EXISTS (SELECT 1 FROM deliveries WHERE job = jobs.id"
-          " AND deliveries.state = 'pending') ORDER BY kept_from, seq LIMIT 1")
-STATEMENT(FILE_OLDEST, "SELECT id, kind FROM files"
-                       " WHERE kept_from <= max(?1, (SELECT newest FROM clock)) - ?2"
-                       " AND NOT EXISTS (SELECT 1 FROM jobs AS live"
-                       " WHERE live.state IN ('queued', 'running')"
-                       " AND CASE files.kind WHEN 0 THEN live.model"
-                       " WHEN 1 THEN live.calibration END"
-                       " = files.id) ORDER BY kept_from, id LIMIT 1")
+STATEMENT(
+    JOB_OLDEST,
+    "SELECT id FROM @jobs WHERE kept_from > 0"
+    " AND kept_from <= " GREATER_OF(
+        "?1",
+        "(SELECT newest FROM @clock)") " - ?2"
+                                       " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
+                                       " WHERE live.state IN ('queued', 'running')"
+                                       " AND live.model = jobs.result_model)"
+                                       " AND NOT EXISTS (SELECT 1 FROM @deliveries "
+                                       "WHERE job = jobs.id"
+                                       " AND deliveries.state = 'pending') ORDER BY "
+                                       "kept_from, seq LIMIT 1")
+STATEMENT(
+    FILE_OLDEST,
+    "SELECT id, kind FROM @files"
+    " WHERE kept_from <= " GREATER_OF(
+        "?1",
+        "(SELECT newest FROM @clock)") " - ?2"
+                                       " AND NOT EXISTS (SELECT 1 FROM @jobs AS live"
+                                       " WHERE live.state IN ('queued', 'running')"
+                                       " AND CASE files.kind WHEN 0 THEN live.model"
+                                       " WHEN 1 THEN live.calibration END"
+                                       " = files.id) ORDER BY kept_from, id LIMIT 1")
+
+/* PostgreSQL alone. */
+STATEMENT(IDENTIFY, "SELECT " DATABASE_NUMBER)
 
 /* --- store/outbox.c -------------------------------------------------------- */
 
-STATEMENT(FETCH_CLAIM, "UPDATE jobs SET fetching = 2"
-                       " WHERE seq = (SELECT seq FROM jobs WHERE fetching = 1"
-                       " AND fetch_due <= ?1 ORDER BY priority DESC, fetch_due, seq"
-                       " LIMIT 1) RETURNING " CLAIMED_COLUMNS)
-STATEMENT(FETCH_LATER, "UPDATE jobs SET fetching = 1,"
+STATEMENT(FETCH_CLAIM,
+          "UPDATE @jobs SET fetching = 2" LEASE(
+              "?2") " WHERE seq = (SELECT seq FROM @jobs WHERE fetching = 1"
+                    " AND fetch_due <= ?1 ORDER BY priority DESC, fetch_due, seq"
+                    " LIMIT 1" SKIP_LOCKED ") RETURNING " CLAIMED_COLUMNS)
+STATEMENT(FETCH_LATER, "UPDATE @jobs SET fetching = 1,"
                        " fetch_attempts = fetch_attempts + ?2, fetch_due = ?3"
                        " WHERE id = ?1 AND fetching = 2")
 /* Changes nothing when a fetched file was deleted, or the job was cancelled, meanwhile. */
 STATEMENT(FETCH_DONE,
-          "UPDATE jobs SET fetching = 0, model = ?2, calibration = ?3, source = ?4,"
+          "UPDATE @jobs SET fetching = 0, model = ?2, calibration = ?3, source = ?4,"
           " identity = ?5, observations = ?6, wants_gpu = ?7"
           " WHERE id = ?1 AND fetching = 2"
-          " AND (EXISTS (SELECT 1 FROM files WHERE kind = 0 AND files.id = ?2)"
-          " OR EXISTS (SELECT 1 FROM jobs AS made WHERE made.result_model = ?2))"
+          " AND (EXISTS (SELECT 1 FROM @files WHERE kind = 0 AND files.id = ?2)"
+          " OR EXISTS (SELECT 1 FROM @jobs AS made WHERE made.result_model = ?2))"
           " AND (?3 IS NULL"
-          " OR EXISTS (SELECT 1 FROM files WHERE kind = 1 AND files.id = ?3))")
-STATEMENT(FETCH_RECOVER, "UPDATE jobs SET fetching = 1 WHERE fetching = 2")
-STATEMENT(FETCHED_GET, "SELECT id FROM fetched WHERE remote = ?1 AND ref = ?2"
+          " OR EXISTS (SELECT 1 FROM @files WHERE kind = 1 AND files.id = ?3))")
+STATEMENT(FETCH_RECOVER, "UPDATE @jobs SET fetching = 1 WHERE fetching = 2" EXPIRED)
+STATEMENT(FETCHED_GET, "SELECT id FROM @fetched WHERE remote = ?1 AND ref = ?2"
                        " AND digest = ?3 AND kind = ?4")
 STATEMENT(FETCHED_PUT,
-          "INSERT OR REPLACE INTO fetched(remote, ref, digest, kind, id)"
+          "INSERT INTO @fetched(remote, ref, digest, kind, id)"
           " SELECT ?1, ?2, ?3, ?4, ?5"
-          " WHERE EXISTS (SELECT 1 FROM files WHERE kind = ?4 AND id = ?5)")
+          " WHERE EXISTS (SELECT 1 FROM @files WHERE kind = ?4 AND id = ?5)"
+          " ON CONFLICT(remote, ref, digest, kind) DO UPDATE SET id = excluded.id")
 STATEMENT(DELIVERY_CLAIM,
-          "UPDATE deliveries SET claimed = 1, attempts = attempts + 1"
-          " WHERE seq = (SELECT seq FROM deliveries WHERE state = 'pending'"
+          "UPDATE @deliveries SET claimed = 1, attempts = attempts + 1" DELIVERY_LEASE
+          " WHERE seq = (SELECT seq FROM @deliveries WHERE state = 'pending'"
           " AND claimed = 0 AND due_at <= ?1 ORDER BY due_at, event IS NOT NULL, seq"
-          " LIMIT 1)"
+          " LIMIT 1" SKIP_LOCKED ")"
           " RETURNING id, job, remote, event, publication, attempts, created_at")
-STATEMENT(DELIVERY_END, "UPDATE deliveries SET claimed = 0, state = ?2, location = ?3,"
+STATEMENT(DELIVERY_END, "UPDATE @deliveries SET claimed = 0, state = ?2, location = ?3,"
                         " error = ?4, due_at = ?5 WHERE id = ?1 AND claimed = 1")
-STATEMENT(DELIVERY_UNCLAIM, "UPDATE deliveries SET claimed = 0,"
+STATEMENT(DELIVERY_UNCLAIM, "UPDATE @deliveries SET claimed = 0,"
                             " attempts = attempts - 1 WHERE id = ?1 AND claimed = 1")
-STATEMENT(DELIVERY_RECOVER, "UPDATE deliveries SET claimed = 0 WHERE claimed = 1")
-STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM deliveries"
+STATEMENT(DELIVERY_RECOVER,
+          "UPDATE @deliveries SET claimed = 0 WHERE claimed = 1" EXPIRED)
+STATEMENT(DELIVERY_STATE, "SELECT state = 'failed' FROM @deliveries"
                           " WHERE id = ?1 AND job = ?2")
-STATEMENT(DELIVERY_RETRY, "UPDATE deliveries SET state = 'pending', attempts = 0,"
+STATEMENT(DELIVERY_RETRY, "UPDATE @deliveries SET state = 'pending', attempts = 0,"
                           " due_at = 0 WHERE id = ?1 AND job = ?2 AND state = 'failed'")
 STATEMENT(OUTBOX_DUE,
-          "SELECT coalesce(min(due), -1) FROM (SELECT min(fetch_due) AS due FROM jobs"
-          " WHERE fetching = 1 UNION ALL SELECT min(due_at) FROM deliveries"
-          " WHERE state = 'pending' AND claimed = 0)")
-STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM webhooks")
-STATEMENT(WEBHOOK_ADD, "INSERT INTO webhooks(name, events, label_key, label_value)"
-                       " VALUES(?1, ?2, ?3, ?4)")
+          "SELECT coalesce(min(due), -1) FROM (SELECT min(fetch_due) AS due FROM @jobs"
+          " WHERE fetching = 1 UNION ALL SELECT min(due_at) FROM @deliveries"
+          " WHERE state = 'pending' AND claimed = 0) AS waiting")
+STATEMENT(WEBHOOKS_CLEAR, "DELETE FROM @webhooks")
+STATEMENT(WEBHOOK_ADD, "INSERT INTO @webhooks(name, events, label_key, label_value)"
+                       " VALUES(?1, ?2, ?3, ?4) ON CONFLICT(name) DO UPDATE SET"
+                       " events = excluded.events, label_key = excluded.label_key,"
+                       " label_value = excluded.label_value")
 
 /* --- store/hooked.c -------------------------------------------------------- */
 
-STATEMENT(HOOKED_ADD, "INSERT OR IGNORE INTO hooked(hook, model, version, key)"
-                      " VALUES(?1, ?2, ?3, ?4)")
-STATEMENT(HOOKED_GET, "SELECT key, is_done FROM hooked"
+STATEMENT(HOOKED_ADD, "INSERT INTO @hooked(hook, model, version, key)"
+                      " VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")
+STATEMENT(HOOKED_GET, "SELECT key, is_done FROM @hooked"
                       " WHERE hook = ?1 AND model = ?2 AND version = ?3")
-STATEMENT(HOOKED_DONE, "UPDATE hooked SET is_done = 1"
+STATEMENT(HOOKED_DONE, "UPDATE @hooked SET is_done = 1"
                        " WHERE hook = ?1 AND model = ?2 AND version = ?3")
-STATEMENT(HOOKED_FIRST, "SELECT min(CAST(version AS INTEGER)) FROM hooked"
-                        " WHERE hook = ?1 AND model = ?2 HAVING count(*) > 0")
+STATEMENT(HOOKED_FIRST,
+          "SELECT min(" NUMBER_OF(
+              "version") ") FROM @hooked"
+                         " WHERE hook = ?1 AND model = ?2 HAVING count(*) > 0")
+
+/* --- store/nodes.c; PostgreSQL alone --------------------------------------- */
+
+STATEMENT(NODE_SEEN, NODE_SEEN_SQL)
+STATEMENT(NODE_EXPIRE, NODE_EXPIRE_SQL)
+STATEMENT(NODE_REMOVE, NODE_REMOVE_SQL)
+STATEMENT(NODE_LIST, NODE_LIST_SQL)

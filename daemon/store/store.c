@@ -1,103 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "store/inner.h"
-#include "store/schema.h"
 #include "base/check.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-/* JSON of the files of a model of several files, else NULL. */
-#define MODEL_FILES_OF(model)                                                       \
-    "(SELECT json_group_array(json_object('path', path, 'digest', digest, 'size', " \
-    "size)) FROM (SELECT path, digest, size FROM model_files WHERE model = " model  \
-    " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
-
-/* JSON of a job's deliveries, in their order. */
-#define DELIVERIES                                                             \
-    "(SELECT json_group_array(json_object('id', id, 'remote', remote, 'ref', " \
-    "ref, 'event', event, 'state', state, 'attempts', attempts, 'location', "  \
-    "location, 'error', json(error))) FROM (SELECT * FROM deliveries WHERE "   \
-    "job = jobs.id ORDER BY event IS NOT NULL, seq))"
-
-/* A text that is not long, else NULL; and whether it is long. */
-#define BOUNDED(text) \
-    "CASE WHEN length(CAST(" text " AS BLOB)) <= 4096 THEN " text " END"
-#define IS_LONG(text) "coalesce(length(CAST(" text " AS BLOB)) > 4096, 0)"
-_Static_assert(API_MAX_LISTED == 4096, "the limit of the statements");
-
-#define JOB_COLUMNS_OF(effective)                                                   \
-    "kept_from, "                                                                   \
-    "id, seq, state, priority, attempts, created_at, started_at, ended_at, model, " \
-    "calibration, " BOUNDED("spec") ", " BOUNDED(                                   \
-        "labels") ", result_model, result_size, report, frozen, "                   \
-                  "summary, error_code, error_kind, error_where, error_detail, "    \
-                  "fresh, changes, "                                                \
-                  "waits_for, cached_from, " effective ", observations, "           \
-                  "wants_gpu, " MODEL_FILES_OF("jobs.result_model") ", " IS_LONG(   \
-                      "spec") ", " IS_LONG("labels") ", source, fetching, "         \
-                                                     "fetch_attempts, " DELIVERIES
-/* The effective spec is needed where a job is claimed, and nowhere else. */
-#define JOB_COLUMNS JOB_COLUMNS_OF(BOUNDED("effective_spec"))
-#define CLAIMED_COLUMNS JOB_COLUMNS_OF("effective_spec")
-
-/* How long to wait for a backup, which reads at the same time and which the lock of
-   the state folder does not keep out. It holds the database for moments only. */
-#define PATIENCE_MS 5000
-
-static const char *const sql_of[N_STATEMENTS] = {
-#define STATEMENT(name, sql) [name] = sql,
-#include "store/sql.h"
-#undef STATEMENT
-};
+_Static_assert(API_MAX_LISTED == 4096, "the limit in columns.h");
 
 /* --- opening -------------------------------------------------------------- */
 
-/* Makes the database file. SQLite gives its other files the same permissions. */
-static void
-make_file(const char *path)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        close(fd);
-}
-
-static bool
-open_database(struct store *store, const char *path, struct api_problem *p)
-{
-    make_file(path);
-    if (sqlite3_open_v2(
-            path, &store->db,
-            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) ||
-        sqlite3_busy_timeout(store->db, PATIENCE_MS) ||
-        sqlite3_exec(store->db,
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                     "PRAGMA trusted_schema = OFF",
-                     NULL, NULL, NULL))
-        return fail(store, p);
-    if (!store_schema_bring(store->db, path, p))
-        return false;
-    for (int i = 0; i < N_STATEMENTS; i++)
-        if (sqlite3_prepare_v3(store->db, sql_of[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &store->statements[i], NULL))
-            return fail(store, p);
-    return store_log_open(store, path, p);
-}
-
 bool
-store_open(const char *path, struct store **ret, struct api_problem *p)
+store_open_at(const struct store_place *place, struct store **ret,
+              struct api_problem *p)
 {
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return api_problem_no_memory(p);
     lock_init(&store->lock, LOCK_STORE);
-    store_log_init(&store->log);
-    if (!open_database(store, path, p)) {
+    if (!(place->url ? db_open_postgres(place, &store->db, p)
+                     : db_open_sqlite(place->path, &store->lock, &store->db, p))) {
         store_close(&store);
         return false;
     }
+    store->lease_ms = place->lease_ms;
+    for (int i = 0; i < N_STATEMENTS; i++)
+        store->statements[i] = (struct stmt){store->db, (enum statement)i};
     *ret = store;
     return true;
+}
+
+bool
+store_open(const char *path, struct store **ret, struct api_problem *p)
+{
+    return store_open_at(&(struct store_place){.path = path}, ret, p);
 }
 
 void
@@ -105,13 +38,23 @@ store_close(struct store **store)
 {
     if (!*store)
         return;
-    for (int i = 0; i < N_STATEMENTS; i++)
-        sqlite3_finalize((*store)->statements[i]);
-    sqlite3_close((*store)->db);
-    store_log_fini(&(*store)->log);
+    if ((*store)->db)
+        (*store)->db->class->close(&(*store)->db);
     lock_fini(&(*store)->lock);
     free(*store);
     *store = NULL;
+}
+
+bool
+store_is_shared(const struct store *store)
+{
+    return store->db->class->is_shared;
+}
+
+bool
+store_sync(struct store *store, struct api_problem *p)
+{
+    return store->db->class->sync(store->db, p);
 }
 
 void
@@ -142,7 +85,7 @@ store_job_may_change(enum api_job_state from, enum api_job_state to)
 /* Binds the states of a change, the first at parameter `i`. Every statement that
    changes a job's state gets its states here. */
 static void
-bind_change(sqlite3_stmt *stmt, int i, enum api_job_state from, enum api_job_state to)
+bind_change(struct stmt *stmt, int i, enum api_job_state from, enum api_job_state to)
 {
     QDQD_CHECK(store_job_may_change(from, to));
     bind_text(stmt, i, api_job_state_name(from));
@@ -153,15 +96,15 @@ bind_change(sqlite3_stmt *stmt, int i, enum api_job_state from, enum api_job_sta
 
 /* Reads a problem. A slug that this version does not know becomes INTERNAL. */
 static void
-column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
+column_problem(struct stmt *stmt, int i, struct api_problem *ret)
 {
-    const char *slug = (const char *)sqlite3_column_text(stmt, i);
+    const char *slug = borrow_text(stmt, i);
     if (!slug)
         return;
     enum api_code code = api_problem_code(slug);
     ret->code = code == API_N_CODES ? API_INTERNAL : code;
     ret->set = true;
-    int kind = sqlite3_column_int(stmt, i + 1);
+    int kind = (int)column_int(stmt, i + 1);
     ret->kind =
         kind >= 0 && kind < QDQ_N_WHERES ? (enum qdq_where)kind : QDQ_AT_NOTHING;
     column_chars(stmt, i + 2, ret->where, sizeof ret->where);
@@ -170,45 +113,46 @@ column_problem(sqlite3_stmt *stmt, int i, struct api_problem *ret)
 
 /* Reads a job from a row with JOB_COLUMNS, in their order. */
 static bool
-column_job(struct store *store, sqlite3_stmt *stmt, struct store_job *ret,
+column_job(struct store *store, struct stmt *stmt, struct store_job *ret,
            struct api_problem *p)
 {
     struct store_job job = {0};
     bool ok = true;
     int i = 0;
-    job.expires_at = expires(sqlite3_column_int64(stmt, i++), store->retention.jobs);
+    job.expires_at = expires(column_int(stmt, i++), store->retention.jobs);
     column_chars(stmt, i++, job.id, sizeof job.id);
-    job.seq = sqlite3_column_int64(stmt, i++);
-    job.state = api_job_state_parse((const char *)sqlite3_column_text(stmt, i++));
-    job.priority = sqlite3_column_int64(stmt, i++);
-    job.attempts = sqlite3_column_int64(stmt, i++);
-    job.created_at = sqlite3_column_int64(stmt, i++);
-    job.started_at = sqlite3_column_int64(stmt, i++);
-    job.ended_at = sqlite3_column_int64(stmt, i++);
+    job.seq = column_int(stmt, i++);
+    job.state = api_job_state_parse(borrow_text(stmt, i++));
+    job.priority = column_int(stmt, i++);
+    job.attempts = column_int(stmt, i++);
+    job.created_at = column_int(stmt, i++);
+    job.started_at = column_int(stmt, i++);
+    job.ended_at = column_int(stmt, i++);
     job.model = column_text(stmt, i++, &ok);
     job.calibration = column_text(stmt, i++, &ok);
     job.spec = column_text(stmt, i++, &ok);
     job.labels = column_text(stmt, i++, &ok);
     job.result_model = column_text(stmt, i++, &ok);
-    job.result_size = (uint64_t)sqlite3_column_int64(stmt, i++);
+    job.result_size = (uint64_t)column_int(stmt, i++);
     job.report = column_text(stmt, i++, &ok);
     job.frozen = column_text(stmt, i++, &ok);
     job.summary = column_text(stmt, i++, &ok);
     column_problem(stmt, i, &job.error);
     i += 4;
-    job.fresh = sqlite3_column_int(stmt, i++) != 0;
-    job.changes = sqlite3_column_int64(stmt, i++);
+    job.fresh = (int)column_int(stmt, i++) != 0;
+    job.changes = column_int(stmt, i++);
     job.waits_for = column_text(stmt, i++, &ok);
     job.cached_from = column_text(stmt, i++, &ok);
     job.effective_spec = column_text(stmt, i++, &ok);
     column_chars(stmt, i++, job.observations, sizeof job.observations);
-    job.wants_gpu = sqlite3_column_int(stmt, i++) != 0;
+    job.wants_gpu = (int)column_int(stmt, i++) != 0;
     job.result_files = column_text(stmt, i++, &ok);
-    job.omits_spec = sqlite3_column_int(stmt, i++) != 0;
-    job.omits_labels = sqlite3_column_int(stmt, i++) != 0;
+    job.omits_spec = (int)column_int(stmt, i++) != 0;
+    job.omits_labels = (int)column_int(stmt, i++) != 0;
     job.source = column_text(stmt, i++, &ok);
-    job.fetching = sqlite3_column_int(stmt, i++) != 0;
-    job.fetch_attempts = sqlite3_column_int64(stmt, i++);
+    job.fetching = (int)column_int(stmt, i++) != 0;
+    job.fetch_attempts = column_int(stmt, i++);
+    job.fence = column_int(stmt, i++);
     job.deliveries = column_text(stmt, i++, &ok);
     if (job.error.set && job.result_model)
         snprintf(job.error.model, sizeof job.error.model, "%s", job.result_model);
@@ -225,14 +169,14 @@ store_read_job(struct store *store, enum statement s, struct store_job *ret,
                bool *ret_any, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    sqlite3_stmt *stmt = store->statements[s];
-    int rc = sqlite3_step(stmt);
-    bool ok = rc == SQLITE_ROW    ? column_job(store, stmt, ret, p)
-              : rc == SQLITE_DONE ? true
-                                  : fail(store, p);
-    *ret_any = ok && rc == SQLITE_ROW;
+    struct stmt *stmt = &store->statements[s];
+    int rc = step(stmt);
+    bool ok = rc == DB_ROW    ? column_job(store, stmt, ret, p)
+              : rc == DB_DONE ? true
+                              : fail(store, p);
+    *ret_any = ok && rc == DB_ROW;
     /* An UPDATE with RETURNING takes effect when it is stepped to its end. */
-    if (*ret_any && sqlite3_step(stmt) != SQLITE_DONE) {
+    if (*ret_any && step(stmt) != DB_DONE) {
         store_job_fini(ret);
         ok = fail(store, p);
     }
@@ -245,7 +189,7 @@ find_job(struct store *store, const char *id, struct store_job *ret,
          struct api_problem *p)
 {
     bool any;
-    bind_text(store->statements[JOB_GET], 1, id);
+    bind_text(&store->statements[JOB_GET], 1, id);
     if (!store_read_job(store, JOB_GET, ret, &any, p))
         return false;
     return any || api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
@@ -256,27 +200,27 @@ static bool
 insert_job(struct store *store, const struct store_job *job,
            const struct store_asking *asking, struct api_problem *p)
 {
-    sqlite3_stmt *stmt = store->statements[JOB_ADD];
+    struct stmt *stmt = &store->statements[JOB_ADD];
     bind_text(stmt, 1, job->id);
-    sqlite3_bind_int64(stmt, 2, job->priority);
-    sqlite3_bind_int64(stmt, 3, job->attempts);
-    sqlite3_bind_int64(stmt, 4, job->created_at);
+    bind_int(stmt, 2, job->priority);
+    bind_int(stmt, 3, job->attempts);
+    bind_int(stmt, 4, job->created_at);
     bind_text(stmt, 5, job->model);
     bind_text(stmt, 6, job->calibration);
     bind_text(stmt, 7, job->spec);
     bind_text(stmt, 8, job->labels);
-    sqlite3_bind_int(stmt, 9, job->fresh);
+    bind_int(stmt, 9, job->fresh);
     bind_text(stmt, 10, asking->key);
     bind_text(stmt, 11, asking->asked);
     bind_text(stmt, 12, asking->identity);
     bind_text(stmt, 13, job->effective_spec);
     bind_text(stmt, 14, *job->observations ? job->observations : NULL);
-    sqlite3_bind_int(stmt, 15, job->wants_gpu);
+    bind_int(stmt, 15, job->wants_gpu);
     bind_text(stmt, 16, job->source);
     bind_text(stmt, 17, job->publish);
-    sqlite3_bind_int(stmt, 18, job->fetching);
+    bind_int(stmt, 18, job->fetching);
     return run(store, JOB_ADD, p) &&
-           (sqlite3_changes(store->db) == 1 ||
+           (changes(store) == 1 ||
             api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                             "the model or its calibration data is not stored any "
                             "more"));
@@ -288,16 +232,16 @@ find_same(struct store *store, const char *id, const char *identity,
           char ret[JOB_ID_SIZE], bool *ret_done, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    sqlite3_stmt *stmt = store->statements[JOB_SAME];
+    struct stmt *stmt = &store->statements[JOB_SAME];
     bind_text(stmt, 1, identity);
     bind_text(stmt, 2, id);
-    int rc = sqlite3_step(stmt);
+    int rc = step(stmt);
     ret[0] = '\0';
-    if (rc == SQLITE_ROW) {
+    if (rc == DB_ROW) {
         column_chars(stmt, 0, ret, JOB_ID_SIZE);
-        *ret_done = sqlite3_column_int(stmt, 1) != 0;
+        *ret_done = (int)column_int(stmt, 1) != 0;
     }
-    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p);
     done(stmt);
     return ok;
 }
@@ -306,10 +250,10 @@ static bool
 answer_job(struct store *store, const struct store_job *job, const char *other,
            struct api_problem *p)
 {
-    sqlite3_stmt *stmt = store->statements[JOB_ANSWER];
+    struct stmt *stmt = &store->statements[JOB_ANSWER];
     bind_text(stmt, 1, job->id);
     bind_text(stmt, 2, other);
-    sqlite3_bind_int64(stmt, 3, job->created_at);
+    bind_int(stmt, 3, job->created_at);
     bind_change(stmt, 4, API_JOB_QUEUED, API_JOB_SUCCEEDED);
     return run(store, JOB_ANSWER, p);
 }
@@ -318,10 +262,10 @@ static bool
 join_job(struct store *store, const struct store_job *job, const char *other,
          struct api_problem *p)
 {
-    bind_text(store->statements[JOB_JOIN], 1, job->id);
-    bind_text(store->statements[JOB_JOIN], 2, other);
-    bind_text(store->statements[JOB_RAISE], 1, other);
-    sqlite3_bind_int64(store->statements[JOB_RAISE], 2, job->priority);
+    bind_text(&store->statements[JOB_JOIN], 1, job->id);
+    bind_text(&store->statements[JOB_JOIN], 2, other);
+    bind_text(&store->statements[JOB_RAISE], 1, other);
+    bind_int(&store->statements[JOB_RAISE], 2, job->priority);
     return run(store, JOB_JOIN, p) && run(store, JOB_RAISE, p);
 }
 
@@ -333,7 +277,9 @@ store_settle_job(struct store *store, const struct store_job *job, const char *i
     bool has_succeeded = false;
     if (!identity || job->fresh)
         return true;
-    if (!find_same(store, job->id, identity, other, &has_succeeded, p))
+    bind_text(&store->statements[IDENTITY_LOCK], 1, identity);
+    if (!run(store, IDENTITY_LOCK, p) ||
+        !find_same(store, job->id, identity, other, &has_succeeded, p))
         return false;
     if (!other[0])
         return true;
@@ -364,15 +310,15 @@ store_job_of_key(struct store *store, const char *key, char ret_id[JOB_ID_SIZE],
                  char ret_asked[DIGEST_SIZE], bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt = store->statements[JOB_OF_KEY];
+    struct stmt *stmt = &store->statements[JOB_OF_KEY];
     bind_text(stmt, 1, key);
-    int rc = sqlite3_step(stmt);
-    *ret_any = rc == SQLITE_ROW;
+    int rc = step(stmt);
+    *ret_any = rc == DB_ROW;
     if (*ret_any) {
         column_chars(stmt, 0, ret_id, JOB_ID_SIZE);
         column_chars(stmt, 1, ret_asked, DIGEST_SIZE);
     }
-    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p);
+    bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p);
     done(stmt);
     lock_release(&store->lock);
     return ok;
@@ -392,13 +338,13 @@ bool
 store_job_texts(struct store *store, struct store_job *job, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt = store->statements[JOB_TEXTS];
+    struct stmt *stmt = &store->statements[JOB_TEXTS];
     bind_text(stmt, 1, job->id);
-    int rc = sqlite3_step(stmt);
-    bool ok = rc == SQLITE_ROW || rc == SQLITE_DONE || fail(store, p), whole = true;
-    if (rc == SQLITE_ROW && job->omits_spec)
+    int rc = step(stmt);
+    bool ok = rc == DB_ROW || rc == DB_DONE || fail(store, p), whole = true;
+    if (rc == DB_ROW && job->omits_spec)
         job->spec = column_text(stmt, 0, &whole);
-    if (rc == SQLITE_ROW && job->omits_labels)
+    if (rc == DB_ROW && job->omits_labels)
         job->labels = column_text(stmt, 1, &whole);
     done(stmt);
     lock_release(&store->lock);
@@ -410,7 +356,7 @@ store_job_texts_size(struct store *store, const char *id, int64_t *ret,
                      struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(store->statements[JOB_TEXTS_SIZE], 1, id);
+    bind_text(&store->statements[JOB_TEXTS_SIZE], 1, id);
     *ret = 0;
     bool ok = ask(store, JOB_TEXTS_SIZE, NULL, ret, p);
     lock_release(&store->lock);
@@ -422,25 +368,27 @@ store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *re
                 bool *ret_any, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    sqlite3_bind_int64(store->statements[JOB_CLAIM], 1, now);
-    sqlite3_bind_int(store->statements[JOB_CLAIM], 2, gpu);
-    bind_change(store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
+    bind_int(&store->statements[JOB_CLAIM], 1, now);
+    bind_int(&store->statements[JOB_CLAIM], 2, gpu);
+    bind_change(&store->statements[JOB_CLAIM], 3, API_JOB_QUEUED, API_JOB_RUNNING);
+    bind_int(&store->statements[JOB_CLAIM], 5, store->lease_ms);
     bool ok = store_read_job(store, JOB_CLAIM, ret, ret_any, p);
     lock_release(&store->lock);
     return ok;
 }
 
 bool
-store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
-                  struct api_problem *p)
+store_job_requeue(struct store *store, const char *id, int64_t fence, int charge,
+                  bool *ret_was, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(store->statements[JOB_REQUEUE], 1, id);
-    sqlite3_bind_int(store->statements[JOB_REQUEUE], 2, charge);
-    bind_change(store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING, API_JOB_QUEUED);
+    bind_text(&store->statements[JOB_REQUEUE], 1, id);
+    bind_int(&store->statements[JOB_REQUEUE], 2, charge);
+    bind_change(&store->statements[JOB_REQUEUE], 3, API_JOB_RUNNING, API_JOB_QUEUED);
+    bind_int(&store->statements[JOB_REQUEUE], 5, fence);
     bool ok = run(store, JOB_REQUEUE, p);
     if (ok)
-        *ret_was = sqlite3_changes(store->db) == 1;
+        *ret_was = changes(store) == 1;
     lock_release(&store->lock);
     return ok && store_sync(store, p);
 }
@@ -449,18 +397,19 @@ static void
 bind_end(struct store *store, const char *id, enum api_job_state from,
          const struct store_end *end, int64_t now)
 {
-    sqlite3_stmt *stmt = store->statements[JOB_END];
+    struct stmt *stmt = &store->statements[JOB_END];
     bind_text(stmt, 1, id);
     bind_change(stmt, 2, from, end->state);
-    sqlite3_bind_int64(stmt, 4, now);
+    bind_int(stmt, 4, now);
     bind_text(stmt, 5, end->result_model);
-    sqlite3_bind_int64(stmt, 6, (int64_t)end->result_size);
+    bind_int(stmt, 6, (int64_t)end->result_size);
     bind_text(stmt, 7, end->report);
     bind_text(stmt, 8, end->summary);
     bind_text(stmt, 13, end->frozen);
+    bind_int(stmt, 14, end->fence);
     if (end->error) {
         bind_text(stmt, 9, api_problem_slug(end->error->code));
-        sqlite3_bind_int(stmt, 10, (int)end->error->kind);
+        bind_int(stmt, 10, (int)end->error->kind);
         bind_text(stmt, 11, end->error->where);
         bind_text(stmt, 12, end->error->detail);
     }
@@ -478,9 +427,9 @@ static void
 bind_joined(struct store *store, enum statement joined, const char *id,
             enum api_job_state state)
 {
-    bind_text(store->statements[joined], 1, id);
+    bind_text(&store->statements[joined], 1, id);
     if (joined == JOINED_END)
-        bind_change(store->statements[joined], 2, API_JOB_QUEUED, state);
+        bind_change(&store->statements[joined], 2, API_JOB_QUEUED, state);
 }
 
 bool
@@ -495,11 +444,11 @@ store_job_end(struct store *store, const char *id, enum api_job_state from,
     if (ok) {
         bind_end(store, id, from, end, now);
         ok = run(store, JOB_END, p);
-        ended.was = ok && sqlite3_changes(store->db) == 1;
+        ended.was = ok && changes(store) == 1;
         if (ended.was) {
             bind_joined(store, joined, id, end->state);
             ok = run(store, joined, p);
-            ended.joined = sqlite3_changes(store->db);
+            ended.joined = changes(store);
             ok = ok &&
                  store_add_model_files(store, end->result_model, end->result_files, p);
         }
@@ -533,8 +482,10 @@ store_job_remove(struct store *store, const char *id, struct store_job *ret,
     lock_acquire(&store->lock);
     bool ok = run(store, BEGIN, p);
     if (ok) {
-        ok = find_job(store, id, &job, p) && check_removable(store, &job, p);
-        bind_text(store->statements[JOB_REMOVE], 1, id);
+        bind_text(&store->statements[JOB_LOCK], 1, id);
+        ok = run(store, JOB_LOCK, p) && find_job(store, id, &job, p) &&
+             check_removable(store, &job, p);
+        bind_text(&store->statements[JOB_REMOVE], 1, id);
         ok = finish(store, ok && run(store, JOB_REMOVE, p), p);
     }
     lock_release(&store->lock);
@@ -550,11 +501,30 @@ bool
 store_recover(struct store *store, int64_t *ret_n, struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_change(store->statements[JOB_RECOVER], 1, API_JOB_RUNNING, API_JOB_QUEUED);
+    bind_change(&store->statements[JOB_RECOVER], 1, API_JOB_RUNNING, API_JOB_QUEUED);
     bool ok = run(store, JOB_RECOVER, p);
     if (ok)
-        *ret_n = sqlite3_changes(store->db);
+        *ret_n = changes(store);
     ok = ok && run(store, FETCH_RECOVER, p) && run(store, DELIVERY_RECOVER, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_job_renew(struct store *store, const char *id, int64_t fence, bool *ret_held,
+                struct api_problem *p)
+{
+    *ret_held = true;
+    if (!store_is_shared(store))
+        return true;
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[JOB_RENEW];
+    bind_text(stmt, 1, id);
+    bind_int(stmt, 2, fence);
+    bind_int(stmt, 3, store->lease_ms);
+    bool ok = run(store, JOB_RENEW, p);
+    if (ok)
+        *ret_held = changes(store) == 1;
     lock_release(&store->lock);
     return ok;
 }
@@ -582,15 +552,15 @@ static bool
 count_states(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    sqlite3_stmt *stmt = store->statements[JOB_STATES];
+    struct stmt *stmt = &store->statements[JOB_STATES];
     int rc;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(stmt, 0);
+    while ((rc = step(stmt)) == DB_ROW) {
+        const char *name = borrow_text(stmt, 0);
         enum api_job_state state = name ? api_job_state_parse(name) : API_N_JOB_STATES;
         if (state < API_N_JOB_STATES)
-            ret->jobs[state] = sqlite3_column_int64(stmt, 1);
+            ret->jobs[state] = column_int(stmt, 1);
     }
-    bool ok = rc == SQLITE_DONE || fail(store, p);
+    bool ok = rc == DB_DONE || fail(store, p);
     done(stmt);
     return ok;
 }
@@ -600,10 +570,10 @@ static bool
 count_bytes(struct store *store, struct store_counts *ret, struct api_problem *p)
 {
     lock_assert_held(&store->lock);
-    sqlite3_stmt *stmt = store->statements[AMOUNTS];
-    bool ok = sqlite3_step(stmt) == SQLITE_ROW || fail(store, p);
+    struct stmt *stmt = &store->statements[AMOUNTS];
+    bool ok = step(stmt) == DB_ROW || fail(store, p);
     for (int i = 0; ok && i < (int)(sizeof ret->bytes / sizeof *ret->bytes); i++)
-        ret->bytes[i] = sqlite3_column_int64(stmt, i);
+        ret->bytes[i] = column_int(stmt, i);
     done(stmt);
     return ok;
 }
@@ -636,7 +606,7 @@ store_job_position(struct store *store, const char *id, int64_t *ret,
                    struct api_problem *p)
 {
     lock_acquire(&store->lock);
-    bind_text(store->statements[JOB_POSITION], 1, id);
+    bind_text(&store->statements[JOB_POSITION], 1, id);
     bool ok = ask(store, JOB_POSITION, NULL, ret, p);
     lock_release(&store->lock);
     return ok;
@@ -652,21 +622,21 @@ store_job_list(struct store *store, const struct store_filter *filter,
     if (!jobs)
         return api_problem_no_memory(p);
     lock_acquire(&store->lock);
-    sqlite3_stmt *stmt =
-        store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
-    sqlite3_bind_int64(stmt, 1, filter->before);
+    struct stmt *stmt =
+        &store->statements[filter->by_time ? JOB_LIST_BY_TIME : JOB_LIST];
+    bind_int(stmt, 1, filter->before);
     bind_text(stmt, 2, any_state ? NULL : api_job_state_name(filter->state));
     bind_text(stmt, 3, filter->label_key);
     bind_text(stmt, 4, filter->label_value);
-    sqlite3_bind_int(stmt, 5, filter->limit);
+    bind_int(stmt, 5, filter->limit);
     if (filter->by_time)
-        sqlite3_bind_int64(stmt, 6, filter->time);
+        bind_int(stmt, 6, filter->time);
     bool ok = true;
-    int rc = SQLITE_ROW;
-    while (ok && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+    int rc = DB_ROW;
+    while (ok && (rc = step(stmt)) == DB_ROW)
         if ((ok = column_job(store, stmt, &jobs[n], p)))
             n++;
-    ok = ok && (rc == SQLITE_DONE || fail(store, p));
+    ok = ok && (rc == DB_DONE || fail(store, p));
     done(stmt);
     lock_release(&store->lock);
     if (ok) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The record: models, datasets and jobs in SQLite (WAL). Only files of this folder
- * include sqlite3.h.
+ * The record: models, datasets and jobs, in a file of SQLite (WAL) or in a schema of
+ * PostgreSQL, which several daemons share. Only files of this folder include sqlite3.h
+ * and libpq-fe.h.
  *
  * When a call returns, its changes survive a power loss. The exceptions are
  * store_file_add(), store_job_add() and store_job_end(): their changes do so when
@@ -85,7 +86,8 @@ struct store_job {
     /* JSON: where its inputs came from, or NULL; what it publishes, or NULL (read by
        store_job_add() only); its deliveries, an array. */
     char *source, *publish, *deliveries;
-    bool fetching;          /* its inputs are not all fetched yet; no lane claims it */
+    bool fetching; /* its inputs are not all fetched yet; no lane claims it */
+    int64_t fence; /* number of the claim, where the record is shared; else 0 */
     int64_t fetch_attempts; /* attempts to fetch them that failed */
 };
 
@@ -120,8 +122,23 @@ struct store_end {
     uint64_t result_size;
     const struct store_model_files *result_files; /* NULL: the result is one file */
     const struct api_problem *error;
+    int64_t fence; /* the claim that ends the job; 0: not a claim's */
 };
 
+/* Where a record is. Texts are borrowed while it is opened. */
+struct store_place {
+    const char *path; /* the file of SQLite */
+    /* "postgresql://…": the record is in PostgreSQL; NULL: in SQLite */
+    const char *url;
+    const char *direct_url; /* the same database without a pooler; NULL: `url` */
+    const char *tenant;     /* the tenant's name; NULL or "": the one without a name */
+    int64_t lease_ms;       /* how long a claim of a job lasts without a heartbeat */
+};
+/* Opens a record and makes it when it is absent. */
+bool store_open_at(const struct store_place *place, struct store **ret,
+                   struct api_problem *p);
+/* Returns whether other daemons may use the record at the same time. */
+bool store_is_shared(const struct store *store);
 /* Opens the database file at `path` and creates it when it is absent. */
 bool store_open(const char *path, struct store **ret, struct api_problem *p);
 void store_close(struct store **store);
@@ -250,9 +267,13 @@ bool store_job_texts_size(struct store *store, const char *id, int64_t *ret,
 bool store_job_claim(struct store *store, int64_t now, bool gpu, struct store_job *ret,
                      bool *ret_any, struct api_problem *p);
 /* Puts a running job back into the queue and adds `charge` to its attempts. *ret_was
-   is whether it was running. */
-bool store_job_requeue(struct store *store, const char *id, int charge, bool *ret_was,
-                       struct api_problem *p);
+   is whether it was running, by the claim `fence`; 0: by any. */
+bool store_job_requeue(struct store *store, const char *id, int64_t fence, int charge,
+                       bool *ret_was, struct api_problem *p);
+/* Lets the lease of a claim begin anew. *ret_held is false when the job was cancelled, or
+   its lease has ended and another daemon may have it. */
+bool store_job_renew(struct store *store, const char *id, int64_t fence, bool *ret_held,
+                     struct api_problem *p);
 /*
  * Changes a job from `from` to end->state. Jobs that joined it end the same way. But
  * when it was cancelled, or failed for a reason that another try may not meet, the
@@ -267,7 +288,8 @@ bool store_job_end(struct store *store, const char *id, enum api_job_state from,
 bool store_job_remove(struct store *store, const char *id, struct store_job *ret,
                       struct api_problem *p);
 /* Puts all running jobs back into the queue, when a daemon starts after a crash. Fetches
-   and deliveries that were under way wait again. */
+   and deliveries that were under way wait again. Where the record is shared, only those
+   whose lease has ended. */
 bool store_recover(struct store *store, int64_t *ret_n, struct api_problem *p);
 /* Counts all queued jobs, also those that joined another. */
 bool store_count_queued(struct store *store, int64_t *ret, struct api_problem *p);

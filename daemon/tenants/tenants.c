@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "library/bucket.h"
 #include "library/sweep.h"
 #include "settings/remotes.h"
 #include "store/outbox.h"
@@ -53,6 +54,7 @@ struct tenant {
 
 struct tenants {
     const struct settings *settings;
+    const struct bucket *bucket; /* NULL: blobs are files */
     struct metrics *metrics;
     struct backends *backends;
     struct bell bell;
@@ -86,6 +88,32 @@ close_tenant(struct tenant *tenant)
     jobs_close(&tenant->jobs);
     library_close(&tenant->library);
     free(tenant);
+}
+
+/* Returns the tenant after `tenant`, or the first one for NULL. Tenants are only
+   ever added at the end. */
+static struct tenant *
+after(struct tenants *tenants, const struct tenant *tenant)
+{
+    lock_acquire(&tenants->lock);
+    struct tenant *next = tenant ? tenant->next : tenants->first;
+    lock_release(&tenants->lock);
+    return next;
+}
+
+/* Counts what all tenants have stored on the disk. */
+static void
+count_sharers(void *arg, uint64_t *ret_used, unsigned *ret_n)
+{
+    uint64_t used = 0;
+    unsigned n = 0;
+    for (struct tenant *t = NULL; (t = after(arg, t));) {
+        uint64_t own = blobs_used(library_blobs(t->library));
+        used += own;
+        n += own > 0;
+    }
+    *ret_used = used;
+    *ret_n = n;
 }
 
 /* Returns the tenant's own limit, or the common one when it has none. */
@@ -150,7 +178,17 @@ open_library(struct tenants *tenants, struct tenant *tenant, struct api_problem 
         return false;
     if (*tenant->name)
         snprintf(path + len, sizeof path - (size_t)len, "/%s", tenant->name);
-    return library_open(path, &tenant->library, p);
+    const struct settings *settings = tenants->settings;
+    const struct store_place record = {
+        .url = settings->store_url,
+        .direct_url = *settings->store_direct_url ? settings->store_direct_url : NULL,
+        .tenant = tenant->name,
+        .lease_ms = settings->cluster_lease * 1000,
+    };
+    const struct library_place place = {.record = *settings->store_url ? &record : NULL,
+                                        .bucket = tenants->bucket,
+                                        .tenant = tenant->name};
+    return library_open_at(path, &place, &tenant->library, p);
 }
 
 /* Tells a tenant's database which webhooks the tenant's jobs are told to. The caller holds
@@ -195,6 +233,7 @@ open_tenant(struct tenants *tenants, const char *name, struct tenant **ret,
     bool ok = open_library(tenants, tenant, p);
     if (ok) {
         library_set_tenant(tenant->library, tenant->name);
+        library_set_sharers(tenant->library, count_sharers, tenants);
         sweep_configure(tenant->library, &tenant->settings);
         ok = library_observations_trim(tenant->library,
                                        tenant->settings.cache_observations, p) &&
@@ -249,19 +288,21 @@ open_known(struct tenants *tenants, struct api_problem *p)
 }
 
 bool
-tenants_open(const struct settings *settings, struct tenants **ret,
-             struct api_problem *p)
+tenants_open(const struct settings *settings, const struct bucket *bucket,
+             struct tenants **ret, struct api_problem *p)
 {
     const struct service *service;
     struct tenants *tenants = calloc(1, sizeof *tenants);
     if (!tenants)
         return api_problem_no_memory(p);
     tenants->settings = settings;
+    tenants->bucket = bucket;
     tenants->last = &tenants->first;
     lock_init(&tenants->turns, LOCK_TURNS);
     lock_init(&tenants->lock, LOCK_TENANTS);
     bell_init(&tenants->bell, settings->gpu_devices);
-    runtime_identity(settings->engine_runtime, tenants->runtime);
+    runtime_identity(settings->engine_runtime, settings->engine_openvino,
+                     tenants->runtime);
     tenants->metrics = metrics_new();
     metrics_set(tenants->metrics, &metric_build_info, 0, 1);
     metrics_set(tenants->metrics, &metric_start_time, 0, clock_wall_ms() * 1000);
@@ -308,6 +349,12 @@ tenants_remotes(struct tenants *tenants)
     struct remotes *remotes = remotes_hold(tenants->remotes);
     lock_release(&tenants->lock);
     return remotes;
+}
+
+bool
+tenants_have_blobs(const struct tenants *tenants)
+{
+    return !tenants->bucket || tenants->bucket->is_reachable(tenants->bucket->arg);
 }
 
 int64_t
@@ -366,17 +413,6 @@ tenants_get(struct tenants *tenants, const char *name, bool make,
         api_problem_set(p, API_NOT_FOUND, QDQ_AT_NOTHING, NULL,
                         "there is no such tenant");
     return ok;
-}
-
-/* Returns the tenant after `tenant`, or the first one for NULL. Tenants are only
-   ever added at the end. */
-static struct tenant *
-after(struct tenants *tenants, const struct tenant *tenant)
-{
-    lock_acquire(&tenants->lock);
-    struct tenant *next = tenant ? tenant->next : tenants->first;
-    lock_release(&tenants->lock);
-    return next;
 }
 
 void

@@ -23,6 +23,7 @@
 #define TENANT_SIZE 64
 #define ALL_TENANTS "*" /* stands in the place of a name */
 
+struct bucket;
 struct remotes;
 struct tenants;
 
@@ -43,9 +44,11 @@ struct tenant_own {
    '.', beginning with a letter or digit. "" is not. */
 bool tenant_is_name(const char *name);
 
-/* Borrows `settings`. */
-bool tenants_open(const struct settings *settings, struct tenants **ret,
-                  struct api_problem *p);
+/* Borrows `settings`, and the bucket that has the blobs of all tenants (NULL: none). */
+bool tenants_open(const struct settings *settings, const struct bucket *bucket,
+                  struct tenants **ret, struct api_problem *p);
+/* Returns whether stored files can be read and written now, wherever they are. */
+bool tenants_have_blobs(const struct tenants *tenants);
 /* Sets the pool that the services name. Called before a request is served. Borrowed. */
 void tenants_set_pool(struct tenants *tenants, struct pool *pool);
 void tenants_close(struct tenants **tenants);

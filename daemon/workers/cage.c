@@ -133,6 +133,7 @@ static const struct {
     [CAGE_CPU] = {NULL, 0},
     [CAGE_GPU] = {gpu_paths, sizeof gpu_paths / sizeof *gpu_paths},
     [CAGE_CARRIER] = {carrier_paths, sizeof carrier_paths / sizeof *carrier_paths},
+    [CAGE_JUDGE] = {NULL, 0},
 };
 
 static bool
@@ -278,10 +279,11 @@ static const int carrier_path_calls[] = {
 
 /* Connections are opened and none is accepted: there is no listen() and no accept(). */
 static const int carrier_calls[] = {
-    SCMP_SYS(connect),     SCMP_SYS(bind),       SCMP_SYS(getsockname),
-    SCMP_SYS(getpeername), SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
-    SCMP_SYS(sendto),      SCMP_SYS(sendmmsg),   SCMP_SYS(recvmmsg),
-    SCMP_SYS(shutdown),    SCMP_SYS(eventfd2),   SCMP_SYS(pipe2),
+    SCMP_SYS(connect),         SCMP_SYS(bind),       SCMP_SYS(getsockname),
+    SCMP_SYS(getpeername),     SCMP_SYS(getsockopt), SCMP_SYS(setsockopt),
+    SCMP_SYS(sendto),          SCMP_SYS(sendmmsg),   SCMP_SYS(recvmmsg),
+    SCMP_SYS(shutdown),        SCMP_SYS(eventfd2),   SCMP_SYS(pipe2),
+    SCMP_SYS(sync_file_range),
 };
 
 static int
@@ -339,6 +341,15 @@ static const struct conditional cpu_conditionals[] = {
     {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
 };
 
+/* OpenVINO writes machine code and then makes its pages executable. Its threads choose
+   their own processors. */
+static const int judge_calls[] = {SCMP_SYS(mbind), SCMP_SYS(getdents64)};
+static const int judge_trapped_calls[] = {SCMP_SYS(stat)};
+static const struct conditional judge_conditionals[] = {
+    {SCMP_SYS(mprotect), 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC)}},
+    {SCMP_SYS(sched_setaffinity), 1, {SCMP_A0(SCMP_CMP_EQ, 0)}},
+};
+
 /* Netlink tells the resolver which addresses this machine has; the pair of sockets wakes
    curl, and is a stream because one of datagrams could be connected to others. FIONREAD is the resolver's. */
 static const struct conditional carrier_conditionals[] = {
@@ -393,7 +404,12 @@ fill_filter(scmp_filter_ctx filter, enum cage_profile profile, bool landlock)
          (rc = ALLOW_WHEN(filter, carrier_conditionals)) ||
          (landlock && (rc = ALLOW(filter, carrier_path_calls)))))
         return rc;
-    if (profile == CAGE_CPU || (profile == CAGE_CARRIER && !landlock))
+    if (profile == CAGE_JUDGE && ((rc = ALLOW(filter, judge_calls)) ||
+                                  (rc = TRAP(filter, judge_trapped_calls)) ||
+                                  (rc = ALLOW_WHEN(filter, judge_conditionals))))
+        return rc;
+    if (profile == CAGE_CPU || profile == CAGE_JUDGE ||
+        (profile == CAGE_CARRIER && !landlock))
         return TRAP(filter, trapped_calls);
     if (profile == CAGE_CARRIER)
         return 0;

@@ -34,8 +34,12 @@
  * CARRIER: the process may open connections by IPv4 and IPv6, but cannot accept any, and
  * may read the files by which the C library resolves names. Their modules, certificates
  * and secrets are read before. No other path, no Unix socket, no program, no process.
+ *
+ * JUDGE: the cage of the CPU, but memory may become code, because OpenVINO compiles
+ * models, a thread may choose its processors and the memory node of its own pages, and
+ * one folder may be listed (trap_allow_listing()).
  */
-enum cage_profile { CAGE_CPU, CAGE_GPU, CAGE_CARRIER };
+enum cage_profile { CAGE_CPU, CAGE_GPU, CAGE_CARRIER, CAGE_JUDGE };
 
 enum { CAGE_TEXT = 160 };
 

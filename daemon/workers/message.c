@@ -232,6 +232,7 @@ remote_fits(const struct message *m, const struct message_remote *r)
     size_t n = (size_t)__builtin_popcount(r->secrets);
     return is_text(r->name, sizeof r->name) && is_text(r->kind, sizeof r->kind) &&
            is_text(r->url, sizeof r->url) && is_text(r->region, sizeof r->region) &&
+           is_text(r->artifacts_url, sizeof r->artifacts_url) &&
            r->secrets < 1u << MESSAGE_N_SECRETS && n <= m->n_fds;
 }
 
@@ -261,6 +262,13 @@ body_fits(const struct message *m)
                is_text(m->body.deliver.id, sizeof m->body.deliver.id);
     case MESSAGE_NEWS:
         return remote_fits(m, &m->body.news.remote);
+    case MESSAGE_BUCKET:
+        return remote_fits(m, &m->body.bucket.remote);
+    case MESSAGE_OBJECT:
+        return m->body.object.op < MESSAGE_N_OBJECT_OPS &&
+               is_text(m->body.object.key, sizeof m->body.object.key) &&
+               is_text(m->body.object.digest, sizeof m->body.object.digest) &&
+               (m->n_fds == 1) == (m->body.object.op <= MESSAGE_OBJECT_GET);
     case MESSAGE_RETRY_AFTER:
         return m->body.retry.seconds >= 0;
     case MESSAGE_NOTE:

@@ -80,12 +80,14 @@ enum message_secret {
     MESSAGE_CA,
     MESSAGE_SECRET,
     MESSAGE_SECRET_OLD,
+    MESSAGE_ARTIFACTS, /* credentials of artifacts_url */
     MESSAGE_N_SECRETS
 };
 
 /* A remote as a carrier gets it. */
 struct message_remote {
     char name[API_REMOTE_NAME], kind[16], url[1024], region[64];
+    char artifacts_url[1024];
     uint32_t path_style, allow_private;
     uint32_t secrets; /* a bit for each enum message_secret that has a descriptor */
     int64_t timeout, max_bytes;
@@ -111,6 +113,26 @@ struct message_deliver {
 struct message_news {
     struct message_remote remote;
     int64_t since; /* ms of the remote's clock */
+};
+
+/* The bucket of blobs; it stays open until the socket is closed. */
+struct message_bucket {
+    struct message_remote remote;
+};
+
+enum message_object_op {
+    MESSAGE_OBJECT_PUT,
+    MESSAGE_OBJECT_GET,
+    MESSAGE_OBJECT_FIND,
+    MESSAGE_OBJECT_REMOVE,
+    MESSAGE_OBJECT_LIST,
+    MESSAGE_N_OBJECT_OPS
+};
+
+struct message_object {
+    uint32_t op; /* enum message_object_op */
+    char key[192];
+    char digest[DIGEST_SIZE]; /* of PUT */
 };
 
 struct message_carried {
@@ -139,6 +161,8 @@ struct message {
         struct message_publish publish;
         struct message_deliver deliver;
         struct message_news news;
+        struct message_bucket bucket;
+        struct message_object object;
         struct message_carried carried;
         struct message_retry retry;
         struct api_problem failed; /* for FAILED and REJECTED */

@@ -22,9 +22,12 @@
  *   READY          first of all: it is in its cage and serves requests from now on
  *   NOTE           something is missing; text: why; before READY or within work
  *   FILE_WANTED    a temporary file is needed                     FILE: [it]
+ *   JUDGE_WANTED   a socket to OpenVINO is needed                 JUDGE: [it]; text: why not
  *   RUNTIME        which ONNX Runtime?                            RESULT: the backend
  *   DEVICE         does the process's GPU work?                   RESULT: backend, device
  *   CASES, LAYERS  what is there to choose from?                  RESULT: the listing
+ *     to a judging process, which sends READY and NOTE, too:
+ *   SERVE          serve this socket to its end: [socket]         no answer
  *     of a carrier, whose texts are lists of strings with a '\0' behind each:
  *   FETCH          what does a ref name?  secrets                 SOURCE: resolved ref,
  *                                       digest, and of each file role, size and name
@@ -33,6 +36,11 @@
  *   DELIVER        text: an event         secrets                 RESULT: empty
  *   NEWS           text: names of models  secrets                 RESULT: of each new version
  *                                       name, version, time, and whether it is ours
+ *   BUCKET         the bucket of blobs    secrets                 RESULT: empty
+ *     and then any number of:
+ *   OBJECT         store, fetch, find or remove one; text: the token of a list   [file]
+ *                                       RESULT: whether it was there; of a list the next
+ *                                       token, the time, and of each key, size and time
  *     from a carrier, within its work:
  *   CARRIED        bytes so far
  *   RETRY_AFTER    before FAILED: the seconds that the remote asked to wait
@@ -55,6 +63,8 @@ MESSAGE(PUBLISH, sizeof(struct message_publish), MESSAGE_MAX_LIST, 1,
 MESSAGE(DELIVER, sizeof(struct message_deliver), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS,
         0)
 MESSAGE(NEWS, sizeof(struct message_news), MESSAGE_MAX_SPEC, 0, MESSAGE_N_SECRETS, 0)
+MESSAGE(BUCKET, sizeof(struct message_bucket), 0, 0, MESSAGE_N_SECRETS, 0)
+MESSAGE(OBJECT, sizeof(struct message_object), 4096, 0, 1, 0)
 MESSAGE(CARRIED, sizeof(struct message_carried), 0, 0, 0, 0)
 MESSAGE(RETRY_AFTER, sizeof(struct message_retry), 0, 0, 0, 0)
 MESSAGE(GPU_WANTED, 0, 0, 0, 0, 0)
@@ -64,6 +74,9 @@ MESSAGE(READY, 0, 0, 0, 0, 0)
 MESSAGE(NOTE, sizeof(struct message_note), MESSAGE_MAX_NOTE, 0, 0, 0)
 MESSAGE(FILE_WANTED, 0, 0, 0, 0, 0)
 MESSAGE(FILE, 0, 0, 0, 1, 0)
+MESSAGE(JUDGE_WANTED, 0, 0, 0, 0, 0)
+MESSAGE(JUDGE, 0, MESSAGE_MAX_NOTE, 0, 1, 0)
+MESSAGE(SERVE, 0, 0, 1, 1, 0)
 MESSAGE(PROGRESS, sizeof(struct message_progress), 0, 0, 0, 0)
 MESSAGE(RESULT, 0, MESSAGE_MAX_RESULT, 0, 0, 0)
 MESSAGE(REJECTED, sizeof(struct api_problem), MESSAGE_MAX_RESULT, 0, 0, 0)

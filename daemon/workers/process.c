@@ -46,6 +46,25 @@ is_worker(const struct process *process)
     return strcmp(process->role, "worker") == 0;
 }
 
+/* The events of a process in the daemon's log. */
+struct events {
+    const char *role, *started, *ended, *died;
+};
+
+static const struct events *
+events_of(const struct process *process)
+{
+    static const struct events rows[] = {
+        {"worker", "worker_started", "worker_ended", "worker_died"},
+        {"carrier", "carrier_started", "carrier_ended", "carrier_died"},
+        {"judge", "judge_started", "judge_ended", "judge_died"},
+    };
+    size_t i = 0;
+    while (strcmp(rows[i].role, process->role) != 0)
+        i++;
+    return &rows[i];
+}
+
 /* --- temporary files ------------------------------------------------------ */
 
 /* Temporary files of one piece of work, which needs a few for its data. */
@@ -270,8 +289,7 @@ process_start(struct process *process, int device, struct api_problem *p)
     process->device = device;
     if (is_worker(process))
         metrics_add(process->metrics, &metric_workers_started, 0, 1);
-    log_info(is_worker(process) ? "worker_started" : "carrier_started", "pid=%ld",
-             (long)pid);
+    log_info(events_of(process)->started, "pid=%ld", (long)pid);
     return wait_until_ready(process) ? PROCESS_RUNS : PROCESS_DIED;
 }
 
@@ -365,11 +383,9 @@ process_end(struct process *process, bool force, char how[64])
     if (how)
         memcpy(how, text, sizeof text);
     if (status && !killed)
-        log_error(is_worker(process) ? "worker_died" : "carrier_died",
-                  "pid=%ld how=\"%s\"", (long)pid, text);
+        log_error(events_of(process)->died, "pid=%ld how=\"%s\"", (long)pid, text);
     else
-        log_info(is_worker(process) ? "worker_ended" : "carrier_ended",
-                 "pid=%ld how=\"%s\"", (long)pid, text);
+        log_info(events_of(process)->ended, "pid=%ld how=\"%s\"", (long)pid, text);
 }
 
 void

@@ -20,7 +20,7 @@ struct settings;
 struct metrics;
 
 struct process {
-    const char *role; /* "worker", or "carrier" (set after process_init()) */
+    const char *role; /* "worker"; "carrier" or "judge" (set after process_init()) */
     const struct settings *settings;
     struct metrics *metrics;
     int socket;  /* -1 when there is no process */

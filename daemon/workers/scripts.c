@@ -73,12 +73,22 @@ scripts_digest(const char *folder, char ret[DIGEST_SIZE], struct api_problem *p)
     return ok;
 }
 
-void
-runtime_identity(const char *library, char ret[RUNTIME_SIZE])
+/* Appends size and time of a library behind `before`, if there is such a file. */
+static void
+add_identity(const char *library, const char *before, char ret[RUNTIME_SIZE])
 {
     struct stat st;
-    ret[0] = '\0';
+    size_t n = strlen(ret);
     if (strchr(library, '/') && stat(library, &st) == 0)
-        snprintf(ret, RUNTIME_SIZE, "%lld %lld.%09ld", (long long)st.st_size,
-                 (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+        snprintf(ret + n, RUNTIME_SIZE - n, "%s%lld %lld.%09ld", before,
+                 (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                 st.st_mtim.tv_nsec);
+}
+
+void
+runtime_identity(const char *library, const char *openvino, char ret[RUNTIME_SIZE])
+{
+    ret[0] = '\0';
+    add_identity(library, "", ret);
+    add_identity(openvino, "; OpenVINO ", ret);
 }

@@ -11,10 +11,12 @@
    scripts may give other results. "" when there are none. IO, NO_MEMORY. */
 bool scripts_digest(const char *folder, char ret[DIGEST_SIZE], struct api_problem *p);
 
-#define RUNTIME_SIZE 64
+#define RUNTIME_SIZE 128
 
-/* Writes size and time of ONNX Runtime's library, which an upgrade changes. "" when
-   there is no such file; a library on the system's search path is not searched for. */
-void runtime_identity(const char *library, char ret[RUNTIME_SIZE]);
+/* Writes size and time of the libraries of ONNX Runtime and OpenVINO, which an upgrade
+   changes. "" for each when there is no such file; a library on the system's search path is
+   not searched for. Without OpenVINO the text is that of versions without it. */
+void runtime_identity(const char *library, const char *openvino,
+                      char ret[RUNTIME_SIZE]);
 
 #endif

@@ -2,10 +2,13 @@
 #include "config.h"
 #include "workers/trap.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -60,10 +63,80 @@ descriptor_of(const char *path)
     return fd;
 }
 
+/* --- a folder that may be listed ------------------------------------------ */
+
+enum { MOST_LISTED = 256 };
+
+/* The folder with its files, as they were when it was set; nothing writes to it later. */
+static struct {
+    int fd; /* -1: there is none */
+    char path[PATH_MAX];
+    size_t n;
+    struct listed {
+        char name[128];
+        struct stat st;
+    } files[MOST_LISTED];
+} listed = {.fd = -1};
+
+static void
+list_files(DIR *folder)
+{
+    const struct dirent *entry;
+    while (listed.n < MOST_LISTED && (entry = readdir(folder))) {
+        struct listed *file = &listed.files[listed.n];
+        int n = snprintf(file->name, sizeof file->name, "%s", entry->d_name);
+        if (n < (int)sizeof file->name &&
+            fstatat(dirfd(folder), entry->d_name, &file->st, 0) == 0)
+            listed.n++;
+    }
+}
+
+bool
+trap_allow_listing(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : opendir(path);
+    if (!folder || snprintf(listed.path, PATH_MAX, "%s", path) >= PATH_MAX) {
+        if (folder)
+            closedir(folder);
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    list_files(folder);
+    closedir(folder);
+    listed.fd = fd;
+    return true;
+}
+
+static bool
+is_listed_folder(const char *path)
+{
+    return listed.fd >= 0 && strcmp(path, listed.path) == 0;
+}
+
+/* Returns the file of the folder that the path names, or NULL. */
+static const struct listed *
+find_listed(const char *path)
+{
+    size_t n = strlen(listed.path);
+    if (listed.fd < 0 || strncmp(path, listed.path, n) != 0 || path[n] != '/')
+        return NULL;
+    for (size_t i = 0; i < listed.n; i++)
+        if (strcmp(path + n + 1, listed.files[i].name) == 0)
+            return &listed.files[i];
+    return NULL;
+}
+
+/* --- calls ---------------------------------------------------------------- */
+
 static long
 open_again(const char *path, long flags)
 {
-    int fd = descriptor_of(path);
+    int fd =
+        is_listed_folder(path) && (flags & O_ACCMODE) == O_RDONLY && !(flags & O_TRUNC)
+            ? listed.fd
+            : descriptor_of(path);
     if (fd < 0)
         return -EACCES;
     int again = fcntl(fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
@@ -80,7 +153,12 @@ open_again(const char *path, long flags)
 static long
 describe(int fd, const char *path, struct stat *ret, long flags)
 {
-    int named = descriptor_of(path);
+    const struct listed *file = find_listed(path);
+    if (file) {
+        *ret = file->st;
+        return 0;
+    }
+    int named = is_listed_folder(path) ? listed.fd : descriptor_of(path);
     if (*path && named < 0)
         return -EACCES;
     if (!*path && !(flags & AT_EMPTY_PATH))
@@ -95,6 +173,11 @@ answer(int call, const greg_t a[N_ARGUMENTS])
 #ifdef SYS_open
     case SYS_open:
         return open_again((const char *)(intptr_t)a[0], (long)a[1]);
+#endif
+#ifdef SYS_stat
+    case SYS_stat:
+        return describe(-1, (const char *)(intptr_t)a[0], (struct stat *)(intptr_t)a[1],
+                        0);
 #endif
     case SYS_openat:
         return open_again((const char *)(intptr_t)a[1], (long)a[2]);

@@ -9,6 +9,8 @@
  *   all with "/proc/self/fd/N_..."             the same; the end has no '/', and is what
  *                                              ONNX Runtime's profiler adds to a path
  *
+ *   the folder of trap_allow_listing()         may be opened, and its files described
+ *
  * All others fail with EACCES, whether the path exists or not. The handler is a
  * convenience and no wall: whoever replaces it gains nothing, because all that it calls is
  * allowed anyway.
@@ -21,5 +23,12 @@
 /* Sets the handler. Returns false and sets errno on failure, ENOSYS on a processor whose
    registers it does not know. */
 bool trap_install(void);
+
+/*
+ * Allows one folder to be opened for reading, and its files to be described as they are now:
+ * OpenVINO lists the folder of its libraries whenever it reads a model. No file in it can
+ * be opened. Call this before the cage is entered. Returns false and sets errno on failure.
+ */
+bool trap_allow_listing(const char *path);
 
 #endif

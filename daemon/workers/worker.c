@@ -8,12 +8,15 @@
 #include "workers/message.h"
 #include "api/report.h"
 #include "api/spec.h"
+#include "threads/executor.h"
 #include "api/version.h"
 #include "qdq.h"
+#include "qdq/judge.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +193,27 @@ open_temporary(void *arg)
         fd = answer.fds[--answer.n_fds];
     message_fini(&answer);
     errno = EIO; /* where there is none; the daemon knows why */
+    return fd;
+}
+
+/* Asks the daemon for a socket to the process that judges. */
+static int
+connect_judge(void *arg, char *why, size_t size)
+{
+    struct worker *w = arg;
+    const struct message message = {.type = MESSAGE_JUDGE_WANTED};
+    struct message answer;
+    int fd = -1;
+    send_message(w, &message);
+    if (w->gone || message_receive(WORKER_SOCKET, -1, -1, &answer) != MESSAGE_GOT) {
+        w->gone = true;
+        return -1;
+    }
+    w->gone = answer.type != MESSAGE_JUDGE;
+    if (answer.n_fds == 1 && !w->gone)
+        fd = answer.fds[--answer.n_fds];
+    snprintf(why, size, "%s", answer.text ? answer.text : "");
+    message_fini(&answer);
     return fd;
 }
 
@@ -613,6 +637,7 @@ static int
 run_worker(const struct settings *settings, pid_t parent, int device)
 {
     const struct qdq_engine_options options = {
+        .executor = &threads_executor,
         .threads = 1, /* the cage binds the threads that are made in it */
         .runtime = path_of(settings->engine_runtime),
         .catalog = path_of(settings->engine_cases),
@@ -630,6 +655,9 @@ run_worker(const struct settings *settings, pid_t parent, int device)
         return EXIT_FAILURE;
     qdq_engine_set_threads(w.engine, count_threads(settings));
     qdq_set_open_temporary(open_temporary, &w);
+    qdq_engine_set_judge(w.engine, connect_judge, &w);
+    /* The process that judges may end while it is asked. */
+    sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
     const char *pause = getenv(PAUSE_VARIABLE);
     w.pause_ms = pause ? strtol(pause, NULL, 10) : 0;

@@ -7,10 +7,14 @@
  * If the caller keeps observations, those of an earlier calibration are used tensor by
  * tensor in place of a run. All kinds of accumulators are then collected, so that a
  * later calibration by another method finds what it needs.
+ *
+ * The moments of the inputs of layers, where the spec asks for them, are collected in the
+ * same runs and kept in the same file.
  */
 #include "config.h"
 #include "calibrate/calibrate.h"
 
+#include "calibrate/moments.h"
 #include "calibrate/nonfinite.h"
 #include "range/observations.h"
 #include "replan/replan.h"
@@ -26,8 +30,9 @@ struct calibration {
     bool *missing; /* by planned activation: whether it has no range */
     /* by planned activation: whether it has to be observed; a subset of `missing` */
     bool *wanted;
-    size_t n_wanted;
+    size_t n_missing, n_wanted;
     struct qdqi_observers observers;
+    struct qdqi_collection moments;
     char *identity; /* identifies the observations; NULL when none are kept */
     struct qdqi_observations earlier;
     struct qdqi_observed all;
@@ -129,14 +134,16 @@ observe_all(struct calibration *c, struct qdqi_session *session, struct qdqi_fee
                                       .session = session,
                                       .feed = feed,
                                       .ahead = c->job->dev,
-                                      .observers = &c->observers};
+                                      .observers = &c->observers,
+                                      .moments = &c->moments.all};
     enum qdq_code code = qdqi_observed_run_open(&watch, err);
     c->began = true;
     if (!code)
         code = (watch.ahead ? observe_runs_ahead : observe_runs)(&watch, err);
     if (!code)
         code = qdqi_session_collect(session, err);
-    c->all = watch.all;
+    if (c->n_wanted > 0 || !c->earlier.bytes)
+        c->all = watch.all;
     return code ? code : qdqi_observed_run_end(&watch, err);
 }
 
@@ -145,11 +152,15 @@ run_observed(struct calibration *c, struct qdqi_runtime *runtime,
              struct qdqi_feed *feed, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
-    struct qdqi_session_options options = {.dev = job->dev, .observers = &c->observers};
+    struct qdqi_session_options options = {
+        .dev = job->dev,
+        .observers = &c->observers,
+        .moments = c->moments.all.n > 0 ? &c->moments.all : NULL};
     const Onnx__ModelProto *observed;
     struct qdqi_session *session = NULL;
-    enum qdq_code code = qdqi_insert_observers(job->model, job->plan, c->wanted,
-                                               job->scratch, &observed, err);
+    enum qdq_code code =
+        qdqi_insert_observers(job->model, job->plan, c->wanted, c->moments.tensors,
+                              c->moments.all.n, job->scratch, &observed, err);
     if (!code)
         code =
             qdqi_session_open(runtime, job->model, observed, &options, &session, err);
@@ -200,15 +211,20 @@ feed_observers(struct calibration *c, struct qdq_error *err)
                                               .max_samples = spec->max_samples};
     struct qdqi_runtime *runtime = NULL;
     struct qdqi_feed *feed = NULL;
+    bool runs = c->n_wanted > 0 || c->moments.all.n > 0;
     enum qdq_code code =
-        c->n_wanted > 0 ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
+        runs ? qdqi_engine_runtime(job->engine, &runtime, err) : QDQ_OK;
     if (!code &&
         !(code = qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err)))
         code = qdqi_job_take_warnings(job, feed, err);
-    if (!code && c->n_wanted > 0)
+    if (!code && runs)
+        code = qdqi_moments_begin(&c->moments, qdqi_feed_samples(feed), err);
+    if (!code && runs) {
         code = run_with_smaller_batches(c, runtime, &options, &feed, err);
+        qdqi_moments_finish(&c->moments);
+    }
     qdqi_feed_close(&feed);
-    return code ? code : qdqi_job_observed(job, &c->all, err);
+    return code || c->n_missing == 0 ? code : qdqi_job_observed(job, &c->all, err);
 }
 
 /* --- kept observations --------------------------------------------------- */
@@ -278,6 +294,7 @@ restore_observations(struct calibration *c, struct qdq_error *err)
     c->n_wanted = lacking;
     c->all = c->earlier.all;
     job->reused = n - lacking;
+    qdqi_moments_take(&c->moments, &c->earlier);
     return QDQ_OK;
 }
 
@@ -287,9 +304,12 @@ write_observations(struct calibration *c, struct qdq_error *err)
 {
     struct qdqi_job *job = c->job;
     struct qdq_error why = {0};
-    if (!c->identity || c->n_wanted == 0 ||
-        !qdqi_observations_write(job->work->observations, c->identity, &c->all,
-                                 &c->earlier, &c->observers, c->wanted, &why))
+    if (!c->identity || (c->n_wanted == 0 && c->moments.all.n == 0))
+        return QDQ_OK;
+    const struct qdqi_observed_rows rows = {&c->observers, c->wanted,
+                                            qdqi_moments_new(&c->moments)};
+    if (!qdqi_observations_write(job->work->observations, c->identity, &c->all,
+                                 &c->earlier, &rows, &why))
         return QDQ_OK;
     return qdqi_warn(
         &job->warnings, job->arena, err, "observations_not_kept", NULL,
@@ -428,7 +448,7 @@ calibrate(struct calibration *c, struct qdq_error *err)
         !(code = write_observations(c, err)))
         code = choose_ranges(c, &n_unreached, err);
     *observers = c->observers;
-    job->observers = observers;
+    job->observers = c->n_missing > 0 ? observers : NULL;
     qdqi_observations_fini(&c->earlier);
     return code || !n_unreached ? code : leave_unreached_in_float(job, err);
 }
@@ -445,10 +465,15 @@ qdqi_calibrate(struct qdqi_job *job, struct qdq_error *err)
     job->methods = qdqi_arena_array(job->arena, n, sizeof *job->methods);
     if (!c.missing || !c.wanted || !job->ranges || !job->methods)
         return qdqi_no_memory(err);
-    enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_wanted, err);
-    if (code || c.n_wanted == 0)
+    enum qdq_code code = copy_given_ranges(job, c.missing, &c.n_missing, err);
+    if (!code)
+        code = qdqi_moments_plan(job, &c.moments, err);
+    if (code || (c.n_missing == 0 && c.moments.all.n == 0))
         return code;
+    c.n_wanted = c.n_missing;
     memcpy(c.wanted, c.missing, n * sizeof *c.wanted);
+    if (c.n_missing == 0)
+        return calibrate(&c, err);
     while (!c.missing[first])
         first++;
     const char *tensor = job->plan->view.tensors[first];

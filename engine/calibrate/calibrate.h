@@ -5,7 +5,8 @@
 #include "job/job.h"
 
 /* Fills in job->ranges: the given ranges, and for the other activations ranges
-   computed by running the model over the calibration data. */
+   computed by running the model over the calibration data. Fills in job->moments if the
+   spec asks for something that uses them. */
 enum qdq_code qdqi_calibrate(struct qdqi_job *job,
                              struct qdq_error *err) QDQ_MUST_CHECK;
 

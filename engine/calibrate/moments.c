@@ -2,8 +2,6 @@
 #include "config.h"
 #include "calibrate/moments.h"
 
-#include "rewrite/insert.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +9,6 @@ enum {
     ROWS = 32768,      /* are taken of each layer's input, spread over all samples */
     MAX_MIB = 1024,    /* that all moments of a job may take */
     MAX_GROUPS = 65536 /* of a convolution */
-};
-
-struct collection {
-    struct qdqi_job *job;
-    const struct qdqi_tensor **tensors; /* by slot: the layer's input */
-    struct qdqi_moments moments;
-    uint64_t bytes;
 };
 
 /* --- layers --------------------------------------------------------------- */
@@ -81,7 +72,7 @@ convolution(const struct qdqi_node *node, const struct qdqi_tensor *weight)
 }
 
 static struct form
-form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
+layer_form(const struct qdqi_node *node, const struct qdq_layer *layer)
 {
     const struct qdqi_tensor *w = node->inputs[layer->weight_input];
     const struct qdqi_tensor *x = node->inputs[0];
@@ -103,10 +94,18 @@ form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
     return (struct form){.groups = 1, .k = (size_t)w->view.dims[across ? 1 : 0]};
 }
 
+static struct form
+form_of(const struct qdqi_node *node, const struct qdq_layer *layer)
+{
+    struct form f = layer_form(node, layer);
+    return f.why || f.k > 0 ? f : (struct form){.why = "its weight is empty"};
+}
+
 /* Returns the moments of the weight, made if it has none yet; NULL when out of
    memory. */
 static struct qdqi_layer_moments *
-moments_of(struct collection *c, const struct qdqi_tensor *weight, const struct form *f)
+moments_of(struct qdqi_collection *c, const struct qdqi_tensor *weight,
+           const struct form *f)
 {
     struct qdqi_job *job = c->job;
     struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight->name);
@@ -119,7 +118,7 @@ moments_of(struct collection *c, const struct qdqi_tensor *weight, const struct 
     m->next = job->all_moments;
     job->all_moments = m;
     m->why = f->why;
-    if (!m->why && (f->k == 0 || bytes > ((uint64_t)MAX_MIB << 20) - c->bytes))
+    if (!m->why && bytes > ((uint64_t)MAX_MIB << 20) - c->bytes)
         m->why = "the moments of all layers would take more than 1 GiB";
     if (m->why)
         return m;
@@ -133,7 +132,8 @@ moments_of(struct collection *c, const struct qdqi_tensor *weight, const struct 
 
 /* Gives the layer a slot, unless there is a reason not to. */
 static enum qdq_code
-add_layer(struct collection *c, const struct qdq_layer *layer, struct qdq_error *err)
+add_layer(struct qdqi_collection *c, const struct qdq_layer *layer,
+          struct qdq_error *err)
 {
     const struct qdqi_node *node = &c->job->model->graph.nodes[layer->node];
     const struct form f = form_of(node, layer);
@@ -148,116 +148,154 @@ add_layer(struct collection *c, const struct qdq_layer *layer, struct qdq_error 
         m->why = "layers that share it use it in different ways";
         return QDQ_OK;
     }
-    *p = (struct qdqi_patches){f.window, m->groups, m->moments, 0};
-    c->tensors[c->moments.n] = node->inputs[0];
-    c->moments.rows[c->moments.n++] = p;
+    float *rows =
+        qdqi_arena_array(c->job->scratch, QDQI_PATCH_SHARES * f.k, sizeof *rows);
+    if (!rows)
+        return qdqi_no_memory(err);
+    *p = (struct qdqi_patches){f.window, m->groups, m->moments, rows, 0};
+    c->tensors[c->all.n] = node->inputs[0];
+    c->owners[c->all.n] = m;
+    c->all.rows[c->all.n++] = p;
     return QDQ_OK;
 }
 
-/* --- running -------------------------------------------------------------- */
-
+/* Says once for each weight that its moment is cut. */
 static enum qdq_code
-run_samples(struct collection *c, struct qdqi_session *session, struct qdqi_feed *feed,
-            struct qdq_error *err)
+warn_blocks(struct qdqi_job *job, const char *weight,
+            const struct qdqi_layer_moments *m, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    uint64_t done = 0;
-    for (;;) {
-        const struct qdqi_input *inputs;
-        const struct qdqi_output *outputs;
-        size_t n_outputs;
-        enum qdq_code code = qdqi_job_progress(job, QDQ_STAGE_CALIBRATE, done,
-                                               (uint64_t)qdqi_feed_samples(feed), err);
-        if (code || (code = qdqi_feed_next(feed, &inputs, &c->moments.samples, err)) ||
-            c->moments.samples == 0 ||
-            (code = qdqi_session_run(session, inputs, job->model->info.n_inputs,
-                                     &outputs, &n_outputs, err)))
+    if (m->key || m->why || m->moments->block == m->moments->k)
+        return QDQ_OK;
+    return qdqi_warn(&job->warnings, job->arena, err, "moment_in_blocks", weight,
+                     "a row of %zu elements is longer than %d: products of elements of "
+                     "different blocks of %zu count as 0 when the weight is rounded",
+                     m->moments->k, QDQI_MOMENT_WHOLE, m->moments->block);
+}
+
+/* Sets the keys of the weights' moments. */
+static enum qdq_code
+set_keys(struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdq_plan_view *plan = &job->plan->view;
+    for (size_t i = 0; i < plan->n_layers; i++) {
+        const struct qdq_layer *layer = &plan->layers[i];
+        if (layer->weight_input < 0)
+            continue;
+        const struct qdqi_node *node = &job->model->graph.nodes[layer->node];
+        const char *weight = node->inputs[layer->weight_input]->name;
+        struct qdqi_layer_moments *m = qdqi_map_get(job->moments, weight);
+        enum qdq_code code = warn_blocks(job, weight, m, err);
+        if (code)
             return code;
-        job->inferences++;
-        done += (uint64_t)c->moments.samples;
+        m->key = qdqi_arena_printf(job->scratch, "%s\n%s", m->key ? m->key : weight,
+                                   layer->name);
+        if (!m->key)
+            return qdqi_no_memory(err);
     }
+    return QDQ_OK;
 }
 
 static enum qdq_code
-run_model(struct collection *c, struct qdqi_feed *feed, struct qdq_error *err)
+plan_layers(struct qdqi_job *job, struct qdqi_collection *c, struct qdq_error *err)
 {
-    struct qdqi_job *job = c->job;
-    struct qdqi_session_options options = {.moments = &c->moments};
-    struct qdqi_runtime *runtime;
-    struct qdqi_session *session = NULL;
-    const Onnx__ModelProto *proto;
-    uint64_t samples = (uint64_t)qdqi_feed_samples(feed);
-    c->moments.per_sample = samples < ROWS ? (ROWS + samples - 1) / samples : 1;
-    enum qdq_code code = qdqi_engine_runtime(job->engine, &runtime, err);
-    if (!code)
-        code = qdqi_insert_sinks(job->model, QDQI_MOMENT, c->tensors, c->moments.n,
-                                 job->scratch, &proto, err);
-    if (!code)
-        code = qdqi_session_open(runtime, job->model, proto, &options, &session, err);
-    if (!code)
-        code = run_samples(c, session, feed, err);
-    qdqi_session_close(&session);
-    return code;
+    size_t n = job->plan->view.n_layers;
+    struct qdqi_arena *arena = job->scratch;
+    enum qdq_code code = QDQ_OK;
+    *c = (struct qdqi_collection){
+        .job = job,
+        .tensors = qdqi_arena_array(arena, n, sizeof(*c->tensors)),
+        .owners = qdqi_arena_array(arena, n, sizeof(*c->owners)),
+        .all.rows = qdqi_arena_array(arena, n, sizeof(*c->all.rows))};
+    job->moments = qdqi_map_new(arena);
+    if (!c->tensors || !c->owners || !c->all.rows || !job->moments)
+        return qdqi_no_memory(err);
+    for (size_t i = 0; i < n && !code; i++)
+        if (job->plan->view.layers[i].weight_input >= 0)
+            code = add_layer(c, &job->plan->view.layers[i], err);
+    return code ? code : set_keys(job, err);
 }
 
-/* Adds the rows that are left over. */
-static void
-finish(struct qdqi_layer_moments *m)
+enum qdq_code
+qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+                  struct qdq_error *err)
 {
-    for (; m; m = m->next)
-        for (size_t g = 0; g < m->groups; g++) {
-            struct qdqi_moment *moment = &m->moments[g];
-            for (size_t i = 0; i < qdqi_moment_parts(moment); i++)
-                qdqi_moment_add_part(moment, i);
-            qdqi_moment_added(moment);
-        }
-}
-
-static enum qdq_code
-collect(struct collection *c, struct qdq_error *err)
-{
-    struct qdqi_job *job = c->job;
-    const struct qdqi_feed_options options = {
-        .batch = job->work->spec->calibration.batch,
-        .max_samples = job->work->spec->calibration.max_samples};
-    struct qdqi_feed *feed = NULL;
-    if (!job->dataset)
+    *ret = (struct qdqi_collection){.job = job};
+    if (!qdqi_moments_wanted(job->work->spec))
+        return QDQ_OK;
+    enum qdq_code code = plan_layers(job, ret, err);
+    if (!code && ret->all.n > 0 && !job->dataset)
         return qdq_error_set(err, QDQ_NO_CALIBRATION, QDQ_AT_POINTER,
                              "/weights/rounding",
                              "rounding and the correction of biases need calibration "
                              "data, and there is none");
-    enum qdq_code code =
-        qdqi_feed_open(&job->fixed, job->dataset, &options, &feed, err);
-    if (!code && qdqi_feed_samples(feed) > 0)
-        code = run_model(c, feed, err);
-    qdqi_feed_close(&feed);
-    if (!code)
-        finish(job->all_moments);
     return code;
 }
 
-static enum qdq_code
-collect_of_layers(struct qdqi_job *job, struct qdq_error *err)
+/* --- collecting ----------------------------------------------------------- */
+
+void
+qdqi_moments_take(struct qdqi_collection *c, const struct qdqi_observations *earlier)
 {
-    size_t n = job->plan->view.n_layers;
-    struct collection c = {
-        .job = job,
-        .tensors = qdqi_arena_array(job->scratch, n, sizeof(*c.tensors)),
-        .moments.rows = qdqi_arena_array(job->scratch, n, sizeof(*c.moments.rows))};
-    enum qdq_code code = QDQ_OK;
-    job->moments = qdqi_map_new(job->scratch);
-    if (!c.tensors || !c.moments.rows || !job->moments)
-        return qdqi_no_memory(err);
-    for (size_t i = 0; i < n && !code; i++)
-        if (job->plan->view.layers[i].weight_input >= 0)
-            code = add_layer(&c, &job->plan->view.layers[i], err);
-    return code || c.moments.n == 0 ? code : collect(&c, err);
+    size_t n = 0;
+    for (size_t i = 0; i < c->all.n; i++) {
+        struct qdqi_layer_moments *m = c->owners[i];
+        if (!m->is_kept)
+            m->is_kept =
+                qdqi_observations_take_moments(earlier, m->key, m->groups, m->moments);
+        if (m->is_kept)
+            continue;
+        c->tensors[n] = c->tensors[i];
+        c->owners[n] = m;
+        c->all.rows[n++] = c->all.rows[i];
+    }
+    c->all.n = n;
 }
 
 enum qdq_code
-qdqi_collect_moments(struct qdqi_job *job, struct qdq_error *err)
+qdqi_moments_begin(struct qdqi_collection *c, int64_t samples, struct qdq_error *err)
 {
-    return qdqi_moments_wanted(job->work->spec) ? collect_of_layers(job, err) : QDQ_OK;
+    c->all.per_sample =
+        samples > 0 && samples < ROWS ? (size_t)((ROWS + samples - 1) / samples) : 1;
+    for (size_t i = 0; i < c->all.n; i++)
+        for (size_t g = 0; g < c->all.rows[i]->groups; g++)
+            if (!qdqi_moment_begin(&c->all.rows[i]->moments[g]))
+                return qdqi_no_memory(err);
+    return QDQ_OK;
+}
+
+/* Does the parts one after the other. */
+static void
+share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part_arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < n; i++)
+        do_part(part_arg, i);
+}
+
+void
+qdqi_moments_finish(struct qdqi_collection *c)
+{
+    for (size_t i = 0; i < c->all.n; i++) {
+        struct qdqi_patches *p = c->all.rows[i];
+        if (p->moments->pending)
+            qdqi_patches_finish(p, share, NULL);
+        for (size_t g = 0; g < p->groups; g++)
+            qdqi_moment_end(&p->moments[g]);
+    }
+}
+
+const struct qdqi_kept_moments *
+qdqi_moments_new(const struct qdqi_collection *c)
+{
+    struct qdqi_kept_moments *first = NULL;
+    for (struct qdqi_layer_moments *m = c->job->all_moments; m; m = m->next) {
+        struct qdqi_kept_moments *k;
+        if (m->why || m->is_kept || !(k = qdqi_arena_alloc(c->job->scratch, sizeof *k)))
+            continue;
+        *k = (struct qdqi_kept_moments){m->key, m->groups, m->moments, first};
+        first = k;
+    }
+    return first;
 }
 
 void

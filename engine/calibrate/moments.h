@@ -1,18 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects the moments of the inputs of weighted layers, by running the model over the
- * calibration data with a Moment node at each. Rounding that compensates errors and the
- * correction of biases use them.
+ * The moments of the inputs of weighted layers, which rounding that compensates errors
+ * and the correction of biases use. They are collected while calibration runs the model,
+ * by a Moment node at each input.
  */
 #ifndef QDQI_CALIBRATE_MOMENTS_H
 #define QDQI_CALIBRATE_MOMENTS_H
 
 #include "job/job.h"
+#include "range/observations.h"
 
-/* Fills in job->moments if the spec asks for it. NO_CALIBRATION when there are no
-   data. */
-enum qdq_code qdqi_collect_moments(struct qdqi_job *job,
-                                   struct qdq_error *err) QDQ_MUST_CHECK;
+/* The moments that are to be collected; all members are 0 when there are none. */
+struct qdqi_collection {
+    struct qdqi_job *job;
+    const struct qdqi_tensor **tensors; /* by slot: the layer's input */
+    struct qdqi_layer_moments **owners; /* by slot */
+    struct qdqi_moments all;
+    uint64_t bytes;
+};
+
+/* Fills in job->moments and the collection if the spec asks for them. NO_CALIBRATION when
+   there are no data. */
+enum qdq_code qdqi_moments_plan(struct qdqi_job *job, struct qdqi_collection *ret,
+                                struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Takes the moments that an earlier calibration kept. Their slots are removed. */
+void qdqi_moments_take(struct qdqi_collection *collection,
+                       const struct qdqi_observations *earlier);
+
+/* Allocates what the runs over so many samples need, and frees it after them. */
+enum qdq_code qdqi_moments_begin(struct qdqi_collection *collection, int64_t samples,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+void qdqi_moments_finish(struct qdqi_collection *collection);
+
+/* Returns the moments that are to be kept, as a list in the job's arena; NULL: none, or
+   out of memory. */
+const struct qdqi_kept_moments *
+qdqi_moments_new(const struct qdqi_collection *collection);
 
 /* Frees job->moments. */
 void qdqi_moments_free(struct qdqi_job *job);

@@ -41,6 +41,7 @@ run(struct qdqi_observed_run *w, const struct qdqi_input *inputs, int64_t sample
     *ret = NULL;
     if (!qdqi_observers_begin(w->observers, samples))
         return qdqi_no_memory(err);
+    w->moments->samples = samples;
     w->job->inferences++;
     enum qdq_code code = qdqi_session_run(
         w->session, inputs, w->job->model->info.n_inputs, &outputs, &n_outputs, err);
@@ -85,6 +86,7 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
          int64_t samples, struct qdq_error *err)
 {
     enum qdq_code code = restore_observers(w, err);
+    w->moments->is_muted = true; /* moments leave out single rows, not samples */
     for (int64_t i = 0; !code && i < samples; i++) {
         const char *tensor;
         code = run(w, qdqi_feed_sample(feed, i), 1, &tensor, err);
@@ -93,6 +95,7 @@ run_each(struct qdqi_observed_run *w, struct qdqi_feed *feed, int64_t first,
         if (!code)
             qdqi_observers_copy(&w->saved, w->observers);
     }
+    w->moments->is_muted = false;
     return code;
 }
 

@@ -18,7 +18,8 @@ struct qdqi_observed_run {
     struct qdqi_observers *observers;
     /* The observers before the run. They stay empty unless samples may be skipped. */
     struct qdqi_observers saved;
-    struct qdqi_observed all; /* counts of the samples run so far */
+    struct qdqi_moments *moments; /* of the session */
+    struct qdqi_observed all;     /* counts of the samples run so far */
 };
 
 /* Allocates `saved`. The other members are set by the caller and borrowed. */

@@ -59,7 +59,7 @@ write_model(const struct qdq_model *source, const struct qdqi_rescaled *changes,
     if (!made || !edit)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n; i++) {
-        made[i] = (struct change){{write_change}, &changes[i]};
+        made[i] = (struct change){{.write = write_change}, &changes[i]};
         qdqi_edit_set_made(edit, changes[i].weight.tensor, size_of(&changes[i].weight),
                            &made[i].made);
     }

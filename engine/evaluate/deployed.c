@@ -6,6 +6,7 @@
 #include "qdq/targets.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum qdq_code
 qdqi_deployed_warn(struct qdqi_job *job, const char *why, struct qdq_error *err)
@@ -32,33 +33,70 @@ is_hindered(const struct qdqi_job *job, char *why, size_t size)
     return true;
 }
 
+enum qdq_code
+qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
+                      struct qdq_error *err)
+{
+    return qdqi_engine_deploy(job->engine, job->work->spec->target->runtime, ret, err);
+}
+
 bool
 qdqi_deployed_runs(const struct qdqi_job *job)
 {
     char why[160];
-    return job->work->spec->target->has_kernels && !is_hindered(job, why, sizeof why);
+    struct qdqi_deploy deploy;
+    struct qdq_error missing = {0};
+    return job->work->spec->target->runtime && !is_hindered(job, why, sizeof why) &&
+           qdqi_deployed_runtime(job, &deploy, &missing) == QDQ_OK;
+}
+
+/* ONNX Runtime says itself what it cannot load, when the model is calibrated. */
+enum qdq_code
+qdqi_deployed_check(const struct qdqi_job *job, struct qdq_error *err)
+{
+    const struct qdqi_deploy_options options = {0};
+    const char *runtime = job->work->spec->target->runtime;
+    struct qdqi_deployed_model model = {0};
+    struct qdqi_deploy deploy;
+    struct qdq_error why = {0};
+    if (!runtime || strcmp(runtime, QDQI_RUNTIME_NAME) == 0 ||
+        qdqi_deployed_runtime(job, &deploy, &why))
+        return QDQ_OK;
+    enum qdq_code code =
+        qdqi_deploy_model(&deploy, job->original, &options, &model, &why);
+    qdqi_deployed_model_close(&model);
+    if (code == QDQ_NO_MEMORY)
+        return qdqi_no_memory(err);
+    return code != QDQ_RUN_FAILED
+               ? QDQ_OK
+               : qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
+                               "%s cannot load the model that was given: %s",
+                               deploy.ops->title, why.text);
 }
 
 enum qdq_code
-qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
-                   const struct qdq_model *quantized, struct qdqi_session **ret,
-                   struct qdq_error *err)
+qdqi_deployed_open(struct qdqi_job *job, const struct qdq_model *quantized,
+                   struct qdqi_deployed_model *ret, struct qdq_error *err)
 {
-    const struct qdqi_session_options options = {.plain = true};
-    struct qdq_error why = {0};
-    char text[160];
-    *ret = NULL;
+    const struct qdqi_deploy_options options = {0};
     const struct qdq_target *target = job->work->spec->target;
-    if (target->not_deployed)
-        return qdqi_deployed_warn(job, target->not_deployed, err);
-    if (!target->has_kernels)
+    struct qdq_error why = {0};
+    struct qdqi_deploy deploy;
+    char text[160];
+    *ret = (struct qdqi_deployed_model){0};
+    if (!target->runtime)
         return QDQ_OK;
     if (is_hindered(job, text, sizeof text))
         return qdqi_deployed_warn(job, text, err);
-    enum qdq_code code =
-        qdqi_session_open(runtime, quantized, quantized->proto, &options, ret, &why);
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, &why);
+    if (code == QDQ_RUNTIME_MISSING)
+        return qdqi_deployed_warn(job, why.text, err);
+    if (!code)
+        code = qdqi_deploy_model(&deploy, quantized, &options, ret, &why);
     if (code == QDQ_NO_MEMORY)
         return qdqi_no_memory(err);
+    if (code == QDQ_UNSUPPORTED)
+        return qdqi_deployed_warn(job, why.text, err);
     return code ? qdq_error_set(err, QDQ_CANNOT_LOAD, QDQ_AT_NOTHING, NULL,
                                 "the result is valid, and the runtime of target %s "
                                 "cannot load it: %s",
@@ -67,10 +105,13 @@ qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
 }
 
 enum qdq_code
-qdqi_deployed_report(struct qdqi_job *job, const struct qdqi_runtime *runtime,
-                     const struct qdq_output_report *outputs, size_t n,
-                     struct qdq_error *err)
+qdqi_deployed_report(struct qdqi_job *job, const struct qdq_output_report *outputs,
+                     size_t n, struct qdq_error *err)
 {
+    struct qdqi_deploy deploy;
+    enum qdq_code code = qdqi_deployed_runtime(job, &deploy, err);
+    if (code)
+        return code;
     struct qdq_deployed *r = qdqi_arena_alloc(job->arena, sizeof *r);
     char processor[64];
     qdqi_host_processor(processor, sizeof processor);
@@ -78,8 +119,8 @@ qdqi_deployed_report(struct qdqi_job *job, const struct qdqi_runtime *runtime,
         return qdqi_no_memory(err);
     *r = (struct qdq_deployed){
         .processor = qdqi_arena_strdup(job->arena, processor),
-        .runtime = QDQI_RUNTIME_NAME,
-        .version = qdqi_arena_strdup(job->arena, qdqi_runtime_version(runtime)),
+        .runtime = deploy.ops->name,
+        .version = qdqi_arena_strdup(job->arena, deploy.ops->version(deploy.place)),
         .n_outputs = n,
         .outputs = outputs,
     };

@@ -9,18 +9,27 @@
 
 #include "job/job.h"
 
-/* Returns whether the result runs here as deployed. */
+/* Returns whether the result runs here as deployed; opens the target's runtime. */
 bool qdqi_deployed_runs(const struct qdqi_job *job);
 
+/* Opens the runtime of the target. RUNTIME_MISSING, NO_MEMORY. */
+enum qdq_code qdqi_deployed_runtime(const struct qdqi_job *job, struct qdqi_deploy *ret,
+                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Checks that the target's runtime, where it is there, can load the model that was given.
+   CANNOT_LOAD, NO_MEMORY. */
+enum qdq_code qdqi_deployed_check(const struct qdqi_job *job,
+                                  struct qdq_error *err) QDQ_MUST_CHECK;
+
 /*
- * Opens a plain session for the quantized model. *ret is NULL where the target's
- * kernels do not run here. A target whose kernels could run on another processor, or a
+ * Opens the quantized model in the runtime of the target. ret->ops is NULL where the
+ * target's kernels do not run here. A target whose kernels could run on another processor, or a
  * model that the runtime cannot load, adds the warning deployed_not_measured.
  * NO_MEMORY.
  */
-enum qdq_code qdqi_deployed_open(struct qdqi_job *job, struct qdqi_runtime *runtime,
+enum qdq_code qdqi_deployed_open(struct qdqi_job *job,
                                  const struct qdq_model *quantized,
-                                 struct qdqi_session **ret,
+                                 struct qdqi_deployed_model *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Adds the warning deployed_not_measured, with the reason. NO_MEMORY. */
@@ -29,7 +38,6 @@ enum qdq_code qdqi_deployed_warn(struct qdqi_job *job, const char *why,
 
 /* Fills the report's `deployed` with the figures of n outputs. NO_MEMORY. */
 enum qdq_code qdqi_deployed_report(struct qdqi_job *job,
-                                   const struct qdqi_runtime *runtime,
                                    const struct qdq_output_report *outputs, size_t n,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
 

@@ -33,8 +33,8 @@ struct evaluation {
     struct qdqi_session *twin;
     struct qdqi_session *f; /* the given model; NULL when it is the twin's float half */
     struct qdqi_session *q;
-    /* the result as deployed; NULL when it does not run here */
-    struct qdqi_session *plain;
+    /* the result as deployed; without ops when it does not run here */
+    struct qdqi_deployed_model plain;
     struct qdqi_feed *feed;
     /* by comparison: the layer's name and that of its output */
     const char **layers, **tensors;
@@ -146,14 +146,25 @@ has_float_pairs(const struct qdq_plan *plan)
     return false;
 }
 
+/*
+ * Returns whether the sessions have only the runtime's basic optimizations. They do behind
+ * what-ifs, which have no others either: fusions and layouts change the order of sums,
+ * whose results are then rounded to other integers, and figures differ by up to 0.1 dB
+ * where one of the two has them and the other has not.
+ */
+static bool
+has_basic_sessions(const struct qdqi_job *job)
+{
+    return has_float_pairs(job->plan) || job->report->view.what_ifs > 0;
+}
+
 static enum qdq_code
 open_twin(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
     const struct qdqi_session_options options = {.dev = job->dev,
                                                  .comparisons = &e->comparisons,
-                                                 .float_pairs =
-                                                     has_float_pairs(job->plan)};
+                                                 .basic = has_basic_sessions(job)};
     struct qdqi_twin twin;
     enum qdq_code code = choose_layers(e, err);
     if (code || (code = qdqi_twin(job->model, e->quantized, e->tensors,
@@ -195,8 +206,8 @@ static enum qdq_code
 open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
-    const struct qdqi_session_options options = {
-        .dev = job->dev, .float_pairs = has_float_pairs(job->plan)};
+    const struct qdqi_session_options options = {.dev = job->dev,
+                                                 .basic = has_basic_sessions(job)};
     enum qdq_code code;
     const struct qdq_external data = {job->work->output_data_name,
                                       job->work->output_data};
@@ -213,7 +224,7 @@ open_sessions(struct evaluation *e, struct qdqi_runtime *runtime, struct qdq_err
                                  &e->q, err);
     job->lacks_format =
         code == QDQ_RUN_FAILED && e->f && has_optional_format(job->plan);
-    return code ? code : qdqi_deployed_open(job, runtime, e->quantized, &e->plain, err);
+    return code ? code : qdqi_deployed_open(job, e->quantized, &e->plain, err);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -276,15 +287,15 @@ compare_deployed(struct evaluation *e, const struct qdqi_input *inputs,
     const struct qdqi_output *q;
     struct qdq_error why = {0};
     size_t n_q;
-    if (!e->plain)
+    if (!e->plain.ops)
         return QDQ_OK;
-    enum qdq_code code = qdqi_session_run(e->plain, inputs,
-                                          e->job->model->info.n_inputs, &q, &n_q, &why);
+    enum qdq_code code = qdqi_deployed_model_run(
+        &e->plain, inputs, e->job->model->info.n_inputs, &q, &n_q, NULL, &why);
     if (!code) {
         compare_outputs(&e->deployed, f, q, n < n_q ? n : n_q, samples);
         return QDQ_OK;
     }
-    qdqi_session_close(&e->plain);
+    qdqi_deployed_model_close(&e->plain);
     return code == QDQ_NO_MEMORY ? qdqi_no_memory(err)
                                  : qdqi_deployed_warn(e->job, why.text, err);
 }
@@ -368,8 +379,7 @@ finish(const struct evaluation *e, const struct judged *from,
 }
 
 static enum qdq_code
-report_outputs(struct evaluation *e, struct qdqi_runtime *runtime,
-               struct qdq_error *err)
+report_outputs(struct evaluation *e, struct qdq_error *err)
 {
     struct qdqi_job *job = e->job;
     struct qdq_report *report = &job->report->view;
@@ -379,8 +389,8 @@ report_outputs(struct evaluation *e, struct qdqi_runtime *runtime,
         finish(e, &e->literal, &report->outputs, &report->n_outputs, err);
     if (code)
         return code;
-    if (e->plain && ((code = finish(e, &e->deployed, &deployed, &n, err)) ||
-                     (code = qdqi_deployed_report(job, runtime, deployed, n, err))))
+    if (e->plain.ops && ((code = finish(e, &e->deployed, &deployed, &n, err)) ||
+                         (code = qdqi_deployed_report(job, deployed, n, err))))
         return code;
     job->not_float = e->not_float;
     return QDQ_OK;
@@ -417,11 +427,11 @@ evaluate(struct qdqi_job *job, struct qdqi_runtime *runtime, bool *ret_again,
                      !(code = qdqi_job_halve_batch(job, e.feed, code, err));
     }
     if (!code && !*ret_again && !(code = report_layers(&e, err)))
-        code = report_outputs(&e, runtime, err);
+        code = report_outputs(&e, err);
     qdqi_session_close(&e.twin);
     qdqi_session_close(&e.f);
     qdqi_session_close(&e.q);
-    qdqi_session_close(&e.plain);
+    qdqi_deployed_model_close(&e.plain);
     qdq_model_free(&e.quantized);
     qdqi_feed_close(&e.feed);
     return code;

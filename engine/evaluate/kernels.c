@@ -17,6 +17,10 @@
 /* The optimized model may be written to memory, so the size of a model is limited. */
 static const uint64_t MAX_BYTES = UINT64_C(1) << 30;
 
+/* A result up to this size is loaded for its kernels alone. A larger one is not, because
+   the runtime makes its own copy of the weights in another order. */
+static const uint64_t MAX_UNASKED = UINT64_C(1) << 24;
+
 /* Operators that compute with integers. Operators whose name begins with QLinear do
    so, too. */
 static const char *const integer_ops[] = {
@@ -266,6 +270,13 @@ count(struct qdqi_job *job, const struct qdq_model *optimized, struct qdq_error 
     return QDQ_OK;
 }
 
+/* Returns whether the result is run anyway, to be judged. */
+static bool
+is_judged(const struct qdqi_job *job)
+{
+    return job->report->view.evaluated_samples > 0 || job->work->spec->profile.runs > 0;
+}
+
 /* Counts the kernels. A failure is only a warning, because the result has already
    been written. */
 enum qdq_code
@@ -280,6 +291,10 @@ qdqi_count_kernels(struct qdqi_job *job, struct qdq_error *err)
     if (job->report->view.size_after > MAX_BYTES)
         code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
                              "the model is larger than 1 GiB");
+    else if (job->report->view.size_after > MAX_UNASKED && !is_judged(job))
+        code = qdq_error_set(&why, QDQ_LIMIT_EXCEEDED, QDQ_AT_NOTHING, NULL,
+                             "nothing in this job runs the result, and for this alone "
+                             "it is not loaded; evaluate or profile has them counted");
     else if (!(code = qdqi_engine_runtime(job->engine, &runtime, &why)))
         code = open_optimized(job, runtime, &optimized, &why);
     if (!code)

@@ -14,7 +14,9 @@
 #include "qdq/catalog.h"
 #include "qdq/plan.h"
 #include "qdq/report.h"
+#include "qdq/executor.h"
 #include "qdq/quantize.h"
+#include "qdq/judge.h"
 #include "qdq/words.h"
 
 #endif

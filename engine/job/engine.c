@@ -2,6 +2,7 @@
 #include "config.h"
 #include "job/job.h"
 
+#include "deploy/openvino.h"
 #include "run/device_memory.h"
 
 #include <stdlib.h>
@@ -15,10 +16,13 @@ qdq_engine_open(const struct qdq_engine_options *options, struct qdq_engine **re
     if (!engine)
         return qdqi_no_memory(err);
     engine->threads = options->threads > 1 ? options->threads : 1;
+    engine->executor = options->executor;
     engine->limits = options->limits;
     engine->device = options->device;
     engine->device_chosen = options->device_chosen;
     if ((options->runtime && !(engine->library = strdup(options->runtime))) ||
+        (options->openvino &&
+         !(engine->openvino_library = strdup(options->openvino))) ||
         (options->cuda_module &&
          !(engine->cuda_module = strdup(options->cuda_module)))) {
         qdq_engine_close(&engine);
@@ -58,10 +62,12 @@ qdq_engine_close(struct qdq_engine **engine)
     if (!engine || !*engine)
         return;
     qdqi_runtime_close(&(*engine)->runtime);
+    qdqi_openvino_close(&(*engine)->openvino);
     qdq_catalog_free(&(*engine)->catalog);
     qdqi_cuda_close(&(*engine)->cuda);
     free((*engine)->dev);
     free((*engine)->cuda_module);
+    free((*engine)->openvino_library);
     free((*engine)->library);
     free(*engine);
     *engine = NULL;
@@ -72,6 +78,7 @@ qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                     struct qdq_error *err)
 {
     struct qdq_error *why = &engine->no_runtime;
+    engine->runs = true;
     if (!engine->library)
         return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
                              "ONNX Runtime is not configured, so no model can be run");

@@ -2,20 +2,10 @@
 #include "config.h"
 #include "job/job.h"
 
-#include <time.h>
-
-double
-qdqi_job_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 bool
 qdqi_job_is_late(const struct qdqi_job *job, int64_t seconds)
 {
-    return seconds > 0 && qdqi_job_now() - job->stage_began >= (double)seconds;
+    return seconds > 0 && qdqi_seconds_now() - job->stage_began >= (double)seconds;
 }
 
 enum qdq_code

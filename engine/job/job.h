@@ -4,13 +4,16 @@
 #ifndef QDQI_JOB_JOB_H
 #define QDQI_JOB_JOB_H
 
+#include "base/clock.h"
 #include "base/warnings.h"
 #include "data/feed.h"
+#include "deploy/deploy.h"
 #include "number/moment.h"
 #include "number/params.h"
 #include "model/write.h"
 #include "plan/float16_nodes.h"
 #include "plan/plan.h"
+#include "qdq/judge.h"
 #include "qdq/quantize.h"
 #include "range/method.h"
 #include "run/session.h"
@@ -20,7 +23,17 @@ struct qdq_engine {
     struct qdqi_runtime *runtime; /* NULL until a model has to be run */
     /* why the runtime could not be loaded; this is not tried again */
     struct qdq_error no_runtime;
+    char *openvino_library; /* path of OpenVINO's C library; NULL when not configured */
+    struct qdqi_openvino *openvino; /* NULL until a result has to be run by it */
+    struct qdq_error no_openvino;   /* as no_runtime */
+    /* how to reach a process that judges in the place of the library; NULL: there is none */
+    qdq_connect_judge_fn connect_judge;
+    void *judge_arg;
+    struct qdqi_remote *remote; /* that process; NULL until the work needs it */
+    struct qdq_error no_remote; /* why it does not serve this work */
     int threads;
+    const struct qdq_executor *executor; /* NULL: none */
+    bool runs; /* a runtime was asked for in the present stage */
     struct qdq_limits limits;
     struct qdq_catalog *catalog;
     char *cuda_module; /* path of the CUDA module; NULL when not configured */
@@ -48,6 +61,8 @@ struct qdqi_report {
 /* The moments of the input of the layers that use one weight. */
 struct qdqi_layer_moments {
     const char *why; /* there are none; NULL: there are */
+    const char *key; /* in kept observations: names of the weight and of its layers */
+    bool is_kept;    /* they are those of an earlier calibration */
     size_t groups;
     struct qdqi_moment *moments; /* by group */
     struct qdqi_layer_moments *next;
@@ -93,12 +108,15 @@ struct qdqi_job {
     /* by output: the evaluation found that it is not floating point; NULL when there was
        no evaluation */
     const bool *not_float;
+    const char *model_id;    /* as it is known now, or NULL */
     const char *source;      /* id of the data that the ranges come from, or NULL */
     const char *spec_digest; /* digest of the frozen spec, or NULL */
     /* whether the runtime could not load the result, which has a format that it may
        lack */
     bool lacks_format;
-    double stage_began;         /* by qdqi_job_now() */
+    double stage_began;         /* by qdqi_seconds_now() */
+    int stage_threads;          /* threads that the engine's own work could use in it */
+    uint64_t stage_bytes;       /* of models and weights that it dealt with */
     struct qdqi_whatif *whatif; /* NULL until it is needed */
     /* the spec with entries for the layers that stay in float */
     const struct qdq_spec *searched;
@@ -107,9 +125,7 @@ struct qdqi_job {
     size_t first_scale_warning, n_scale_warnings;
 };
 
-/* job.c: the seconds of a clock that never goes back. */
-double qdqi_job_now(void);
-/* Returns whether the present stage has taken so many seconds; 0: there is no bound. */
+/* job.c: returns whether the present stage has taken so many seconds; 0: there is no bound. */
 bool qdqi_job_is_late(const struct qdqi_job *job, int64_t seconds);
 /* Warns that a stage ended early, at the bound that stands at `pointer` in the spec. */
 enum qdq_code qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds,
@@ -119,6 +135,15 @@ enum qdq_code qdqi_job_warn_late(struct qdqi_job *job, int64_t seconds,
 /* engine.c: returns the runtime, which is loaded on the first call. RUNTIME_MISSING. */
 enum qdq_code qdqi_engine_runtime(struct qdq_engine *engine, struct qdqi_runtime **ret,
                                   struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* runtimes.c: returns the runtime of that name, which is opened on the first call.
+   RUNTIME_MISSING. */
+enum qdq_code qdqi_engine_deploy(struct qdq_engine *engine, const char *name,
+                                 struct qdqi_deploy *ret,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* runtimes.c: ends the use of the process that judges, at the end of the work. */
+void qdqi_engine_release_judge(struct qdq_engine *engine);
 
 /*
  * choose_device.c: chooses where the job's models run. NO_DEVICE when the spec asks for

@@ -186,7 +186,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     const struct qdq_work *work = job->work;
     struct qdq_given_range *ranges;
     r->model = &job->original->info;
-    r->model_id = work->model_id ? qdqi_arena_strdup(job->arena, work->model_id) : NULL;
+    r->model_id = job->model_id ? qdqi_arena_strdup(job->arena, job->model_id) : NULL;
     r->dataset_id =
         work->dataset_id ? qdqi_arena_strdup(job->arena, work->dataset_id) : NULL;
     r->calibration_samples = job->calibrated_samples - job->skipped_samples;
@@ -198,7 +198,7 @@ qdqi_report_fill(struct qdqi_job *job, struct qdq_error *err)
     r->size_before = qdqi_model_bytes(job->original);
     r->warnings = job->warnings.rows;
     r->n_warnings = job->warnings.n;
-    if (!r->spec || (work->model_id && !r->model_id) ||
+    if (!r->spec || (job->model_id && !r->model_id) ||
         (work->dataset_id && !r->dataset_id))
         return qdqi_no_memory(err);
     enum qdq_code code = report_edges(job, err);

@@ -234,8 +234,21 @@ worst_output(struct qdqi_judge *j)
     return worst;
 }
 
+/* Opens a candidate as it would be deployed, or with the literal arithmetic. */
 static enum qdq_code
-run_candidate(struct qdqi_judge *j, struct qdqi_session *session, struct qdq_error *err)
+open_candidate(struct qdqi_judge *j, const struct qdq_model *model,
+               struct qdqi_deployed_model *ret, struct qdq_error *err)
+{
+    struct qdqi_deploy deploy = {&qdqi_deploy_onnxruntime, j->runtime};
+    const struct qdqi_deploy_options options = {.literal = !j->plain};
+    enum qdq_code code =
+        j->plain ? qdqi_deployed_runtime(j->job, &deploy, err) : QDQ_OK;
+    return code ? code : qdqi_deploy_model(&deploy, model, &options, ret, err);
+}
+
+static enum qdq_code
+run_candidate(struct qdqi_judge *j, const struct qdqi_deployed_model *candidate,
+              struct qdq_error *err)
 {
     const struct qdqi_input *inputs;
     const struct qdqi_output *outputs;
@@ -244,8 +257,9 @@ run_candidate(struct qdqi_judge *j, struct qdqi_session *session, struct qdq_err
     enum qdq_code code = rewind_feed(j, err);
     for (size_t run = 0; !code && run < j->n_runs; run++) {
         if ((code = qdqi_feed_next(j->feed, &inputs, &samples, err)) ||
-            (code = qdqi_session_run(session, inputs, j->job->model->info.n_inputs,
-                                     &outputs, &n, err)))
+            (code = qdqi_deployed_model_run(candidate, inputs,
+                                            j->job->model->info.n_inputs, &outputs, &n,
+                                            NULL, err)))
             break;
         compare(j, run, outputs, n, samples);
         code = tell(j, samples, err);
@@ -257,20 +271,18 @@ enum qdq_code
 qdqi_judge_run(struct qdqi_judge *j, const struct qdqi_scales *scales, double *ret_db,
                struct qdq_error *err)
 {
-    const struct qdqi_session_options options = {.plain = j->plain};
     struct qdq_model *model = NULL;
-    struct qdqi_session *session = NULL;
+    struct qdqi_deployed_model candidate = {0};
     struct qdq_error why = {0};
     memset(j->metrics, 0, j->n_outputs * sizeof *j->metrics);
     enum qdq_code code = write_candidate(j, scales, &why);
     if (!code)
         code = qdq_model_open(j->fd, &model, &why);
     if (!code)
-        code = qdqi_session_open(j->runtime, model, model->proto, &options, &session,
-                                 &why);
+        code = open_candidate(j, model, &candidate, &why);
     if (!code)
-        code = run_candidate(j, session, &why);
-    qdqi_session_close(&session);
+        code = run_candidate(j, &candidate, &why);
+    qdqi_deployed_model_close(&candidate);
     qdq_model_free(&model);
     *ret_db = code ? -INFINITY : worst_output(j);
     return code && code != QDQ_RUN_FAILED

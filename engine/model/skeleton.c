@@ -450,6 +450,44 @@ out:
     return code;
 }
 
+/* --- metadata ------------------------------------------------------------- */
+
+/* Finds the next field of this number that has bytes, from *p on, and moves *p behind it. */
+static bool
+find_field(const struct walk *w, const uint8_t **p, const uint8_t *end, uint32_t number,
+           struct field *ret)
+{
+    while (*p < end) {
+        if (read_field(w, *p, end, ret, NULL))
+            return false;
+        *p = ret->end;
+        if (ret->number == number && ret->wire == WIRE_BYTES)
+            return true;
+    }
+    return false;
+}
+
+const uint8_t *
+qdqi_skeleton_metadata(const struct qdqi_bytes *skeleton, const char *key,
+                       size_t *ret_size)
+{
+    enum { METADATA = 14, KEY = 1, VALUE = 2 };
+    const struct walk w = {.base = skeleton->data, .size = skeleton->size};
+    const uint8_t *p = w.base;
+    struct field entry, name, value;
+    while (find_field(&w, &p, w.base + w.size, METADATA, &entry)) {
+        const uint8_t *at = entry.payload, *of_value = entry.payload;
+        if (find_field(&w, &at, entry.end, KEY, &name) &&
+            (size_t)(name.end - name.payload) == strlen(key) &&
+            memcmp(name.payload, key, strlen(key)) == 0 &&
+            find_field(&w, &of_value, entry.end, VALUE, &value)) {
+            *ret_size = (size_t)(value.end - value.payload);
+            return value.payload;
+        }
+    }
+    return NULL;
+}
+
 /* --- expanding ------------------------------------------------------------ */
 
 size_t
@@ -521,7 +559,7 @@ place_in_data_file(struct walk *w, enum message message, const struct qdqi_bulk 
 {
     char mapped[QDQI_MAPPED_NAME];
     size_t i = (size_t)(bulk - w->bulks);
-    if (!is_raw_form(bulk->field) || w->inside)
+    if (!is_raw_form(bulk->field) || w->inside || (bulk->made && bulk->made->inside))
         return false;
     if (w->how == QDQI_MAPPED && message == INITIALIZER && !bulk->made) {
         qdqi_mapped_name(mapped, bulk->file);

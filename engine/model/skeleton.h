@@ -17,6 +17,8 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
+
 /* The private field of TensorProto: a varint that holds the index of a bulk. */
 enum { QDQI_BULK_FIELD = 536870017 };
 
@@ -24,12 +26,36 @@ enum { QDQI_BULK_FIELD = 536870017 };
 enum { QDQI_MIN_BULK = 128 };
 
 struct qdqi_sink;
+struct qdqi_file_sink;
+
+/* A place in a file. */
+struct qdqi_place {
+    int fd;
+    uint64_t offset;
+};
+
+/*
+ * The generator of several bulks, its members, in pieces. The pieces can be written on
+ * several threads at once: each writes its own bytes of all members to their places, by
+ * a sink that it initializes and the caller frees.
+ */
+struct qdqi_pieces {
+    size_t n;                  /* pieces */
+    struct qdqi_place *places; /* by member; the writer sets them before the pieces */
+    enum qdq_code (*write)(struct qdqi_pieces *pieces, size_t i,
+                           struct qdqi_file_sink *sink, struct qdq_error *err);
+    /* Called by one thread when all pieces are written. */
+    enum qdq_code (*finish)(struct qdqi_pieces *pieces, struct qdq_error *err);
+};
 
 /* Bytes that no file holds. write() generates them, exactly the `size` of their
-   bulk, while the model is written to a sink. */
+   bulk, while the model is written to a sink. Several are generated at the same time. */
 struct qdqi_made {
     enum qdq_code (*write)(const struct qdqi_made *made, struct qdqi_sink *sink,
                            struct qdq_error *err);
+    struct qdqi_pieces *pieces; /* generates them in the place of write(), or NULL */
+    size_t member;              /* which of its members they are */
+    bool inside; /* they stand in the model itself, whatever their size */
 };
 
 /* The payload of one data field of a tensor: bytes that were cut out of a file, or
@@ -112,6 +138,11 @@ enum qdq_code qdqi_skeleton_expand(const struct qdqi_bytes *skeleton,
                                    const struct qdqi_bulks *bulks, enum qdqi_expand how,
                                    struct qdqi_layout *layout, struct qdqi_sink *sink,
                                    struct qdq_error *err) QDQ_MUST_CHECK;
+
+/* Returns the value of an entry of the model's metadata in the skeleton; NULL when there is
+   none. *ret_size gets its size in bytes. */
+const uint8_t *qdqi_skeleton_metadata(const struct qdqi_bytes *skeleton,
+                                      const char *key, size_t *ret_size);
 
 /* Room for the payload of a private field: a 64-bit varint. */
 enum { QDQI_BULK_REFERENCE = 10 };

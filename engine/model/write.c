@@ -2,109 +2,15 @@
 #include "config.h"
 #include "model/write.h"
 
+#include "model/file_sink.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* --- to a file ------------------------------------------------------------ */
-
-enum { BUFFER = 64 * 1024 };
-
-struct file_sink {
-    struct qdqi_sink sink;
-    const struct qdqi_mapped *files; /* indexed by qdqi_bulk.file */
-    int fd;
-    uint64_t offset; /* file offset that the buffer will be written to */
-    size_t used;
-    uint8_t buffer[BUFFER];
-};
-
-static enum qdq_code
-failed(const char *what, struct qdq_error *err)
-{
-    return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL, "%s the model: %s", what,
-                         strerror(errno));
-}
-
-static enum qdq_code
-write_at(struct file_sink *f, const uint8_t *data, size_t size, struct qdq_error *err)
-{
-    while (size > 0) {
-        ssize_t n = pwrite(f->fd, data, size, (off_t)f->offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return failed("writing", err);
-        f->offset += (size_t)n;
-        data += n;
-        size -= (size_t)n;
-    }
-    return QDQ_OK;
-}
-
-static enum qdq_code
-flush(struct file_sink *f, struct qdq_error *err)
-{
-    size_t used = f->used;
-    f->used = 0;
-    return write_at(f, f->buffer, used, err);
-}
-
-static enum qdq_code
-file_bytes(struct qdqi_sink *sink, const void *data, size_t size, struct qdq_error *err)
-{
-    struct file_sink *f = (struct file_sink *)sink;
-    enum qdq_code code = QDQ_OK;
-    if (size > BUFFER - f->used && (code = flush(f, err)))
-        return code;
-    if (size > BUFFER)
-        return write_at(f, data, size, err);
-    memcpy(f->buffer + f->used, data, size);
-    f->used += size;
-    return QDQ_OK;
-}
-
-/* Writes a generated bulk. The lengths around it are written already, so it must
-   have exactly the size that was announced. */
-static enum qdq_code
-made_bulk(struct file_sink *f, const struct qdqi_bulk *bulk, struct qdq_error *err)
-{
-    uint64_t end = f->offset + f->used + bulk->size;
-    enum qdq_code code = bulk->made->write(bulk->made, &f->sink, err);
-    if (!code && f->offset + f->used != end)
-        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
-                             "a tensor's data did not come out as long as they are");
-    return code;
-}
-
-/* Copies a bulk from file to file within the kernel; from the mapping where the file
-   systems cannot. */
-static enum qdq_code
-file_bulk(struct qdqi_sink *sink, const struct qdqi_bulk *bulk, struct qdq_error *err)
-{
-    struct file_sink *f = (struct file_sink *)sink;
-    if (bulk->made)
-        return made_bulk(f, bulk, err);
-    const uint8_t *data = f->files[bulk->file].map + bulk->offset;
-    if (bulk->size < BUFFER)
-        return file_bytes(sink, data, bulk->size, err);
-    enum qdq_code code = flush(f, err);
-    loff_t from = (loff_t)bulk->offset;
-    uint64_t left = bulk->size;
-    while (!code && left > 0) {
-        loff_t to = (loff_t)f->offset;
-        ssize_t n =
-            copy_file_range(f->files[bulk->file].fd, &from, f->fd, &to, left, 0);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return write_at(f, data + (bulk->size - left), left, err);
-        f->offset += (uint64_t)n;
-        left -= (uint64_t)n;
-    }
-    return code;
-}
 
 static enum qdq_code
 pack(const Onnx__ModelProto *proto, struct qdqi_bytes *ret, struct qdq_error *err)
@@ -117,42 +23,42 @@ pack(const Onnx__ModelProto *proto, struct qdqi_bytes *ret, struct qdq_error *er
     return QDQ_OK;
 }
 
-/* Starts to write a file from its beginning. */
+/* Goes on at the beginning of a file, which becomes empty. A device has no length that
+   could be cut. */
 static enum qdq_code
-begin(struct file_sink *f, const struct qdq_model *source, int fd,
-      struct qdq_error *err)
+begin(struct qdqi_file_sink *f, int fd, struct qdq_error *err)
 {
-    f->sink = (struct qdqi_sink){file_bytes, file_bulk};
-    f->files = source->files;
-    f->fd = fd;
-    f->offset = 0;
-    return ftruncate(fd, 0) < 0 ? failed("truncating", err) : QDQ_OK;
+    enum qdq_code code = qdqi_file_sink_seek(f, (struct qdqi_place){fd, 0}, err);
+    if (code)
+        return code;
+    return ftruncate(fd, 0) < 0 && errno != EINVAL ? qdqi_file_failed("truncating", err)
+                                                   : QDQ_OK;
 }
 
 /* Writes the bulks that were placed outside; the gaps between them are holes in the
    file. */
 static enum qdq_code
-write_data(struct file_sink *f, const struct qdqi_bulks *bulks,
+write_data(struct qdqi_file_sink *f, const struct qdqi_bulks *bulks,
            const struct qdqi_layout *layout, struct qdq_error *err)
 {
     enum qdq_code code = QDQ_OK;
     for (size_t i = 0; i < layout->n && !code; i++) {
-        if ((code = flush(f, err)))
+        const struct qdqi_place place = {f->fd, layout->offsets[layout->order[i]]};
+        if ((code = qdqi_file_sink_seek(f, place, err)))
             break;
-        f->offset = layout->offsets[layout->order[i]];
-        code = file_bulk(&f->sink, &bulks->rows[layout->order[i]], err);
+        code = qdqi_file_sink_bulk(f, &bulks->rows[layout->order[i]], err);
     }
-    return code ? code : flush(f, err);
+    return code ? code : qdqi_file_sink_flush(f, err);
 }
 
 static enum qdq_code
-write_single(struct file_sink *f, const struct qdqi_bytes *skeleton,
+write_single(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
              const struct qdqi_bulks *bulks, uint64_t *ret_size, struct qdq_error *err)
 {
     enum qdq_code code =
         qdqi_skeleton_expand(skeleton, bulks, QDQI_INLINE, NULL, &f->sink, err);
     if (!code)
-        code = flush(f, err);
+        code = qdqi_file_sink_flush(f, err);
     if (!code)
         *ret_size = f->offset;
     return code;
@@ -162,13 +68,18 @@ enum qdq_code
 qdqi_model_write(const struct qdq_model *source, const struct qdqi_edited *edited,
                  int fd, uint64_t *ret_size, struct qdq_error *err)
 {
+    const struct qdqi_tasks alone = {.threads = 1};
     struct qdqi_bytes skeleton = {0};
-    struct file_sink *f = calloc(1, sizeof *f);
+    struct qdqi_file_sink *f = calloc(1, sizeof *f);
     enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
-    if (!code)
-        code = begin(f, source, fd, err);
-    if (!code)
-        code = write_single(f, &skeleton, &edited->bulks, ret_size, err);
+    if (code)
+        goto out;
+    qdqi_file_sink_init(f, source->files, fd, 0);
+    if (!(code = begin(f, fd, err)) &&
+        !(code = write_single(f, &skeleton, &edited->bulks, ret_size, err)))
+        code = qdqi_file_sink_finish(f, &alone, err);
+    qdqi_file_sink_fini(f);
+out:
     free(skeleton.data);
     free(f);
     return code;
@@ -213,10 +124,9 @@ check_name(const char *name, struct qdq_error *err)
 }
 
 static enum qdq_code
-write_double(struct file_sink *f, const struct qdq_model *source,
-             const struct qdqi_bytes *skeleton, const struct qdqi_bulks *bulks,
-             const struct qdqi_target *target, struct qdqi_written *ret,
-             struct qdq_error *err)
+write_double(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
+             const struct qdqi_bulks *bulks, const struct qdqi_target *target,
+             struct qdqi_written *ret, struct qdq_error *err)
 {
     struct qdqi_layout layout = {.location = target->name,
                                  .offsets = calloc(bulks->n + 1, sizeof(uint64_t)),
@@ -228,7 +138,7 @@ write_double(struct file_sink *f, const struct qdq_model *source,
     if (code ||
         (code = qdqi_skeleton_expand(skeleton, bulks, QDQI_EXTERNAL, &layout, &f->sink,
                                      err)) ||
-        (code = flush(f, err)))
+        (code = qdqi_file_sink_flush(f, err)))
         goto out;
     *ret = (struct qdqi_written){f->offset, layout.size};
     if (ret->model > MAX_SINGLE)
@@ -236,12 +146,40 @@ write_double(struct file_sink *f, const struct qdq_model *source,
                              "the result without its external data has %llu bytes: "
                              "tensors in functions, or in a form that is not raw",
                              (unsigned long long)ret->model);
-    if (!code && !(code = begin(f, source, target->data, err)))
+    if (!code && !(code = begin(f, target->data, err)))
         code = write_data(f, bulks, &layout, err);
 out:
     free(layout.offsets);
     free(layout.order);
     return code;
+}
+
+/* Marks the value of the metadata that is replaced when all is written. */
+static void
+mark_late(struct qdqi_file_sink *f, const struct qdqi_bytes *skeleton,
+          const struct qdqi_late *late)
+{
+    size_t size = 0;
+    const uint8_t *value =
+        late ? qdqi_skeleton_metadata(skeleton, late->key, &size) : NULL;
+    f->marked = value && size == strlen(late->placeholder) ? value : NULL;
+}
+
+static enum qdq_code
+replace_late(const struct qdqi_file_sink *f, const struct qdqi_late *late,
+             struct qdq_error *err)
+{
+    const char *text = late->wait(late->arg);
+    size_t size = strlen(late->placeholder);
+    if (!text)
+        return qdq_error_set(err, QDQ_IO, QDQ_AT_NOTHING, NULL,
+                             "the id of the model could not be computed");
+    if (!f->marked || strlen(text) != size)
+        return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                             "the id of the model has no place in the result");
+    if (pwrite(f->mark.fd, text, size, (off_t)f->mark.offset) != (ssize_t)size)
+        return qdqi_file_failed("writing", err);
+    return QDQ_OK;
 }
 
 enum qdq_code
@@ -251,19 +189,28 @@ qdqi_model_write_result(const struct qdq_model *source,
                         struct qdq_error *err)
 {
     struct qdqi_bytes skeleton = {0};
-    struct file_sink *f = calloc(1, sizeof *f);
+    struct qdqi_file_sink *f = calloc(1, sizeof *f);
     uint64_t single = 0;
     bool split = false;
     enum qdq_code code = f ? pack(edited->proto, &skeleton, err) : qdqi_no_memory(err);
+    if (f)
+        qdqi_file_sink_init(f, source->files, target->fd, 0);
     if (!code)
         code = qdqi_skeleton_measure(&skeleton, &edited->bulks, &single, err);
     if (code || (code = choose_layout(target, single, &split, err)) ||
-        (code = begin(f, source, target->fd, err)))
+        (code = begin(f, target->fd, err)))
         goto out;
     *ret = (struct qdqi_written){0};
-    code = split ? write_double(f, source, &skeleton, &edited->bulks, target, ret, err)
+    mark_late(f, &skeleton, target->late);
+    code = split ? write_double(f, &skeleton, &edited->bulks, target, ret, err)
                  : write_single(f, &skeleton, &edited->bulks, &ret->model, err);
+    if (!code)
+        code = qdqi_file_sink_finish(f, target->tasks, err);
+    if (!code && target->late)
+        code = replace_late(f, target->late, err);
 out:
+    if (f)
+        qdqi_file_sink_fini(f);
     free(skeleton.data);
     free(f);
     return code;

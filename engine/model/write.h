@@ -4,6 +4,7 @@
 #ifndef QDQI_MODEL_WRITE_H
 #define QDQI_MODEL_WRITE_H
 
+#include "base/tasks.h"
 #include "model/model.h"
 #include "qdq/spec.h"
 
@@ -27,12 +28,22 @@ enum qdq_code qdqi_model_write(const struct qdq_model *source,
                                uint64_t *ret_size,
                                struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* A value of the metadata that becomes known while the model is written. */
+struct qdqi_late {
+    const char *key, *placeholder; /* as the edited model has them */
+    /* waits for the value, as long as the placeholder; NULL: there is none */
+    const char *(*wait)(void *arg);
+    void *arg;
+};
+
 /* The destination of a result, and its form. */
 struct qdqi_target {
     int fd;
     int data;         /* a second file, for external data; -1: none may be written */
     const char *name; /* location of the second file as the model names it */
     enum qdq_external_data external;
+    const struct qdqi_tasks *tasks; /* generate bulks; NULL: this thread */
+    const struct qdqi_late *late;   /* NULL: all metadata is known */
 };
 
 struct qdqi_written {

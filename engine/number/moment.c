@@ -2,24 +2,43 @@
 #include "config.h"
 #include "number/moment.h"
 
-#include "number/simd.h"
+#include "number/products.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    TILE = 64, /* rows and columns of the part that is computed at once */
-    STRIP = 4, /* rows of it that are kept in registers */
-    WIDE = 16  /* columns of it that are */
-};
+static size_t
+round_up(size_t n, size_t step)
+{
+    return (n + step - 1) / step * step;
+}
 
-typedef float floats8 __attribute__((vector_size(32), aligned(4)));
+static size_t
+tile_of(size_t k)
+{
+    return k < QDQI_PRODUCTS_WIDE ? round_up(k, QDQI_PRODUCTS_STEP)
+                                  : QDQI_PRODUCTS_WIDE;
+}
+
+/* Blocks have about the same size, and whole tiles. */
+static size_t
+block_of(size_t k)
+{
+    size_t n = (k + QDQI_MOMENT_BLOCK - 1) / QDQI_MOMENT_BLOCK;
+    return k <= QDQI_MOMENT_WHOLE ? k : round_up((k + n - 1) / n, QDQI_PRODUCTS_WIDE);
+}
 
 static size_t
 n_blocks(const struct qdqi_moment *m)
 {
     return (m->k + m->block - 1) / m->block;
+}
+
+/* Tiles along a side of a block. */
+static size_t
+n_tiles(const struct qdqi_moment *m)
+{
+    return (m->block + m->tile - 1) / m->tile;
 }
 
 static size_t
@@ -29,28 +48,50 @@ block_size(const struct qdqi_moment *m, size_t b)
     return left < m->block ? left : m->block;
 }
 
-static size_t
-block_of(size_t k)
+/* Returns the tile of a block that has row i and column j of tiles; i <= j. */
+static float *
+tile_at(const struct qdqi_moment *m, size_t block, size_t i, size_t j)
 {
-    return k <= QDQI_MOMENT_WHOLE ? k : QDQI_MOMENT_BLOCK;
+    size_t n = n_tiles(m), before = i * n - i * (i + 1) / 2 + j;
+    return m->products + (block * (n * (n + 1) / 2) + before) * m->tile * m->tile;
+}
+
+static struct qdqi_moment
+shape_of(size_t k)
+{
+    return (struct qdqi_moment){.k = k, .block = block_of(k), .tile = tile_of(k)};
+}
+
+size_t
+qdqi_moment_products(size_t k)
+{
+    const struct qdqi_moment m = shape_of(k);
+    size_t n = n_tiles(&m);
+    return n_blocks(&m) * (n * (n + 1) / 2) * m.tile * m.tile;
+}
+
+/* Returns the elements of `pending`. */
+static size_t
+n_elements_pending(const struct qdqi_moment *m)
+{
+    return n_blocks(m) * n_tiles(m) * m->tile * QDQI_MOMENT_ROWS;
 }
 
 uint64_t
 qdqi_moment_bytes(size_t k)
 {
-    uint64_t block = block_of(k), n = (k + block - 1) / block;
-    return n * block * block * sizeof(float) + (uint64_t)k * sizeof(double) +
-           (uint64_t)k * QDQI_MOMENT_ROWS * sizeof(float);
+    const struct qdqi_moment m = shape_of(k);
+    return (uint64_t)k * sizeof *m.sums +
+           (uint64_t)(qdqi_moment_products(k) + n_elements_pending(&m)) * sizeof(float);
 }
 
 bool
 qdqi_moment_init(struct qdqi_moment *m, size_t k)
 {
-    *m = (struct qdqi_moment){.k = k, .block = block_of(k)};
+    *m = shape_of(k);
     m->sums = calloc(k, sizeof *m->sums);
-    m->products = calloc(n_blocks(m), m->block * m->block * sizeof *m->products);
-    m->pending = calloc(QDQI_MOMENT_ROWS, k * sizeof *m->pending);
-    if (m->sums && m->products && m->pending)
+    m->products = calloc(qdqi_moment_products(k), sizeof *m->products);
+    if (m->sums && m->products)
         return true;
     qdqi_moment_fini(m);
     return false;
@@ -59,19 +100,36 @@ qdqi_moment_init(struct qdqi_moment *m, size_t k)
 void
 qdqi_moment_fini(struct qdqi_moment *m)
 {
+    qdqi_moment_end(m);
     free(m->sums);
     free(m->products);
-    free(m->pending);
     *m = (struct qdqi_moment){0};
 }
 
-/* --- rows ----------------------------------------------------------------- */
-
-float *
-qdqi_moment_next(struct qdqi_moment *m)
+bool
+qdqi_moment_begin(struct qdqi_moment *m)
 {
-    return m->pending + m->n_pending * m->k;
+    if (m->pending)
+        return true;
+    m->pending = calloc(n_elements_pending(m), sizeof *m->pending);
+    m->is_taken = calloc(QDQI_MOMENT_ROWS, sizeof *m->is_taken);
+    if (m->pending && m->is_taken)
+        return true;
+    qdqi_moment_end(m);
+    return false;
 }
+
+void
+qdqi_moment_end(struct qdqi_moment *m)
+{
+    free(m->pending);
+    free(m->is_taken);
+    m->pending = NULL;
+    m->is_taken = NULL;
+    m->n_pending = 0;
+}
+
+/* --- rows ----------------------------------------------------------------- */
 
 static bool
 is_finite(const float *row, size_t k)
@@ -82,114 +140,88 @@ is_finite(const float *row, size_t k)
     return zero == 0;
 }
 
-bool
-qdqi_moment_push(struct qdqi_moment *m)
+/* Returns the first element of a panel's pending rows. */
+static float *
+panel_at(const struct qdqi_moment *m, size_t block, size_t tile)
 {
-    const float *row = m->pending + m->n_pending * m->k;
-    if (!is_finite(row, m->k))
-        return false;
-    for (size_t i = 0; i < m->k; i++)
-        m->sums[i] += (double)row[i];
-    m->rows++;
-    return ++m->n_pending == QDQI_MOMENT_ROWS;
+    return m->pending + (block * n_tiles(m) + tile) * m->tile * QDQI_MOMENT_ROWS;
+}
+
+void
+qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row)
+{
+    m->is_taken[at] = is_finite(row, m->k);
+    for (size_t first = 0, b = 0; first < m->k; first += m->block, b++) {
+        size_t n = block_size(m, b);
+        for (size_t i = 0; i < n; i += m->tile) {
+            size_t wide = n - i < m->tile ? n - i : m->tile;
+            float *to = panel_at(m, b, i / m->tile) + at * m->tile;
+            if (m->is_taken[at])
+                memcpy(to, row + first + i, wide * sizeof *to);
+            else
+                memset(to, 0, wide * sizeof *to);
+        }
+    }
+}
+
+bool
+qdqi_moment_push(struct qdqi_moment *m, size_t n)
+{
+    for (; n > 0; n--)
+        m->rows += m->is_taken[m->n_pending++];
+    return m->n_pending == QDQI_MOMENT_ROWS;
 }
 
 /* --- products ------------------------------------------------------------- */
 
-/* Copies columns first … first + n - 1 of the pending rows, TILE wide, and zeros behind
-   them. */
+/* Adds the pending rows to the sums of a panel's elements. */
 static void
-pack(const struct qdqi_moment *m, size_t first, size_t n, float *to)
+add_sums(struct qdqi_moment *m, size_t block, size_t tile)
 {
-    for (size_t r = 0; r < m->n_pending; r++, to += TILE) {
-        memcpy(to, m->pending + r * m->k + first, n * sizeof *to);
-        memset(to + n, 0, (TILE - n) * sizeof *to);
-    }
+    const float *from = panel_at(m, block, tile);
+    size_t first = tile * m->tile, left = block_size(m, block) - first;
+    double *to = m->sums + block * m->block + first;
+    for (size_t r = 0; r < m->n_pending; r++, from += m->tile)
+        for (size_t i = 0; i < m->tile && i < left; i++)
+            to[i] += (double)from[i];
 }
 
-/* The part of the matrix that is computed at once: columns of pending rows by others. */
-struct tile {
-    size_t rows, high, wide; /* at most TILE high and wide */
-};
-
-/* Adds the products of STRIP columns of `a` with WIDE columns of `b`. */
-QDQI_LOOP void
-multiply_strip(const float *a, const float *b, size_t rows, float *to, size_t stride)
-{
-    floats8 sum[STRIP][2] = {0};
-    for (size_t r = 0; r < rows; r++, a += TILE, b += TILE) {
-        floats8 low, high;
-        memcpy(&low, b, sizeof low);
-        memcpy(&high, b + 8, sizeof high);
-        for (int i = 0; i < STRIP; i++) {
-            sum[i][0] += a[i] * low;
-            sum[i][1] += a[i] * high;
-        }
-    }
-    for (int i = 0; i < STRIP; i++)
-        for (int j = 0; j < WIDE; j++)
-            to[(size_t)i * stride + (size_t)j] += sum[i][j / 8][j % 8];
-}
-
-QDQI_LOOP void
-multiply_loop(const float *a, const float *b, const struct tile *t, float *to)
-{
-    for (size_t i = 0; i < t->high; i += STRIP)
-        for (size_t j = 0; j < t->wide; j += WIDE)
-            multiply_strip(a + i, b + j, t->rows, to + i * TILE + j, TILE);
-}
-
-QDQI_AVX2 static void
-multiply_avx2(const float *a, const float *b, const struct tile *t, float *to)
-{
-    multiply_loop(a, b, t, to);
-}
-
+/* Adds a row of tiles, from the diagonal to the right. */
 static void
-multiply(const float *a, const float *b, const struct tile *t, float *to)
+add_row(struct qdqi_moment *m, size_t block, size_t i)
 {
-    if (qdqi_has_avx2())
-        multiply_avx2(a, b, t, to);
-    else
-        multiply_loop(a, b, t, to);
+    const struct qdqi_products *products = qdqi_products_here();
+    size_t n = (block_size(m, block) + m->tile - 1) / m->tile;
+    if (i >= n)
+        return;
+    add_sums(m, block, i);
+    for (size_t j = i; j < n; j++)
+        products->add(panel_at(m, block, i), panel_at(m, block, j), m->n_pending,
+                      m->tile, tile_at(m, block, i, j));
 }
 
+/* A part is two rows of tiles: one from the top and one from the bottom, so that all
+   parts have about as much to do. */
 static size_t
-n_tiles(size_t n)
+n_block_parts(const struct qdqi_moment *m)
 {
-    return (n + TILE - 1) / TILE;
+    return (n_tiles(m) + 1) / 2;
 }
 
 size_t
 qdqi_moment_parts(const struct qdqi_moment *m)
 {
-    return n_blocks(m) * n_tiles(m->block);
+    return n_blocks(m) * n_block_parts(m);
 }
 
-/* A part is a row of tiles, from the diagonal to the right. */
 void
 qdqi_moment_add_part(struct qdqi_moment *m, size_t part)
 {
-    float a[QDQI_MOMENT_ROWS * TILE], b[QDQI_MOMENT_ROWS * TILE];
-    float tile[TILE * TILE];
-    size_t block = part / n_tiles(m->block), i = part % n_tiles(m->block) * TILE;
-    size_t n = block_size(m, block), first = block * m->block;
-    float *to = m->products + block * m->block * m->block;
-    if (i >= n)
-        return;
-    size_t high = n - i < TILE ? n - i : TILE;
-    pack(m, first + i, high, a);
-    for (size_t j = i; j < n; j += TILE) {
-        size_t wide = n - j < TILE ? n - j : TILE;
-        if (j > i)
-            pack(m, first + j, wide, b);
-        memset(tile, 0, sizeof tile);
-        const struct tile t = {m->n_pending, high, wide};
-        multiply(a, j > i ? b : a, &t, tile);
-        for (size_t r = 0; r < high; r++)
-            for (size_t c = 0; c < wide; c++)
-                to[(i + r) * m->block + j + c] += tile[r * TILE + c];
-    }
+    size_t block = part / n_block_parts(m), i = part % n_block_parts(m);
+    size_t other = n_tiles(m) - 1 - i;
+    add_row(m, block, i);
+    if (other != i)
+        add_row(m, block, other);
 }
 
 void
@@ -203,14 +235,14 @@ qdqi_moment_matrix(const struct qdqi_moment *m, size_t b, bool centred, double *
                    size_t *ret_n)
 {
     size_t n = block_size(m, b);
-    const float *from = m->products + b * m->block * m->block;
     const double *sums = m->sums + b * m->block;
     double rows = m->rows ? (double)m->rows : 1;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++) {
+            const float *tile = tile_at(m, b, i / m->tile, j / m->tile);
             double mean = centred ? sums[i] / rows * (sums[j] / rows) : 0;
-            to[i * n + j] = to[j * n + i] =
-                (double)from[i * m->block + j] / rows - mean;
+            double sum = (double)tile[i % m->tile * m->tile + j % m->tile];
+            to[i * n + j] = to[j * n + i] = sum / rows - mean;
         }
     *ret_n = n;
 }

@@ -18,21 +18,27 @@
 
 enum {
     QDQI_MOMENT_ROWS = 256,
-    /* A row that is longer has one moment for each block of so many elements: the
-       products of elements of different blocks count as 0. */
-    QDQI_MOMENT_WHOLE = 2304,
-    QDQI_MOMENT_BLOCK = 1152,
+    /* A row that is longer has one moment for each of as few blocks as have at most
+       QDQI_MOMENT_BLOCK elements: the products of elements of different blocks count as
+       0. */
+    QDQI_MOMENT_WHOLE = 4608,
+    QDQI_MOMENT_BLOCK = 2304,
 };
 
 struct qdqi_moment {
     size_t k;     /* elements of a row */
-    size_t block; /* elements of a block; k where there is one */
+    size_t block; /* elements of a block, of which the last may have fewer */
+    size_t tile;  /* rows and columns of a tile: a multiple of 16, at most 64 */
     uint64_t rows;
     double *sums; /* k of them */
-    /* By block: the sums of products, [block][block], of which those above and on the
-       diagonal are set. The last block may be smaller; its rows keep that stride. */
+    /* Sums of products: of each block the tiles on and above the diagonal, row of tiles
+       by row of tiles, [tile][tile] each. Elements behind the block's end are 0. All
+       blocks have room for as many tiles as the first. */
     float *products;
-    float *pending; /* [QDQI_MOMENT_ROWS][k] */
+    /* Rows that are to be added: [panel][QDQI_MOMENT_ROWS][tile], where a panel has the
+       elements of a tile's columns. NULL while none are taken in. */
+    float *pending;
+    bool *is_taken; /* by pending row: whether it is finite */
     size_t n_pending;
 };
 
@@ -40,14 +46,22 @@ struct qdqi_moment {
 bool qdqi_moment_init(struct qdqi_moment *m, size_t k);
 void qdqi_moment_fini(struct qdqi_moment *m);
 
-/* Returns the bytes that a moment of such rows takes. */
+/* Returns the elements of `products` that a moment of such rows has. */
+size_t qdqi_moment_products(size_t k);
+/* Returns the bytes that it takes while rows are taken in. */
 uint64_t qdqi_moment_bytes(size_t k);
 
-/* Returns where the next row is to be written: k elements. There is room. */
-float *qdqi_moment_next(struct qdqi_moment *m);
-/* Takes in the row that was written there. Returns whether all rows must be added
-   before the next one is asked for. */
-bool qdqi_moment_push(struct qdqi_moment *m);
+/* Allocates `pending`, if that was not done; false when out of memory. */
+bool qdqi_moment_begin(struct qdqi_moment *m);
+/* Frees `pending`. */
+void qdqi_moment_end(struct qdqi_moment *m);
+
+/* Writes a row of k elements to place `at` of the pending ones: from n_pending to
+   QDQI_MOMENT_ROWS - 1. Threads may write different places at the same time. */
+void qdqi_moment_put(struct qdqi_moment *m, size_t at, const float *row);
+/* Takes in the next n rows, which were written. Returns whether all rows must be added
+   before others are written. */
+bool qdqi_moment_push(struct qdqi_moment *m, size_t n);
 
 /* Adds the pending rows, in parts that may run at the same time: parts 0 to
    qdqi_moment_parts() - 1, then the end. */

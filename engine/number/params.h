@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 struct qdqi_made;
+struct qdqi_blocks;
 
 /* The inputs of QuantizeLinear other than the tensor. */
 struct qdqi_params {
@@ -26,6 +27,9 @@ struct qdqi_params {
     const struct qdqi_made *rounded_floats;
     /* generator of a weight's integers if they are stored in the model, or NULL */
     const struct qdqi_made *integers;
+    /* generates scales, zero points and integers while the model is written; the members
+       above are then NULL, except for n. NULL: they are known. */
+    struct qdqi_blocks *blocks;
 };
 
 /* A bias as int32 with zero point 0. */

@@ -327,7 +327,7 @@ check_opset(struct planner *p, struct qdq_error *err)
 static enum qdq_code
 warn_recipe(struct planner *p, struct qdq_error *err)
 {
-    if (p->spec->recipe < QDQ_RECIPE_AUTO || !p->spec->target->has_kernels)
+    if (p->spec->recipe < QDQ_RECIPE_AUTO || !p->spec->target->runtime)
         return QDQ_OK;
     return qdqi_warn(
         &p->warnings, p->plan->arena, err, QDQI_NEEDS_DATA, NULL,
@@ -444,6 +444,9 @@ qdq_plan_make(const struct qdq_catalog *catalog, const struct qdq_model *model,
     plan->arena = arena;
     struct qdq_spec complete = *spec;
     qdq_spec_complete(&complete);
+    /* A frozen spec of version 0.1, which has no host, gives the names that it gave. */
+    plan->short_names =
+        complete.target->short_names && complete.host != QDQ_HOST_UNSTATED;
     struct planner p = {.catalog = catalog,
                         .model = model,
                         .spec = &complete,

@@ -56,6 +56,7 @@ struct qdq_plan {
     const bool *reads_raw;
     struct qdqi_planned_bias *biases; /* NULL: none */
     size_t n_biases;
+    bool short_names; /* names of new tensors do not repeat long names of tensors */
 };
 
 /* The code of a warning that jobs with data leave out. */

@@ -27,25 +27,31 @@ quantile(const double *sorted, size_t n, double q)
     return sorted[at > 0 ? at - 1 : 0];
 }
 
+/* Sets the quantiles of latencies, which are sorted. */
+static void
+set_latency(struct qdq_latency *to, double *ms, size_t n)
+{
+    qsort(ms, n, sizeof *ms, compare_doubles);
+    to->p50_ms = quantile(ms, n, 0.5);
+    to->p90_ms = quantile(ms, n, 0.9);
+}
+
 /*
  * Sets the ratio of the medians, and the interval that contains the median of the ratios
  * by turns with 95 % confidence, by the normal approximation of the binomial ranks. The
  * interval is widened where the ratio of the medians lies outside.
  */
 static void
-set_ratio(struct qdq_profile *profile, double *const ms[QDQ_N_SIDES], double *ratios)
+set_ratio(struct qdq_profile *profile, double *const ms[QDQI_MOST_SIDES],
+          double *ratios)
 {
     size_t n = (size_t)profile->runs;
     double half = 0.98 * sqrt((double)n), middle = (double)n / 2;
     for (size_t i = 0; i < n; i++)
         ratios[i] = ms[QDQ_SIDE_QUANTIZED][i] / ms[QDQ_SIDE_FLOAT][i];
     qsort(ratios, n, sizeof *ratios, compare_doubles);
-    for (int side = 0; side < QDQ_N_SIDES; side++) {
-        struct qdq_latency *to = &profile->sides[side];
-        qsort(ms[side], n, sizeof(double), compare_doubles);
-        to->p50_ms = quantile(ms[side], n, 0.5);
-        to->p90_ms = quantile(ms[side], n, 0.9);
-    }
+    for (int side = 0; side < QDQ_N_SIDES; side++)
+        set_latency(&profile->sides[side], ms[side], n);
     size_t low = middle - half > 1 ? (size_t)(middle - half) - 1 : 0;
     size_t high = (size_t)(middle + half);
     profile->ratio = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms /
@@ -61,17 +67,18 @@ time_turns(struct qdqi_job *job, struct qdqi_sides *sides, struct qdq_profile *p
     enum { WARM_UP = 3 };
     size_t n = (size_t)profile->runs;
     double *ratios = qdqi_arena_array(job->scratch, n, sizeof *ratios), ignored;
-    double *ms[QDQ_N_SIDES] = {
-        [QDQ_SIDE_FLOAT] = qdqi_arena_array(job->scratch, n, sizeof(double)),
-        [QDQ_SIDE_QUANTIZED] = qdqi_arena_array(job->scratch, n, sizeof(double))};
-    if (!ratios || !ms[QDQ_SIDE_FLOAT] || !ms[QDQ_SIDE_QUANTIZED])
+    double *ms[QDQI_MOST_SIDES];
+    for (int side = 0; side < QDQI_MOST_SIDES; side++)
+        if (!(ms[side] = qdqi_arena_array(job->scratch, n, sizeof(double))))
+            return qdqi_no_memory(err);
+    if (!ratios)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < n + WARM_UP; i++) {
         enum qdq_code code =
             qdqi_job_progress(job, QDQ_STAGE_PROFILE, i, n + WARM_UP, err);
         /* Which one is first changes with each turn, so neither gains by its place. */
-        for (int k = 0; !code && k < QDQ_N_SIDES; k++) {
-            int side = (int)(i + (size_t)k) % QDQ_N_SIDES;
+        for (int k = 0; !code && k < sides->n; k++) {
+            int side = (int)(i + (size_t)k) % sides->n;
             code = qdqi_sides_run(sides, side,
                                   i < WARM_UP ? &ignored : &ms[side][i - WARM_UP], err);
         }
@@ -79,6 +86,8 @@ time_turns(struct qdqi_job *job, struct qdqi_sides *sides, struct qdq_profile *p
             return code;
     }
     set_ratio(profile, ms, ratios);
+    if (sides->n > QDQI_SIDE_DEFAULT)
+        set_latency(&profile->default_float, ms[QDQI_SIDE_DEFAULT], n);
     return QDQ_OK;
 }
 
@@ -89,6 +98,21 @@ open_data(struct qdqi_job *job, struct qdq_dataset **ret, struct qdq_error *err)
     struct qdq_calibration_spec c = job->work->spec->calibration;
     c.random_samples = job->work->spec->profile.batch;
     return qdqi_random_open(&job->fixed, &c, ret, err);
+}
+
+static enum qdq_code
+name_runtime(struct qdqi_job *job, const struct qdqi_sides *sides,
+             struct qdq_profile *ret, struct qdq_error *err)
+{
+    const struct qdqi_deploy *deploy = &sides->deploy;
+    const struct qdqi_deployed_model *own = &sides->models[QDQI_SIDE_DEFAULT];
+    ret->runtime = deploy->ops->title;
+    ret->version = qdqi_arena_strdup(job->arena, deploy->ops->version(deploy->place));
+    if (own->ops)
+        ret->default_precision =
+            qdqi_arena_strdup(job->arena, own->ops->precision(own->model));
+    return ret->version && (!own->ops || ret->default_precision) ? QDQ_OK
+                                                                 : qdqi_no_memory(err);
 }
 
 static enum qdq_code
@@ -106,8 +130,8 @@ profile_with(struct qdqi_job *job, struct qdq_dataset *data, struct qdq_profile 
         return qdqi_no_memory(err);
     enum qdq_code code = qdqi_sides_open(&sides, data, err);
     ret->batch = sides.batch;
-    ret->runtime =
-        job->engine->runtime ? qdqi_runtime_version(job->engine->runtime) : "";
+    if (!code)
+        code = name_runtime(job, &sides, ret, err);
     if (!code && !(code = time_turns(job, &sides, ret, err)))
         code = qdqi_sides_trace(&sides, ret, err);
     qdqi_sides_close(&sides);
@@ -126,6 +150,25 @@ warn_slower(struct qdqi_job *job, const struct qdq_profile *profile,
         "this processor (%.3g ms against %.3g ms)",
         profile->ratio, profile->sides[QDQ_SIDE_QUANTIZED].p50_ms,
         profile->sides[QDQ_SIDE_FLOAT].p50_ms);
+}
+
+/* Warns where the float model is at least as fast with the precision that the runtime
+   chooses by itself, so that it is the one to deploy. */
+static enum qdq_code
+warn_float(struct qdqi_job *job, const struct qdq_profile *profile,
+           struct qdq_error *err)
+{
+    const double own = profile->default_float.p50_ms;
+    const double quantized = profile->sides[QDQ_SIDE_QUANTIZED].p50_ms;
+    if (!profile->default_precision || own > quantized)
+        return QDQ_OK;
+    return qdqi_warn(
+        &job->warnings, job->arena, err, "deploy_float", NULL,
+        "by default %s runs the float model in %s here, in %.3g ms, and the quantized "
+        "model takes %.3g ms: deploy the float model, unless its size or its exactness "
+        "in %s matters",
+        profile->runtime, profile->default_precision, own, quantized,
+        profile->default_precision);
 }
 
 /* Estimates by the counted kernels, where no latency is asked for. */
@@ -160,7 +203,8 @@ qdqi_profile(struct qdqi_job *job, struct qdq_error *err)
     qdq_dataset_free(&made);
     if (!code) {
         job->report->view.profile = profile;
-        return warn_slower(job, profile, err);
+        code = warn_slower(job, profile, err);
+        return code ? code : warn_float(job, profile, err);
     }
     if (code == QDQ_NO_MEMORY || code == QDQ_CANCELLED || code == QDQ_DEVICE_LOST)
         return qdq_error_set(err, code, why.kind, why.where, "%s", why.text);

@@ -7,7 +7,7 @@
 
 /*
  * Fills the report's `profile` when the spec asks for it. Both models run by turns, with
- * the same inputs, as a plain session of ONNX Runtime would run them. A model that cannot
+ * the same inputs, as the runtime of the target runs them by default. A model that cannot
  * be measured is a warning and leaves `profile` NULL. CANCELLED, NO_MEMORY.
  */
 enum qdq_code qdqi_profile(struct qdqi_job *job, struct qdq_error *err) QDQ_MUST_CHECK;

@@ -2,36 +2,68 @@
 #include "config.h"
 #include "profile/sides.h"
 
-#include "data/file.h"
-#include "run/trace.h"
+#include "qdq/targets.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 /* Runs that the profiler sees, and nodes of each model that the report lists. */
 enum { TRACED_RUNS = 10, SLOWEST = 20 };
 
-/* --- sessions ------------------------------------------------------------- */
+/* --- the models ----------------------------------------------------------- */
+
+static const struct qdq_model *
+model_of(const struct qdqi_sides *s, int side)
+{
+    return side == QDQ_SIDE_QUANTIZED ? s->quantized : s->job->original;
+}
+
+static struct qdqi_deploy_options
+options_of(const struct qdqi_sides *s, int side)
+{
+    return (struct qdqi_deploy_options){.dev = s->job->dev,
+                                        .threads =
+                                            (int)s->job->work->spec->profile.threads,
+                                        .own_precision = side == QDQI_SIDE_DEFAULT};
+}
 
 static enum qdq_code
-open_session(const struct qdqi_sides *s, int side, const char *trace,
-             struct qdqi_session **ret, struct qdq_error *err)
+open_side(struct qdqi_sides *s, int side, struct qdq_error *err)
 {
-    const struct qdq_model *model =
-        side == QDQ_SIDE_FLOAT ? s->job->original : s->quantized;
-    const struct qdqi_session_options options = {
-        .dev = s->job->dev,
-        .threads = (int)s->job->work->spec->profile.threads,
-        .trace = trace};
-    return qdqi_session_open(s->runtime, model, model->proto, &options, ret, err);
+    const struct qdqi_deploy_options options = options_of(s, side);
+    return qdqi_deploy_model(&s->deploy, model_of(s, side), &options, &s->models[side],
+                             err);
+}
+
+/* Opens the runtime of the target, or else ONNX Runtime. */
+static enum qdq_code
+open_runtime(struct qdqi_sides *s, struct qdq_error *err)
+{
+    static const char other[] = QDQI_RUNTIME_NAME;
+    const char *name = s->job->work->spec->target->runtime;
+    enum qdq_code code =
+        qdqi_engine_deploy(s->job->engine, name ? name : other, &s->deploy, err);
+    if (code != QDQ_RUNTIME_MISSING || !name || strcmp(name, other) == 0)
+        return code;
+    *err = (struct qdq_error){0};
+    return qdqi_engine_deploy(s->job->engine, other, &s->deploy, err);
+}
+
+/* Opens the float model with the runtime's own precision, where that is another one. */
+static enum qdq_code
+open_default(struct qdqi_sides *s, struct qdq_error *err)
+{
+    struct qdqi_deployed_model *model = &s->models[QDQI_SIDE_DEFAULT];
+    enum qdq_code code = open_side(s, QDQI_SIDE_DEFAULT, err);
+    s->n = QDQI_SIDE_DEFAULT;
+    if (code)
+        return code;
+    if (strcmp(model->ops->precision(model->model), "f32") == 0)
+        qdqi_deployed_model_close(model);
+    else
+        s->n = QDQI_MOST_SIDES;
+    return QDQ_OK;
 }
 
 enum qdq_code
@@ -41,7 +73,7 @@ qdqi_sides_open(struct qdqi_sides *s, struct qdq_dataset *data, struct qdq_error
     const struct qdq_external external = {work->output_data_name, work->output_data};
     const struct qdqi_feed_options options = {.batch = work->spec->profile.batch};
     const bool split = s->job->report->view.external_bytes > 0;
-    enum qdq_code code = qdqi_engine_runtime(s->job->engine, &s->runtime, err);
+    enum qdq_code code = open_runtime(s, err);
     if (code ||
         (code = qdqi_feed_open(&s->job->fixed, data, &options, &s->feed, err)) ||
         (code = qdqi_feed_next(s->feed, &s->inputs, &s->batch, err)) ||
@@ -49,91 +81,30 @@ qdqi_sides_open(struct qdqi_sides *s, struct qdq_dataset *data, struct qdq_error
              qdq_model_open_files(work->output, &external, split, &s->quantized, err)))
         return code;
     for (int side = 0; !code && side < QDQ_N_SIDES; side++)
-        code = open_session(s, side, NULL, &s->sessions[side], err);
-    return code;
+        code = open_side(s, side, err);
+    return code ? code : open_default(s, err);
 }
 
 void
 qdqi_sides_close(struct qdqi_sides *s)
 {
-    for (int side = 0; side < QDQ_N_SIDES; side++)
-        qdqi_session_close(&s->sessions[side]);
+    for (int side = 0; side < QDQI_MOST_SIDES; side++)
+        qdqi_deployed_model_close(&s->models[side]);
     qdq_model_free(&s->quantized);
     qdqi_feed_close(&s->feed);
-}
-
-static double
-now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static enum qdq_code
-run_once(const struct qdqi_sides *s, struct qdqi_session *session,
-         struct qdq_error *err)
-{
-    const struct qdqi_output *outputs;
-    size_t n;
-    return qdqi_session_run(session, s->inputs, s->job->original->info.n_inputs,
-                            &outputs, &n, err);
 }
 
 enum qdq_code
 qdqi_sides_run(struct qdqi_sides *s, int side, double *ret_ms, struct qdq_error *err)
 {
-    double start = now_ms();
-    enum qdq_code code = run_once(s, s->sessions[side], err);
-    *ret_ms = now_ms() - start;
-    return code;
+    const struct qdqi_output *outputs;
+    size_t n;
+    return qdqi_deployed_model_run(&s->models[side], s->inputs,
+                                   s->job->original->info.n_inputs, &outputs, &n,
+                                   ret_ms, err);
 }
 
-/* --- the profiler --------------------------------------------------------- */
-
-/* Reads the whole file as text. Returns NULL when it is empty or cannot be read. */
-static char *
-read_text(int fd, struct qdqi_arena *arena)
-{
-    struct stat st;
-    char *text = NULL;
-    size_t got = 0;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
-        text = qdqi_arena_alloc(arena, (size_t)st.st_size + 1);
-    if (text && qdqi_file_read(fd, 0, text, (size_t)st.st_size, &got))
-        text = NULL;
-    return text;
-}
-
-/*
- * Runs one model with the profiler, which writes to a file whose name begins with
- * `prefix`. *ret_text is NULL when there is no file. `fd` is the file that a caged process
- * writes instead; -1: there is none.
- */
-static enum qdq_code
-trace_side(struct qdqi_sides *s, int side, const char *prefix, int fd, char **ret_text,
-           struct qdq_error *err)
-{
-    char path[PATH_MAX];
-    struct qdqi_session *session = NULL;
-    enum qdq_code code = open_session(s, side, prefix, &session, err);
-    for (int i = 0; !code && i < TRACED_RUNS; i++)
-        code = run_once(s, session, err);
-    if (!code)
-        code = qdqi_session_end_trace(session, path, sizeof path, err);
-    qdqi_session_close(&session);
-    if (code)
-        return code;
-    int file = fd >= 0 ? fd : open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0)
-        *ret_text = read_text(file, s->job->scratch);
-    if (fd < 0) {
-        unlink(path);
-        if (file >= 0)
-            close(file);
-    }
-    return QDQ_OK;
-}
+/* --- the times of nodes --------------------------------------------------- */
 
 static int
 compare_times(const void *a, const void *b)
@@ -196,18 +167,13 @@ compare_ops(const void *a, const void *b)
 }
 
 static enum qdq_code
-report_all(struct qdqi_sides *s, char *const texts[QDQ_N_SIDES],
+report_all(struct qdqi_sides *s, struct qdqi_trace traces[QDQ_N_SIDES],
            struct qdq_profile *ret, struct qdq_error *err)
 {
-    struct qdqi_trace traces[QDQ_N_SIDES];
     enum qdq_code code = QDQ_OK;
     size_t n = 0;
-    for (int side = 0; !code && side < QDQ_N_SIDES; side++) {
-        code = qdqi_trace_parse(texts[side], s->job->scratch, &traces[side], err);
-        n += code ? 0 : traces[side].n_nodes;
-    }
-    if (code)
-        return code;
+    for (int side = 0; side < QDQ_N_SIDES; side++)
+        n += traces[side].n_nodes;
     ret->ops = qdqi_arena_array(s->job->arena, n, sizeof *ret->ops);
     ret->nodes = qdqi_arena_array(s->job->arena, (size_t)SLOWEST * QDQ_N_SIDES,
                                   sizeof *ret->nodes);
@@ -219,53 +185,24 @@ report_all(struct qdqi_sides *s, char *const texts[QDQ_N_SIDES],
     return code;
 }
 
-/* Traces one model in a process that can make folders. */
-static enum qdq_code
-trace_in_folder(struct qdqi_sides *s, int side, const char *folder, char **ret_text,
-                struct qdq_error *err)
-{
-    char prefix[PATH_MAX];
-    snprintf(prefix, sizeof prefix, "%.4000s/run", folder);
-    return trace_side(s, side, prefix, -1, ret_text, err);
-}
-
-/*
- * Traces one model in a process that opens no paths. The runtime adds the time to the
- * path, and the worker's cage answers such a path with the descriptor that it names.
- */
-static enum qdq_code
-trace_in_buffer(struct qdqi_sides *s, int side, char **ret_text, struct qdq_error *err)
-{
-    char prefix[64];
-    int fd = qdqi_file_open_buffer();
-    if (fd < 0)
-        return QDQ_OK;
-    snprintf(prefix, sizeof prefix, "/proc/self/fd/%d", fd);
-    enum qdq_code code = trace_side(s, side, prefix, fd, ret_text, err);
-    close(fd);
-    return code;
-}
-
 enum qdq_code
 qdqi_sides_trace(struct qdqi_sides *s, struct qdq_profile *ret, struct qdq_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    char folder[PATH_MAX], *texts[QDQ_N_SIDES] = {NULL};
-    snprintf(folder, sizeof folder, "%.4000s/qdq-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    enum qdq_code code = QDQ_OK;
-    bool made = mkdtemp(folder) != NULL;
-    for (int side = 0; !code && side < QDQ_N_SIDES; side++)
-        code = made ? trace_in_folder(s, side, folder, &texts[side], err)
-                    : trace_in_buffer(s, side, &texts[side], err);
-    if (made)
-        rmdir(folder);
-    if (code)
-        return code;
+    struct qdqi_trace traces[QDQ_N_SIDES];
+    for (int side = 0; side < QDQ_N_SIDES; side++) {
+        const struct qdqi_deploy_options options = options_of(s, side);
+        enum qdq_code code =
+            s->deploy.ops->trace(s->deploy.place, model_of(s, side), &options,
+                                 s->inputs, s->job->original->info.n_inputs,
+                                 TRACED_RUNS, s->job->scratch, &traces[side], err);
+        if (code)
+            return code;
+    }
     for (int side = 0; side < QDQ_N_SIDES; side++)
-        if (!texts[side])
+        if (!traces[side].nodes)
             return qdqi_warn(&s->job->warnings, s->job->arena, err,
                              "profile_without_nodes", NULL,
                              "memory and the times of operators were not measured: "
                              "this process cannot write the profiler's file");
-    return report_all(s, texts, ret, err);
+    return report_all(s, traces, ret, err);
 }

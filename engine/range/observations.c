@@ -15,13 +15,13 @@
 
 enum {
     MAGIC = sizeof QDQ_OBSERVATIONS_MAGIC - 1,
-    MOST = 1 << 30, /* maximum size of a file, in bytes */
     MIN_EXPONENT = -126,
     MAX_EXPONENT = 117, /* largest exponent that a histogram of float32 can have */
 };
 
 _Static_assert(MAGIC == 8, "the head has room for so much");
 
+static const off_t MOST = (off_t)1 << 31; /* bytes of a file */
 static const uint64_t SUM_BEGIN = 0xcbf29ce484222325ULL;
 
 static uint64_t
@@ -229,6 +229,86 @@ get_all(struct cursor *c, const char *identity, struct qdqi_observations *o)
     return !c->broken && o->all.skipped >= 0 && o->all.skipped < o->all.samples;
 }
 
+/* Returns whether all numbers are finite; they may be unaligned. */
+static bool
+are_finite(const unsigned char *at, size_t n)
+{
+    for (float zero = 0; n > 0; n--, at += sizeof(float)) {
+        float x;
+        memcpy(&x, at, sizeof x);
+        zero += x * 0;
+        if (zero != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Reads one group of a moment to `to`; NULL only checks it. */
+static bool
+get_moment(struct cursor *c, size_t k, struct qdqi_moment *to)
+{
+    uint64_t rows;
+    get(c, &rows, sizeof rows);
+    const unsigned char *sums = get_bytes(c, k * sizeof(double));
+    size_t n = qdqi_moment_products(k);
+    const unsigned char *products = get_bytes(c, n * sizeof(float));
+    if (c->broken)
+        return false;
+    if (to) {
+        to->rows = rows;
+        memcpy(to->sums, sums, k * sizeof(double));
+        memcpy(to->products, products, n * sizeof(float));
+        return true;
+    }
+    bool good = rows <= INT64_MAX && are_finite(products, n);
+    for (size_t i = 0; good && i < k; i++) {
+        double sum;
+        memcpy(&sum, sums + i * sizeof sum, sizeof sum);
+        good = isfinite(sum);
+    }
+    return good;
+}
+
+/* Reads the shape of a moment. */
+static bool
+get_shape(struct cursor *c, uint32_t *groups, uint32_t *k)
+{
+    get(c, groups, sizeof *groups);
+    get(c, k, sizeof *k);
+    return !c->broken && *groups > 0 && *k > 0;
+}
+
+/* Indexes the moments behind the rows by their keys; a file of an older version has none.
+   Sets *ret to whether they are valid. */
+static enum qdq_code
+index_moments(struct qdqi_observations *o, struct cursor *c, struct qdqi_arena *arena,
+              bool *ret, struct qdq_error *err)
+{
+    o->moments = qdqi_map_new(arena);
+    o->first_moment = o->size - c->left;
+    if (!o->moments)
+        return qdqi_no_memory(err);
+    if (c->left == 0)
+        return QDQ_OK;
+    get(c, &o->n_moments, sizeof o->n_moments);
+    o->first_moment = o->size - c->left;
+    for (uint32_t i = 0; *ret && i < o->n_moments; i++) {
+        uint32_t len, groups, k;
+        const unsigned char *key = get_text(c, &len), *begin = c->at;
+        if (!(*ret = get_shape(c, &groups, &k)))
+            break;
+        char *name = qdqi_arena_strndup(arena, (const char *)key, len);
+        if (!name)
+            return qdqi_no_memory(err);
+        for (; *ret && groups > 0; groups--)
+            *ret = get_moment(c, k, NULL);
+        *ret = *ret && !qdqi_map_get(o->moments, name);
+        if (*ret && !qdqi_map_put(o->moments, name, (void *)(uintptr_t)begin))
+            return qdqi_no_memory(err);
+    }
+    return QDQ_OK;
+}
+
 /* Indexes the rows by tensor and sets *ret to whether the file is valid. */
 static enum qdq_code
 index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena *arena,
@@ -254,8 +334,10 @@ index_rows(struct qdqi_observations *o, const char *identity, struct qdqi_arena 
         else if (!qdqi_map_put(o->rows, name, (void *)(uintptr_t)begin))
             return qdqi_no_memory(err);
     }
+    o->end_rows = o->size - c.left;
+    enum qdq_code code = *ret ? index_moments(o, &c, arena, ret, err) : QDQ_OK;
     *ret = *ret && c.left == 0;
-    return QDQ_OK;
+    return code;
 }
 
 static bool
@@ -345,6 +427,22 @@ qdqi_observations_take(const struct qdqi_observations *o, struct qdqi_observer *
         to->all.histogram->counts[i] = count_at(&row, i);
 }
 
+bool
+qdqi_observations_take_moments(const struct qdqi_observations *o, const char *key,
+                               size_t groups, struct qdqi_moment *to)
+{
+    const unsigned char *begin = o->bytes ? qdqi_map_get(o->moments, key) : NULL;
+    uint32_t n, k;
+    if (!begin)
+        return false;
+    struct cursor c = {.at = begin, .left = (size_t)(o->bytes + o->size - begin)};
+    if (!get_shape(&c, &n, &k) || n != groups || k != to->k)
+        return false;
+    for (size_t g = 0; g < groups; g++)
+        (void)get_moment(&c, k, &to[g]); /* was checked when it was indexed */
+    return true;
+}
+
 /* --- writing -------------------------------------------------------------- */
 
 struct output {
@@ -420,6 +518,40 @@ put_row(struct output *out, const struct qdqi_observer *o)
     put(out, o->all.histogram->counts, used * sizeof *o->all.histogram->counts);
 }
 
+static void
+put_moments(struct output *out, const struct qdqi_kept_moments *m)
+{
+    uint32_t groups = (uint32_t)m->groups, k = (uint32_t)m->moments->k;
+    put_text(out, m->key);
+    put(out, &groups, sizeof groups);
+    put(out, &k, sizeof k);
+    for (size_t g = 0; g < groups; g++) {
+        const struct qdqi_moment *one = &m->moments[g];
+        put(out, &one->rows, sizeof one->rows);
+        put(out, one->sums, k * sizeof *one->sums);
+        put(out, one->products, qdqi_moment_products(k) * sizeof *one->products);
+    }
+}
+
+/* Writes the moments of `earlier` and those behind. Without any the file ends, as one of
+   an older version does. */
+static void
+put_all_moments(struct output *out, const struct qdqi_observations *earlier,
+                const struct qdqi_kept_moments *moments)
+{
+    uint32_t n = earlier->n_moments;
+    for (const struct qdqi_kept_moments *m = moments; m; m = m->next)
+        n++;
+    if (n == 0)
+        return;
+    put(out, &n, sizeof n);
+    if (earlier->n_moments > 0)
+        put(out, earlier->bytes + earlier->first_moment,
+            earlier->size - earlier->first_moment);
+    for (; moments; moments = moments->next)
+        put_moments(out, moments);
+}
+
 /* Writes the head, after everything else: a file without a head is not valid. */
 static void
 put_head(struct output *out)
@@ -435,13 +567,13 @@ put_head(struct output *out)
 enum qdq_code
 qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed *all,
                         const struct qdqi_observations *earlier,
-                        const struct qdqi_observers *observers, const bool *observed,
-                        struct qdq_error *err)
+                        const struct qdqi_observed_rows *rows, struct qdq_error *err)
 {
+    const struct qdqi_observers *observers = rows->observers;
     struct output out = {.fd = fd, .offset = QDQI_OBSERVATIONS_HEAD, .sum = SUM_BEGIN};
     uint32_t n = earlier->n;
     for (size_t i = 0; i < observers->n; i++)
-        n += observed[i];
+        n += rows->observed[i];
     if (ftruncate(fd, 0))
         out.error = errno;
     put_text(&out, identity);
@@ -450,10 +582,11 @@ qdqi_observations_write(int fd, const char *identity, const struct qdqi_observed
     put_text(&out, all->which);
     put(&out, &n, sizeof n);
     if (earlier->bytes)
-        put(&out, earlier->bytes + earlier->first, earlier->size - earlier->first);
+        put(&out, earlier->bytes + earlier->first, earlier->end_rows - earlier->first);
     for (size_t i = 0; i < observers->n; i++)
-        if (observed[i])
+        if (rows->observed[i])
             put_row(&out, &observers->rows[i]);
+    put_all_moments(&out, earlier, rows->moments);
     flush(&out);
     put_head(&out);
     if (!out.error)

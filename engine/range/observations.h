@@ -19,6 +19,18 @@
  *     i32   exponent of the histogram
  *     u32   number of bins up to the last one that is not empty
  *     u64   the count of each bin
+ *   then, unless the file ends here:
+ *   u32     number of moments of layers' inputs, then each (number/moment.h):
+ *     text  its key: the name of the weight, then after a line feed each the names of
+ *           the layers that multiply by it
+ *     u32   number of groups, u32 elements k of a row, then for each group:
+ *       u64 number of rows
+ *       f64 k: the sums of the rows
+ *       f32 the sums of products: of each block of elements the tiles on and above the
+ *           diagonal, row of tiles by row of tiles. There is one block for k <= 4608; for
+ *           others the fewest of at most 2304, rounded up to a multiple of 64. A tile has
+ *           64 by 64 products, or k by k rounded up to a multiple of 16 where k < 64;
+ *           those behind the last element are 0. All blocks have as many tiles.
  *
  * A file may have any content. It is valid when sum and identity are right and an
  * observer could have written each row. An invalid file counts as empty.
@@ -27,6 +39,7 @@
 #define QDQI_RANGE_OBSERVATIONS_H
 
 #include "base/map.h"
+#include "number/moment.h"
 #include "range/observer.h"
 
 /* All kinds of observations. They are kept so that every range method finds those
@@ -48,8 +61,27 @@ struct qdqi_observations {
     struct qdqi_observed all;
     unsigned char *bytes; /* the file; NULL: there are no observations */
     size_t first, size;   /* offset of the first row, and size of the file */
+    size_t end_rows;      /* offset behind the last row */
     uint32_t n;
     struct qdqi_map *rows; /* maps a tensor to its row in `bytes` */
+    size_t first_moment;   /* offset of the first moment */
+    uint32_t n_moments;
+    struct qdqi_map *moments; /* maps a key to the groups of its moment in `bytes` */
+};
+
+/* Moments that are written, in a list. */
+struct qdqi_kept_moments {
+    const char *key;
+    size_t groups;
+    const struct qdqi_moment *moments; /* by group */
+    const struct qdqi_kept_moments *next;
+};
+
+/* The observers and the moments that one calibration adds to the observations. */
+struct qdqi_observed_rows {
+    const struct qdqi_observers *observers;
+    const bool *observed; /* by observer: whether it is written */
+    const struct qdqi_kept_moments *moments;
 };
 
 /* Reads the file if it has this identity. The map is in the arena. An invalid file
@@ -67,13 +99,17 @@ bool qdqi_observations_have(const struct qdqi_observations *observations,
 void qdqi_observations_take(const struct qdqi_observations *observations,
                             struct qdqi_observer *to);
 
-/* Writes a file with the rows of `earlier` and a row for each tensor for which
-   `observed` is true. IO. */
+/* Fills in the moments, which are initialized, of so many groups. Returns false when there
+   are none of this key and shape. */
+bool qdqi_observations_take_moments(const struct qdqi_observations *observations,
+                                    const char *key, size_t groups,
+                                    struct qdqi_moment *to);
+
+/* Writes a file with the rows of `earlier` and the new ones. IO. */
 enum qdq_code qdqi_observations_write(int fd, const char *identity,
                                       const struct qdqi_observed *all,
                                       const struct qdqi_observations *earlier,
-                                      const struct qdqi_observers *observers,
-                                      const bool *observed,
+                                      const struct qdqi_observed_rows *rows,
                                       struct qdq_error *err) QDQ_MUST_CHECK;
 
 uint64_t qdqi_observations_sum(const void *bytes, size_t n);

@@ -11,12 +11,16 @@ struct geometry {
     size_t plane;    /* elements of a channel */
 };
 
-/* The work on one sample. */
+/* The work on one sample, of which `wanted` of n positions are taken. */
 struct taking {
     struct qdqi_patches *patches;
     const struct geometry *geometry; /* NULL: rows of a matrix */
-    qdqi_add_rows_fn *add;
+    qdqi_share_fn *share;
     void *arg;
+    const float *sample;
+    size_t n, wanted;
+    double offset;                /* of the positions in their intervals, [0, 1) */
+    size_t first, rows, n_shares; /* those that are copied now */
 };
 
 static void
@@ -55,103 +59,137 @@ geometry_of(const struct qdqi_patches *p, const struct qdqi_patched *input,
     return g->channels * kernel == p->moments[0].k;
 }
 
-/* Copies the part of a patch that lies on one line of the last axis. A NULL line is
-   padding. */
-static float *
-copy_line(const struct qdqi_window *w, const struct geometry *g, const float *line,
-          const int64_t *at, float *to)
-{
-    size_t last = w->axes - 1;
-    int64_t x = at[last] * w->stride[last] - g->begin[last];
-    for (int64_t k = 0; k < w->kernel[last]; k++, x += w->dilation[last])
-        *to++ = line && x >= 0 && x < g->in[last] ? line[x] : 0;
-    return to;
-}
+/* Elements of a kernel whose places are computed at once. */
+enum { PLACES = 128 };
 
-/* Copies one channel's part of the patch at `at`. Returns the end of what it wrote. */
-static float *
-copy_channel(const struct qdqi_window *w, const struct geometry *g, const float *plane,
-             const int64_t *at, float *to)
+/* Returns the place in a channel of element `e` of the kernel at `at`; -1: padding. */
+static ptrdiff_t
+place_of(const struct qdqi_window *w, const struct geometry *g, const int64_t *at,
+         size_t e)
 {
-    size_t lines = 1;
-    for (size_t i = 0; i + 1 < w->axes; i++)
-        lines *= (size_t)w->kernel[i];
-    for (size_t l = 0; l < lines; l++) {
-        size_t rest = l, skipped = (size_t)g->in[w->axes - 1];
-        const float *line = plane;
-        for (size_t i = w->axes - 1; i-- > 0; rest /= (size_t)w->kernel[i]) {
-            int64_t k = (int64_t)(rest % (size_t)w->kernel[i]);
-            int64_t x = at[i] * w->stride[i] - g->begin[i] + k * w->dilation[i];
-            line = line && x >= 0 && x < g->in[i] ? line + (size_t)x * skipped : NULL;
-            skipped *= (size_t)g->in[i];
-        }
-        to = copy_line(w, g, line, at, to);
+    ptrdiff_t place = 0, size = 1;
+    for (size_t i = w->axes; i-- > 0; e /= (size_t)w->kernel[i]) {
+        int64_t k = (int64_t)(e % (size_t)w->kernel[i]);
+        int64_t x = at[i] * w->stride[i] - g->begin[i] + k * w->dilation[i];
+        if (x < 0 || x >= g->in[i])
+            return -1;
+        place += (ptrdiff_t)x * size;
+        size *= (ptrdiff_t)g->in[i];
     }
-    return to;
+    return place;
 }
 
+/* Copies n elements of the kernel, from element `first` on, of all channels of a group. */
 static void
-push(const struct taking *t, struct qdqi_moment *m)
+copy_places(const struct geometry *g, const float *channel, const ptrdiff_t *places,
+            size_t n, size_t stride, float *to)
 {
-    if (qdqi_moment_push(m))
-        t->add(t->arg, m);
+    for (size_t c = 0; c < g->channels; c++, channel += g->plane, to += stride)
+        for (size_t i = 0; i < n; i++)
+            to[i] = places[i] < 0 ? 0 : channel[places[i]];
 }
 
 static void
-take_patch(const struct taking *t, const float *sample, size_t position)
+copy_patch(const struct taking *t, size_t row, size_t position, float *to)
 {
     const struct qdqi_window *w = &t->patches->window;
     const struct geometry *g = t->geometry;
+    size_t kernel = t->patches->moments[0].k / g->channels;
     int64_t at[QDQI_PATCH_AXES];
+    ptrdiff_t places[PLACES];
     for (size_t i = w->axes; i-- > 0; position /= (size_t)g->out[i])
         at[i] = (int64_t)(position % (size_t)g->out[i]);
     for (size_t group = 0; group < t->patches->groups; group++) {
-        struct qdqi_moment *m = &t->patches->moments[group];
-        float *to = qdqi_moment_next(m);
-        for (size_t c = 0; c < g->channels; c++)
-            to = copy_channel(w, g, sample + (group * g->channels + c) * g->plane, at,
-                              to);
-        push(t, m);
+        const float *from = t->sample + group * g->channels * g->plane;
+        for (size_t e = 0; e < kernel; e += PLACES) {
+            size_t n = kernel - e < PLACES ? kernel - e : PLACES;
+            for (size_t i = 0; i < n && (group == 0 || kernel > PLACES); i++)
+                places[i] = place_of(w, g, at, e + i);
+            copy_places(g, from, places, n, kernel, to + e);
+        }
+        qdqi_moment_put(&t->patches->moments[group], row, to);
+    }
+}
+
+/* Copies share i of the rows that are copied now. */
+static void
+copy_share(void *arg, size_t i)
+{
+    const struct taking *t = arg;
+    struct qdqi_moment *m = t->patches->moments;
+    size_t end = t->rows * (i + 1) / t->n_shares;
+    for (size_t r = t->rows * i / t->n_shares; r < end; r++) {
+        double interval = (double)(t->first + r) + t->offset;
+        size_t at = (size_t)(interval * (double)t->n / (double)t->wanted);
+        at = at < t->n ? at : t->n - 1;
+        if (t->geometry)
+            copy_patch(t, m->n_pending + r, at, t->patches->rows + i * m->k);
+        else
+            qdqi_moment_put(m, m->n_pending + r, t->sample + at * m->k);
     }
 }
 
 static void
-take_row(const struct taking *t, const float *sample, size_t position)
+add_part(void *arg, size_t i)
 {
-    struct qdqi_moment *m = &t->patches->moments[0];
-    memcpy(qdqi_moment_next(m), sample + position * m->k, m->k * sizeof(float));
-    push(t, m);
+    const struct qdqi_patches *p = arg;
+    size_t parts = qdqi_moment_parts(p->moments);
+    qdqi_moment_add_part(&p->moments[i / parts], i % parts);
 }
 
-/* Takes `wanted` of n positions. Each has one of as many equal intervals, and the place
-   in the interval changes from sample to sample (van der Corput's sequence). */
-static void
-take_sample(const struct taking *t, const float *sample, size_t n, size_t wanted)
+void
+qdqi_patches_finish(struct qdqi_patches *p, qdqi_share_fn *share, void *arg)
 {
-    double offset = 0, bit = 0.5;
-    for (uint64_t i = t->patches->taken; i > 0; i >>= 1, bit /= 2)
-        offset += i & 1 ? bit : 0;
-    if (wanted >= n) {
-        wanted = n;
-        offset = 0;
+    if (p->moments->n_pending == 0)
+        return;
+    share(arg, add_part, p->groups * qdqi_moment_parts(p->moments), p);
+    for (size_t g = 0; g < p->groups; g++)
+        qdqi_moment_added(&p->moments[g]);
+}
+
+enum { ROWS_OF_A_SHARE = 1 << 14 }; /* elements that are worth a thread's while */
+
+/* Takes the wanted positions. Each has one of as many equal intervals, and the place in
+   the interval changes from sample to sample (van der Corput's sequence). */
+static void
+take_sample(struct taking *t)
+{
+    struct qdqi_patches *p = t->patches;
+    double bit = 0.5;
+    t->offset = 0;
+    for (uint64_t i = p->taken; i > 0; i >>= 1, bit /= 2)
+        t->offset += i & 1 ? bit : 0;
+    if (t->wanted >= t->n) {
+        t->wanted = t->n;
+        t->offset = 0;
     }
-    for (size_t j = 0; j < wanted; j++) {
-        size_t at = (size_t)(((double)j + offset) * (double)n / (double)wanted);
-        (t->geometry ? take_patch : take_row)(t, sample, at < n ? at : n - 1);
+    for (t->first = 0; t->first < t->wanted; t->first += t->rows) {
+        size_t room = QDQI_MOMENT_ROWS - p->moments->n_pending;
+        size_t left = t->wanted - t->first;
+        bool full = false;
+        t->rows = left < room ? left : room;
+        t->n_shares = 1 + t->rows * p->moments->k * p->groups / ROWS_OF_A_SHARE;
+        if (t->n_shares > QDQI_PATCH_SHARES)
+            t->n_shares = QDQI_PATCH_SHARES;
+        t->share(t->arg, copy_share, t->n_shares, t);
+        for (size_t g = 0; g < p->groups; g++)
+            full = qdqi_moment_push(&p->moments[g], t->rows);
+        if (full)
+            qdqi_patches_finish(p, t->share, t->arg);
     }
 }
 
 bool
 qdqi_patches_take(struct qdqi_moments *all, size_t slot,
-                  const struct qdqi_patched *input, qdqi_add_rows_fn *add, void *arg)
+                  const struct qdqi_patched *input, qdqi_share_fn *share, void *arg)
 {
     struct qdqi_patches *p = all->rows[slot];
     struct geometry g;
-    struct taking t = {.patches = p, .add = add, .arg = arg};
+    struct taking t = {.patches = p, .share = share, .arg = arg};
     size_t samples = (size_t)all->samples, elements = 1, positions = 1;
     for (size_t i = 0; i < input->rank; i++)
         elements *= (size_t)input->dims[i];
-    if (elements == 0)
+    if (elements == 0 || all->is_muted)
         return true;
     bool cut = input->rank > 0 && input->dims[0] == all->samples;
     if (p->window.axes > 0) {
@@ -170,7 +208,11 @@ qdqi_patches_take(struct qdqi_moments *all, size_t slot,
     size_t wanted = cut ? all->per_sample : all->per_sample * (size_t)all->samples;
     if (!cut && p->window.axes > 0) /* the batch of the layer is not that of the run */
         wanted = (wanted + samples - 1) / samples;
-    for (size_t i = 0; positions > 0 && i < samples; i++, p->taken++)
-        take_sample(&t, input->data + i * (elements / samples), positions, wanted);
+    for (size_t i = 0; positions > 0 && i < samples; i++, p->taken++) {
+        t.sample = input->data + i * (elements / samples);
+        t.n = positions;
+        t.wanted = wanted;
+        take_sample(&t);
+    }
     return true;
 }

@@ -20,11 +20,14 @@ struct qdqi_window {
     bool same_upper, same_lower; /* padding is computed from the input's size */
 };
 
+enum { QDQI_PATCH_SHARES = 8 }; /* into which the work on rows is divided, at most */
+
 /* The moments of one layer's input. */
 struct qdqi_patches {
     struct qdqi_window window;
     size_t groups;               /* of channels, each with a moment of its own; >= 1 */
-    struct qdqi_moment *moments; /* by group */
+    struct qdqi_moment *moments; /* by group; they have begun */
+    float *rows;                 /* [QDQI_PATCH_SHARES][moments->k]: scratch */
     uint64_t taken;              /* samples so far */
 };
 
@@ -34,6 +37,7 @@ struct qdqi_moments {
     size_t n;
     int64_t samples;   /* of the run under way */
     size_t per_sample; /* positions that are taken of each sample, >= 1 */
+    bool is_muted;     /* inputs are ignored: the samples were taken in before */
 };
 
 /* An input that a run has reached: float32. */
@@ -43,13 +47,17 @@ struct qdqi_patched {
     const int64_t *dims;
 };
 
-/* Adds a moment's pending rows; the caller may share the parts over threads. */
-typedef void qdqi_add_rows_fn(void *arg, struct qdqi_moment *moment);
+/* Calls do_part(part_arg, i) for each i < n; on several threads, if the caller likes. */
+typedef void qdqi_share_fn(void *arg, void (*do_part)(void *part_arg, size_t i),
+                           size_t n, void *part_arg);
 
-/* Takes in the rows of an input; calls `add` whenever a moment is full. Returns false
-   when the input's shape is not one that the window fits. */
+/* Takes in the rows of an input. Returns false when the input's shape is not one that the
+   window fits. */
 bool qdqi_patches_take(struct qdqi_moments *all, size_t slot,
-                       const struct qdqi_patched *input, qdqi_add_rows_fn *add,
+                       const struct qdqi_patched *input, qdqi_share_fn *share,
                        void *arg);
+
+/* Adds the rows that are still pending. */
+void qdqi_patches_finish(struct qdqi_patches *patches, qdqi_share_fn *share, void *arg);
 
 #endif

@@ -66,7 +66,7 @@ is_judged(const struct qdqi_job *job)
     const struct qdq_spec *spec = job->work->spec;
     return job->dataset && qdqi_recipe_has_data(job) &&
            has_integer_kernels(spec->activation_format) &&
-           spec->float_type == QDQ_FLOAT_KEEP && spec->target->has_kernels;
+           spec->float_type == QDQ_FLOAT_KEEP && spec->target->runtime;
 }
 
 static enum qdq_code

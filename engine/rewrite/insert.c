@@ -4,6 +4,7 @@
 
 #include "model/constant.h"
 #include "number/half.h"
+#include "weights/blocks.h"
 #include "weights/integers.h"
 #include "edit/edit.h"
 
@@ -23,7 +24,37 @@ struct pairs {
     /* name of an activation that all nodes read dequantized -> name of the float
        tensor */
     struct qdqi_map *raw;
+    struct qdqi_map
+        *stems; /* name of a tensor -> the beginning of names made from it */
+    size_t n_stems;
 };
+
+/* A longer name of a tensor does not begin other names where those may be short: a pair
+   would repeat it a dozen times. */
+enum { LONG_NAME = 32 };
+
+/* Returns the beginning of the names that are made from a tensor's. */
+static const char *
+stem_of(struct pairs *p, const char *tensor)
+{
+    if (!p->plan->short_names || strlen(tensor) <= LONG_NAME)
+        return tensor;
+    const char *stem = qdqi_map_get(p->stems, tensor);
+    if (!stem) {
+        stem = qdqi_arena_printf(p->arena, "t%zu", p->n_stems++);
+        if (!stem || !qdqi_map_put(p->stems, tensor, (void *)(uintptr_t)stem))
+            return NULL;
+    }
+    return stem;
+}
+
+/* Returns a new name that is made from a tensor's. */
+static const char *
+new_name(struct pairs *p, const char *tensor, const char *suffix)
+{
+    const char *stem = stem_of(p, tensor);
+    return stem ? qdqi_edit_name(p->edit, stem, suffix) : NULL;
+}
 
 /* A tensor to quantize and its parameters. */
 struct quantized {
@@ -34,11 +65,18 @@ struct quantized {
     const struct qdqi_params *params;
 };
 
+/* The bytes of scales or zero points: given, or generated. */
+struct content {
+    const void *data;
+    const struct qdqi_made *made; /* NULL: they are given */
+    uint64_t size;
+};
+
 /* Adds scales or zero points. Their shape depends on whether there are blocks,
    channels or neither. */
 static bool
 add_each(struct pairs *p, const struct quantized *q, const char *name,
-         enum qdqi_dtype dtype, const void *data, size_t size)
+         enum qdqi_dtype dtype, struct content content)
 {
     const struct qdqi_params *params = q->params;
     bool blocks = params->block > 0;
@@ -50,7 +88,12 @@ add_each(struct pairs *p, const struct quantized *q, const char *name,
         dims[i] = blocks ? q->dims[i] : (int64_t)params->n;
     if (blocks)
         dims[params->axis] = (dims[params->axis] + params->block - 1) / params->block;
-    qdqi_edit_add_tensor(p->edit, name, dtype, rank, dims, data, size);
+    if (content.made)
+        qdqi_edit_add_made(p->edit, name, dtype, rank, dims, content.size,
+                           content.made);
+    else
+        qdqi_edit_add_tensor(p->edit, name, dtype, rank, dims, content.data,
+                             content.size);
     return true;
 }
 
@@ -59,14 +102,21 @@ add_scales(struct pairs *p, const struct quantized *q, const char *name)
 {
     const struct qdqi_params *params = q->params;
     uint16_t *halves = NULL;
+    if (params->blocks) {
+        const struct qdqi_blocks_bulks b = qdqi_blocks_bulks(params->blocks);
+        return add_each(p, q, name, q->dtype,
+                        (struct content){NULL, b.scales, b.scales_size});
+    }
     if (q->dtype != QDQI_FLOAT16)
-        return add_each(p, q, name, QDQI_FLOAT32, params->scales,
-                        params->n * sizeof *params->scales);
+        return add_each(
+            p, q, name, QDQI_FLOAT32,
+            (struct content){params->scales, NULL, params->n * sizeof *params->scales});
     if (!(halves = qdqi_arena_array(p->arena, params->n, sizeof *halves)))
         return false;
     for (size_t i = 0; i < params->n; i++)
         halves[i] = qdqi_half_bits(params->scales[i]);
-    return add_each(p, q, name, QDQI_FLOAT16, halves, params->n * sizeof *halves);
+    return add_each(p, q, name, QDQI_FLOAT16,
+                    (struct content){halves, NULL, params->n * sizeof *halves});
 }
 
 /* Adds zero points, whose type is that of the quantized integers. */
@@ -74,14 +124,19 @@ static bool
 add_zero_points(struct pairs *p, const struct quantized *q, const char *name)
 {
     const struct qdqi_params *params = q->params;
+    enum qdqi_dtype dtype = qdqi_format_row((int)params->format)->dtype;
+    if (params->blocks) {
+        const struct qdqi_blocks_bulks b = qdqi_blocks_bulks(params->blocks);
+        return add_each(p, q, name, dtype,
+                        (struct content){NULL, b.zero_points, b.zero_points_size});
+    }
     size_t size = (size_t)qdqi_integers_size(params->format, params->n);
     uint8_t *bytes = qdqi_arena_array(p->arena, size, 1); /* zeros */
     if (!bytes)
         return false;
     if (params->zero_points)
         qdqi_store_integers(params->format, params->zero_points, params->n, bytes);
-    return add_each(p, q, name, qdqi_format_row((int)params->format)->dtype, bytes,
-                    size);
+    return add_each(p, q, name, dtype, (struct content){bytes, NULL, size});
 }
 
 /* The names of a tensor's scale and zero point. */
@@ -92,8 +147,8 @@ struct beside {
 static bool
 add_beside(struct pairs *p, const struct quantized *q, struct beside *ret)
 {
-    ret->scale = qdqi_edit_name(p->edit, q->tensor, "_scale");
-    ret->zero = qdqi_edit_name(p->edit, q->tensor, "_zero_point");
+    ret->scale = new_name(p, q->tensor, "_scale");
+    ret->zero = new_name(p, q->tensor, "_zero_point");
     return ret->scale && ret->zero && add_scales(p, q, ret->scale) &&
            add_zero_points(p, q, ret->zero);
 }
@@ -124,13 +179,12 @@ static const char *
 add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
                  const char *reads, const char *makes)
 {
-    struct qdqi_edit *e = p->edit;
     struct beside beside;
     if (!reads || !makes || !add_beside(p, q, &beside))
         return NULL;
-    const char *q_out = qdqi_edit_name(e, q->tensor, "_QuantizeLinear_Output");
-    const char *q_name = qdqi_edit_name(e, q->tensor, "_QuantizeLinear");
-    const char *dq_name = qdqi_edit_name(e, q->tensor, "_DequantizeLinear");
+    const char *q_out = new_name(p, q->tensor, "_QuantizeLinear_Output");
+    const char *q_name = new_name(p, q->tensor, "_QuantizeLinear");
+    const char *dq_name = new_name(p, q->tensor, "_DequantizeLinear");
     if (!q_out || !dq_name || !q_name ||
         !add_node(p, at, "QuantizeLinear", q_name, reads, &beside, q_out, q->params))
         return NULL;
@@ -141,9 +195,8 @@ add_pair_between(struct pairs *p, size_t at, const struct quantized *q,
 static const char *
 add_pair(struct pairs *p, size_t at, const struct quantized *q)
 {
-    return add_pair_between(
-        p, at, q, q->tensor,
-        qdqi_edit_name(p->edit, q->tensor, "_DequantizeLinear_Output"));
+    return add_pair_between(p, at, q, q->tensor,
+                            new_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
 /*
@@ -164,7 +217,7 @@ add_pair_everywhere(struct pairs *p, const struct qdqi_tensor *t,
                                                                          : NULL;
     }
     const struct qdqi_node *node = &p->source->graph.nodes[t->producer];
-    const char *raw = qdqi_edit_name(p->edit, t->name, "_QuantizeLinear_Input");
+    const char *raw = new_name(p, t->name, "_QuantizeLinear_Input");
     if (!raw || !qdqi_map_put(p->raw, t->name, (void *)(uintptr_t)raw))
         return NULL;
     for (size_t i = 0; i < node->proto->n_output; i++)
@@ -185,14 +238,14 @@ add_integers(struct pairs *p, size_t at, const struct quantized *q)
     enum qdqi_format format = q->params->format;
     struct beside beside;
     size_t n = 0;
-    const char *integers = qdqi_edit_name(e, q->tensor, "_quantized");
+    const char *integers = new_name(p, q->tensor, "_quantized");
     if (!integers || !qdqi_count_elements(q->dims, q->rank, &n) ||
         !add_beside(p, q, &beside))
         return NULL;
     qdqi_edit_add_made(e, integers, qdqi_format_row((int)format)->dtype, q->rank,
                        q->dims, qdqi_integers_size(format, n), q->params->integers);
-    const char *output = qdqi_edit_name(e, q->tensor, "_DequantizeLinear_Output");
-    const char *name = qdqi_edit_name(e, q->tensor, "_DequantizeLinear");
+    const char *output = new_name(p, q->tensor, "_DequantizeLinear_Output");
+    const char *name = new_name(p, q->tensor, "_DequantizeLinear");
     if (!output || !name)
         return NULL;
     return add_node(p, at, "DequantizeLinear", name, integers, &beside, output,
@@ -204,15 +257,14 @@ add_integers(struct pairs *p, size_t at, const struct quantized *q)
 static const char *
 add_rounded(struct pairs *p, size_t at, const struct quantized *q)
 {
-    const char *rounded = qdqi_edit_name(p->edit, q->tensor, "_rounded");
+    const char *rounded = new_name(p, q->tensor, "_rounded");
     size_t n = 0;
     if (!rounded || !qdqi_count_elements(q->dims, q->rank, &n))
         return NULL;
     qdqi_edit_add_made(p->edit, rounded, q->dtype, q->rank, q->dims, n * sizeof(float),
                        q->params->rounded_floats);
-    return add_pair_between(
-        p, at, q, rounded,
-        qdqi_edit_name(p->edit, q->tensor, "_DequantizeLinear_Output"));
+    return add_pair_between(p, at, q, rounded,
+                            new_name(p, q->tensor, "_DequantizeLinear_Output"));
 }
 
 static enum qdq_code
@@ -272,10 +324,10 @@ store_bias(struct pairs *p, size_t i, struct qdq_error *err)
     const char *tensor = b->tensor->name;
     if (!numbers->integers)
         return QDQ_OK;
-    const char *inputs[] = {qdqi_edit_name(e, tensor, "_quantized"),
-                            qdqi_edit_name(e, tensor, "_scale")};
-    const char *name = qdqi_edit_name(e, tensor, "_DequantizeLinear");
-    const char *output = qdqi_edit_name(e, tensor, "_DequantizeLinear_Output");
+    const char *inputs[] = {new_name(p, tensor, "_quantized"),
+                            new_name(p, tensor, "_scale")};
+    const char *name = new_name(p, tensor, "_DequantizeLinear");
+    const char *output = new_name(p, tensor, "_DequantizeLinear_Output");
     if (!inputs[0] || !inputs[1] || !name || !output)
         return qdqi_no_memory(err);
     qdqi_edit_add_initializer(e, inputs[0], QDQI_INT32, numbers->n, false,
@@ -301,7 +353,7 @@ shift_bias(struct pairs *p, const struct qdqi_shifted_bias *b, struct qdq_error 
             planned->input == b->input && p->scales->biases[i].integers)
             return QDQ_OK;
     }
-    const char *name = qdqi_edit_name(p->edit, b->tensor, "_corrected");
+    const char *name = new_name(p, b->tensor, "_corrected");
     if (!name)
         return qdqi_no_memory(err);
     qdqi_edit_add_tensor(p->edit, name, QDQI_FLOAT32, b->rank, b->dims, b->values,
@@ -334,12 +386,13 @@ qdqi_insert_pairs(const struct qdq_model *source, const struct qdq_plan *plan,
                       .scales = scales,
                       .edit = qdqi_edit_new(source, arena),
                       .arena = arena,
-                      .raw = qdqi_map_new(arena)};
+                      .raw = qdqi_map_new(arena),
+                      .stems = qdqi_map_new(arena)};
     p.made = qdqi_arena_array(arena, plan->view.n_tensors, sizeof *p.made);
     p.made_weights =
         qdqi_arena_array(arena, plan->view.n_weights, sizeof *p.made_weights);
     enum qdq_code code = QDQ_OK;
-    if (!p.edit || !p.made || !p.raw || !p.made_weights)
+    if (!p.edit || !p.made || !p.raw || !p.stems || !p.made_weights)
         return qdqi_no_memory(err);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if ((code = pair_activation(&p, i, err)))
@@ -393,13 +446,16 @@ add_sink(const struct qdq_model *source, struct qdqi_edit *e, const char *op,
 
 enum qdq_code
 qdqi_insert_observers(const struct qdq_model *source, const struct qdq_plan *plan,
-                      const bool *wanted, struct qdqi_arena *arena,
-                      const Onnx__ModelProto **ret, struct qdq_error *err)
+                      const bool *wanted, const struct qdqi_tensor *const *inputs,
+                      size_t n, struct qdqi_arena *arena, const Onnx__ModelProto **ret,
+                      struct qdq_error *err)
 {
     struct qdqi_edit *e = qdqi_edit_new(source, arena);
     for (size_t i = 0; i < plan->view.n_tensors; i++)
         if (wanted[i])
             add_sink(source, e, QDQI_OBSERVE, plan->activations[i].tensor, i);
+    for (size_t i = 0; i < n; i++)
+        add_sink(source, e, QDQI_MOMENT, inputs[i], i);
     qdqi_edit_import(e, QDQI_DOMAIN, 1);
     return qdqi_edit_finish(e, ret, err);
 }

@@ -33,9 +33,11 @@ enum qdq_code qdqi_insert_pairs(const struct qdq_model *source,
                                 struct qdq_error *err) QDQ_MUST_CHECK;
 
 /* Returns the source with one Observe node for each planned activation i with
-   wanted[i]. The node's slot is i. */
+   wanted[i], whose slot is i, and a Moment node for each of the n inputs of layers, whose
+   slot is its index. */
 enum qdq_code qdqi_insert_observers(const struct qdq_model *source,
                                     const struct qdq_plan *plan, const bool *wanted,
+                                    const struct qdqi_tensor *const *inputs, size_t n,
                                     struct qdqi_arena *arena,
                                     const Onnx__ModelProto **ret,
                                     struct qdq_error *err) QDQ_MUST_CHECK;

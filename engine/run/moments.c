@@ -11,25 +11,16 @@ enum { MAX_RANK = 64 };
 struct adding {
     const struct qdqi_kernel *kernel;
     OrtKernelContext *context;
-    struct qdqi_moment *moment;
     OrtStatusPtr status;
 };
 
+/* Shares work over the runtime's threads. */
 static void
-add_part(void *arg, size_t i)
-{
-    qdqi_moment_add_part(arg, i);
-}
-
-/* Adds the pending rows of a moment on the runtime's threads. */
-static void
-add_rows(void *arg, struct qdqi_moment *m)
+share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part_arg)
 {
     struct adding *a = arg;
     if (!a->status)
-        a->status = qdqi_op_parallel_for(a->kernel, a->context, add_part,
-                                         qdqi_moment_parts(m), m);
-    qdqi_moment_added(m);
+        a->status = qdqi_op_parallel_for(a->kernel, a->context, do_part, n, part_arg);
 }
 
 static OrtStatusPtr
@@ -44,7 +35,7 @@ observe(const struct qdqi_kernel *k, OrtKernelContext *context)
     if (status || (status = qdqi_op_input_dims(k, context, 0, dims, MAX_RANK, &rank)))
         return status;
     const struct qdqi_patched input = {t.data, rank, dims};
-    if (!qdqi_patches_take(k->op->state, k->slot, &input, add_rows, &adding))
+    if (!qdqi_patches_take(k->op->state, k->slot, &input, share, &adding))
         return api->CreateStatus(ORT_INVALID_ARGUMENT,
                                  "the input of a layer does not fit its weight");
     return adding.status;

@@ -82,7 +82,7 @@ set_options(const struct qdqi_runtime *r, const struct qdqi_runnable *model,
         (options->trace && (status = api->EnableProfiling(o, options->trace))) ||
         (status = api->SetSessionExecutionMode(o, ORT_SEQUENTIAL)) ||
         (status = api->SetSessionGraphOptimizationLevel(
-             o, options->float_pairs ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
+             o, options->basic ? ORT_ENABLE_BASIC : ORT_ENABLE_ALL)) ||
         (status =
              options->optimized ? api->SetOptimizedModelFilePath(o, options->optimized)
              : options->plain || options->threads

@@ -45,10 +45,11 @@ struct qdqi_session_options {
      */
     bool plain;
     /*
-     * True if activations become 8-bit floats. ONNX Runtime 1.31 wrongly drops a Relu
-     * in front of such a QuantizeLinear unless only its basic optimizations are on.
+     * True if only the runtime's basic optimizations are on. Models whose activations
+     * become 8-bit floats need that: ONNX Runtime 1.31 wrongly drops a Relu in front of
+     * such a QuantizeLinear otherwise.
      */
-    bool float_pairs;
+    bool basic;
     /* True for one of several sessions that are open at the same time. They share
        memory, which the runtime keeps when they are closed. */
     bool one_of_many;

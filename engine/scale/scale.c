@@ -5,6 +5,7 @@
 #include "scale/scale.h"
 
 #include "number/half.h"
+#include "weights/blocks.h"
 #include "weights/integers.h"
 #include "weights/scales.h"
 #include "weights/walk.h"
@@ -172,6 +173,40 @@ reduce_range(const struct qdqi_planned_weight *w, struct qdqi_params *p)
     }
 }
 
+/*
+ * Returns whether the scales of a weight are needed by nobody but the writer of the result:
+ * the job has no data, so no stage runs the model, nothing is rounded with regard to it, and
+ * no bias or 16-bit float goes by the scales.
+ */
+static bool
+can_wait(const struct qdqi_job *job, const struct qdqi_planned_weight *w,
+         const struct qdqi_constant *c, const struct qdqi_params *p,
+         const struct budget *budget)
+{
+    const struct qdq_spec *spec = job->work->spec;
+    return !job->dataset && !job->moments && !w->is_reduced &&
+           spec->weight_storage == QDQ_STORE_DQ && spec->float_type == QDQ_FLOAT_KEEP &&
+           qdqi_blocks_can(c, p) && !stays_float(job, w, c, budget);
+}
+
+/* Leaves the scales and the integers of a weight to the writer. */
+static enum qdq_code
+leave_to_writer(struct qdqi_job *job, const struct qdqi_planned_weight *w,
+                const struct qdqi_constant *c, struct qdqi_params *p,
+                struct budget *budget, struct qdq_error *err)
+{
+    bool narrow = job->work->spec->weight_method == QDQ_WEIGHT_MSE;
+    if (!qdqi_count_scales(c, p->axis, p->block, &p->n))
+        return qdq_error_set(err, QDQ_LIMIT_EXCEEDED, QDQ_AT_TENSOR, w->tensor->name,
+                             "weight '%s' has too many scales", w->tensor->name);
+    p->blocks = qdqi_blocks_new(job->arena, c, w->tensor->name, p, narrow);
+    if (!p->blocks)
+        return qdqi_no_memory(err);
+    p->integers = qdqi_blocks_bulks(p->blocks).integers;
+    budget->integers -= qdqi_integers_size(w->format, c->n);
+    return QDQ_OK;
+}
+
 static enum qdq_code
 scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
              struct budget *budget, struct qdq_error *err)
@@ -180,12 +215,17 @@ scale_weight(struct qdqi_job *job, struct qdqi_scales *s, size_t i,
     struct qdqi_params *p = &s->weights[i];
     struct qdqi_constant c;
     enum qdq_code code;
+    const uint64_t element = qdqi_dtype_size((int)w->tensor->dtype);
     *p = (struct qdqi_params){.format = w->format, .axis = w->axis, .block = w->block};
     if ((code = qdqi_job_progress(job, QDQ_STAGE_QUANTIZE, i, job->plan->view.n_weights,
                                   err)) ||
         (code = qdqi_constant_read(job->model, w->tensor, &c, err)) ||
-        (code = count_filled(&c, w, &budget->filled, err)) ||
-        (code = qdqi_weight_params(&c, w->tensor->name, job->arena, p, err)))
+        (code = count_filled(&c, w, &budget->filled, err)))
+        return code;
+    if (can_wait(job, w, &c, p, budget))
+        return leave_to_writer(job, w, &c, p, budget, err);
+    job->stage_bytes += c.n * element;
+    if ((code = qdqi_weight_params(&c, w->tensor->name, job->arena, p, err)))
         return code;
     /* A narrower range would clip, and the integers would go beyond 64. */
     if (job->work->spec->weight_method == QDQ_WEIGHT_MSE && !w->is_reduced &&
@@ -232,6 +272,29 @@ scale_weights(struct qdqi_job *job, struct qdqi_scales *s, struct qdq_error *err
     }
     job->report->view.weights = weights;
     job->report->view.n_weights = n;
+    return QDQ_OK;
+}
+
+enum qdq_code
+qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *s,
+                   struct qdq_error *err)
+{
+    /* The const is cast away: the rows are in the job's own memory. */
+    struct qdq_weight_report *weights =
+        (struct qdq_weight_report *)(uintptr_t)job->report->view.weights;
+    for (size_t i = 0; i < job->report->view.n_weights; i++) {
+        if (!s->weights[i].blocks)
+            continue;
+        job->stage_bytes += qdqi_blocks_bytes(s->weights[i].blocks);
+        struct qdqi_blocks_summary *summary =
+            qdqi_arena_alloc(job->arena, sizeof *summary);
+        if (!summary)
+            return qdqi_no_memory(err);
+        *summary = qdqi_blocks_summary(s->weights[i].blocks);
+        weights[i].scale_min = summary->low;
+        weights[i].scale_max = summary->high;
+        weights[i].part_scales = summary->parts;
+    }
     return QDQ_OK;
 }
 

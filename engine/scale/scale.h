@@ -9,4 +9,8 @@
 enum qdq_code qdqi_choose_scales(struct qdqi_job *job, struct qdqi_scales *ret,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Adds to the report the scales that the writer of the result has made. NO_MEMORY. */
+enum qdq_code qdqi_report_blocks(struct qdqi_job *job, const struct qdqi_scales *scales,
+                                 struct qdq_error *err) QDQ_MUST_CHECK;
+
 #endif

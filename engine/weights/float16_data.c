@@ -33,6 +33,6 @@ qdqi_float16_data_new(struct qdqi_arena *arena, enum qdqi_dtype type,
     struct data *d = qdqi_arena_alloc(arena, sizeof *d);
     if (!d)
         return NULL;
-    *d = (struct data){{write_data}, type, constant->bytes, constant->n};
+    *d = (struct data){{.write = write_data}, type, constant->bytes, constant->n};
     return &d->made;
 }

@@ -4,16 +4,18 @@
 
 #include "base/arena.h"
 #include "number/simd.h"
+#include "weights/updates.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PANEL = 8,   /* outputs that are rounded together */
-    ROUNDS = 3,  /* of scales and coordinate descent */
-    PASSES = 5,  /* of coordinate descent in a round, at most */
-    SHARES = 71, /* of the largest scale that are tried, down to 0.30 */
+    STEP =
+        QDQI_AT_ONCE, /* elements of a row that are rounded before the rest is told */
+    ROUNDS = 3,       /* of scales and coordinate descent */
+    PASSES = 5,       /* of coordinate descent in a round, at most */
+    SHARES = 71,      /* of the largest scale that are tried, down to 0.30 */
 };
 
 static const double DAMPING = 0.01; /* of the mean of the diagonal */
@@ -31,13 +33,23 @@ struct block {
     const struct qdqi_gptq *r;
     struct shared shared;
     size_t first, n; /* elements of a row of the weight */
+    size_t ld;       /* elements from one row of a matrix to the next, >= n */
     size_t *order;   /* place -> element, relative to `first` */
     size_t *places;  /* the way back */
-    double *c;       /* [n][n] in that order, without damping */
-    double *factor; /* [n][n]: how an error at row i moves the target of column j > i */
-    double *moved;  /* [n][PANEL] */
-    double *gradient; /* [n]: C times the error of one output */
-    double *scratch;  /* [n][n] */
+    double *c;       /* [n][ld] in that order, without damping */
+    double
+        *factor; /* [n][ld]: how an error at row i moves the target of column j > i */
+    double *scratch; /* [n][ld] */
+};
+
+/* Outputs that are worked on together; all arrays are [QDQI_PANEL][ld]. */
+struct panel {
+    struct block *b;
+    size_t first, n; /* outputs */
+    double *sums; /* how far targets were moved; later C times the error of an output */
+    double *products;                       /* C times the integers of one scale */
+    double by[QDQI_PANEL][QDQI_AT_ONCE];    /* factors of rows that are added to sums */
+    double local[QDQI_PANEL][QDQI_AT_ONCE]; /* the sums of the elements under way */
 };
 
 /* --- one element ---------------------------------------------------------- */
@@ -87,62 +99,75 @@ qdqi_round_nearest(const struct qdqi_gptq *r)
 
 /* --- the factor ----------------------------------------------------------- */
 
-typedef double doubles4 __attribute__((vector_size(32), aligned(8)));
-
-QDQI_LOOP double
-dot_loop(const double *a, const double *b, size_t n)
+/* Computes columns first to end - 1 of the factor's rows up to end - 1, when all later
+   columns have subtracted their products. Returns false when the matrix is not positive
+   definite. */
+static bool
+factorize_columns(struct block *b, size_t first, size_t end)
 {
-    doubles4 sum[4] = {0}, x, y;
-    size_t i = 0;
-    double total = 0;
-    for (; i + 16 <= n; i += 16)
-        for (size_t k = 0; k < 4; k++) {
-            memcpy(&x, a + i + 4 * k, sizeof x);
-            memcpy(&y, b + i + 4 * k, sizeof y);
-            sum[k] += x * y;
+    size_t ld = b->ld;
+    for (size_t j = end; j-- > first;) {
+        double left = b->factor[j * ld + j];
+        for (size_t k = j + 1; k < end; k++)
+            left -= b->factor[j * ld + k] * b->factor[j * ld + k];
+        if (!(left > 0))
+            return false;
+        double root = b->factor[j * ld + j] = sqrt(left);
+        for (size_t i = 0; i < j; i++) {
+            double sum = b->factor[i * ld + j];
+            for (size_t k = j + 1; k < end; k++)
+                sum -= b->factor[i * ld + k] * b->factor[j * ld + k];
+            b->factor[i * ld + j] = sum / root;
         }
-    for (; i < n; i++)
-        total += a[i] * b[i];
-    sum[0] += sum[1] + sum[2] + sum[3];
-    return total + sum[0][0] + sum[0][1] + sum[0][2] + sum[0][3];
+    }
+    return true;
 }
 
-QDQI_AVX2 static double
-dot_avx2(const double *a, const double *b, size_t n)
+/* Subtracts the products of those columns from the rows and columns before them. */
+static void
+subtract_columns(struct block *b, size_t first, size_t end)
 {
-    return dot_loop(a, b, n);
-}
-
-static double
-dot(const double *a, const double *b, size_t n)
-{
-    return qdqi_has_avx2() ? dot_avx2(a, b, n) : dot_loop(a, b, n);
+    size_t ld = b->ld;
+    double by[QDQI_PANEL][QDQI_AT_ONCE];
+    struct qdqi_update u = {.n = end - first, .end = first};
+    for (size_t k = 0; k < u.n; k++) { /* the columns as rows */
+        double *row = b->scratch + k * ld;
+        for (size_t i = 0; i < first; i++)
+            row[i] = b->factor[i * ld + first + k];
+        u.rows[k] = row;
+    }
+    for (size_t i = 0; i < first; i += QDQI_PANEL) {
+        size_t lines = first - i < QDQI_PANEL ? first - i : QDQI_PANEL;
+        for (size_t p = 0; p < lines; p++)
+            for (size_t k = 0; k < u.n; k++)
+                by[p][k] = -b->factor[(i + p) * ld + first + k];
+        u.first = i;
+        qdqi_update_panel(&u, by, lines, b->factor + i * ld, ld);
+    }
 }
 
 /*
  * Writes to the factor the upper triangular R with C + damping = R R^T, from the last
- * column to the first. Returns false when the matrix is not positive definite.
+ * columns to the first. Returns false when the matrix is not positive definite.
  */
 static bool
 factorize(struct block *b)
 {
-    size_t n = b->n;
+    size_t n = b->n, ld = b->ld;
     double mean = 0;
     for (size_t i = 0; i < n; i++)
-        mean += b->c[i * n + i] / (double)n;
+        mean += b->c[i * ld + i] / (double)n;
     if (!(mean > 0) || !isfinite(mean))
         return false;
-    for (size_t j = n; j-- > 0;) {
-        double *to = b->factor;
-        const double *row = to + j * n + j + 1;
-        double left = b->c[j * n + j] + DAMPING * mean - dot(row, row, n - j - 1);
-        if (!(left > 0))
+    memcpy(b->factor, b->c, n * ld * sizeof *b->factor);
+    for (size_t i = 0; i < n; i++)
+        b->factor[i * ld + i] += DAMPING * mean;
+    for (size_t end = n; end > 0;) {
+        size_t first = end > STEP ? end - STEP : 0;
+        if (!factorize_columns(b, first, end))
             return false;
-        double root = sqrt(left);
-        to[j * n + j] = root;
-        for (size_t i = 0; i < j; i++)
-            to[i * n + j] =
-                (b->c[i * n + j] - dot(to + i * n + j + 1, row, n - j - 1)) / root;
+        subtract_columns(b, first, end);
+        end = first;
     }
     return true;
 }
@@ -152,196 +177,288 @@ factorize(struct block *b)
 static void
 divide_columns(struct block *b)
 {
-    size_t n = b->n;
+    size_t n = b->n, ld = b->ld;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i + 1; j < n; j++)
-            b->factor[i * n + j] /= b->factor[j * n + j];
+            b->factor[i * ld + j] /= b->factor[j * ld + j];
+}
+
+/* --- panels --------------------------------------------------------------- */
+
+static size_t
+at_place(const struct panel *p, size_t line, size_t i)
+{
+    return element(p->b->r, p->first + line, p->b->first + p->b->order[i]);
+}
+
+/* Copies the sums of places i to end - 1, which are now worked on. */
+static void
+load_local(struct panel *p, size_t i, size_t end)
+{
+    for (size_t line = 0; line < p->n; line++)
+        memcpy(p->local[line], p->sums + line * p->b->ld + i,
+               (end - i) * sizeof *p->sums);
+}
+
+/* Adds an error to the local sums of the places behind k, of those from `first` on. */
+static void
+tell_local(struct panel *p, size_t line, const double *row, size_t k, size_t n)
+{
+    for (size_t j = k + 1; j < n; j++)
+        p->local[line][j] += row[j] * p->by[line][k];
+}
+
+/* Returns an update by rows i to end - 1 of a matrix of the block. */
+static struct qdqi_update
+update_by(const struct block *b, const double *matrix, size_t i, size_t end)
+{
+    struct qdqi_update u = {.n = end - i, .end = b->n};
+    for (size_t k = 0; k < u.n; k++)
+        u.rows[k] = matrix + (i + k) * b->ld;
+    return u;
 }
 
 /* --- rounding one after the other ----------------------------------------- */
 
-QDQI_LOOP void
-move_loop(const double *restrict factor, const double *restrict error,
-          double *restrict moved, size_t n)
-{
-    for (size_t j = 0; j < n; j++)
-        for (size_t p = 0; p < PANEL; p++)
-            moved[j * PANEL + p] += factor[j] * error[p];
-}
-
-QDQI_AVX2 static void
-move_avx2(const double *factor, const double *error, double *moved, size_t n)
-{
-    move_loop(factor, error, moved, n);
-}
-
+/* Rounds the panel's outputs: each element goes to the integer that is nearest to itself
+   and what the errors before it ask for. */
 static void
-move(const double *factor, const double *error, double *moved, size_t n)
+round_panel(struct panel *p)
 {
-    if (qdqi_has_avx2())
-        move_avx2(factor, error, moved, n);
-    else
-        move_loop(factor, error, moved, n);
-}
-
-/* Rounds `wide` outputs from `output` on: each element goes to the integer that is
-   nearest to itself and what the errors before it ask for. */
-static void
-round_panel(struct block *b, size_t output, size_t wide)
-{
+    struct block *b = p->b;
     const struct qdqi_gptq *r = b->r;
-    double error[PANEL] = {0};
-    memset(b->moved, 0, b->n * PANEL * sizeof *b->moved);
-    for (size_t i = 0; i < b->n; i++) {
-        for (size_t p = 0; p < wide; p++) {
-            size_t at = element(r, output + p, b->first + b->order[i]);
-            double w = (double)r->weight[at];
-            r->integers[at] = nearest(r, at, w + b->moved[i * PANEL + p]);
-            error[p] = w - value(r, at);
-        }
-        move(b->factor + i * b->n + i + 1, error, b->moved + (i + 1) * PANEL,
-             b->n - i - 1);
+    memset(p->sums, 0, QDQI_PANEL * b->ld * sizeof *p->sums);
+    for (size_t i = 0, end; i < b->n; i = end) {
+        end = b->n - i < STEP ? b->n : i + STEP;
+        load_local(p, i, end);
+        for (size_t k = i; k < end; k++)
+            for (size_t line = 0; line < p->n; line++) {
+                size_t at = at_place(p, line, k);
+                double w = (double)r->weight[at];
+                r->integers[at] = nearest(r, at, w + p->local[line][k - i]);
+                p->by[line][k - i] = w - value(r, at);
+                tell_local(p, line, b->factor + k * b->ld + i, k - i, end - i);
+            }
+        struct qdqi_update u = update_by(b, b->factor, i, end);
+        u.first = end;
+        qdqi_update_panel(&u, p->by, p->n, p->sums, b->ld);
     }
 }
 
 /* --- refinement ------------------------------------------------------------ */
 
-static size_t
-at_place(const struct block *b, size_t output, size_t i)
-{
-    return element(b->r, output, b->first + b->order[i]);
-}
-
-QDQI_LOOP void
-add_loop(double *restrict to, const double *restrict from, double by, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] += from[i] * by;
-}
-
-QDQI_AVX2 static void
-add_avx2(double *to, const double *from, double by, size_t n)
-{
-    add_loop(to, from, by, n);
-}
-
+/* Computes C times the error of each output. */
 static void
-add(double *to, const double *from, double by, size_t n)
+compute_gradient(struct panel *p)
 {
-    if (qdqi_has_avx2())
-        add_avx2(to, from, by, n);
-    else
-        add_loop(to, from, by, n);
-}
-
-/* Computes C times the error of an output. */
-static void
-compute_gradient(struct block *b, size_t output)
-{
-    memset(b->gradient, 0, b->n * sizeof *b->gradient);
-    for (size_t i = 0; i < b->n; i++) {
-        size_t at = at_place(b, output, i);
-        add(b->gradient, b->c + i * b->n, (double)b->r->weight[at] - value(b->r, at),
-            b->n);
+    struct block *b = p->b;
+    const struct qdqi_gptq *r = b->r;
+    memset(p->sums, 0, QDQI_PANEL * b->ld * sizeof *p->sums);
+    for (size_t i = 0, end; i < b->n; i = end) {
+        end = b->n - i < STEP ? b->n : i + STEP;
+        for (size_t k = i; k < end; k++)
+            for (size_t line = 0; line < p->n; line++) {
+                size_t at = at_place(p, line, k);
+                p->by[line][k - i] = (double)r->weight[at] - value(r, at);
+            }
+        const struct qdqi_update u = update_by(b, b->c, i, end);
+        qdqi_update_panel(&u, p->by, p->n, p->sums, b->ld);
     }
 }
 
-/* Moves each integer to where the error is least while the others stay. Returns whether
-   one moved. */
+/* Moves the integer at place k of an output to where the error is least while the others
+   stay. Returns whether it moved. */
 static bool
-descend(struct block *b, size_t output)
+descend_one(struct panel *p, size_t line, size_t k, size_t i)
 {
-    const struct qdqi_gptq *r = b->r;
-    bool moved = false;
-    for (size_t i = 0; i < b->n; i++) {
-        size_t at = at_place(b, output, i);
-        double curve = b->c[i * b->n + i];
-        if (!(curve > 0))
-            continue;
-        double before = value(r, at);
-        int16_t q = nearest(r, at, before + b->gradient[i] / curve);
-        if (q == r->integers[at])
-            continue;
-        r->integers[at] = q;
-        add(b->gradient, b->c + i * b->n, before - value(r, at), b->n);
-        moved = true;
-    }
-    return moved;
+    const struct qdqi_gptq *r = p->b->r;
+    double curve = p->b->c[k * p->b->ld + k];
+    size_t at = at_place(p, line, k);
+    if (!(curve > 0))
+        return false;
+    double before = value(r, at);
+    int16_t q = nearest(r, at, before + p->local[line][k - i] / curve);
+    if (q == r->integers[at])
+        return false;
+    r->integers[at] = q;
+    p->by[line][k - i] = before - value(r, at);
+    return true;
 }
 
-/* Gives scale i the value with which the error is least while the integers stay. */
+/* Adds what moved at some places to the sums: where it is little, line by line. */
 static void
-fit_scale(struct block *b, size_t output, size_t i)
+tell_moved(struct panel *p, const struct qdqi_update *u, const size_t *n_moved)
 {
-    const struct qdqi_gptq *r = b->r;
-    const size_t *members = b->shared.members + b->shared.begin[i];
-    size_t n = b->shared.begin[i + 1] - b->shared.begin[i];
-    uint32_t which = r->scale_of[element(r, output, members[0])];
-    double *product = b->moved; /* C q */
-    double top = 0, bottom = 0;
-    memset(product, 0, b->n * sizeof *product);
-    for (size_t k = 0; k < n; k++) {
-        size_t at = element(r, output, members[k]), place = b->places[members[k]];
-        int32_t q = r->integers[at] - zero_point(r, at);
-        add(product, b->c + place * b->n, q, b->n);
-        top += q * b->gradient[place];
+    size_t total = 0;
+    for (size_t line = 0; line < p->n; line++)
+        total += n_moved[line];
+    if (total * 4 > p->n * u->n)
+        qdqi_update_panel(u, p->by, p->n, p->sums, p->b->ld);
+    else
+        for (size_t line = 0; line < p->n; line++)
+            if (n_moved[line] > 0)
+                qdqi_update_line(u, p->by[line], p->sums + line * p->b->ld);
+}
+
+/* Descends once along all places, in the outputs that are live: the others did not move
+   in the last pass. Returns whether an integer moved. */
+static bool
+descend(struct panel *p, bool *live)
+{
+    struct block *b = p->b;
+    size_t total[QDQI_PANEL] = {0};
+    bool any = false;
+    for (size_t i = 0, end; i < b->n; i = end) {
+        size_t n_moved[QDQI_PANEL] = {0};
+        end = b->n - i < STEP ? b->n : i + STEP;
+        load_local(p, i, end);
+        memset(p->by, 0, sizeof p->by);
+        for (size_t k = i; k < end; k++)
+            for (size_t line = 0; line < p->n; line++)
+                if (live[line] && descend_one(p, line, k, i)) {
+                    tell_local(p, line, b->c + k * b->ld + i, k - i, end - i);
+                    n_moved[line]++;
+                    total[line]++;
+                }
+        const struct qdqi_update u = update_by(b, b->c, i, end);
+        tell_moved(p, &u, n_moved);
     }
+    for (size_t line = 0; line < p->n; line++)
+        any |= live[line] = total[line] > 0;
+    return any;
+}
+
+/* Computes C times the integers that share scale i. */
+static void
+multiply_members(struct panel *p, const size_t *members, size_t n)
+{
+    struct block *b = p->b;
+    const struct qdqi_gptq *r = b->r;
+    memset(p->products, 0, QDQI_PANEL * b->ld * sizeof *p->products);
+    for (size_t i = 0; i < n; i += QDQI_AT_ONCE) {
+        struct qdqi_update u = {.n = n - i < QDQI_AT_ONCE ? n - i : QDQI_AT_ONCE,
+                                .end = b->n};
+        for (size_t k = 0; k < u.n; k++) {
+            u.rows[k] = b->c + b->places[members[i + k]] * b->ld;
+            for (size_t line = 0; line < p->n; line++) {
+                size_t at = element(r, p->first + line, members[i + k]);
+                p->by[line][k] = r->integers[at] - zero_point(r, at);
+            }
+        }
+        qdqi_update_panel(&u, p->by, p->n, p->products, b->ld);
+    }
+}
+
+/* Gives a scale of one output the value with which the error is least while the integers
+   stay. */
+static void
+fit_scale(struct panel *p, size_t line, const size_t *members, size_t n)
+{
+    struct block *b = p->b;
+    const struct qdqi_gptq *r = b->r;
+    double *product = p->products + line * b->ld, *gradient = p->sums + line * b->ld;
+    uint32_t which = r->scale_of[element(r, p->first + line, members[0])];
+    double top = 0, bottom = 0;
     for (size_t k = 0; k < n; k++) {
-        size_t at = element(r, output, members[k]);
-        bottom +=
-            (r->integers[at] - zero_point(r, at)) * product[b->places[members[k]]];
+        size_t at = element(r, p->first + line, members[k]);
+        int32_t q = r->integers[at] - zero_point(r, at);
+        top += q * gradient[b->places[members[k]]];
+        bottom += q * product[b->places[members[k]]];
     }
     float before = r->scales[which];
     float after = (float)((double)before + (bottom > 0 ? top / bottom : 0));
     if (!isnormal(after) || after < before / 4 || after > before * 4)
         return;
     r->scales[which] = after;
-    add(b->gradient, product, (double)before - (double)after, b->n);
+    const struct qdqi_update u = {{product}, 1, 0, b->n};
+    const double by = (double)before - (double)after;
+    qdqi_update_line(&u, &by, gradient);
 }
 
 static void
-refine(struct block *b, size_t output)
+fit_scales(struct panel *p)
 {
-    bool whole = b->n == b->r->moment->k;
+    const struct shared *s = &p->b->shared;
+    for (size_t i = 0; i < s->n; i++) {
+        const size_t *members = s->members + s->begin[i];
+        size_t n = s->begin[i + 1] - s->begin[i];
+        multiply_members(p, members, n);
+        for (size_t line = 0; line < p->n; line++)
+            fit_scale(p, line, members, n);
+    }
+}
+
+static void
+refine(struct panel *p)
+{
+    bool whole = p->b->n == p->b->r->moment->k;
+    compute_gradient(p);
     for (int round = 0; round < ROUNDS; round++) {
-        compute_gradient(b, output);
-        for (size_t i = 0; b->r->own_scales && whole && i < b->shared.n; i++)
-            fit_scale(b, output, i);
-        for (int pass = 0; pass < PASSES && descend(b, output); pass++)
+        bool live[QDQI_PANEL];
+        for (size_t line = 0; line < QDQI_PANEL; line++)
+            live[line] = true;
+        if (p->b->r->own_scales && whole)
+            fit_scales(p);
+        for (int pass = 0; pass < PASSES && descend(p, live); pass++)
             ;
     }
 }
 
 /* --- scales ---------------------------------------------------------------- */
 
-/* Returns the sum over some elements of an output of C_kk (w - q)^2. */
-static double
-weighted_error(const struct qdqi_gptq *r, const double *diagonal, size_t output,
-               const size_t *members, size_t n, double s)
+/* Elements that share a scale: their numbers and what their errors weigh. */
+struct weighed {
+    double low, high; /* integers less the zero point */
+    size_t n;
+    double *numbers, *weights;
+};
+
+/* Returns the sum of C_kk (w - q)^2, in eight parts so that it vectorizes. */
+QDQI_LOOP double
+error_loop(const struct weighed *e, double s)
 {
-    double total = 0;
-    for (size_t k = 0; k < n; k++) {
-        size_t at = element(r, output, members[k]);
-        double w = (double)r->weight[at], low = r->lowest - zero_point(r, at),
-               high = r->highest - zero_point(r, at), q = rint(w / s);
-        q = q < low ? low : q > high ? high : q;
-        total += diagonal[members[k]] * (w - q * s) * (w - q * s);
-    }
+    double part[8] = {0}, total = 0, low = e->low, high = e->high;
+    for (size_t k = 0; k < e->n; k += 8)
+        for (size_t i = 0; i < 8; i++) {
+            double q = __builtin_rint(e->numbers[k + i] / s);
+            q = q < low ? low : q > high ? high : q;
+            double off = e->numbers[k + i] - q * s;
+            part[i] += e->weights[k + i] * off * off;
+        }
+    for (size_t i = 0; i < 8; i++)
+        total += part[i];
     return total;
 }
 
-/* Gives a scale the share of it with which that error is least. */
+QDQI_AVX2 static double
+error_avx2(const struct weighed *e, double s)
+{
+    return error_loop(e, s);
+}
+
+/* Gives a scale the share of it with which that error is least. The arrays of `e` have
+   room for 7 more elements than share a scale. */
 static void
-narrow(const struct block *b, const double *diagonal, size_t output, size_t i)
+narrow(const struct block *b, const double *diagonal, size_t output, size_t i,
+       struct weighed *e)
 {
     const struct qdqi_gptq *r = b->r;
     const size_t *members = b->shared.members + b->shared.begin[i];
     size_t n = b->shared.begin[i + 1] - b->shared.begin[i];
-    float *s = &r->scales[r->scale_of[element(r, output, members[0])]];
+    size_t at = element(r, output, members[0]);
+    float *s = &r->scales[r->scale_of[at]];
     double most = (double)*s, least = INFINITY;
+    e->low = r->lowest - zero_point(r, at);
+    e->high = r->highest - zero_point(r, at);
+    e->n = (n + 7) / 8 * 8;
+    for (size_t k = 0; k < e->n; k++) {
+        e->numbers[k] = k < n ? (double)r->weight[element(r, output, members[k])] : 0;
+        e->weights[k] = k < n ? diagonal[members[k]] : 0;
+    }
     for (int k = 0; k < SHARES; k++) {
         float tried = (float)(most * (1 - 0.01 * k));
-        double error = weighted_error(r, diagonal, output, members, n, (double)tried);
+        double error = qdqi_has_avx2() ? error_avx2(e, (double)tried)
+                                       : error_loop(e, (double)tried);
         if (isnormal(tried) && error < least) {
             least = error;
             *s = tried;
@@ -350,11 +467,11 @@ narrow(const struct block *b, const double *diagonal, size_t output, size_t i)
 }
 
 static void
-narrow_scales(const struct block *b, const double *diagonal)
+narrow_scales(const struct block *b, const double *diagonal, struct weighed *e)
 {
     for (size_t output = 0; output < b->r->outputs; output++)
         for (size_t i = 0; i < b->shared.n; i++)
-            narrow(b, diagonal, output, i);
+            narrow(b, diagonal, output, i, e);
 }
 
 struct member {
@@ -411,6 +528,13 @@ by_diagonal(const void *a, const void *b)
     return x->element < y->element ? -1 : x->element > y->element;
 }
 
+/* Rows are not a power of two apart, which caches store badly. */
+static size_t
+ld_of(size_t n)
+{
+    return (n + 7) / 8 * 8 + 8;
+}
+
 /* Writes block `which` of the moment to b->c, in the order of descending diagonal. */
 static void
 load_block(struct block *b, size_t which, struct rank *ranks)
@@ -419,6 +543,7 @@ load_block(struct block *b, size_t which, struct rank *ranks)
     qdqi_moment_matrix(m, which, b->r->centred, b->scratch, &b->n);
     b->first = which * m->block;
     size_t n = b->n;
+    b->ld = ld_of(n);
     for (size_t i = 0; i < n; i++)
         ranks[i] = (struct rank){b->scratch[i * n + i], i};
     qsort(ranks, n, sizeof *ranks, by_diagonal);
@@ -426,18 +551,21 @@ load_block(struct block *b, size_t which, struct rank *ranks)
         b->places[b->order[i] = ranks[i].element] = i;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            b->c[i * n + j] = b->scratch[b->order[i] * n + b->order[j]];
+            b->c[i * b->ld + j] = b->scratch[b->order[i] * n + b->order[j]];
 }
 
 static void
-round_block(struct block *b)
+round_block(struct panel *p)
 {
-    const struct qdqi_gptq *r = b->r;
-    divide_columns(b);
-    for (size_t n = 0; n < r->outputs; n += PANEL)
-        round_panel(b, n, r->outputs - n < PANEL ? r->outputs - n : PANEL);
-    for (size_t n = 0; r->refine && n < r->outputs; n++)
-        refine(b, n);
+    const struct qdqi_gptq *r = p->b->r;
+    divide_columns(p->b);
+    for (p->first = 0; p->first < r->outputs; p->first += p->n) {
+        size_t left = r->outputs - p->first;
+        p->n = left < QDQI_PANEL ? left : QDQI_PANEL;
+        round_panel(p);
+        if (r->refine)
+            refine(p);
+    }
 }
 
 /* Computes the diagonal of the whole moment. */
@@ -452,58 +580,103 @@ read_diagonal(struct block *b, double *to)
     }
 }
 
-static bool
-allocate(struct block *b, double **diagonal, struct rank **ranks)
+/* Everything that one weight needs. */
+struct rounding {
+    struct block block;
+    struct panel panel;
+    struct weighed weighed;
+    double *diagonal;
+    struct rank *ranks;
+};
+
+/* Returns zeros at the beginning of a cache line; NULL when out of memory. */
+static double *
+new_rows(size_t n, size_t ld)
 {
-    size_t n = b->r->moment->block;
+    void *rows = NULL;
+    if (n > SIZE_MAX / sizeof(double) / ld ||
+        posix_memalign(&rows, 64, n * ld * sizeof(double)))
+        return NULL;
+    return memset(rows, 0, n * ld * sizeof(double));
+}
+
+static bool
+allocate(struct rounding *t)
+{
+    struct block *b = &t->block;
+    struct panel *p = &t->panel;
+    size_t n = b->r->moment->block, k = b->r->moment->k;
     b->order = calloc(n, sizeof *b->order);
     b->places = calloc(n, sizeof *b->places);
-    b->c = calloc(n, n * sizeof *b->c);
-    b->factor = calloc(n, n * sizeof *b->factor);
-    b->scratch = calloc(n, n * sizeof *b->scratch);
-    b->moved = calloc(n, PANEL * sizeof *b->moved);
-    b->gradient = calloc(n, sizeof *b->gradient);
-    *diagonal = calloc(b->r->moment->k, sizeof **diagonal);
-    *ranks = calloc(n, sizeof **ranks);
+    b->c = new_rows(n, ld_of(n));
+    b->factor = new_rows(n, ld_of(n));
+    b->scratch = new_rows(n, ld_of(n));
+    p->sums = new_rows(QDQI_PANEL, ld_of(n));
+    p->products = new_rows(QDQI_PANEL, ld_of(n));
+    t->weighed.numbers = calloc(k + 7, sizeof *t->weighed.numbers);
+    t->weighed.weights = calloc(k + 7, sizeof *t->weighed.weights);
+    t->diagonal = calloc(k, sizeof *t->diagonal);
+    t->ranks = calloc(n, sizeof *t->ranks);
     return find_shared(b->r, &b->shared) && b->order && b->places && b->c &&
-           b->factor && b->scratch && b->moved && b->gradient && *diagonal && *ranks;
+           b->factor && b->scratch && p->sums && p->products && t->weighed.numbers &&
+           t->weighed.weights && t->diagonal && t->ranks;
+}
+
+static void
+release(struct rounding *t)
+{
+    struct block *b = &t->block;
+    void *all[] = {b->shared.begin,
+                   b->shared.members,
+                   b->order,
+                   b->places,
+                   b->c,
+                   b->factor,
+                   b->scratch,
+                   t->panel.sums,
+                   t->panel.products,
+                   t->weighed.numbers,
+                   t->weighed.weights,
+                   t->diagonal,
+                   t->ranks};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* Returns false when a block's moment is not usable. */
+static bool
+round_blocks(struct rounding *t)
+{
+    const struct qdqi_gptq *r = t->block.r;
+    read_diagonal(&t->block, t->diagonal);
+    if (r->refine && r->own_scales)
+        narrow_scales(&t->block, t->diagonal, &t->weighed);
+    for (size_t i = 0; i * r->moment->block < r->moment->k; i++) {
+        load_block(&t->block, i, t->ranks);
+        if (!factorize(&t->block))
+            return false;
+        round_block(&t->panel);
+    }
+    return true;
 }
 
 enum qdq_code
 qdqi_round_gptq(const struct qdqi_gptq *r, bool *ret_degenerate, struct qdq_error *err)
 {
-    struct block b = {.r = r};
-    double *diagonal = NULL;
-    struct rank *ranks = NULL;
-    enum qdq_code code = QDQ_OK;
+    struct rounding *t = calloc(1, sizeof *t);
+    bool ok = t;
     *ret_degenerate = false;
-    if (!allocate(&b, &diagonal, &ranks)) {
-        code = qdqi_no_memory(err);
-        goto out;
+    if (ok) {
+        t->block.r = r;
+        t->panel.b = &t->block;
+        ok = allocate(t);
     }
-    read_diagonal(&b, diagonal);
-    if (r->refine && r->own_scales)
-        narrow_scales(&b, diagonal);
-    for (size_t i = 0; i * r->moment->block < r->moment->k; i++) {
-        load_block(&b, i, ranks);
-        if (!factorize(&b)) {
-            qdqi_round_nearest(r);
-            *ret_degenerate = true;
-            break;
-        }
-        round_block(&b);
+    if (ok && !round_blocks(t)) {
+        qdqi_round_nearest(r);
+        *ret_degenerate = true;
     }
-out:
-    free(b.shared.begin);
-    free(b.shared.members);
-    free(b.order);
-    free(b.places);
-    free(b.c);
-    free(b.factor);
-    free(b.scratch);
-    free(b.moved);
-    free(b.gradient);
-    free(diagonal);
-    free(ranks);
-    return code;
+    if (t)
+        release(t);
+    free(t);
+    return ok ? QDQ_OK : qdqi_no_memory(err);
 }

@@ -2,9 +2,12 @@
 /*
  * Searches the scale with the least squared error by trying candidates. The error of
  * each one is computed over all elements and exact except for the rounding of the sum.
+ * Candidates that a bound shows not to be the best are left out, which does not change the
+ * result: among equal errors the first one is taken, with bounds and without.
  */
 #include "config.h"
 #include "number/half.h"
+#include "weights/approximate.h"
 #include "weights/scales.h"
 #include "weights/walk.h"
 
@@ -130,6 +133,109 @@ try_share(struct channel *c, const struct extent *e, int share, struct best *bes
         *best = tried;
 }
 
+/*
+ * Returns a lower bound of the error of all ranges up to a share of the original one. The
+ * largest element, which is the end of the original range, is then clipped, where it is
+ * negative at the lowest integer.
+ */
+static double
+clipping_error(const struct channel *c, const struct extent *e, int share)
+{
+    const float least = 1e-30F; /* above it scales are not raised to a normal number */
+    const struct qdqi_format_row *row = qdqi_format_row((int)c->format);
+    double part = (double)share / (COARSE * FINE);
+    double reach = part * (double)e->scale * -(double)row->lowest;
+    double rounding = e->high * 1e-6; /* of the ends of the ranges, and more */
+    double clipped =
+        e->high - (reach > e->high * part ? reach : e->high * part) - rounding;
+    if (!c->symmetric || c->dtype != QDQI_FLOAT32 || e->scale < least || clipped <= 0)
+        return 0;
+    return clipped * clipped * 0.999999;
+}
+
+/* Shares that are tried, in this order. */
+struct shares {
+    int first, last, step; /* step < 0 */
+    int without;           /* is not tried */
+};
+
+enum { MOST_SHARES = COARSE > 2 * FINE ? COARSE : 2 * FINE };
+
+/* The candidates of a channel that is gathered whole. */
+struct candidates {
+    size_t n;
+    int shares[MOST_SHARES];
+    struct qdqi_approximate_scale scales[MOST_SHARES];
+    double low[MOST_SHARES], high[MOST_SHARES];
+};
+
+/* Fills in the scale of a candidate. A symmetric one of float32 is multiplied, which is
+   the scale that try_share() divides out but for its last bit. */
+static void
+add_candidate(const struct channel *c, const struct extent *e, int share,
+              struct candidates *to)
+{
+    double part = (double)share / (COARSE * FINE);
+    int32_t zero_point = 0;
+    float scale = (float)((double)e->scale * part);
+    if (!c->symmetric || c->dtype != QDQI_FLOAT32)
+        qdqi_range_params(c->format, c->symmetric, c->dtype, e->low * part,
+                          e->high * part, &scale, &zero_point);
+    struct qdqi_rounding r = qdqi_rounding_of(c->format, zero_point);
+    to->shares[to->n] = share;
+    to->scales[to->n++] = (struct qdqi_approximate_scale){scale, r.low, r.high};
+}
+
+/* Tries the candidates that may have the least error of them all. */
+static void
+try_candidates(struct channel *c, const struct extent *e,
+               const struct qdqi_approximate *a, const struct shares *s,
+               struct best *best)
+{
+    struct candidates k = {.n = 0};
+    double least = best->error;
+    for (int share = s->first; share >= s->last; share += s->step) {
+        if (clipping_error(c, e, share) > least)
+            break;
+        if (share == s->without || share >= COARSE * FINE)
+            continue;
+        add_candidate(c, e, share, &k);
+    }
+    qdqi_approximate_errors(a, k.scales, k.n, k.low, k.high);
+    for (size_t i = 0; i < k.n; i++)
+        least = k.high[i] < least ? k.high[i] : least;
+    for (size_t i = 0; i < k.n; i++)
+        if (k.low[i] <= least)
+            try_share(c, e, k.shares[i], best);
+}
+
+static void
+try_shares(struct channel *c, const struct extent *e, const struct qdqi_approximate *a,
+           const struct shares *s, struct best *best)
+{
+    if (a) {
+        try_candidates(c, e, a, s, best);
+        return;
+    }
+    for (int share = s->first; share >= s->last; share += s->step) {
+        if (clipping_error(c, e, share) > best->error)
+            break;
+        if (share != s->without && share < COARSE * FINE)
+            try_share(c, e, share, best);
+    }
+}
+
+/* Returns whether the errors of the channel, all of which is gathered, can be
+   approximated. */
+static bool
+can_approximate(const struct channel *c, float scale, struct qdqi_approximate *a)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)c->format);
+    return c->n <= QDQI_APPROXIMATE_MAX && row->fraction_bits == 0 && row->bits <= 8 &&
+           qdqi_approximate_init(a, c->piece, c->n) && scale > a->largest * 0x1p-10F &&
+           c->dtype == QDQI_FLOAT32;
+}
+
 static struct best
 least_error(struct channel *c, float scale, int32_t zero_point)
 {
@@ -137,12 +243,14 @@ least_error(struct channel *c, float scale, int32_t zero_point)
     struct best best = {scale, zero_point,
                         channel_error(c, scale, zero_point, (double)INFINITY),
                         COARSE * FINE};
-    for (int k = COARSE - 1; k > 0; k--)
-        try_share(c, &e, k * FINE, &best);
-    int middle = best.share;
-    for (int k = FINE - 1; k > -FINE; k--)
-        if (k != 0 && middle + k < COARSE * FINE)
-            try_share(c, &e, middle + k, &best);
+    struct qdqi_approximate elements;
+    const struct qdqi_approximate *a =
+        can_approximate(c, scale, &elements) ? &elements : NULL;
+    const struct shares coarse = {(COARSE - 1) * FINE, FINE, -FINE, 0};
+    try_shares(c, &e, a, &coarse, &best);
+    const struct shares fine = {best.share + FINE - 1, best.share - FINE + 1, -1,
+                                best.share};
+    try_shares(c, &e, a, &fine, &best);
     return best;
 }
 

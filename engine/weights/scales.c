@@ -203,13 +203,6 @@ find_ranges(const struct qdqi_constant *w, const struct qdqi_params *p,
 
 /* --- scales --------------------------------------------------------------- */
 
-static int
-compare_floats(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns a number that is proportional to the scale of range i. */
 static float
 reach(const struct ranges *r, bool symmetric, size_t i)
@@ -220,8 +213,38 @@ reach(const struct ranges *r, bool symmetric, size_t i)
     return low / 2 + r->high[i] / 2;
 }
 
-/* Returns the median reach of the ranges that are not all zeros, or 0 when there are
-   none. */
+/* Returns the number that has `rank` smaller or equal numbers before it when they are
+   sorted. Changes their order. The pivots are drawn, so that no order is a slow one. */
+static float
+select_rank(float *x, size_t n, size_t rank)
+{
+    size_t first = 0, last = n - 1;
+    uint64_t draw = 26;
+    while (first < last) {
+        draw = draw * UINT64_C(6364136223846793005) + 1442695040888963407;
+        float pivot = x[first + (size_t)(draw >> 33) % (last - first)];
+        size_t i = first, k = last;
+        for (;; i++, k--) {
+            while (x[i] < pivot)
+                i++;
+            while (x[k] > pivot)
+                k--;
+            if (i >= k)
+                break;
+            float swapped = x[i];
+            x[i] = x[k];
+            x[k] = swapped;
+        }
+        if (rank <= k)
+            last = k;
+        else
+            first = k + 1;
+    }
+    return x[rank];
+}
+
+/* Returns the median reach of the ranges that are not all zeros, for those that are; 0
+   when there are none of the one or the other kind. */
 static float
 median_reach(const struct ranges *r, bool symmetric, float *scratch)
 {
@@ -229,20 +252,21 @@ median_reach(const struct ranges *r, bool symmetric, float *scratch)
     for (size_t i = 0; i < r->n; i++)
         if (reach(r, symmetric, i) > 0)
             scratch[alive++] = reach(r, symmetric, i);
-    qsort(scratch, alive, sizeof *scratch, compare_floats);
-    return alive ? scratch[alive / 2] : 0;
+    return alive > 0 && alive < r->n ? select_rank(scratch, alive, alive / 2) : 0;
 }
 
-/* Computes scales and zero points from the ranges. Returns whether a zero point is
-   not 0. */
+/* Computes scales and zero points from the ranges, and counts those of zeros. Returns
+   whether a zero point is not 0. */
 static bool
 scale_ranges(const struct qdqi_constant *w, const struct ranges *r,
-             struct qdqi_params *p)
+             struct qdqi_params *p, size_t *ret_dead)
 {
     bool symmetric = qdqi_weight_is_symmetric(p->format), any = false;
     double dead = (double)median_reach(r, symmetric, p->scales);
+    *ret_dead = 0;
     for (size_t i = 0; i < r->n; i++) {
         bool alive = reach(r, symmetric, i) > 0;
+        *ret_dead += !alive;
         double high = alive ? (double)r->high[i] : symmetric ? dead : 2 * dead;
         double low = !alive ? 0 : r->low ? (double)r->low[i] : -high;
         qdqi_range_params(p->format, symmetric, w->dtype, low, high, &p->scales[i],
@@ -261,9 +285,9 @@ nonfinite(const char *name, size_t i, struct qdq_error *err)
 }
 
 enum qdq_code
-qdqi_weight_params(const struct qdqi_constant *w, const char *name,
-                   struct qdqi_arena *arena, struct qdqi_params *p,
-                   struct qdq_error *err)
+qdqi_weight_params_from(const struct qdqi_constant *w, const char *name, size_t first,
+                        struct qdqi_arena *arena, struct qdqi_params *p,
+                        size_t *ret_dead, struct qdq_error *err)
 {
     struct ranges r = {.n = 0};
     if (w->dtype != QDQI_FLOAT32 && w->dtype != QDQI_FLOAT16)
@@ -284,11 +308,20 @@ qdqi_weight_params(const struct qdqi_constant *w, const char *name,
         code = qdqi_no_memory(err);
     for (size_t i = 0; !code && i < r.n; i++)
         if (!isfinite(r.high[i]) || (r.low && !isfinite(r.low[i])))
-            code = nonfinite(name, i, err);
+            code = nonfinite(name, first + i, err);
     if (!code && r.bad != SIZE_MAX)
-        code = nonfinite(name, r.bad, err);
-    if (!code && !scale_ranges(w, &r, p))
+        code = nonfinite(name, first + r.bad, err);
+    if (!code && !scale_ranges(w, &r, p, ret_dead))
         p->zero_points = NULL;
     qdqi_arena_free(&scratch);
     return code;
+}
+
+enum qdq_code
+qdqi_weight_params(const struct qdqi_constant *w, const char *name,
+                   struct qdqi_arena *arena, struct qdqi_params *p,
+                   struct qdq_error *err)
+{
+    size_t dead;
+    return qdqi_weight_params_from(w, name, 0, arena, p, &dead, err);
 }

@@ -22,6 +22,14 @@ enum qdq_code qdqi_weight_params(const struct qdqi_constant *weight, const char 
                                  struct qdqi_arena *arena, struct qdqi_params *p,
                                  struct qdq_error *err) QDQ_MUST_CHECK;
 
+/* Does the same for a part of a weight whose first scale is number `first`, and counts the
+   channels that are all zeros. */
+enum qdq_code qdqi_weight_params_from(const struct qdqi_constant *part,
+                                      const char *name, size_t first,
+                                      struct qdqi_arena *arena, struct qdqi_params *p,
+                                      size_t *ret_dead,
+                                      struct qdq_error *err) QDQ_MUST_CHECK;
+
 /* Returns the number of stored elements from one index of `axis` to the next. */
 size_t qdqi_weight_inner(const struct qdqi_constant *weight, int axis);
 

@@ -101,13 +101,13 @@ write_again(const struct qdqi_observed *all, const struct qdqi_observers *rows,
             const bool *which, struct qdqi_arena *arena)
 {
     const struct qdqi_observations nothing = {0};
+    const struct qdqi_observed_rows added = {rows, which, NULL};
     struct qdqi_observers again;
     struct qdq_error err = {0};
     bool there[N_TENSORS];
     int fd = memfd_create("again", MFD_CLOEXEC);
     assert(fd >= 0);
-    enum qdq_code code =
-        qdqi_observations_write(fd, "me", all, &nothing, rows, which, &err);
+    enum qdq_code code = qdqi_observations_write(fd, "me", all, &nothing, &added, &err);
     assert(code == QDQ_OK);
     struct qdqi_observations o = read_from(fd, arena);
     assert(o.bytes && o.all.samples == all->samples && o.all.skipped == all->skipped &&

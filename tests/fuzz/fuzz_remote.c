@@ -14,7 +14,7 @@
 
 #include "kind.h"
 #include "mlmodel.h"
-#include "oci_api.h"
+#include "oci/oci_api.h"
 #include "s3_api.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

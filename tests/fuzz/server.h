@@ -175,7 +175,7 @@ server_start(void)
         abort();
     snprintf(tokens, sizeof tokens, "%s/tokens", server.folder);
     must(tokens_open(tokens, &server.tokens, &p), &p);
-    must(tenants_open(&server.settings, &server.tenants, &p), &p);
+    must(tenants_open(&server.settings, NULL, &server.tenants, &p), &p);
     must(tenants_get(server.tenants, "", false, &server.service, &p), &p);
     must(listen_open(address, false, &server.listener, &p), &p);
     snprintf(server.listener.host, sizeof server.listener.host, "127.0.0.1");

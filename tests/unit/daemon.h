@@ -18,8 +18,7 @@ static char scratch[64];
 static inline void
 scratch_make(void)
 {
-    snprintf(scratch, sizeof scratch, "/tmp/qdqd-unit-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(scratch));
+    unit_make_folder(scratch, sizeof scratch);
 }
 
 static inline int

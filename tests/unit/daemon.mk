@@ -3,6 +3,7 @@ EXTRA_DIST += tests/unit/daemon.h tests/unit/stored_jobs.h
 check_PROGRAMS += \
 	tests/unit/daemon/test_blob \
 	tests/unit/daemon/test_bundle \
+	tests/unit/daemon/test_cache \
 	tests/unit/daemon/test_cage \
 	tests/unit/daemon/test_check \
 	tests/unit/daemon/test_derive \

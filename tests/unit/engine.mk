@@ -15,6 +15,7 @@ check_PROGRAMS += \
 	tests/unit/engine/test_half \
 	tests/unit/engine/test_greedy \
 	tests/unit/engine/test_groups \
+	tests/unit/engine/test_least_error \
 	tests/unit/engine/test_output_classes \
 	tests/unit/engine/test_float16 \
 	tests/unit/engine/test_model \

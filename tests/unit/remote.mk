@@ -1,6 +1,7 @@
 # Unit programs of remote.
 check_PROGRAMS += \
 	tests/unit/remote/test_address \
+	tests/unit/remote/test_hasher \
 	tests/unit/remote/test_metrics \
 	tests/unit/remote/test_mlmodel \
 	tests/unit/remote/test_refs \

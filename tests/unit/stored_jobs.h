@@ -6,17 +6,27 @@
 #include "daemon.h"
 #include "store/store.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 static struct store *store;
 static struct api_problem problem;
 
 static char model[] = "sha256:m", data[] = "sha256:d", spec[] = "{}";
 
+/* With QDQD_TEST_STORE=postgresql://... the store is a schema of its own there. */
 static inline void
 reopen(void)
 {
+    static char tenant[64];
+    const struct store_place place = {.path = scratch_path("db"),
+                                      .url = getenv("QDQD_TEST_STORE"),
+                                      .tenant = tenant,
+                                      .lease_ms = 0};
     store_close(&store);
-    ck_assert_msg(store_open(scratch_path("db"), &store, &problem), "%s",
-                  problem.detail);
+    snprintf(tenant, sizeof tenant, "unit-%d", (int)getpid());
+    ck_assert_msg(store_open_at(&place, &store, &problem), "%s", problem.detail);
 }
 
 static inline void

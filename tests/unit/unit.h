@@ -52,6 +52,16 @@ unit_run(Suite *suite, enum fork_status fork_status)
         return unit_run(suite(), CK_NOFORK); \
     }
 
+/* Makes a new folder in TMPDIR, or in /tmp without that, and stores its path. */
+static inline void
+unit_make_folder(char *path, size_t size)
+{
+    const char *parent = getenv("TMPDIR");
+    int length = snprintf(path, size, "%s/qdqd-unit-XXXXXX", parent ? parent : "/tmp");
+    ck_assert_msg(length > 0 && (size_t)length < size, "TMPDIR is too long");
+    ck_assert_ptr_nonnull(mkdtemp(path));
+}
+
 /* Returns the path of a file below the root of the source tree, in a static buffer. */
 static inline const char *
 unit_path(const char *relative)

@@ -79,6 +79,19 @@ struct api_tenant {
 /* Encodes {"tenants":[…]}. */
 char *api_tenants_encode(const struct api_tenant *tenants, size_t n);
 
+#define API_NODE_ID 64
+
+/* A daemon of those that share a record. Times are in ms since 1970. */
+struct api_node {
+    char id[API_NODE_ID], version[32];
+    int64_t started_at, seen_at;
+    int64_t running; /* jobs that it runs, or whose inputs it fetches */
+    int64_t lanes;   /* jobs that it can run at the same time */
+};
+
+/* Encodes {"nodes":[…]}. */
+char *api_nodes_encode(const struct api_node *nodes, size_t n);
+
 /* A remote that jobs may name. */
 struct api_remote {
     const char *name, *kind;

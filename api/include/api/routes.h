@@ -49,6 +49,7 @@ ROUTE(delivery_retry, "POST", "/v1/jobs/{id}/deliveries/{delivery}/retry", NONE,
       LOGGED)
 ROUTE(hook_post, "POST", "/v1/hooks/{name}", MESSAGE, SIGNED, QUIET)
 ROUTE(tenants_get, "GET", "/v1/tenants", NONE, ADMIN, LOGGED)
+ROUTE(nodes_get, "GET", "/v1/nodes", NONE, ADMIN, LOGGED)
 ROUTE(remotes_get, "GET", "/v1/remotes", NONE, READ, LOGGED)
 ROUTE(layers_get, "GET", "/v1/layers", NONE, READ, LOGGED)
 ROUTE(cases_get, "GET", "/v1/cases", NONE, READ, LOGGED)

@@ -34,7 +34,7 @@ QDQ_CODE(NOT_OBSERVED, "not_observed",
          "a tensor to be quantized was not reached by any calibration sample")
 QDQ_CODE(RUN_FAILED, "run_failed", "ONNX Runtime could not load or run the model")
 QDQ_CODE(CANNOT_LOAD, "target_cannot_load",
-         "the runtime of the target cannot load the result")
+         "the runtime of the target cannot load the model or the result")
 QDQ_CODE(RUNTIME_MISSING, "runtime_missing",
          "the ONNX Runtime library is not there, so no model can be run")
 QDQ_CODE(NO_DEVICE, "no_device",

@@ -4,13 +4,20 @@
 #define QDQ_QUANTIZE_H
 
 #include "qdq/dataset.h"
+#include "qdq/executor.h"
 #include "qdq/report.h"
 
 struct qdq_engine;
 
 struct qdq_engine_options {
     const char *runtime; /* path of libonnxruntime.so; NULL: no model can run */
-    int threads;         /* threads that ONNX Runtime may use for one model, >= 1 */
+    /* path of libopenvino_c.so.*, which is loaded when a result is judged that is made for
+       OpenVINO; NULL: such a result is not judged as deployed */
+    const char *openvino;
+    int threads; /* threads that ONNX Runtime may use for one model, >= 1 */
+    /* runs pieces of the engine's own work on as many threads; NULL: the calling thread
+       does it. It must outlive the engine. */
+    const struct qdq_executor *executor;
     const char *catalog; /* the operator's folder of cases and layer support, or NULL */
     /* Path of the CUDA module, qdq_cuda.so; NULL: models run on the CPU only. The
        module is loaded when a job first wants a GPU. */
@@ -56,6 +63,14 @@ typedef const char *(*qdq_freeze_fn)(void *arg, const struct qdq_spec *frozen);
 struct qdq_work {
     int model;            /* descriptor of the model, a regular file */
     const char *model_id; /* written into the result's metadata; NULL: omitted */
+    /*
+     * NULL, or: model_id stands for an id that is not yet known, of the same length, and
+     * this function waits for it. It is called last, when the result is written otherwise,
+     * and returns the id, which the callee owns, or NULL when there is none: the work then
+     * fails with IO. Not with `observations`, which need the id first.
+     */
+    const char *(*late_id)(void *arg);
+    void *late_id_arg;
     /* files that may hold the model's external data */
     const struct qdq_external *external;
     size_t n_external;
@@ -68,7 +83,8 @@ struct qdq_work {
     /*
      * A second file, for the result's external data, or -1: a result that needs it then
      * fails with INVALID_SPEC or UNSUPPORTED. The file changes only when it is needed,
-     * as the report's external_bytes shows.
+     * as the report's external_bytes shows. A device that discards what it gets serves
+     * those who want no more than that number.
      */
     int output_data;
     const char *output_data_name; /* the name that the model refers to it by: no path */

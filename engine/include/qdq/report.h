@@ -27,8 +27,14 @@ struct qdq_weight_report {
     const char *granularity;  /* "tensor", "channel", "block" */
     int64_t block;            /* elements along the axis that share a scale; 0: none */
     size_t n_scales;
-    const float *scales; /* one for each channel or block */
+    const float *scales; /* one for each channel or block; NULL: they were not kept */
+    /* Where they were not kept: the smallest and the largest, and the largest of each of
+       as many parts of the scales, in their order, of as equal lengths as possible. */
+    float scale_min, scale_max;
+    const float *part_scales;
 };
+
+enum { QDQ_SCALE_PARTS = 32 }; /* parts, or as many as there are scales */
 
 /* Float output compared with quantized output, over all samples. */
 struct qdq_output_report {
@@ -198,9 +204,14 @@ struct qdq_node_time {
 
 /* The latency of the given and of the quantized model, which ran by turns. */
 struct qdq_profile {
-    const char *processor, *runtime; /* runtime: the version of ONNX Runtime */
-    int64_t runs, threads, batch;    /* batch: samples in a run */
+    const char *processor;
+    const char *runtime, *version; /* what ran the models, as people call it */
+    int64_t runs, threads, batch;  /* batch: samples in a run */
     struct qdq_latency sides[QDQ_N_SIDES];
+    /* the float model with the precision that the runtime chooses by itself, and that
+       precision; NULL where it is float32, as it is for `sides` */
+    struct qdq_latency default_float;
+    const char *default_precision;
     double ratio; /* of the medians: quantized / float */
     /* contains the median ratio with 95 % confidence */
     double ratio_low, ratio_high;
@@ -213,6 +224,16 @@ struct qdq_profile {
 struct qdq_timing {
     const char *stage; /* a row of qdq/stages.h: "load", "plan", "calibrate"… */
     double seconds;
+};
+
+/* The resources that a stage used. */
+struct qdq_stage_use {
+    const char *name; /* as qdq_timing.stage */
+    double seconds;
+    int threads;    /* that it could use at the same time, the calling one included */
+    uint64_t bytes; /* of models and weights that it mapped, read or wrote */
+    /* most memory that the process had up to the stage's end, mapped files included */
+    uint64_t peak_bytes;
 };
 
 /* The class of processors that the result is made for. */
@@ -307,6 +328,7 @@ struct qdq_report {
     const struct qdq_gate_report *gates;
     const char *verdict; /* "good", "fair", "poor"; NULL: there was no evaluation */
     const struct qdq_timing *timings;
+    const struct qdq_stage_use *stages; /* n_timings of them */
     const struct qdq_warning *warnings; /* warnings of the plan and of later stages */
 };
 

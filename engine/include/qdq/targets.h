@@ -22,9 +22,10 @@ struct qdq_target {
     /* the recipe of a spec that names none; NONE: the target has no other */
     enum qdq_recipe recipe;
     bool has_kernels; /* its integer kernels run here: reports count them */
-    /* why a result never runs here as deployed; NULL: it runs with the kernels, or the
-       literal arithmetic is all that can be said of the target */
-    const char *not_deployed;
+    /* the runtime that runs a result as deployed; NULL: the literal arithmetic is all
+       that can be said of the target */
+    const char *runtime;
+    bool short_names; /* names of new tensors do not repeat long names of tensors */
     bool quantizes_constants; /* Add and Mul have a pair on a constant operand, too */
     const struct qdq_rule *rules; /* by number */
     size_t n_rules;

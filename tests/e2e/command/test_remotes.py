@@ -61,7 +61,7 @@ def test_print_shows_all_and_no_secret(daemon, folder):
     assert f"remote.acme.tenants = acme  # {folder}/remotes.d/more.conf:1" in lines
     assert f"hook.glyph.models = glyph*  # {folder}/remotes.d/more.conf:9" in lines
     assert "hook.glyph.poll = 0  # default" in lines
-    assert not any(line.startswith("remote.prod.region") for line in lines)
+    assert not any(line.startswith("remote.prod.events") for line in lines)
     assert "very-secret" not in done.stdout
 
 

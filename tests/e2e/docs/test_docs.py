@@ -11,6 +11,7 @@ from service import ROOT
 PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "bench" / "README.md",
                 ROOT / "tests" / "data" / "README.md", *(ROOT / "docs").glob("*.md"),
                 ROOT / "clients" / "python" / "README.md",
+                ROOT / "deploy" / "kubernetes" / "README.md",
                 *(ROOT / "examples").glob("**/README.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 

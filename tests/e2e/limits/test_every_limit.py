@@ -29,7 +29,11 @@ KEYS = re.findall(r"^SETTING_NUMBER\(\s*(\w+), (\w+),",
                   (ROOT / "daemon/settings/keys.h").read_text(), re.MULTILINE) + [
     ("limits", name) for name in re.findall(
         r"^    ROW\((\w+),", (ROOT / "engine/include/qdq/limits.h").read_text(), re.MULTILINE)]
-NO_LIMIT = {"workers.threads"}  # it determines how a model runs, and limits nothing
+NO_LIMIT = {
+    "workers.threads",  # it determines how a model runs, and limits nothing
+    "cluster.lease",    # it determines when another daemon takes a job over
+    "blobs.cache",      # of a bucket: tests/e2e/store/test_bucket.py
+}
 MODEL, DATA = nets.block_net(), nets.samples()
 # A job that takes longer than any test.
 LONG = {"calibration": {"random_samples": 20_000_000}, "evaluate": False}

@@ -61,11 +61,14 @@ def test_calibration_has_all_the_time_of_the_job(service):
 def test_smoothing_has_all_the_time_of_the_job(service):
     """Smoothing runs the model before the layers are planned."""
     one = service(workers_short_timeout=1)
-    spec = {"smooth": {}, "evaluate": False, "calibration": {"random_samples": 2500}}
-    job = one.submit(model=one.upload("models", DATA / "glyph_vit.onnx"), spec=spec)
-    one.succeeded(job)
-    timings = one.report(job)["timings"]
-    assert timings["smooth"] > 1.2
+    model = one.upload("models", DATA / "glyph_vit.onnx")
+    for samples in (2500, 5000, 10000, 20000):
+        job = one.submit(model=model, spec={"smooth": {}, "evaluate": False,
+                                            "calibration": {"random_samples": samples}})
+        one.succeeded(job)
+        if one.report(job)["timings"]["smooth"] > 1.2:
+            return
+    pytest.fail("smoothing takes less time than short work may")
 
 
 def test_the_time_of_a_whole_job(service):

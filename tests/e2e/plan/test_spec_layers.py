@@ -143,6 +143,15 @@ def test_layer_support(one):
     assert layer["weight_axis"] == 1 and layer["class"] == "Gemm"
 
 
+@pytest.mark.parametrize("bound", ["max_size_ratio", "max_latency_ratio"])
+def test_a_recipe_names_the_gate_for_size_and_latency(one, bound):
+    spec = {"target": "onnxruntime", "recipe": {"min_sqnr_db": 20, bound: 0.5}}
+    answer = one.post("/v1/plan", json={"model": one.net, "spec": spec})
+    (found,) = problem(answer, 422, "invalid_spec")["errors"]
+    assert found["pointer"] == f"/recipe/{bound}"
+    assert f"accept takes {bound}" in found["detail"]
+
+
 # --- the model follows the plan ------------------------------------------------------------
 
 SPECS = {

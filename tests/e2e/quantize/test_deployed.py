@@ -77,7 +77,7 @@ def test_gates_go_by_it(tmp_path, images):
         assert (done.returncode == 0) == met, done.stderr
         if not met:
             assert "accuracy" in done.stderr
-            assert f"{output['sqnr_db']:.6g}" in done.stderr
+            assert f"{output['sqnr_db']:.9g}" in done.stderr
         else:
             assert again["evaluation"]["missed"] == []
 

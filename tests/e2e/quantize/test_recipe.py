@@ -72,7 +72,6 @@ def test_the_frozen_and_the_effective_spec_repeat_the_bytes(daemon, inputs):
     ({"target": "onnxruntime", "recipe": {}}, "invalid_spec"),
     ({"target": "onnxruntime", "recipe": "best", "search": {"min_sqnr_db": 3}}, "invalid_spec"),
     ({"recipe": {"min_sqnr_db": 3}}, "unsupported"),
-    ({"target": "openvino", "recipe": "best"}, "unsupported"),
     ({"recipe": "auto"}, "unsupported"),
 ])
 def test_mistakes(daemon, inputs, spec, code):

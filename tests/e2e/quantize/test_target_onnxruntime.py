@@ -281,3 +281,40 @@ def test_weights_alone(tmp_path):
     assert report["tensors"] == [] and report["weights"]
     assert all(row["quantized_outputs"] == [] for row in report["layers"])
     judge.load(made)
+
+
+# --- names -----------------------------------------------------------------------------
+
+def with_long_names():
+    """Returns a model whose activations and weights have names of 300 characters."""
+    model = onnx.load(DATA / "glyph_resnet.onnx")
+    kept = {value.name for value in [*model.graph.input, *model.graph.output]}
+
+    def long(name):
+        return name if name in kept or not name else name + "/" * (300 - len(name))
+
+    for tensor in [*model.graph.initializer, *model.graph.value_info]:
+        tensor.name = long(tensor.name)
+    for node in model.graph.node:
+        node.input[:] = map(long, node.input)
+        node.output[:] = map(long, node.output)
+    return model.SerializeToString()
+
+
+def test_long_names_are_not_repeated(tmp_path):
+    """A pair repeats the name of its tensor a dozen times. The target tensorrt and frozen specs
+    of version 0.1, which state no host, keep these names."""
+    values = np.load(CALIBRATION)["input"][:4]
+    np.savez(tmp_path / "few.npz", input=values)
+    given, data = with_long_names(), (tmp_path / "few.npz").read_bytes()
+    made, longest, outputs = {}, {}, {}
+    for name, spec in {"short": {"rules": {"C7": False}},
+                       "frozen": {"calibration": {"source": "sha256:" + 64 * "0"}},
+                       "tensorrt": {"target": "tensorrt"}}.items():
+        made[name] = quantize(tmp_path, given, data, evaluate=False, **spec)[0]
+        nodes = onnx.load_from_string(made[name]).graph.node
+        longest[name] = max(len(n.name) for n in nodes if n.op_type in judge.BOUNDARY)
+        outputs[name] = judge.run(made[name], {"input": values})
+    assert longest["short"] < 32 and longest["frozen"] > 300 and longest["tensorrt"] > 300
+    assert len(made["frozen"]) > len(made["short"]) + 100_000
+    assert np.array_equal(outputs["short"], outputs["frozen"])

@@ -78,8 +78,8 @@ def test_all_on_is_the_quantized_model(tmp_path, name, storage):
     """A goal that is met at once: the first step of the search is the model with all
     layers quantized.
 
-    Sums of products in another order change a few roundings: the layouts that ONNX
-    Runtime's optimizer chooses for the evaluation differ by up to 0.05 dB."""
+    Sums of products in another order change a few roundings, so the evaluation that
+    follows what-ifs has the same optimizations as these."""
     model, report = glyph(tmp_path, name, search={"min_sqnr_db": 0, "samples": 64},
                       weights={"storage": storage}, **FEW)
     search = report["search"]
@@ -88,7 +88,7 @@ def test_all_on_is_the_quantized_model(tmp_path, name, storage):
     step, output = search["curve"][0], report["evaluation"]["outputs"][0]
     assert step["float_layers"] == 0 and step["layer"] is None
     assert abs(step["sqnr_db"] - measured(name, model)) < 0.02
-    assert abs(step["sqnr_db"] - output["sqnr_db"]) < 0.06
+    assert abs(step["sqnr_db"] - output["sqnr_db"]) < 0.02
     assert step["top1_agreement"] == output["top1_agreement"]
     assert report["what_ifs"] == 2 * 64  # float and quantized
 

@@ -506,6 +506,10 @@ def test_an_administrator_sees_what_each_tenant_has(held, service):
     assert other["tenant"] == "a" and other["jobs"] == dict(none, queued=2, running=1)
     assert len(MODEL) + len(DATA) <= other["bytes"] < 1 << 20
     assert other["limits"] == {"queue": 7, "max_bytes": 1 << 20, "job_timeout": 21600}
+    (node,) = root.get("/v1/nodes").json()["nodes"]  # this daemon alone has the record
+    assert node["running"] == 1 and node["lanes"] == 1
+    assert node["version"] == root.get("/version").json()["version"]
+    assert node["started_at"] < node["seen_at"]
     cancel(a, jobs)
 
 
@@ -519,6 +523,7 @@ def test_nobody_else_sees_others(daemon, two):
             problem(answer, 403, "forbidden")
         assert len({answer.json()["detail"] for answer in answers}) == 1
         problem(one.get("/v1/tenants"), 403, "forbidden")
+        problem(one.get("/v1/nodes"), 403, "forbidden")
         problem(one.get("/v1/jobs", headers={"Qdqd-Tenant": "*"}), 403, "forbidden")
     assert a.get("/v1/jobs?tenant=a").json() == {"jobs": [], "next_cursor": None}
     root = administrator(daemon)

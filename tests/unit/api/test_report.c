@@ -134,8 +134,8 @@ static const struct qdq_tensor_report tensors[] = {
 };
 static const float scales[] = {0.25F, 0.125F, 0.5F};
 static const struct qdq_weight_report weights[] = {
-    {"w0", "conv0", 0, "int8", "channel", 0, 3, scales},
-    {"w1", "conv1", -1, "int8", "tensor", 0, 0, NULL},
+    {"w0", "conv0", 0, "int8", "channel", 0, 3, scales, 0, 0, NULL},
+    {"w1", "conv1", -1, "int8", "tensor", 0, 0, NULL, 0, 0, NULL},
 };
 static const struct qdq_output_report output_reports[] = {
     {"logits", 30.25, 0.999, 0.125, NAN, false},
@@ -289,7 +289,7 @@ START_TEST(test_report)
                         "\"load\":0.25,"
                         "\"plan\":0.5,"
                         "\"total\":"
-                        "0.75},\"warnings\":[" WARNING_JSON
+                        "0.75},\"stages\":[],\"warnings\":[" WARNING_JSON
                         ",{\"code\":\"dead_tensor\",\"detail\":"
                         "\"nobody reads it\",\"node\":\"add\",\"rule\":\"T22\"}]}");
 }

@@ -29,6 +29,7 @@ static const struct {
     {"POST", "/v1/quantize", API_ROUTE_quantize_post, "", API_BODY_JOB},
     {"POST", "/v1/hooks/glyph", API_ROUTE_hook_post, "glyph", API_BODY_MESSAGE},
     {"GET", "/v1/tenants", API_ROUTE_tenants_get, "", API_BODY_NONE},
+    {"GET", "/v1/nodes", API_ROUTE_nodes_get, "", API_BODY_NONE},
     {"GET", "/v1/layers", API_ROUTE_layers_get, "", API_BODY_NONE},
     {"GET", "/v1/cases", API_ROUTE_cases_get, "", API_BODY_NONE},
     {"GET", "/v1/targets", API_ROUTE_targets_get, "", API_BODY_NONE},

@@ -231,8 +231,9 @@ static int evictions;
 /* Finds nothing to remove at its first call, removes ABC at the second and gives up
    at the third. */
 static bool
-evict_abc(void *arg)
+evict_abc(void *arg, bool computed)
 {
+    ck_assert(!computed);
     evictions++;
     if (evictions == 2)
         blob_remove(arg, ABC);
@@ -240,7 +241,7 @@ evict_abc(void *arg)
 }
 
 static void
-limit(uint64_t max_bytes, bool (*evict)(void *))
+limit(uint64_t max_bytes, bool (*evict)(void *, bool))
 {
     evictions = 0;
     blobs_set_limits(blobs, &(struct blobs_limits){.max_bytes = max_bytes,

@@ -6,10 +6,13 @@
  */
 #include "config.h"
 #include "workers/cage.h"
+#include "workers/trap.h"
 #include "daemon.h"
 #include "walls.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -103,6 +106,18 @@ START_TEST(holds_carrier)
         ck_assert_msg(got != EPERM && got != EACCES, "%s: %d", walls[_i].name, got);
     else
         ck_assert_msg(got == walls[_i].wanted, "%s: %d", walls[_i].name, got);
+}
+END_TEST
+
+/* The judging process may make code of its own pages, and read the names in a folder whose
+   descriptor it has. stat() is answered by the handler of SIGSYS. */
+START_TEST(holds_judge)
+{
+    int (*const deed)(void) = walls[_i].deed;
+    const bool may = deed == make_code || deed == list_names;
+    int wanted = may ? 0 : deed == stat_call ? EACCES : walls[_i].wanted;
+    int got = caged(CAGE_JUDGE, deed);
+    ck_assert_msg(got == wanted, "%s: %d", walls[_i].name, got);
 }
 END_TEST
 
@@ -276,6 +291,7 @@ static const struct {
 START_TEST(works)
 {
     ck_assert_int_eq(caged(CAGE_CPU, needs[_i].deed), 0);
+    ck_assert_int_eq(caged(CAGE_JUDGE, needs[_i].deed), 0);
     if (!needs[_i].cpu_only)
         ck_assert_int_eq(caged(CAGE_GPU, needs[_i].deed), 0);
     if (!needs[_i].cpu_only)
@@ -322,6 +338,71 @@ START_TEST(gpu_reads_system)
 {
     bool whole = caged(CAGE_GPU, NULL) != NO_LANDLOCK;
     ck_assert_int_eq(caged(CAGE_GPU, read_system), whole ? 0 : EPERM);
+}
+END_TEST
+
+/* --- the judging process -------------------------------------------------- */
+
+/* Counts the files of the folder, without "." and "..". Returns -1 and sets errno when it
+   cannot be opened. */
+static int
+count_files(const char *path)
+{
+    DIR *listing = opendir(path);
+    int n = 0;
+    if (!listing)
+        return -1;
+    for (const struct dirent *entry; (entry = readdir(listing));)
+        n += entry->d_name[0] != '.';
+    closedir(listing);
+    return n;
+}
+
+/* Lists the folder twice and describes its file, whose size is that at the start. */
+static int
+use_listing(void)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/there", scratch);
+    if (count_files(scratch) != 1 || count_files(scratch) != 1)
+        return 1;
+    if (stat(path, &st) || st.st_size != 0 || !S_ISREG(st.st_mode))
+        return 2;
+    return stat(scratch, &st) || !S_ISDIR(st.st_mode) ? 3 : 0;
+}
+
+/* Nothing in the folder can be opened, and nothing beside it is told. */
+static int
+use_more_than_listing(void)
+{
+    static const char *const formats[] = {"%s/there", "%s/.", "%s/../", "%s/", "%sx"};
+    char path[PATH_MAX];
+    struct stat st;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        snprintf(path, sizeof path, formats[i], scratch);
+        if (open(path, O_RDONLY) >= 0 || errno != EACCES)
+            return (int)i + 1;
+    }
+    snprintf(path, sizeof path, "%s/missing", scratch);
+    if (stat(path, &st) == 0 || errno != EACCES || stat("/etc/passwd", &st) == 0)
+        return 10;
+    return open(scratch, O_WRONLY | O_TRUNC) >= 0 || errno != EACCES ? 11 : 0;
+}
+
+START_TEST(judge_lists_one_folder)
+{
+    ck_assert_int_eq(caged(CAGE_JUDGE, use_listing), 1); /* not yet */
+    ck_assert(trap_allow_listing(scratch));
+    ck_assert_int_eq(caged(CAGE_JUDGE, use_listing), 0);
+    ck_assert_int_eq(caged(CAGE_JUDGE, use_more_than_listing), 0);
+}
+END_TEST
+
+START_TEST(no_folder_is_listed)
+{
+    ck_assert(!trap_allow_listing("/nonexistent"));
+    ck_assert_int_eq(errno, ENOENT);
 }
 END_TEST
 
@@ -395,6 +476,8 @@ END_TEST
 static void
 set_up(void)
 {
+    /* A worker with a GPU may use what lies in /dev, so /dev/shm would be no wall. */
+    unsetenv("TMPDIR");
     scratch_make();
     scratch_write("there", "");
     folder = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -432,6 +515,9 @@ suite(void)
         tcase_add_loop_test(t, holds_gpu, 0, (int)(sizeof walls / sizeof *walls));
         tcase_add_loop_test(t, works, 0, (int)(sizeof needs / sizeof *needs));
         tcase_add_loop_test(t, holds_carrier, 0, (int)(sizeof walls / sizeof *walls));
+        tcase_add_loop_test(t, holds_judge, 0, (int)(sizeof walls / sizeof *walls));
+        tcase_add_test(t, judge_lists_one_folder);
+        tcase_add_test(t, no_folder_is_listed);
         tcase_add_test(t, carrier_connects);
         tcase_add_test(t, gpu_reads_system);
         tcase_add_test(t, needs_one_thread);

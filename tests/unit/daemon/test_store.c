@@ -169,11 +169,11 @@ START_TEST(requeue)
     bool was;
     struct store_job job;
     add("a", 0, NULL);
-    ck_assert(store_job_requeue(store, "a", 1, &was, &problem) && !was);
+    ck_assert(store_job_requeue(store, "a", 0, 1, &was, &problem) && !was);
     claim("a");
-    ck_assert(store_job_requeue(store, "a", 1, &was, &problem) && was);
+    ck_assert(store_job_requeue(store, "a", 0, 1, &was, &problem) && was);
     claim("a");
-    ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
+    ck_assert(store_job_requeue(store, "a", 0, 0, &was, &problem) && was);
     ck_assert(store_job_get(store, "a", &job, &problem));
     ck_assert_int_eq(job.attempts, 1);
     ck_assert_int_eq(job.started_at, 0);

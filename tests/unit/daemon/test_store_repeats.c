@@ -181,7 +181,7 @@ START_TEST(changes)
     int64_t n;
     add("a", 0, NULL);
     claim("a");
-    ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
+    ck_assert(store_job_requeue(store, "a", 0, 0, &was, &problem) && was);
     claim("a");
     ck_assert(store_recover(store, &n, &problem));
     struct store_job job = get("a");

@@ -114,7 +114,7 @@ START_TEST(no_more_than_needed)
     store_job_fini(&job);
     ck_assert_int_eq(syncs, 1);
     /* These calls have synced when they return. */
-    ck_assert(store_job_requeue(store, "a", 0, &was, &problem) && was);
+    ck_assert(store_job_requeue(store, "a", 0, 0, &was, &problem) && was);
     ck_assert_int_eq(syncs, 2);
     add_file("other");
     ck_assert(store_file_remove(store, STORE_MODEL, "other", &problem));

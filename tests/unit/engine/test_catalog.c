@@ -15,8 +15,7 @@ static char folder[64];
 static void
 folder_setup(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/qdq-cases-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    unit_make_folder(folder, sizeof folder);
 }
 
 /* Writes a file into the folder; an empty text removes it. */

@@ -2,6 +2,7 @@
 /* Moments of a layer's input, the patches that they are made of, and rounding by them. */
 #include "config.h"
 
+#include "number/products.h"
 #include "range/patches.h"
 #include "unit.h"
 #include "weights/gptq.h"
@@ -19,10 +20,18 @@ uniform(unsigned *state)
 
 /* --- moments -------------------------------------------------------------- */
 
+/* Does the parts one after the other. */
 static void
-add_pending(void *arg, struct qdqi_moment *m)
+share(void *arg, void (*do_part)(void *part_arg, size_t i), size_t n, void *part_arg)
 {
     (void)arg;
+    for (size_t i = 0; i < n; i++)
+        do_part(part_arg, i);
+}
+
+static void
+add_pending(struct qdqi_moment *m)
+{
     for (size_t i = 0; i < qdqi_moment_parts(m); i++)
         qdqi_moment_add_part(m, i);
     qdqi_moment_added(m);
@@ -42,13 +51,13 @@ fill_rows(float *rows, size_t n, size_t k, unsigned state)
 static void
 make_moment(struct qdqi_moment *m, const float *rows, size_t n, size_t k)
 {
-    ck_assert(qdqi_moment_init(m, k));
+    ck_assert(qdqi_moment_init(m, k) && qdqi_moment_begin(m));
     for (size_t r = 0; r < n; r++) {
-        memcpy(qdqi_moment_next(m), rows + r * k, k * sizeof *rows);
-        if (qdqi_moment_push(m))
-            add_pending(NULL, m);
+        qdqi_moment_put(m, m->n_pending, rows + r * k);
+        if (qdqi_moment_push(m, 1))
+            add_pending(m);
     }
-    add_pending(NULL, m);
+    add_pending(m);
 }
 
 /* Row lengths around the tiles' borders, and one that is cut into blocks. */
@@ -103,6 +112,30 @@ START_TEST(a_row_that_is_not_finite_is_left_out)
 }
 END_TEST
 
+/* Variants that fuse give the same bits; the one that does not differs by roundings. */
+START_TEST(variants_of_the_inner_loop_agree)
+{
+    static float a[100 * 64], b[100 * 64], want[64 * 64], got[64 * 64];
+    size_t width = (size_t)_i * QDQI_PRODUCTS_STEP;
+    const struct qdqi_products *first = qdqi_products_here(), *v;
+    fill_rows(a, 100, 64, 5);
+    fill_rows(b, 100, 64, 9);
+    memset(want, 0, sizeof want);
+    first->add(a, b, 100, width, want);
+    for (size_t i = 0; (v = qdqi_products_variant(i)); i++) {
+        if (!v->runs_here())
+            continue;
+        memset(got, 0, sizeof got);
+        v->add(a, b, 100, width, got);
+        for (size_t k = 0; k < width * width; k++)
+            if (v->is_fused == first->is_fused)
+                ck_assert_msg(got[k] == want[k], "%s %zu", v->name, k);
+            else
+                ck_assert_double_eq_tol((double)got[k], (double)want[k], 1e-3);
+    }
+}
+END_TEST
+
 /* --- patches -------------------------------------------------------------- */
 
 /* An image of two channels of 3 by 4, and the patches of some convolutions of it that
@@ -143,9 +176,9 @@ static void
 take(struct qdqi_patches *p, const float *data, size_t rank, const int64_t *dims,
      size_t per_sample, bool fits)
 {
-    struct qdqi_moments all = {&p, 1, dims[0], per_sample};
+    struct qdqi_moments all = {&p, 1, dims[0], per_sample, false};
     const struct qdqi_patched input = {data, rank, dims};
-    ck_assert(qdqi_patches_take(&all, 0, &input, add_pending, NULL) == fits);
+    ck_assert(qdqi_patches_take(&all, 0, &input, share, NULL) == fits);
 }
 
 START_TEST(a_patch_is_what_a_convolution_multiplies)
@@ -153,15 +186,16 @@ START_TEST(a_patch_is_what_a_convolution_multiplies)
     const int64_t dims[] = {1, 2, 3, 4};
     float image[24];
     struct qdqi_moment m;
-    struct qdqi_patches p = {convolutions[_i].window, 1, &m, 0};
+    float scratch[QDQI_PATCH_SHARES * 8];
+    struct qdqi_patches p = {convolutions[_i].window, 1, &m, scratch, 0};
     for (int i = 0; i < 24; i++)
         image[i] = (float)i;
-    ck_assert(qdqi_moment_init(&m, convolutions[_i].k));
+    ck_assert(qdqi_moment_init(&m, convolutions[_i].k) && qdqi_moment_begin(&m));
     take(&p, image, 4, dims, 1000, true);
     ck_assert_uint_eq(m.rows, convolutions[_i].positions);
     for (size_t i = 0; i < m.k; i++)
-        ck_assert_msg(m.pending[m.k + i] == convolutions[_i].second[i], "%zu: %g", i,
-                      (double)m.pending[m.k + i]);
+        ck_assert_msg(m.pending[m.tile + i] == convolutions[_i].second[i], "%zu: %g", i,
+                      (double)m.pending[m.tile + i]);
     qdqi_moment_fini(&m);
 }
 END_TEST
@@ -174,11 +208,11 @@ START_TEST(positions_are_spread_and_samples_are_kept_apart)
     struct qdqi_patches p = {.groups = 1, .moments = &m};
     for (size_t i = 0; i < 300; i++)
         data[i] = (float)(i / 3);
-    ck_assert(qdqi_moment_init(&m, 3));
+    ck_assert(qdqi_moment_init(&m, 3) && qdqi_moment_begin(&m));
     take(&p, data, 3, dims, 5, true);
     ck_assert_uint_eq(m.rows, 10);
     for (size_t i = 0; i < 10; i++) {
-        float at = m.pending[i * 3];
+        float at = m.pending[i * m.tile];
         ck_assert(at >= (float)i * 10 && at < (float)(i + 1) * 10);
     }
     qdqi_moment_fini(&m);
@@ -191,8 +225,8 @@ START_TEST(an_input_that_does_not_fit_is_refused)
     const float image[24] = {0};
     struct qdqi_moment m;
     struct qdqi_patches matrix = {.groups = 1, .moments = &m};
-    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, 0};
-    ck_assert(qdqi_moment_init(&m, 7));
+    struct qdqi_patches convolution = {convolutions[1].window, 1, &m, NULL, 0};
+    ck_assert(qdqi_moment_init(&m, 7) && qdqi_moment_begin(&m));
     take(&matrix, image, 4, dims, 1, false);
     take(&convolution, image, 4, dims, 1, false);
     take(&convolution, image, 3, dims, 1, false);
@@ -393,6 +427,7 @@ suite(void)
     TCase *t = tcase_create("gptq");
     tcase_add_loop_test(t, a_moment_is_the_mean_of_products, 0,
                         (int)(sizeof lengths / sizeof *lengths));
+    tcase_add_loop_test(t, variants_of_the_inner_loop_agree, 1, 5);
     tcase_add_test(t, a_row_that_is_not_finite_is_left_out);
     tcase_add_loop_test(t, a_patch_is_what_a_convolution_multiplies, 0,
                         (int)(sizeof convolutions / sizeof *convolutions));

@@ -68,9 +68,10 @@ static void
 write_rows(int fd, const struct qdqi_observations *earlier,
            const struct qdqi_observers *from, const bool *which)
 {
+    const struct qdqi_observed_rows rows = {from, which, NULL};
     struct qdq_error err = {0};
-    ck_assert_msg(!qdqi_observations_write(fd, "me", &run, earlier, from, which, &err),
-                  "%s", err.text);
+    ck_assert_msg(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err), "%s",
+                  err.text);
 }
 
 static struct qdqi_observations
@@ -164,16 +165,94 @@ START_TEST(damaged_files_hold_nothing)
 }
 END_TEST
 
+/* Sets a moment to numbers that depend on `from`. */
+static void
+fill_moment(struct qdqi_moment *m, size_t k, float from)
+{
+    ck_assert(qdqi_moment_init(m, k));
+    m->rows = 7;
+    for (size_t i = 0; i < k; i++)
+        m->sums[i] = (double)from + (double)i;
+    for (size_t i = 0; i < qdqi_moment_products(k); i++)
+        m->products[i] = from + (float)i / 2;
+}
+
+static void
+write_moments(int fd, const struct qdqi_observations *earlier, const char *key,
+              size_t groups, const struct qdqi_moment *moments)
+{
+    const struct qdqi_observers none = {0};
+    const struct qdqi_kept_moments kept = {key, groups, moments, NULL};
+    const struct qdqi_observed_rows rows = {&none, NULL, &kept};
+    struct qdq_error err = {0};
+    ck_assert(!qdqi_observations_write(fd, "me", &run, earlier, &rows, &err));
+}
+
+START_TEST(moments_are_kept_beside_rows)
+{
+    const bool all[] = {true, true, true, true};
+    struct qdqi_observers from;
+    struct qdqi_moment two[2], other, got[2];
+    fill(&from);
+    fill_moment(&two[0], 70, 1);
+    fill_moment(&two[1], 70, 2);
+    fill_moment(&other, 3, 3);
+    int fd = new_file(), next = new_file(), last = new_file();
+    write_rows(fd, &(const struct qdqi_observations){0}, &from, all);
+    struct qdqi_observations o = read_rows(fd, "me"); /* as an older version wrote it */
+    ck_assert(!qdqi_observations_take_moments(&o, "w\na", 2, two));
+    write_moments(next, &o, "w\na", 2, two);
+    qdqi_observations_fini(&o);
+    o = read_rows(next, "me");
+    write_moments(last, &o, "v\nb", 1, &other);
+    qdqi_observations_fini(&o);
+    o = read_rows(last, "me");
+    expect_row(&o, &from.rows[0]);
+    ck_assert(qdqi_moment_init(&got[0], 70) && qdqi_moment_init(&got[1], 70));
+    ck_assert(!qdqi_observations_take_moments(&o, "w\nb", 2, got));
+    ck_assert(!qdqi_observations_take_moments(&o, "w\na", 1, got));
+    ck_assert(!qdqi_observations_take_moments(&o, "v\nb", 1, got));
+    ck_assert(qdqi_observations_take_moments(&o, "w\na", 2, got));
+    for (size_t g = 0; g < 2; g++) {
+        ck_assert(got[g].rows == 7 && !memcmp(got[g].sums, two[g].sums, 70 * 8) &&
+                  !memcmp(got[g].products, two[g].products,
+                          qdqi_moment_products(70) * sizeof(float)));
+        qdqi_moment_fini(&got[g]);
+        qdqi_moment_fini(&two[g]);
+    }
+    qdqi_observations_fini(&o);
+    qdqi_moment_fini(&other);
+    close(fd);
+    close(next);
+    close(last);
+}
+END_TEST
+
+START_TEST(a_moment_that_is_not_finite_makes_a_file_invalid)
+{
+    struct qdqi_moment m;
+    fill_moment(&m, 3, 1);
+    m.products[_i ? 5 : 0] = _i ? NAN : INFINITY;
+    int fd = new_file();
+    write_moments(fd, &(const struct qdqi_observations){0}, "w\na", 1, &m);
+    struct qdqi_observations o = read_rows(fd, "me");
+    ck_assert_ptr_null(o.bytes);
+    qdqi_moment_fini(&m);
+    close(fd);
+}
+END_TEST
+
 START_TEST(files_that_cannot_be_written)
 {
     const struct qdqi_observations nothing = {0};
     const bool one[] = {true, true, true, true};
     struct qdqi_observers all;
+    const struct qdqi_observed_rows rows = {&all, one, NULL};
     struct qdq_error err = {0};
     fill(&all);
     int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(qdqi_observations_write(fd, "me", &run, &nothing, &all, one, &err),
+    ck_assert_int_eq(qdqi_observations_write(fd, "me", &run, &nothing, &rows, &err),
                      QDQ_IO);
     ck_assert_ptr_nonnull(strstr(err.text, "observed"));
     close(fd);
@@ -320,6 +399,8 @@ suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, files_give_back_what_was_put_in);
     tcase_add_test(t, damaged_files_hold_nothing);
+    tcase_add_test(t, moments_are_kept_beside_rows);
+    tcase_add_loop_test(t, a_moment_that_is_not_finite_makes_a_file_invalid, 0, 2);
     tcase_add_test(t, files_that_cannot_be_written);
     tcase_add_test(t, reading_without_memory);
     tcase_add_test(t, identities);

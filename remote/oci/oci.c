@@ -6,7 +6,9 @@
 #include "config.h"
 #include "kind.h"
 #include "oci_api.h"
+#include "oci_archive.h"
 #include "oci_publish.h"
+#include "oci_referrers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +83,8 @@ choose_entry(const json_t *index)
     return text_of(chosen, "digest");
 }
 
-/* Adds a layer as a file. Archives and layers without a name are not part of the model. */
+/* Adds a layer as a file. Archives that are not unpacked and layers without a name are not part
+   of the model. */
 static bool
 add_layer(const struct http *http, struct qdqr_source *source, const json_t *layer,
           struct api_problem *problem)
@@ -105,6 +108,87 @@ add_layer(const struct http *http, struct qdqr_source *source, const json_t *lay
     return true;
 }
 
+/* Adds the layers of a manifest, and the files of archives, whose places go to `places`. */
+static bool
+add_layers(struct http *http, const char *repo, struct qdqr_source *source,
+           FILE *places, const json_t *manifest, struct api_problem *problem)
+{
+    const json_t *layers = json_object_get(manifest, "layers");
+    bool ok = json_is_array(layers) || fail_manifest(http, "has no layers", problem);
+    for (size_t i = 0; ok && i < json_array_size(layers); i++) {
+        const json_t *layer = json_array_get(layers, i);
+        const char *digest = text_of(layer, "digest");
+        char type = oci_archive_type(text_of(layer, "mediaType"));
+        ok = type && digest_is_id(digest)
+                 ? oci_add_archive(http, repo, digest, type, source, places, problem)
+                 : add_layer(http, source, layer, problem);
+    }
+    return ok;
+}
+
+/* Adds the layers of a manifest. source->place becomes the repository, and the places of files
+   in archives. */
+static bool
+add_files(struct http *http, const char *repo, struct qdqr_source *source,
+          const json_t *manifest, struct api_problem *problem)
+{
+    size_t len = 0;
+    FILE *places = open_memstream(&source->place, &len);
+    if (!places)
+        return api_problem_no_memory(problem);
+    fputs(repo, places);
+    bool ok = add_layers(http, repo, source, places, manifest, problem);
+    return (fclose(places) == 0 || api_problem_no_memory(problem)) && ok;
+}
+
+/* Returns whether the source has a file of that name. */
+static bool
+has_file(const struct qdqr_source *source, const char *name)
+{
+    for (size_t i = 0; i < source->n_files; i++)
+        if (strcmp(source->files[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Adds the files of a report that refers to the model, unless there are files of those names. */
+static void
+add_report(struct http *http, const char *repo, struct qdqr_source *source,
+           const char *digest)
+{
+    struct api_problem ignored = {0};
+    char own[DIGEST_SIZE];
+    json_t *manifest = get_manifest(http, repo, digest, own, &ignored);
+    const json_t *layers = json_object_get(manifest, "layers"), *layer;
+    size_t i;
+    json_array_foreach (layers, i, layer) {
+        const json_t *annotations = json_object_get(layer, "annotations");
+        const char *name = text_of(annotations, OCI_FILEPATH);
+        if (role_by_name(name) == QDQR_REPORT && !has_file(source, name))
+            add_layer(http, source, layer, &ignored);
+    }
+    json_decref(manifest);
+}
+
+/* Adds the reports that refer to the model. The model is whole without them, so a registry that
+   cannot list them is no failure. */
+static void
+add_reports(struct http *http, const char *repo, const char *subject,
+            struct qdqr_source *source)
+{
+    struct api_problem ignored = {0};
+    json_t *index = oci_referrers(http, repo, subject, &ignored);
+    const json_t *manifests = json_object_get(index, "manifests");
+    for (size_t i = json_array_size(manifests); i-- > 0;) {
+        const json_t *entry = json_array_get(manifests, i);
+        const char *digest = text_of(entry, "digest");
+        if (strcmp(text_of(entry, "artifactType"), OCI_REPORT) == 0 &&
+            digest_is_id(digest))
+            add_report(http, repo, source, digest);
+    }
+    json_decref(index);
+}
+
 static bool
 resolve(struct http *http, const char *ref, struct qdqr_source *source,
         struct api_problem *problem)
@@ -124,15 +208,11 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
         if (!json && !problem->set)
             fail_manifest(http, "is an index without entries", problem);
     }
-    const json_t *layers = json_object_get(json, "layers");
-    bool ok = json &&
-              (json_is_array(layers) || fail_manifest(http, "has no layers", problem));
-    for (size_t i = 0; ok && i < json_array_size(layers); i++)
-        ok = add_layer(http, source, json_array_get(layers, i), problem);
+    bool ok = json && add_files(http, parsed.repo, source, json, problem);
     json_decref(json);
     if (!ok)
         return false;
-    source->place = strdup(parsed.repo);
+    add_reports(http, parsed.repo, digest, source);
     source->digest = strdup(digest);
     if (asprintf(&source->resolved, "%s@%s", parsed.repo, digest) < 0)
         source->resolved = NULL;
@@ -143,12 +223,15 @@ resolve(struct http *http, const char *ref, struct qdqr_source *source,
 
 static bool
 locate(struct http *http, const struct qdqr_source *source, size_t file,
-       struct http_request *ret, struct api_problem *problem)
+       struct http_request *ret, struct http **ret_from, struct api_problem *problem)
 {
-    char rest[DIGEST_SIZE + 16];
+    *ret_from = http;
+    char rest[DIGEST_SIZE + 16], repo[QDQR_REF];
     snprintf(rest, sizeof rest, "/blobs/%s", source->files[file].digest);
-    return oci_login(http, source->place, false, problem) &&
-           oci_url(http, source->place, rest, ret->url, problem);
+    snprintf(repo, sizeof repo, "%.*s", (int)strcspn(source->place, "\n"),
+             source->place);
+    return oci_login(http, repo, false, problem) &&
+           oci_url(http, repo, rest, ret->url, problem);
 }
 
 const struct remote_kind_row remote_oci = {
@@ -157,5 +240,6 @@ const struct remote_kind_row remote_oci = {
     .check_ref = check_ref,
     .resolve = resolve,
     .locate = locate,
+    .pull = oci_pull_archived,
     .publish = oci_publish,
 };

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model in the CNCF's format: weights, reports and specs are layers, and the tags are
- * annotations. The manifest has no time in it, so that a publication that is repeated makes
- * the same one.
+ * A model in the CNCF's format: weights and specs are layers, and the tags are annotations. The
+ * reports of a model are a manifest of their own which refers to that of the model. No manifest
+ * has a time in it, so that a publication that is repeated makes the same ones.
  */
 #include "config.h"
 #include "oci_publish.h"
 #include "oci_api.h"
+#include "oci_referrers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NOTHING "{}" /* a config without members */
 
 /* A publication under way. */
 struct work {
@@ -18,6 +21,7 @@ struct work {
     const struct qdqr_publication *publication;
     struct oci_ref ref;
     struct oci_ref source; /* .repo "": none */
+    bool has_model;        /* reports are not among its layers then */
     struct api_problem *problem;
 };
 
@@ -114,13 +118,22 @@ is_weight(const struct qdqr_upload *file)
     return file->role == QDQR_MODEL || file->role == QDQR_DATA;
 }
 
+/* Returns whether the file is of the manifest that refers to the model's. */
+static bool
+is_of_referrer(const struct work *work, const struct qdqr_upload *file)
+{
+    return work->has_model && file->role == QDQR_REPORT;
+}
+
 /* Prints the config of the model format, which lists the digests of the layers. */
 static char *
 print_config(const struct work *work)
 {
     json_t *layers = json_array();
     for (size_t i = 0; i < work->publication->n_files; i++)
-        json_array_append_new(layers, json_string(work->publication->files[i].digest));
+        if (!is_of_referrer(work, &work->publication->files[i]))
+            json_array_append_new(layers,
+                                  json_string(work->publication->files[i].digest));
     json_t *config = json_pack("{s:{s:s}, s:{s:s, s:o}, s:{s:s}}", "descriptor", "name",
                                work->ref.repo, "modelfs", "type", "layers", "diffIds",
                                layers, "config", "format", "onnx");
@@ -129,12 +142,15 @@ print_config(const struct work *work)
     return text;
 }
 
+/* Makes the layers of the model, or those of its reports. */
 static json_t *
-make_layers(const struct work *work)
+make_layers(const struct work *work, bool of_referrer)
 {
     json_t *layers = json_array();
     for (size_t i = 0; i < work->publication->n_files; i++) {
         const struct qdqr_upload *file = &work->publication->files[i];
+        if (is_of_referrer(work, file) != of_referrer)
+            continue;
         json_array_append_new(
             layers,
             json_pack("{s:s, s:s, s:I, s:{s:s, s:s}}", "mediaType",
@@ -171,7 +187,27 @@ print_manifest(const struct work *work, const char *config, const char *config_d
         "{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:o}", "schemaVersion", 2, "mediaType",
         OCI_MANIFEST, "artifactType", OCI_MODEL, "config", "mediaType", OCI_CONFIG,
         "digest", config_digest, "size", (json_int_t)strlen(config), "layers",
-        make_layers(work), "annotations", make_annotations(work));
+        make_layers(work, false), "annotations", make_annotations(work));
+    char *text = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
+    json_decref(manifest);
+    return text;
+}
+
+/* Prints the manifest of the reports. Its config has no members. */
+static char *
+print_report(const struct work *work, const char *subject, size_t subject_len)
+{
+    char digest[DIGEST_SIZE];
+    if (!digest_of(NOTHING, strlen(NOTHING), digest))
+        return NULL;
+    json_t *manifest = json_pack(
+        "{s:i, s:s, s:s, s:{s:s, s:s, s:I}, s:o, s:{s:s, s:s, s:I}, s:{s:s}}",
+        "schemaVersion", 2, "mediaType", OCI_MANIFEST, "artifactType", OCI_REPORT,
+        "config", "mediaType", "application/vnd.oci.empty.v1+json", "digest", digest,
+        "size", (json_int_t)strlen(NOTHING), "layers", make_layers(work, true),
+        "subject", "mediaType", OCI_MANIFEST, "digest", subject, "size",
+        (json_int_t)subject_len, "annotations", "qdqd.delivery",
+        work->publication->delivery);
     char *text = manifest ? json_dumps(manifest, JSON_COMPACT) : NULL;
     json_decref(manifest);
     return text;
@@ -198,6 +234,56 @@ put_manifest(struct work *work, const char *manifest, const char *tag)
     return ok;
 }
 
+/* Returns whether the registry lists the manifest that was sent last for its subject. */
+static bool
+is_listed(struct http *http)
+{
+    char subject[DIGEST_SIZE];
+    http_header(http, "OCI-Subject", subject, sizeof subject);
+    return *subject;
+}
+
+/* Sends a manifest of reports, and lists it where the registry does not. */
+static bool
+put_report(struct work *work, const char *manifest, const char *digest,
+           const char *subject)
+{
+    if (!put_manifest(work, manifest, digest))
+        return false;
+    if (is_listed(work->http))
+        return true;
+    json_t *entry = json_pack(
+        "{s:s, s:s, s:I, s:s, s:{s:s}}", "mediaType", OCI_MANIFEST, "digest", digest,
+        "size", (json_int_t)strlen(manifest), "artifactType", OCI_REPORT, "annotations",
+        "qdqd.delivery", work->publication->delivery);
+    bool ok = entry ? oci_add_referrer(work->http, work->ref.repo, subject, entry,
+                                       work->problem)
+                    : api_problem_no_memory(work->problem);
+    json_decref(entry);
+    return ok;
+}
+
+/* Sends the reports, which refer to the manifest of the model. They come before it, because
+   its tag is what others see. */
+static bool
+put_reports(struct work *work, const char *subject, const char *subject_digest)
+{
+    char config[DIGEST_SIZE], digest[DIGEST_SIZE];
+    bool any = false;
+    for (size_t i = 0; i < work->publication->n_files; i++)
+        any = any || is_of_referrer(work, &work->publication->files[i]);
+    if (!any)
+        return true;
+    char *manifest = print_report(work, subject_digest, strlen(subject));
+    bool ok = (manifest && digest_of(NOTHING, strlen(NOTHING), config) &&
+               digest_of(manifest, strlen(manifest), digest)) ||
+              api_problem_no_memory(work->problem);
+    ok = ok && put_blob(work, &(struct blob){config, NULL, NOTHING}) &&
+         put_report(work, manifest, digest, subject_digest);
+    free(manifest);
+    return ok;
+}
+
 /* Sends the manifest under the tag and the alias. `digest` is that of the config. */
 static bool
 put_version(struct work *work, const char *config, const char *digest,
@@ -208,7 +294,7 @@ put_version(struct work *work, const char *config, const char *digest,
     bool ok = manifest && digest_of(manifest, strlen(manifest), own);
     if (!ok)
         api_problem_no_memory(work->problem);
-    ok = ok &&
+    ok = ok && put_reports(work, manifest, own) &&
          (!*work->ref.version || put_manifest(work, manifest, work->ref.version)) &&
          (!*alias || put_manifest(work, manifest, alias));
     free(manifest);
@@ -231,8 +317,10 @@ prepare(struct work *work)
                                "a publication to %.200s needs a tag, REPO:TAG, or an "
                                "alias, which is a tag, too",
                                publication->ref);
-    for (size_t i = 0; i < publication->n_files; i++)
+    for (size_t i = 0; i < publication->n_files; i++) {
         work->http->total += publication->files[i].size;
+        work->has_model |= publication->files[i].role == QDQR_MODEL;
+    }
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Publishing to a registry: blobs, then the manifest under the tag, then under the alias. */
-#ifndef REMOTE_OCI_PUBLISH_H
-#define REMOTE_OCI_PUBLISH_H
+#ifndef REMOTE_OCI_OCI_PUBLISH_H
+#define REMOTE_OCI_OCI_PUBLISH_H
 
 #include "http.h"
 

@@ -13,8 +13,6 @@ of a pipeline.
 
 from __future__ import annotations
 
-import argparse
-import base64
 import contextlib
 import email.utils
 import hashlib
@@ -26,16 +24,17 @@ import os
 import random
 import selectors
 import ssl
-import sys
 import tarfile
 import tempfile
 import time
 import urllib.parse
 import uuid
-import zipfile
 from pathlib import Path
-from typing import (IO, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple,
-                    Optional, Sequence, Tuple, TypeVar, Union)
+from typing import (IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional,
+                    Sequence, TypeVar, Union)
+
+from ._data import CHUNK, Column, Source, collect, copy, is_array, write_arrays
+from ._errors import Error, ProblemError, StillRunningError, UnavailableError, UsageError
 
 __all__ = ["AccuracyError", "Client", "Error", "ProblemError", "Progress", "Result",
            "StillRunningError", "UnavailableError", "UsageError", "quantize"]
@@ -51,7 +50,6 @@ Model = Union[PathLike, bytes, Any]
 Calibration = Union[PathLike, bytes, Any]
 Spec = Union[PathLike, Mapping[str, Any]]
 
-_CHUNK = 1 << 18
 _LOST = (OSError, http.client.HTTPException)
 _ENDED = ("succeeded", "failed", "cancelled")
 # Seconds: for one answer, for the first contact with a service, for one wait for a job.
@@ -70,42 +68,6 @@ class Progress(NamedTuple):
 
 
 OnProgress = Callable[[Progress], None]
-
-
-class Error(Exception):
-    """The base of all errors of this module."""
-
-
-class UsageError(Error):
-    """The arguments cannot be sent: a file is missing, or samples do not fit the model."""
-
-
-class UnavailableError(Error):
-    """The service could not be reached, or asked to come back later, for too long."""
-
-
-class StillRunningError(Error):
-    """The job had not ended when the time was over. It goes on; `job` is its id."""
-
-    def __init__(self, job: str, seconds: float) -> None:
-        super().__init__(f"job {job} has not ended after {seconds:g} s and goes on")
-        self.job = job
-
-
-class ProblemError(Error):
-    """The service refused a request, or a job failed. `document` is the problem document."""
-
-    def __init__(self, document: Mapping[str, Any],
-                 job: Optional[Mapping[str, Any]] = None) -> None:
-        self.document = dict(document)
-        self.job = job
-        self.code = str(document.get("code", "unknown"))
-        self.status = int(document.get("status", 0))
-        self.detail = str(document.get("detail") or document.get("title") or self.code)
-        self.retryable = bool(document.get("retryable", False))
-        # The documents of proxies do not say where; those of the service do.
-        self.errors: List[Dict[str, Any]] = list(document.get("errors", []))
-        super().__init__(f"{self.code}: {self.detail}")
 
 
 class AccuracyError(ProblemError):
@@ -177,7 +139,7 @@ class Result:
                     to = target if i == 0 else target.parent / Path(row["path"]).name
                     one = Path(folder, str(i))
                     with open(one, "w+b") as file:
-                        _copy(tar.extractfile(row["path"]), file)
+                        copy(tar.extractfile(row["path"]), file)
                         _check_digest(file, row["digest"])
                     made.append((one, to))
             for one, to in made:
@@ -241,7 +203,7 @@ class Client:
 
     @contextlib.contextmanager
     def _ask(self, method: str, path: str, headers: Mapping[str, str],
-             body: Optional[_Source], timeout: float,
+             body: Optional[Source], timeout: float,
              progress: Optional[OnProgress]) -> Iterator[http.client.HTTPResponse]:
         connection = self._connect(timeout)
         try:
@@ -266,7 +228,7 @@ class Client:
             connection.close()
 
     def call(self, method: str, path: str, receive: Callable[[http.client.HTTPResponse], _T],
-             *, headers: Optional[Mapping[str, str]] = None, body: Optional[_Source] = None,
+             *, headers: Optional[Mapping[str, str]] = None, body: Optional[Source] = None,
              timeout: float = _ANSWER, progress: Optional[OnProgress] = None,
              more_headers: Callable[[], Mapping[str, str]] = dict) -> _T:
         """Makes a request and returns what `receive` makes of the answer. Tries again after
@@ -305,7 +267,7 @@ class Client:
              **options: Any) -> Any:
         """Makes a request with a JSON text, or without a body, and returns the answer."""
         if document is not None:
-            options["body"] = _Source.of_bytes(document.encode())
+            options["body"] = Source.of_bytes(document.encode())
             options["headers"] = {"Content-Type": "application/json",
                                   **options.get("headers", {})}
         return self.call(method, path, _read_json, **options)
@@ -321,7 +283,7 @@ class Client:
             return False
         return True
 
-    def _store(self, kind: str, source: _Source, progress: Optional[OnProgress]) -> str:
+    def _store(self, kind: str, source: Source, progress: Optional[OnProgress]) -> str:
         """Stores bytes unless they are there. Returns their id."""
         if not self._is_stored(kind, source.digest):
             method, path = "POST", f"/v1/{kind}"
@@ -341,7 +303,7 @@ class Client:
             return str(model)
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()
-        source = _Source.of(model, "the model")
+        source = Source.of(model, "the model")
         beside = Path(f"{source.path}.data") if source.path else None
         if not external:
             try:
@@ -352,7 +314,7 @@ class Client:
             external = [beside]
         files = [(source.path.name if source.path else "model.onnx", source)]
         for path in external:
-            one = _Source.of(path, "a file with the model's data")
+            one = Source.of(path, "a file with the model's data")
             name = Path(path)
             if source.path:
                 with contextlib.suppress(ValueError):
@@ -369,20 +331,20 @@ class Client:
         if _is_id(calibration):
             return str(calibration)
         if isinstance(calibration, (str, os.PathLike, bytes, bytearray)):
-            source = _Source.of(calibration, "the calibration data")
+            source = Source.of(calibration, "the calibration data")
             return self._store("datasets", source, progress)
         with tempfile.TemporaryDirectory(prefix="qdqd") as folder:
             path = Path(folder, "calibration")
             if isinstance(calibration, Mapping):
-                columns = {str(name): _Column.of(name, array, Path(folder, str(i)))
+                columns = {str(name): Column.of(name, array, Path(folder, str(i)))
                            for i, (name, array) in enumerate(calibration.items())}
-            elif _is_array(calibration):
-                columns = {"": _Column.of("the array", calibration, Path(folder, "0"))}
+            elif is_array(calibration):
+                columns = {"": Column.of("the array", calibration, Path(folder, "0"))}
             else:
                 info = self.json("GET", f"/v1/models/{model}/info")
-                columns = _collect(calibration, info["inputs"], Path(folder))
-            _write_arrays(columns, path)
-            return self._store("datasets", _Source.of(path, "data"), progress)
+                columns = collect(calibration, info["inputs"], Path(folder))
+            write_arrays(columns, path)
+            return self._store("datasets", Source.of(path, "data"), progress)
 
     # --- jobs --------------------------------------------------------------------------
 
@@ -491,7 +453,7 @@ class Client:
             if not result.job["result"]["files"] and total != result.job["result"]["size"]:
                 raise ConnectionError(_CUT)
             while left:
-                data = answer.read(min(left, _CHUNK))
+                data = answer.read(min(left, CHUNK))
                 if not data:
                     raise ConnectionError(_CUT)
                 file.write(data)
@@ -503,42 +465,6 @@ class Client:
 
 
 # --- what is sent ------------------------------------------------------------------------
-
-
-class _Source:
-    """Bytes to send, from memory or a file, with their digest."""
-
-    def __init__(self, data: Optional[bytes], path: Optional[Path]) -> None:
-        self.path = path
-        self._data = data
-        hash_ = hashlib.sha256()
-        self.size = 0
-        with self.open() as file:
-            for chunk in iter(lambda: file.read(_CHUNK), b""):
-                hash_.update(chunk)
-                self.size += len(chunk)
-        self.digest = "sha256:" + hash_.hexdigest()
-        encoded = base64.b64encode(hash_.digest()).decode()
-        self.repr_digest = f"sha-256=:{encoded}:"
-
-    @classmethod
-    def of_bytes(cls, data: bytes) -> _Source:
-        return cls(data, None)
-
-    @classmethod
-    def of(cls, given: Any, name: str) -> _Source:
-        """Returns the source of a path or of bytes."""
-        if isinstance(given, (bytes, bytearray, memoryview)):
-            return cls(bytes(given), None)
-        if not isinstance(given, (str, os.PathLike)):
-            raise UsageError(f"{name}: a {type(given).__name__} is neither a path nor bytes")
-        try:
-            return cls(None, Path(given))
-        except OSError as error:
-            raise UsageError(f"{name}: {error}") from None
-
-    def open(self) -> IO[bytes]:
-        return io.BytesIO(self._data or b"") if self.path is None else open(self.path, "rb")
 
 
 def _is_id(given: Any) -> bool:
@@ -558,7 +484,7 @@ def _spec_text(spec: Spec) -> str:
         raise UsageError(f"the spec: {error}") from None
 
 
-def _send(connection: http.client.HTTPConnection, body: _Source,
+def _send(connection: http.client.HTTPConnection, body: Source,
           progress: Optional[OnProgress]) -> None:
     """Sends the body, unless an answer comes before its end."""
     plain = connection.sock if not isinstance(connection.sock, ssl.SSLSocket) else None
@@ -567,120 +493,13 @@ def _send(connection: http.client.HTTPConnection, body: _Source,
         if plain is not None:
             early.register(plain, selectors.EVENT_READ)
         while sent < body.size and not (plain is not None and early.select(0)):
-            data = file.read(min(_CHUNK, body.size - sent))
+            data = file.read(min(CHUNK, body.size - sent))
             if not data:
                 raise UsageError(f"{body.path}: became shorter while it was sent")
             connection.send(data)
             sent += len(data)
-            if progress and body.size >= _CHUNK:
+            if progress and body.size >= CHUNK:
                 progress(Progress("upload", sent, body.size))
-
-
-# --- arrays ------------------------------------------------------------------------------
-
-
-def _is_array(given: Any) -> bool:
-    return hasattr(given, "__array__") or hasattr(given, "__array_interface__")
-
-
-class _Column:
-    """The samples of one input, in a file, of which memory holds one at a time."""
-
-    def __init__(self, name: str, path: Path) -> None:
-        self.name = name
-        self.path = path
-        self.rows = 0
-        self.dtype = ""
-        self.shape: Tuple[int, ...] = ()
-        self._file = open(path, "wb")
-
-    @classmethod
-    def of(cls, name: str, array: Any, path: Path) -> _Column:
-        """Returns the column of an array with the samples along axis 0."""
-        column = cls(name, path)
-        column.add(array, None)
-        return column
-
-    def add(self, array: Any, shape: Optional[Sequence[Any]]) -> None:
-        """Appends what is one sample or a batch by the shape of the model's input: an array
-        of one axis less is a sample, and so is one of a fixed batch. Without a shape it is a
-        batch."""
-        import numpy
-
-        found = numpy.asarray(array)
-        if found.dtype.kind not in "biuf":
-            raise UsageError(f"{self.name}: arrays of {found.dtype} cannot be sent")
-        rank = found.ndim if shape is None else len(shape)
-        if found.ndim not in (rank, rank - 1) or (shape is None and rank == 0):
-            raise UsageError(f"{self.name} has {found.ndim} axes; wanted are "
-                             f"{max(rank, 1)}, the first for the batch")
-        if shape is not None and (found.ndim < rank or rank == 0 or
-                                  (shape[0] != 1 and found.shape[0] == shape[0])):
-            found = found[None]
-        if self.rows and (found.shape[1:], found.dtype.str) != (self.shape, self.dtype):
-            raise UsageError(f"{self.name} is {found.dtype}{list(found.shape[1:])}, and "
-                             f"{list(self.shape)} of {self.dtype} before; ONNX's test data "
-                             "in an archive can have samples of several sizes")
-        self.shape, self.dtype = tuple(found.shape[1:]), found.dtype.str
-        self.rows += found.shape[0]
-        if found.size:
-            self._file.write(numpy.ascontiguousarray(found).data.cast("B"))
-
-    def write(self, out: IO[bytes]) -> None:
-        """Writes the column as an .npy file."""
-        self._file.close()
-        head = repr({"descr": self.dtype, "fortran_order": False,
-                     "shape": (self.rows, *self.shape)})
-        head += " " * (63 - (len(head) + 10) % 64) + "\n"
-        out.write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode())
-        with open(self.path, "rb") as file:
-            _copy(file, out)
-
-
-def _collect(samples: Iterable[Any], inputs: Sequence[Mapping[str, Any]],
-             folder: Path) -> Dict[str, _Column]:
-    """Writes samples to columns, one for each input of the model."""
-    shapes: Dict[str, Optional[List[Any]]] = {one["name"]: one["shape"] for one in inputs}
-    columns: Dict[str, _Column] = {}
-    try:
-        numbered = enumerate(samples)
-    except TypeError:
-        raise UsageError(f"the calibration data: a {type(samples).__name__} is neither a "
-                         "path, bytes, an array, a dict of arrays nor samples") from None
-    for i, sample in numbered:
-        if not isinstance(sample, Mapping):
-            if len(shapes) != 1 or not _is_array(sample):
-                raise UsageError(f"sample {i}: is a {type(sample).__name__}; wanted is a dict "
-                                 f"of arrays for {', '.join(shapes)}")
-            sample = {next(iter(shapes)): sample}
-        if i == 0:
-            columns = {name: _Column(name, folder / str(j)) for j, name in enumerate(sample)}
-        if set(sample) != set(columns):
-            raise UsageError(f"sample {i}: has {sorted(sample)}, and sample 0 has "
-                             f"{sorted(columns)}")
-        for name, array in sample.items():
-            try:
-                columns[name].add(array, shapes.get(name))
-            except UsageError as error:
-                raise UsageError(f"sample {i}: {error}") from None
-    if not columns:
-        raise UsageError("the calibration data: there are no samples")
-    return columns
-
-
-def _write_arrays(columns: Mapping[str, _Column], path: Path) -> None:
-    """Writes an .npz file, or an .npy file for one array without a name. Equal arrays make
-    equal bytes, so that the service recognizes them."""
-    if list(columns) == [""]:
-        with open(path, "wb") as file:
-            columns[""].write(file)
-        return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, column in columns.items():
-            is_large = column.path.stat().st_size > 1 << 30
-            row = zipfile.ZipInfo(name + ".npy", (1980, 1, 1, 0, 0, 0))
-            with archive.open(row, "w", force_zip64=is_large) as out:
-                column.write(out)
 
 
 # --- answers -----------------------------------------------------------------------------
@@ -728,115 +547,10 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _copy(source: Optional[IO[bytes]], out: IO[bytes]) -> None:
-    while source is not None:
-        data = source.read(_CHUNK)
-        if not data:
-            break
-        out.write(data)
-
-
 def _check_digest(file: IO[bytes], digest: str) -> None:
     file.seek(0)
     hash_ = hashlib.sha256()
-    for chunk in iter(lambda: file.read(_CHUNK), b""):
+    for chunk in iter(lambda: file.read(CHUNK), b""):
         hash_.update(chunk)
     if digest != "sha256:" + hash_.hexdigest():
         raise Error(f"the download is damaged: it is not {digest}")
-
-
-# --- the command -------------------------------------------------------------------------
-
-_EXITS = """\
-The status is 0 when the model is written; 1 when it missed a bound of the spec's accept (its
-reports are written); 2 for wrong usage; 3 when the service refused something or the job failed;
-4 when the service could not be reached or stayed busy, or the job did not end in time: the same
-command may succeed later. The last line on standard error has the reason."""
-
-
-def _arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m qdqd", description="Quantizes an ONNX model by the service qdqd.",
-        epilog=_EXITS, allow_abbrev=False)
-    add = parser.add_argument
-    add("model", help="the ONNX file, or the id of a stored model")
-    add("-c", "--calibration", metavar="FILE", help=".npz, .npy, or ONNX's test data")
-    add("-s", "--spec", metavar="FILE", help="the spec, as JSON")
-    add("-o", "--output", metavar="FILE", help="the quantized model")
-    add("-e", "--external", metavar="FILE", action="append", default=[],
-        help="a file with the model's data; repeatable")
-    add("--report", metavar="FILE", help="the report as JSON")
-    add("--markdown", metavar="FILE", help="the report for a merge request")
-    add("--html", metavar="FILE", help="the report as a page")
-    add("--label", metavar="KEY=VALUE", action="append", default=[],
-        help="a label of the job; repeatable")
-    add("--priority", type=int, help="jobs with a higher number run first")
-    add("--fresh", action="store_true", help="run, even if an equal job ran before")
-    add("--url", help="the service (default: QDQD_URL, or http://127.0.0.1:8383)")
-    add("--token-file", metavar="FILE", help="the access token (default: QDQD_TOKEN_FILE)")
-    add("--timeout", type=float, metavar="SECONDS", help="the longest wait for the job")
-    add("--patience", type=float, default=300.0, metavar="SECONDS",
-        help="the longest pause, all in all, of a request to a busy service (300)")
-    add("-q", "--quiet", action="store_true", help="no lines about progress")
-    add("--version", action="version", version=f"qdqd {__version__}")
-    return parser
-
-
-def _run(words: argparse.Namespace) -> None:
-    """Quantizes, and writes the files that were asked for, with a missed bound the reports."""
-    labels = dict(text.partition("=")[::2] for text in words.label) or None
-    stages: List[str] = []
-
-    def on_progress(progress: Progress) -> None:
-        if not words.quiet and progress.stage not in stages:
-            stages.append(progress.stage)
-            print(f"qdqd: {progress.stage}", file=sys.stderr, flush=True)
-
-    def write_reports(job: str) -> None:
-        for path, media_type in ((words.report, "application/json"),
-                                 (words.markdown, "text/markdown"),
-                                 (words.html, "text/html")):
-            if path:
-                Path(path).write_text(client.report_text(job, media_type), encoding="utf-8")
-
-    client = Client(words.url, token_file=words.token_file, patience=words.patience)
-    try:
-        result = client.quantize(words.model, words.calibration, words.spec,
-                                 external=words.external, labels=labels,
-                                 priority=words.priority, fresh=words.fresh,
-                                 timeout=words.timeout, progress=on_progress)
-    except AccuracyError as error:
-        write_reports(str((error.job or {})["id"]))
-        raise
-    write_reports(result.id)
-    if words.output:
-        result.save(words.output, on_progress)
-    facts = result.summary
-    print(f"{words.output or result.id}: {facts['quantized_layers']} of {facts['layers']} "
-          f"layers, {facts['size_before']} to {facts['size_after']} bytes, "
-          f"verdict {result.verdict or 'none'}")
-
-
-def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs the command and returns its exit status."""
-    words = _arguments().parse_args(arguments)
-    try:
-        _run(words)
-        return 0
-    except Error as error:
-        print(f"qdqd: {error}", file=sys.stderr, flush=True)
-        if isinstance(error, AccuracyError):
-            return 1
-        if isinstance(error, (UnavailableError, StillRunningError)):
-            return 4
-        return 2 if isinstance(error, UsageError) else 3
-    except OSError as error:
-        print(f"qdqd: {error}", file=sys.stderr, flush=True)
-        return 2
-    except KeyboardInterrupt:
-        print("qdqd: interrupted; a job that was queued goes on", file=sys.stderr)
-        return 130
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Refs of OCI registries, and requests that pulls and publications share. */
-#ifndef REMOTE_OCI_API_H
-#define REMOTE_OCI_API_H
+#ifndef REMOTE_OCI_OCI_API_H
+#define REMOTE_OCI_OCI_API_H
 
 #include <jansson.h>
 

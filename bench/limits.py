@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""limits.py [RUNS [SIZE]]: the work of qdq beside the limits and the peers that it is held
+against, in one run and one table: each figure is the median of RUNS runs (5), by turns.
+
+SIZE is that of the decoder (bench/make_decoder.py), by default 682m, whose files need 3.5 GB
+in the cache folder. The machine has to be quiet; the load before and after is printed."""
+
+import hashlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import insert
+import make_decoder
+import make_model
+from common import CACHE, MIB, QDQ, Measured, machine, peer, table
+
+THREADS = os.cpu_count()
+INT4 = {"target": "onnxruntime", "recipe": "none", "evaluate": False,
+        "activations": "none",
+        "weights": {"dtype": "int4", "granularity": {"block": 32}}}
+MSE = {**INT4, "weights": {"dtype": "int4", "method": "mse",
+                           "granularity": {"block": 128}}}
+
+
+class Bench:
+    """Works that are measured by turns; a work is a function that returns its seconds and
+    its bytes of anonymous memory."""
+
+    def __init__(self, folder, runs):
+        self.folder, self.runs, self.works = folder, runs, {}
+
+    def add(self, name, work):
+        self.works[name] = work
+
+    def measure(self):
+        taken = {name: [] for name in self.works}
+        for _ in range(self.runs):
+            for name, work in self.works.items():
+                taken[name].append(work())
+        return {name: (statistics.median(s for s, _ in rows), max(a for _, a in rows))
+                for name, rows in taken.items()}
+
+    def qdq(self, model, spec, threads, name):
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps(spec))
+
+        def work():
+            run = Measured([QDQ, "quantize", model, "--spec", path, "--threads", threads,
+                            "-o", self.folder / "out.onnx", "--report",
+                            self.folder / "report.json"])
+            return run.seconds, run.anonymous
+        return work
+
+    def copy(self, source):
+        def work():
+            run = Measured(["sh", "-c", f"cp {source} {self.folder}/copy && "
+                                        f"sync {self.folder}/copy"])
+            return run.seconds, run.anonymous
+        return work
+
+
+def read(path):
+    """Reads a file from the page cache."""
+    start, buffer = time.monotonic(), bytearray(1 << 22)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+    return time.monotonic() - start, 0
+
+
+def digest(path):
+    """Takes the SHA-256 of a file in the page cache."""
+    start = time.monotonic()
+    with open(path, "rb") as file:
+        hashlib.file_digest(file, "sha256")
+    return time.monotonic() - start, 0
+
+
+def decoder(bench, size):
+    model = make_decoder.make(CACHE / "decoder", size)
+    data = model.with_suffix(".data")
+    bench.add("read the weights", lambda: read(data))
+    bench.add("SHA-256 of the weights", lambda: digest(data))
+    for threads in sorted({1, THREADS}):
+        bench.add(f"int4, blocks of 32, {threads} threads",
+                  bench.qdq(model, INT4, threads, "int4"))
+        bench.add(f"int4, blocks of 128, mse, {threads} threads",
+                  bench.qdq(model, MSE, threads, "mse"))
+        bench.add(f"int8, tensorrt, {threads} threads",
+                  bench.qdq(model, {"evaluate": False, "activations": "none"}, threads,
+                            "int8"))
+
+
+def resnet(bench):
+    """ResNet-50 with given ranges, against a copy that is synced."""
+    model = make_model.cached()
+    given = insert.ranges_of(model)
+    path = bench.folder / "ranges.json"
+    path.write_text(json.dumps(given))
+    spec = {"evaluate": False, "calibration": {"ranges": given}}
+    bench.add("cp of 102 MB, synced", bench.copy(model))
+    bench.add("given ranges, 102 MB", bench.qdq(model, spec, THREADS, "given"))
+
+    def other():
+        run = peer("insert", model, path, bench.folder / "theirs.onnx")
+        return run.inner, run.anonymous
+    bench.add("given ranges, 102 MB, onnxruntime", other)
+
+
+def main(runs, size):
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(dir=CACHE.parent) as folder:
+        bench = Bench(Path(folder), runs)
+        resnet(bench)
+        decoder(bench, size)
+        rows = bench.measure()
+    machine()
+    print(f"load {load:.1f} before, {os.getloadavg()[0]:.1f} after")
+    table(f"medians of {runs} runs; decoder {size}",
+          ("work", "seconds", "peak RssAnon, MiB"),
+          [(name, f"{seconds:.3f}", f"{anonymous / MIB:.1f}")
+           for name, (seconds, anonymous) in rows.items()])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5,
+         sys.argv[2] if len(sys.argv) > 2 else "682m")

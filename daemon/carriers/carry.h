@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The carrier process's own state, which its parts share. No other file includes this
+   header. */
+#ifndef QDQD_CARRIERS_CARRY_H
+#define QDQD_CARRIERS_CARRY_H
+
+#include "carriers/words.h"
+#include "workers/message.h"
+#include "remote/remote.h"
+
+/* A remote with the texts of its files, which are overwritten when they are freed. */
+struct opened {
+    struct qdqr_remote remote;
+    char *texts[MESSAGE_N_SECRETS];
+    size_t sizes[MESSAGE_N_SECRETS];
+    size_t n_fds; /* descriptors of the message that it took */
+};
+
+struct carrier {
+    struct opened opened;
+    struct qdqr_call call;
+    struct qdqr_source *source; /* of FETCH, for PULL */
+    uint64_t done_before;       /* bytes of the files before this one */
+    int64_t told_at;
+    bool gone; /* the daemon does not read messages any more */
+};
+
+void carry_answer(struct carrier *c, enum message_type type, const struct words *words);
+void carry_fail(struct carrier *c, const struct api_problem *problem);
+/* Opens the remote of a message, which must outlive it. */
+bool carry_open_remote(struct carrier *c, const struct message_remote *from,
+                       const struct message *message, struct api_problem *p);
+/* Serves requests for objects of the bucket until the daemon closes the socket. */
+void carry_objects(struct carrier *c, const struct message *request);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bucket that keeps the blobs instead of the local folder. The functions are those of
+ * carriers/bucket.h, which has processes that may open connections; this room may not.
+ *
+ * Keys: TENANT/HEX is a blob, with "_" for the tenant without a name, and TENANT/marks/HEX
+ * says since when no row names that blob (bucket_sweep.c). TENANT/record/NUMBER names the
+ * database whose rows they are.
+ *
+ * Errors: UNAVAILABLE when the bucket cannot be used at this moment, whatever the reason.
+ * Any thread may call. A caller holds no lock of the library or the record.
+ */
+#ifndef QDQD_LIBRARY_BUCKET_H
+#define QDQD_LIBRARY_BUCKET_H
+
+#include "api/digest.h"
+#include "api/problem.h"
+
+#define BUCKET_KEY 192
+#define BUCKET_TOKEN 1200
+
+struct cache;
+
+struct bucket_object {
+    const char *key;
+    int64_t size, modified; /* bytes; seconds since 1970, of the bucket's clock */
+};
+
+typedef void (*bucket_visit_fn)(void *arg, const struct bucket_object *object);
+
+struct bucket {
+    /* Stores a file under a key, unless the key has an object: *ret_was_there. */
+    bool (*put)(void *arg, const char *key, int fd, const char *digest,
+                bool *ret_was_there, struct api_problem *p);
+    /* Writes an object to an empty file. NOT_FOUND. */
+    bool (*get)(void *arg, const char *key, int fd, struct api_problem *p);
+    bool (*find)(void *arg, const char *key, bool *ret_there, struct api_problem *p);
+    /* Removes an object, if it is there. */
+    bool (*remove)(void *arg, const char *key, struct api_problem *p);
+    /* Visits one page of the keys that begin with `prefix`, in their order; `token` is ""
+       for the first page and behind the last one. *ret_now is the bucket's time. */
+    bool (*list)(void *arg, const char *prefix, char token[BUCKET_TOKEN],
+                 bucket_visit_fn visit, void *visit_arg, int64_t *ret_now,
+                 struct api_problem *p);
+    /* Returns whether the last request was answered. */
+    bool (*is_reachable)(void *arg);
+    void *arg;
+    struct cache *cache; /* of all tenants; the owner of the bucket frees it */
+};
+
+#endif

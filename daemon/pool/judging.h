@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judging process of a lane, which is started when the lane's worker first asks for
+   it and ends with that worker. */
+#ifndef QDQD_POOL_JUDGING_H
+#define QDQD_POOL_JUDGING_H
+
+#include "pool/lane.h"
+
+/* Answers the worker's question for a process that judges: with a socket to it, or with the
+   reason why there is none. Returns false when the worker is gone. */
+bool judging_answer(struct lane *lane, int within_ms);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the statements that PostgreSQL writes in a way of its own. */
+
+#define BYTES_OF(text) "octet_length(" text ")"
+#define GREATER_OF(a, b) "greatest(" a ", " b ")"
+#define NUMBER_OF(text) "CAST(substring(" text " from '^[0-9]{1,18}') AS BIGINT)"
+#define DATABASE_NUMBER "number FROM @version"
+#define BEGIN_SQL "BEGIN"
+#define NEWEST "(SELECT newest FROM @clock)"
+/* A claim gets the next fence, and lasts until its lease ends, by the database's clock. */
+#define LEASE(ms) ", fence = fence + 1, lease_until = " NEWEST " + " ms
+/* A delivery is not renewed: this is longer than a carrier may take. */
+#define DELIVERY_LEASE ", lease_until = " NEWEST " + ?2 * 240"
+#define RENEW_SQL                                                                 \
+    "UPDATE @jobs SET lease_until = " NEWEST " + ?3 WHERE id = ?1 AND fence = ?2" \
+    " AND (state = 'running' OR fetching = 2)"
+#define EXPIRED " AND lease_until <= " NEWEST
+/* The times of nodes are the database's, too. */
+#define NODE_SEEN_SQL                                                      \
+    "INSERT INTO @nodes(id, version, started_at, seen_at, running, lanes)" \
+    " VALUES(?1, ?2, " NEWEST " - ?3, " NEWEST                             \
+    ", ?4, ?5) ON CONFLICT(id) DO UPDATE SET seen_at = excluded.seen_at,"  \
+    " running = excluded.running, lanes = excluded.lanes"
+#define NODE_EXPIRE_SQL "DELETE FROM @nodes WHERE seen_at < " NEWEST " - ?1"
+#define NODE_REMOVE_SQL "DELETE FROM @nodes WHERE id = ?1"
+#define NODE_LIST_SQL                                                     \
+    "SELECT id, version, started_at, seen_at, running, lanes FROM @nodes" \
+    " ORDER BY started_at, id"
+/* A claim that another one has followed changes nothing any more; 0: whoever has it. */
+#define FENCED(number) " AND (" number " = 0 OR fence = " number ")"
+#define FENCE "fence"
+/* A row that another node is about to claim is no longer to be had. */
+#define SKIP_LOCKED " FOR UPDATE SKIP LOCKED"
+/* The row stays as it was read until the transaction ends. */
+#define LOCK_ROW " FOR UPDATE"
+/* The row is not removed until the transaction ends. */
+#define LOCK_KEY " FOR KEY SHARE"
+/* One transaction at a time passes here with the same name. */
+#define LOCK_NAME(name) \
+    "CAST(pg_advisory_xact_lock(hashtextextended(" name ", 0)) AS TEXT)"
+
+#define HAS_LABEL(key_, value_) "CAST(labels AS JSONB) ->> " key_ " = " value_
+
+/* json_build_object() would write spaces, which SQLite's JSON does not have. */
+#define MEMBER_TEXT(name) \
+    "'\"" #name "\":' || coalesce(CAST(to_json(" #name ") AS TEXT), 'null')"
+#define MEMBER_JSON(name) \
+    "'\"" #name "\":' || coalesce(CAST(" #name " AS TEXT), 'null')"
+#define NEXT_MEMBER " || ',' || "
+
+#define MODEL_FILES_OF(model)                                                      \
+    "(SELECT '[' || string_agg('{' || " MEMBER_TEXT(path) NEXT_MEMBER MEMBER_TEXT( \
+        digest)                                                                    \
+    NEXT_MEMBER MEMBER_JSON(size) " || '}', ',' ORDER BY position) || "            \
+                                  "']' FROM @model_files WHERE model = " model     \
+                                  " HAVING count(*) > 0)"
+
+/* clang-format off */
+#define DELIVERIES                                                              \
+    "(SELECT '[' || coalesce(string_agg('{' || " MEMBER_TEXT(id) NEXT_MEMBER    \
+    MEMBER_TEXT(remote) NEXT_MEMBER MEMBER_TEXT(ref) NEXT_MEMBER                \
+    MEMBER_TEXT(event) NEXT_MEMBER MEMBER_TEXT(state) NEXT_MEMBER               \
+    MEMBER_JSON(attempts) NEXT_MEMBER MEMBER_TEXT(location) NEXT_MEMBER         \
+    MEMBER_JSON(error) " || '}', ',' ORDER BY event IS NOT NULL, seq), '') || " \
+    "']' FROM @deliveries WHERE job = jobs.id)"
+/* clang-format on */

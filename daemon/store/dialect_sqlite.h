@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the statements that SQLite writes in a way of its own. */
+
+#define BYTES_OF(text) "length(CAST(" text " AS BLOB))"
+#define GREATER_OF(a, b) "max(" a ", " b ")"
+#define NUMBER_OF(text) "CAST(" text " AS INTEGER)"
+/* One writer at a time uses a file: rows need no locks of their own. */
+#define BEGIN_SQL "BEGIN IMMEDIATE"
+#define DATABASE_NUMBER "0"
+/* One daemon has the file: its claims need no leases. */
+#define LEASE(ms) ""
+#define DELIVERY_LEASE ""
+#define RENEW_SQL "SELECT 1"
+#define EXPIRED ""
+#define FENCED(fence) ""
+#define FENCE "0"
+#define SKIP_LOCKED ""
+/* No other daemon is to be listed. */
+#define NODE_SEEN_SQL "SELECT 1"
+#define NODE_EXPIRE_SQL "SELECT 1"
+#define NODE_REMOVE_SQL "SELECT 1"
+#define NODE_LIST_SQL "SELECT 1"
+#define LOCK_ROW ""
+#define LOCK_KEY ""
+#define LOCK_NAME(name) "1"
+
+#define HAS_LABEL(key_, value_)                                              \
+    "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = " key_ " AND value" \
+    " = " value_ ")"
+
+/* JSON of the files of a model of several files, else NULL. */
+#define MODEL_FILES_OF(model)                                                       \
+    "(SELECT json_group_array(json_object('path', path, 'digest', digest, 'size', " \
+    "size)) FROM (SELECT path, digest, size FROM @model_files WHERE model = " model \
+    " AND model IS NOT NULL ORDER BY position) HAVING count(*) > 0)"
+
+/* JSON of a job's deliveries, in their order. */
+#define DELIVERIES                                                             \
+    "(SELECT json_group_array(json_object('id', id, 'remote', remote, 'ref', " \
+    "ref, 'event', event, 'state', state, 'attempts', attempts, 'location', "  \
+    "location, 'error', json(error))) FROM (SELECT * FROM @deliveries WHERE "  \
+    "job = jobs.id ORDER BY event IS NOT NULL, seq))"

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "store/nodes.h"
+#include "store/inner.h"
+
+bool
+store_node_seen(struct store *store, const struct api_node *node, int64_t age_ms,
+                int64_t keep_ms, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[NODE_SEEN];
+    bind_text(stmt, 1, node->id);
+    bind_text(stmt, 2, node->version);
+    bind_int(stmt, 3, age_ms);
+    bind_int(stmt, 4, node->running);
+    bind_int(stmt, 5, node->lanes);
+    bool ok = run(store, NODE_SEEN, p);
+    if (ok) {
+        bind_int(&store->statements[NODE_EXPIRE], 1, keep_ms);
+        ok = run(store, NODE_EXPIRE, p);
+    }
+    lock_release(&store->lock);
+    return ok;
+}
+
+bool
+store_node_gone(struct store *store, const char *id, struct api_problem *p)
+{
+    lock_acquire(&store->lock);
+    bind_text(&store->statements[NODE_REMOVE], 1, id);
+    bool ok = run(store, NODE_REMOVE, p);
+    lock_release(&store->lock);
+    return ok;
+}
+
+static bool
+add_node(struct stmt *stmt, struct api_node **list, size_t *n, struct api_problem *p)
+{
+    struct api_node *grown = realloc(*list, (*n + 1) * sizeof *grown);
+    if (!grown)
+        return api_problem_no_memory(p);
+    *list = grown;
+    struct api_node *node = &grown[(*n)++];
+    column_chars(stmt, 0, node->id, sizeof node->id);
+    column_chars(stmt, 1, node->version, sizeof node->version);
+    node->started_at = column_int(stmt, 2);
+    node->seen_at = column_int(stmt, 3);
+    node->running = column_int(stmt, 4);
+    node->lanes = column_int(stmt, 5);
+    return true;
+}
+
+bool
+store_nodes(struct store *store, struct api_node **ret, size_t *ret_n,
+            struct api_problem *p)
+{
+    bool ok = true;
+    int rc = DB_ROW;
+    *ret = NULL;
+    *ret_n = 0;
+    lock_acquire(&store->lock);
+    struct stmt *stmt = &store->statements[NODE_LIST];
+    while (ok && (rc = step(stmt)) == DB_ROW)
+        ok = add_node(stmt, ret, ret_n, p);
+    ok = ok && (rc == DB_DONE || fail(store, p));
+    done(stmt);
+    lock_release(&store->lock);
+    if (ok)
+        return true;
+    free(*ret);
+    *ret = NULL;
+    return false;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection to PostgreSQL, and the schema of a tenant there. */
+#ifndef QDQD_STORE_POSTGRES_H
+#define QDQD_STORE_POSTGRES_H
+
+#include "store/store.h"
+
+#include <libpq-fe.h>
+
+#define POSTGRES_TEXT 512  /* bytes of an error's text */
+#define POSTGRES_SCHEMA 64 /* bytes of a schema's name */
+
+struct postgres_failure {
+    enum api_code code;
+    bool lost; /* the connection is of no more use */
+    char text[POSTGRES_TEXT];
+};
+
+/* Connects within a few seconds. Returns NULL and fills the failure when that fails. */
+PGconn *postgres_connect(const char *url, struct postgres_failure *failure);
+
+/* A statement with its parameters, as PQsendQueryParams() has them; n = -1: several
+   statements without parameters. */
+struct postgres_query {
+    const char *sql;
+    int n;
+    const Oid *types;
+    const char *const *values;
+};
+
+/* Runs a query. Returns NULL after an error, or when there is no answer within `ms`. */
+PGresult *postgres_ask(PGconn *conn, const struct postgres_query *query, int64_t ms,
+                       struct postgres_failure *failure);
+
+/* Writes the name of a tenant's schema. */
+bool postgres_schema_name(const char *tenant, char ret[POSTGRES_SCHEMA],
+                          struct api_problem *p);
+/* Returns a copy of the SQL with the schema where it has marks, and with PostgreSQL's
+   names of parameters. The caller frees it. NULL: out of memory. */
+char *postgres_translate(const char *sql, const char *schema);
+/* Brings the schema to this version: one node does so, and the others wait. Fails when the
+   schema is of a later version. */
+bool postgres_schema_bring(const char *url, const char *schema, struct api_problem *p);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtimes that judge results, each a row here. */
+#include "config.h"
+#include "job/job.h"
+
+#include "deploy/openvino.h"
+#include "deploy/remote.h"
+
+#include <string.h>
+
+static enum qdq_code
+repeat_error(const struct qdq_error *why, struct qdq_error *err)
+{
+    return why->code
+               ? qdq_error_set(err, why->code, why->kind, why->where, "%s", why->text)
+               : QDQ_OK;
+}
+
+static enum qdq_code
+open_onnxruntime(struct qdq_engine *engine, struct qdqi_deploy *ret,
+                 struct qdq_error *err)
+{
+    struct qdqi_runtime *runtime = NULL;
+    enum qdq_code code = qdqi_engine_runtime(engine, &runtime, err);
+    *ret = (struct qdqi_deploy){&qdqi_deploy_onnxruntime, runtime};
+    return code;
+}
+
+/* Reaches OpenVINO in the process that judges. */
+static enum qdq_code
+open_remote(struct qdq_engine *engine, struct qdqi_deploy *ret, struct qdq_error *err)
+{
+    struct qdq_error *why = &engine->no_remote;
+    if (!engine->remote && !why->code) {
+        char text[256] = "";
+        int fd = engine->connect_judge(engine->judge_arg, text, sizeof text);
+        if (fd < 0)
+            qdq_error_set(why, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL, "%s", text);
+        else
+            (void)!qdqi_remote_open(fd, &engine->remote, why);
+    }
+    *ret = (struct qdqi_deploy){&qdqi_deploy_remote_openvino, engine->remote};
+    return repeat_error(why, err);
+}
+
+static enum qdq_code
+open_openvino(struct qdq_engine *engine, struct qdqi_deploy *ret, struct qdq_error *err)
+{
+    struct qdq_error *why = &engine->no_openvino;
+    if (engine->connect_judge)
+        return open_remote(engine, ret, err);
+    if (!engine->openvino_library)
+        return qdq_error_set(err, QDQ_RUNTIME_MISSING, QDQ_AT_NOTHING, NULL,
+                             "OpenVINO is not configured (engine.openvino)");
+    if (!engine->openvino && !why->code)
+        (void)!qdqi_openvino_open(engine->openvino_library, &engine->openvino, why);
+    *ret = (struct qdqi_deploy){&qdqi_deploy_openvino, engine->openvino};
+    return repeat_error(why, err);
+}
+
+static const struct {
+    const char *const *name;
+    enum qdq_code (*open)(struct qdq_engine *engine, struct qdqi_deploy *ret,
+                          struct qdq_error *err);
+} rows[] = {
+    {&qdqi_deploy_onnxruntime.name, open_onnxruntime},
+    {&qdqi_deploy_openvino.name, open_openvino},
+};
+
+enum qdq_code
+qdqi_engine_deploy(struct qdq_engine *engine, const char *name, struct qdqi_deploy *ret,
+                   struct qdq_error *err)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(*rows[i].name, name) == 0)
+            return rows[i].open(engine, ret, err);
+    return qdq_error_set(err, QDQ_INTERNAL, QDQ_AT_NOTHING, NULL,
+                         "there is no runtime '%s'", name);
+}
+
+void
+qdqi_engine_release_judge(struct qdq_engine *engine)
+{
+    qdqi_remote_close(&engine->remote);
+    engine->no_remote = (struct qdq_error){0};
+}
+
+void
+qdq_engine_set_judge(struct qdq_engine *engine, qdq_connect_judge_fn fn, void *arg)
+{
+    engine->connect_judge = fn;
+    engine->judge_arg = arg;
+}

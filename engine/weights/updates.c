@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "weights/updates.h"
+
+#include "number/simd.h"
+
+typedef double doubles4 __attribute__((vector_size(32), aligned(8)));
+
+enum { HIGH = 4 }; /* lines that are updated at once */
+
+struct panel {
+    const struct qdqi_update *u;
+    double (*by)[QDQI_AT_ONCE];
+    double *to;
+    size_t stride;
+};
+
+/* Updates columns that are no multiple of a register, and lines. */
+QDQI_LOOP void
+update_rest(const struct panel *p, size_t line, size_t n, size_t first)
+{
+    for (; n > 0; n--, line++)
+        for (size_t r = 0; r < p->u->n; r++)
+            for (size_t i = first; i < p->u->end; i++)
+                p->to[line * p->stride + i] += p->by[line][r] * p->u->rows[r][i];
+}
+
+/* Updates HIGH lines of 8 columns. */
+QDQI_LOOP void
+update_8(const struct panel *p, size_t line, size_t at)
+{
+    double *t0 = p->to + line * p->stride + at, *t1 = t0 + p->stride;
+    double *t2 = t1 + p->stride, *t3 = t2 + p->stride;
+    doubles4 s00 = *(doubles4 *)t0, s01 = *(doubles4 *)(t0 + 4);
+    doubles4 s10 = *(doubles4 *)t1, s11 = *(doubles4 *)(t1 + 4);
+    doubles4 s20 = *(doubles4 *)t2, s21 = *(doubles4 *)(t2 + 4);
+    doubles4 s30 = *(doubles4 *)t3, s31 = *(doubles4 *)(t3 + 4);
+    for (size_t r = 0; r < p->u->n; r++) {
+        const double *row = p->u->rows[r] + at;
+        doubles4 low = *(const doubles4 *)row, high = *(const doubles4 *)(row + 4);
+        s00 += p->by[line][r] * low;
+        s01 += p->by[line][r] * high;
+        s10 += p->by[line + 1][r] * low;
+        s11 += p->by[line + 1][r] * high;
+        s20 += p->by[line + 2][r] * low;
+        s21 += p->by[line + 2][r] * high;
+        s30 += p->by[line + 3][r] * low;
+        s31 += p->by[line + 3][r] * high;
+    }
+    *(doubles4 *)t0 = s00;
+    *(doubles4 *)(t0 + 4) = s01;
+    *(doubles4 *)t1 = s10;
+    *(doubles4 *)(t1 + 4) = s11;
+    *(doubles4 *)t2 = s20;
+    *(doubles4 *)(t2 + 4) = s21;
+    *(doubles4 *)t3 = s30;
+    *(doubles4 *)(t3 + 4) = s31;
+}
+
+QDQI_LOOP void
+panel_loop(const struct panel *p, size_t n)
+{
+    size_t line = 0, at = p->u->first;
+    for (; at + 8 <= p->u->end; at += 8)
+        for (line = 0; line + HIGH <= n; line += HIGH)
+            update_8(p, line, at);
+    line = n / HIGH * HIGH;
+    update_rest(p, 0, line, at);
+    update_rest(p, line, n - line, p->u->first);
+}
+
+QDQI_LOOP void
+line_loop(const struct qdqi_update *u, const double *by, double *restrict to)
+{
+    for (size_t r = 0; r < u->n; r++) {
+        const double *restrict row = u->rows[r];
+        double b = by[r];
+        for (size_t i = u->first; b != 0 && i < u->end; i++)
+            to[i] += b * row[i];
+    }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+typedef double doubles8 __attribute__((vector_size(64), aligned(8)));
+
+/* Updates HIGH lines of 32 columns. */
+__attribute__((target("avx512f"), always_inline)) static inline void
+update_32(const struct panel *p, size_t line, size_t at)
+{
+    doubles8 sum[HIGH][4];
+#pragma GCC unroll 4
+    for (size_t i = 0; i < HIGH; i++)
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 4; j++)
+            sum[i][j] = *(doubles8 *)(p->to + (line + i) * p->stride + at + j * 8);
+    for (size_t r = 0; r < p->u->n; r++)
+#pragma GCC unroll 4
+        for (size_t i = 0; i < HIGH; i++)
+#pragma GCC unroll 4
+            for (size_t j = 0; j < 4; j++)
+                sum[i][j] += p->by[line + i][r] *
+                             *(const doubles8 *)(p->u->rows[r] + at + j * 8);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < HIGH; i++)
+#pragma GCC unroll 4
+        for (size_t j = 0; j < 4; j++)
+            *(doubles8 *)(p->to + (line + i) * p->stride + at + j * 8) = sum[i][j];
+}
+
+__attribute__((target("avx512f"))) static void
+panel_avx512(const struct panel *p, size_t n)
+{
+    struct qdqi_update rest = *p->u;
+    struct panel left = *p;
+    size_t at = p->u->first, lines = n / HIGH * HIGH;
+    for (; at + 32 <= p->u->end; at += 32)
+        for (size_t line = 0; line < lines; line += HIGH)
+            update_32(p, line, at);
+    rest.first = at;
+    left.u = &rest;
+    panel_loop(&left, lines);
+    update_rest(p, lines, n - lines, p->u->first);
+}
+
+__attribute__((target("avx512f"))) static void
+line_avx512(const struct qdqi_update *u, const double *by, double *to)
+{
+    line_loop(u, by, to);
+}
+
+__attribute__((target("avx2,fma"))) static void
+panel_avx2(const struct panel *p, size_t n)
+{
+    panel_loop(p, n);
+}
+
+__attribute__((target("avx2,fma"))) static void
+line_avx2(const struct qdqi_update *u, const double *by, double *to)
+{
+    line_loop(u, by, to);
+}
+#endif
+
+static void
+panel_plain(const struct panel *p, size_t n)
+{
+    panel_loop(p, n);
+}
+
+void
+qdqi_update_panel(const struct qdqi_update *u, double by[][QDQI_AT_ONCE],
+                  size_t n_outputs, double *to, size_t stride)
+{
+    const struct panel p = {u, by, to, stride};
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f")) {
+        panel_avx512(&p, n_outputs);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        panel_avx2(&p, n_outputs);
+        return;
+    }
+#endif
+    panel_plain(&p, n_outputs);
+}
+
+void
+qdqi_update_line(const struct qdqi_update *u, const double *by, double *to)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f")) {
+        line_avx512(u, by, to);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        line_avx2(u, by, to);
+        return;
+    }
+#endif
+    line_loop(u, by, to);
+}

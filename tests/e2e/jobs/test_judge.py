@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs for target openvino: a process of its own judges, in a cage of its own."""
+
+import os
+import time
+from pathlib import Path
+
+import openvino
+import pytest
+
+from service import DATA, FEW_SAMPLES, Service, eventually, open_files
+
+MODEL = DATA / "glyph_resnet.onnx"
+[LIBRARY] = (Path(openvino.__file__).parent / "libs").glob("libopenvino_c.so.*")
+SPEC = {"target": "openvino", "evaluate": {"samples": 8}}
+
+
+@pytest.fixture
+def service(tmp_path):
+    service = Service(tmp_path)
+    yield service
+    service.stop()
+
+
+def start(service, **environment):
+    service.start(**{"QDQD_WORKERS_CAGE": "require", "QDQD_ENGINE_OPENVINO": str(LIBRARY),
+                     **environment})
+
+
+def judges(service):
+    """The judging processes of a daemon."""
+    children = Path(f"/proc/{service.process.pid}/task").glob("*/children")
+    found = []
+    for pid in " ".join(path.read_text() for path in children).split():
+        try:
+            if b"--judge" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(int(pid))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def status(path):
+    lines = Path(path, "status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def codes(report):
+    return {warning["code"] for warning in report["warnings"]}
+
+
+def test_a_job_is_judged_by_openvino(service):
+    start(service)
+    job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 3}})
+    service.succeeded(job)
+    report = service.report(job)
+    deployed = report["evaluation"]["deployed"]
+    assert deployed["runtime"] == {"name": "openvino", "version": openvino.get_version()}
+    assert deployed["outputs"][0]["sqnr_db"] > 30
+    assert report["profile"]["runtime"]["name"] == "OpenVINO"
+    assert any(node["provider"].endswith("_I8") for node in report["profile"]["nodes"])
+    assert "deployed_not_measured" not in codes(report)
+    log = service.log.read_text()
+    assert "judge_started" in log and "cage_lacking" not in log
+    # Another job of the tenant finds it warm.
+    [before] = judges(service)
+    service.succeeded(service.submit_glyphs(spec={**SPEC, "opset": "auto"}))
+    assert judges(service) == [before]
+
+
+def test_every_thread_of_the_judge_is_caged(service):
+    """Those that OpenVINO starts while it compiles and runs, too."""
+    start(service)
+    job = service.submit_glyphs(spec={**SPEC, "evaluate": {"samples": 16},
+                                      "profile": {"runs": 300}})
+    eventually(lambda: judges(service))
+    [judge] = judges(service)
+    most = looks = 0
+    while service.job(job)["state"] == "running":
+        try:
+            first = status(f"/proc/{judge}")
+            tasks = [status(task) for task in Path(f"/proc/{judge}/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # a thread ended during the look
+        if first["Seccomp"] != "2":  # OpenVINO is loading, and has no data yet.
+            assert looks == 0
+            continue
+        most, looks = max(most, len(tasks)), looks + 1
+        for thread in tasks:
+            assert (thread["Seccomp"], thread["NoNewPrivs"]) == ("2", "1"), thread["Name"]
+            assert int(thread["CapEff"], 16) == int(thread["CapPrm"], 16) == 0
+    service.succeeded(job)
+    assert most >= 2 and looks >= 3
+    kinds = sorted(name.split(":")[0] for name in open_files(judge))
+    assert kinds == sorted(["/dev/null", "pipe", "pipe", "socket", str(LIBRARY.parent)])
+    for worker in service.workers():
+        assert status(f"/proc/{worker}")["Seccomp"] == "2"
+
+
+@pytest.mark.parametrize("library", ["", "/nonexistent/libopenvino_c.so"])
+def test_without_the_library(service, library):
+    start(service, QDQD_ENGINE_OPENVINO=library)
+    job = service.submit_glyphs(spec=SPEC)
+    service.succeeded(job)
+    report = service.report(job)
+    assert report["evaluation"]["deployed"] is None
+    assert report["evaluation"]["outputs"][0]["sqnr_db"] > 30
+    [warning] = [w for w in report["warnings"] if w["code"] == "deployed_not_measured"]
+    assert "OpenVINO" in warning["detail"]
+    assert not judges(service)
+
+
+def test_the_library_is_part_of_what_a_job_is(service):
+    """A job that was answered without OpenVINO is not the answer to one with it."""
+    start(service, QDQD_ENGINE_OPENVINO="")
+    first = service.submit_glyphs(spec=SPEC)
+    service.succeeded(first)
+    service.stop()
+    start(service)
+    second = service.submit_glyphs(spec=SPEC)
+    service.succeeded(second)
+    report = service.report(second)
+    assert report["evaluation"]["deployed"] is not None
+
+
+def test_a_judge_that_dies_costs_the_figures_alone(service):
+    start(service)
+    job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 5000}})
+    eventually(lambda: judges(service))
+    [judge] = judges(service)
+    eventually(lambda: service.job(job)["progress"]["stage"] == "profile"
+               if service.job(job).get("progress") else False, seconds=60)
+    os.kill(judge, 9)
+    service.succeeded(job)
+    report = service.report(job)
+    assert report["profile"] is None and "profile_skipped" in codes(report)
+    # The next job has another one.
+    service.succeeded(service.submit_glyphs(spec={**SPEC, "opset": "auto"}))
+    assert judges(service) and judges(service) != [judge]
+
+
+def test_a_cancelled_job_ends_its_judge(service):
+    start(service)
+    job = service.submit_glyphs(spec={**SPEC, "profile": {"runs": 5000}})
+    eventually(lambda: judges(service))
+    [judge] = judges(service)
+    time.sleep(0.2)
+    assert service.post(f"/v1/jobs/{job}/cancel").status_code in (200, 202)
+    eventually(lambda: not Path(f"/proc/{judge}").exists())

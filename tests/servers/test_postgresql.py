@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons share a record in a real PostgreSQL."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import registry
+
+from service import INSTALLED, ROOT, Service, eventually
+
+LEASE = 3
+
+
+class Server:
+    """A cluster of PostgreSQL that can be stopped and started again."""
+
+    def __init__(self, folder):
+        self.programs = Path(registry.program("postgresql"))
+        self.folder, self.port = folder, registry.free_port()
+        self.url = f"postgresql://qdqd@127.0.0.1:{self.port}/qdqd"
+        self.start()
+
+    def answers(self):
+        return subprocess.run([self.programs / "pg_isready", "-q", "-d", self.url],
+                              check=False).returncode == 0
+
+    def start(self):
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [registry.HERE / "postgresql", self.folder, str(self.port)], stdout=log,
+                stderr=log, start_new_session=True)
+        eventually(self.answers, 60)
+
+    def stop(self, how=signal.SIGINT):
+        self.process.send_signal(how)
+        self.process.wait(30)
+
+    def sql(self, text):
+        done = subprocess.run([self.programs / "psql", "-XAtq", "-d", self.url, "-c", text],
+                              capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    one = Server(tmp_path_factory.mktemp("postgresql"))
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def database(server):
+    """An empty record."""
+    for schema in server.sql("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'qdqd%'").split():
+        server.sql(f'DROP SCHEMA "{schema}" CASCADE')
+    return server
+
+
+@pytest.fixture
+def node(database, tmp_path):
+    """Makes daemons that share the record and one folder of blobs."""
+    made = []
+
+    def make(**settings):
+        folder = tmp_path / f"node{len(made)}"
+        blobs = tmp_path / "blobs"
+        blobs.mkdir(mode=0o700, exist_ok=True)
+        (folder / "state").mkdir(mode=0o700, parents=True)
+        (folder / "state" / "blobs").symlink_to(blobs)
+        settings = {"store_url": database.url, "cluster_lease": LEASE, **settings}
+        one = Service(folder, **{f"QDQD_{k.upper()}": str(v) for k, v in settings.items()})
+        made.append(one)
+        return one.start()
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def test_jobs_are_kept(node, database):
+    one = node()
+    job = one.submit_glyphs()
+    model = one.succeeded(job) and one.result(job)
+    one.kill()
+    one.start()
+    assert one.result(job) == model
+    assert database.sql('SELECT state FROM "qdqd".jobs') == "succeeded"
+
+
+def test_a_newer_schema_is_refused(node, database):
+    one = node()
+    one.stop()
+    database.sql('UPDATE "qdqd".version SET version = 1000')
+    with pytest.raises(AssertionError, match="has version 1000"):
+        one.start()
+    database.sql('DROP SCHEMA "qdqd" CASCADE')
+    one.process.wait()
+    one.process = None
+
+
+@pytest.mark.parametrize("program", ["test_store", "test_outbox"])
+def test_the_store_behaves_as_with_sqlite(database, program):
+    """The unit tests of the store, each with a schema of its own."""
+    built = ROOT / "build" / "tests" / "unit" / "daemon" / program
+    if not built.exists():
+        pytest.skip(f"{program} is not built")
+    done = subprocess.run([built], env={**os.environ, "QDQD_TEST_STORE": database.url},
+                          capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_password_is_not_printed(tmp_path):
+    url = "postgresql://qdqd:hidden@127.0.0.1:1/qdqd"
+    done = subprocess.run([INSTALLED / "sbin" / "qdqd", "--check-config", "--print"],
+                          env={**os.environ, "QDQD_STORE_URL": url}, capture_output=True,
+                          text=True, timeout=60, check=True)
+    assert "store.url = postgresql://qdqd:***@127.0.0.1:1/qdqd" in done.stdout
+    assert "hidden" not in done.stdout + done.stderr
+
+
+LONG = {"calibration": {"random_samples": 20_000_000}, "evaluate": False}
+
+
+def test_any_daemon_answers(node):
+    """The second daemon runs nothing; it waits for the job, and serves its result."""
+    one, two = node(), node(workers_count=1)
+    job = two.submit_glyphs()
+    assert one.succeeded(job)["id"] == job
+    assert one.result(job) == two.result(job)
+    key = {"Idempotency-Key": "the same"}
+    body = {"model": one.job(job)["model"], "spec": {"calibration": {"random_samples": 4}}}
+    ids = {each.post("/v1/jobs", json=body, headers=key).json()["id"] for each in (one, two)}
+    assert len(ids) == 1
+
+
+def nodes(daemon):
+    return daemon.get("/v1/nodes").json()["nodes"]
+
+
+def test_nodes_are_listed(node):
+    """Each daemon lists both; one that ends leaves, and one that is killed is removed later."""
+    one, two = node(), node(workers_count=3)
+    eventually(lambda: len(nodes(one)) == 2, LEASE)
+    first, second = nodes(two)
+    assert [x["id"] for x in nodes(one)] == [first["id"], second["id"]]
+    assert second["lanes"] == 3 and first["running"] == second["running"] == 0
+    assert first["started_at"] < second["started_at"] <= second["seen_at"]
+    eventually(lambda: nodes(one)[0]["seen_at"] > first["seen_at"], LEASE)
+    two.stop()
+    assert [x["id"] for x in nodes(one)] == [first["id"]]
+    two.start()
+    eventually(lambda: len(nodes(one)) == 2, LEASE)
+    two.kill()
+    assert len(nodes(one)) == 2
+    eventually(lambda: len(nodes(one)) == 1, 6 * LEASE)
+
+
+def test_a_job_is_cancelled_elsewhere(node, database):
+    one = node()
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=LONG)
+    one.running(job)
+    two = node()
+    assert two.request("POST", f"/v1/jobs/{job}/cancel").status_code in (200, 202, 204)
+    assert two.job(job)["state"] == "cancelled"
+    eventually(lambda: one.busy_workers() == [], 2 * LEASE)
+
+
+def test_the_job_of_a_killed_daemon_is_run_by_another(node, database):
+    one = node()
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"),
+                     spec=LONG)
+    one.running(job)
+    two = node()
+    time.sleep(1)
+    assert database.sql('SELECT fence FROM "qdqd".jobs') == "1"  # a start requeues no one else's
+    one.kill()
+    eventually(lambda: database.sql('SELECT state, fence FROM "qdqd".jobs') == "running|2",
+               4 * LEASE)
+    two.running(job)
+
+
+def test_a_daemon_that_stood_still_is_too_late(node, database):
+    """The first daemon is stopped for twice its lease; its worker ends the job meanwhile, and
+    what it then writes is refused by the fence."""
+    one = node()
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"),
+                     spec=LONG)
+    one.running(job)
+    one.process.send_signal(signal.SIGSTOP)
+    two = node()
+    eventually(lambda: database.sql('SELECT state, fence FROM "qdqd".jobs') == "running|2",
+               4 * LEASE)
+    one.process.send_signal(signal.SIGCONT)
+    eventually(lambda: "lease_lost" in one.log.read_text(), 2 * LEASE)
+    eventually(lambda: one.busy_workers() == [])
+    assert database.sql('SELECT state, fence, attempts FROM "qdqd".jobs') == "running|2|0"
+    two.running(job)
+
+
+def test_a_late_end_is_refused(node, database):
+    """Another claim follows between two heartbeats, as after a daemon has stood still. The
+    first claim's worker succeeds, and its end changes nothing."""
+    one = node(cluster_lease=300)
+    spec = {"calibration": {"random_samples": 10_000}, "evaluate": False}
+    job = one.submit(model=one.upload("models", ROOT / "tests/data/glyph_resnet.onnx"), spec=spec)
+    one.running(job)
+    claimed = database.sql('UPDATE "qdqd".jobs SET fence = 2 RETURNING state')
+    assert claimed == "running"
+    eventually(lambda: one.busy_workers() == [], 60)
+    time.sleep(1)
+    row = database.sql('SELECT state, fence, result_model IS NULL, ended_at FROM "qdqd".jobs')
+    assert row == "running|2|t|0"
+    assert "lease_lost" not in one.log.read_text()  # no heartbeat has told the daemon
+
+
+def test_postgresql_is_restarted(node, database):
+    one = node()
+    job = one.submit_glyphs()
+    one.succeeded(job)
+    database.stop()
+    answer = one.http.get(one.url + "/readyz", timeout=30)
+    assert answer.status_code == 503
+    answer = one.http.get(f"{one.url}/v1/jobs/{job}", timeout=30)
+    assert answer.status_code == 503 and "Retry-After" in answer.headers
+    assert one.http.get(one.url + "/healthz", timeout=30).status_code == 200
+    database.start()
+    eventually(lambda: one.http.get(one.url + "/readyz", timeout=30).status_code == 200)
+    assert one.job(job)["state"] == "succeeded"
+    one.succeeded(one.submit_glyphs(spec={"calibration": {"method": "minmax"}}))
+
+
+@pytest.mark.parametrize("command", [["--backup", "copy"], ["--check-store"], ["--adopt"]])
+def test_commands_for_sqlite_refuse(command, tmp_path):
+    done = subprocess.run([INSTALLED / "sbin" / "qdqd", *command], cwd=tmp_path, text=True,
+                          env={**os.environ, "QDQD_STORE_URL": "postgresql://127.0.0.1:1/qdqd"},
+                          capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2 and "the record is in PostgreSQL" in done.stderr

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scale with the least squared error is the one that trying all candidates finds, bit
+   for bit, whatever the search leaves out. */
+#include "config.h"
+
+#include "number/format.h"
+#include "weights/scales.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COARSE = 64, FINE = 16, MOST = 300 };
+
+/* --- the definition -------------------------------------------------------- */
+
+/* Adds in the order of the search: four sums in each 256 elements. */
+static double
+error_of(const float *x, size_t n, float scale, struct qdqi_rounding r)
+{
+    double all = 0;
+    for (size_t from = 0; from < n; from += 256) {
+        size_t m = n - from < 256 ? n - from : 256, i = 0;
+        double sums[4] = {0}, sum = 0;
+        for (; i + 4 <= m; i += 4)
+            for (size_t k = 0; k < 4; k++) {
+                float v = x[from + i + k];
+                double d = (double)v - (double)qdqi_fake_number(v, scale, r);
+                sums[k] += d * d;
+            }
+        for (; i < m; i++) {
+            float v = x[from + i];
+            double d = (double)v - (double)qdqi_fake_number(v, scale, r);
+            sum += d * d;
+        }
+        for (size_t k = 0; k < 4; k++)
+            sum += sums[k];
+        all += sum;
+    }
+    return all;
+}
+
+struct found {
+    float scale;
+    int32_t zero_point;
+    double error;
+    int share;
+};
+
+static void
+try_one(const float *x, size_t n, const struct qdqi_params *p, enum qdqi_dtype dtype,
+        int share, struct found *best)
+{
+    const struct qdqi_format_row *row = qdqi_format_row((int)p->format);
+    bool symmetric = qdqi_weight_is_symmetric(p->format);
+    double part = (double)share / (COARSE * FINE);
+    int32_t zero_point = qdqi_zero_point(p, 0);
+    double high = (double)p->scales[0] * ((double)row->highest - zero_point);
+    double low = (double)p->scales[0] * ((double)row->lowest - zero_point);
+    struct found tried = {.share = share};
+    qdqi_range_params(p->format, symmetric, dtype, (symmetric ? -high : low) * part,
+                      high * part, &tried.scale, &tried.zero_point);
+    if (!(tried.scale < p->scales[0]))
+        return;
+    tried.error =
+        error_of(x, n, tried.scale, qdqi_rounding_of(p->format, tried.zero_point));
+    if (tried.error < best->error)
+        *best = tried;
+}
+
+static struct found
+find(const float *x, size_t n, const struct qdqi_params *p, enum qdqi_dtype dtype)
+{
+    int32_t zero_point = qdqi_zero_point(p, 0);
+    struct qdqi_rounding r = qdqi_rounding_of(p->format, zero_point);
+    struct found best = {p->scales[0], zero_point, error_of(x, n, p->scales[0], r),
+                         COARSE * FINE};
+    for (int k = COARSE - 1; k > 0; k--)
+        try_one(x, n, p, dtype, k * FINE, &best);
+    int middle = best.share;
+    for (int k = FINE - 1; k > -FINE; k--)
+        if (k != 0 && middle + k < COARSE * FINE)
+            try_one(x, n, p, dtype, middle + k, &best);
+    return best;
+}
+
+/* --- weights --------------------------------------------------------------- */
+
+static uint64_t state;
+
+/* Returns a number below n. */
+static unsigned
+below(unsigned n)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (unsigned)(state >> 33) % n;
+}
+
+static float
+normal(void)
+{
+    float sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += (float)below(1 << 20) / (1 << 20);
+    return sum - 6;
+}
+
+static float
+draw(int kind, size_t i)
+{
+    switch (kind) {
+    case 0:
+        return normal() * 0.02F;
+    case 1: /* multiples of one step: many candidates without an error, many ties */
+        return (float)((int)below(15) - 7) * 0.125F;
+    case 2: /* an outlier */
+        return i % 37 == 5 ? 9 : normal() * 0.1F;
+    case 3:
+        return fabsf(normal());
+    case 4:
+        return normal() * 1e-20F;
+    case 5:
+        return normal() * 1e20F;
+    case 6: /* all the same size */
+        return below(2) ? 0.7F : -0.7F;
+    case 7: /* numbers halfway between integers */
+        return (float)((int)below(14) - 7) + 0.5F;
+    case 8:
+        return i ? 0 : 1e-38F;
+    default:
+        return 0;
+    }
+}
+
+enum { KINDS = 10 };
+
+static const enum qdqi_format formats[] = {QDQI_TO_INT4, QDQI_TO_UINT4, QDQI_TO_INT8,
+                                           QDQI_TO_UINT8, QDQI_TO_FLOAT8E4M3FN};
+static const int64_t blocks[] = {1, 16, 32, 100, 128, 256, MOST};
+
+/* One weight of one block, for each format and each size of a block. */
+START_TEST(a_search_finds_what_all_candidates_find)
+{
+    int kind = _i % KINDS;
+    enum qdqi_format format = formats[_i / KINDS];
+    state = (uint64_t)_i;
+    for (size_t b = 0; b < 70; b++) {
+        int64_t n = blocks[b % (sizeof blocks / sizeof *blocks)];
+        float x[MOST];
+        for (size_t i = 0; i < (size_t)n; i++)
+            x[i] = draw(kind, i);
+        struct qdqi_constant w = {QDQI_FLOAT32,       1,   &n, (size_t)n,
+                                  (const uint8_t *)x, NULL};
+        struct qdqi_params p = {.format = format, .axis = 0, .block = n};
+        struct qdqi_arena *arena = qdqi_arena_new();
+        ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+        struct found want = find(x, (size_t)n, &p, QDQI_FLOAT32);
+        ck_assert_int_eq(qdqi_weight_narrow(&w, &p, NULL), 0);
+        ck_assert_mem_eq(&p.scales[0], &want.scale, sizeof want.scale);
+        ck_assert_int_eq(qdqi_zero_point(&p, 0), want.zero_point);
+        qdqi_arena_free(&arena);
+    }
+}
+END_TEST
+
+/* Blocks of zeros get the median of the others. */
+START_TEST(blocks_of_zeros_get_the_median)
+{
+    enum { BLOCKS = 101, BLOCK = 4 };
+    float x[BLOCKS * BLOCK] = {0};
+    const int64_t dims[] = {BLOCKS * BLOCK};
+    struct qdqi_constant w = {QDQI_FLOAT32,       1,   dims, BLOCKS * BLOCK,
+                              (const uint8_t *)x, NULL};
+    size_t dead = (size_t)_i * 7 % BLOCKS;
+    for (size_t i = 0; i < BLOCKS; i++) /* 1 … 100 in some order, and one of zeros */
+        x[i * BLOCK] = i == dead ? 0 : (float)((i + 37 * (size_t)_i) % BLOCKS + 1);
+    float all[BLOCKS];
+    size_t n = 0;
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i != dead)
+            all[n++] = x[i * BLOCK];
+    for (size_t i = 1; i < n; i++) /* sorts */
+        for (size_t k = i; k > 0 && all[k] < all[k - 1]; k--) {
+            float swapped = all[k];
+            all[k] = all[k - 1];
+            all[k - 1] = swapped;
+        }
+    struct qdqi_params p = {.format = QDQI_TO_INT4, .axis = 0, .block = BLOCK};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    ck_assert_int_eq(qdqi_weight_params(&w, "w", arena, &p, NULL), 0);
+    ck_assert_float_eq(p.scales[dead], all[n / 2] / 7);
+    qdqi_arena_free(&arena);
+}
+END_TEST
+
+static Suite *
+suite(void)
+{
+    Suite *s = suite_create("least_error");
+    TCase *t = tcase_create("least_error");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_search_finds_what_all_candidates_find, 0,
+                        KINDS * (int)(sizeof formats / sizeof *formats));
+    tcase_add_loop_test(t, blocks_of_zeros_get_the_median, 0, 20);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+UNIT_MAIN(suite)
