@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,12 +156,18 @@ spec_read(const char *path, struct api_spec **ret, struct api_problem *problem)
 
 enum { MAX_OUTPUTS = 8 }; /* more than any command writes */
 
-/* The names of the temporary files that exist now. The signal handler reads it. */
-static char *volatile temporaries[MAX_OUTPUTS];
+/* The names of the temporary files that exist now. The signal handler reads it, in whichever
+   thread the signal arrives. */
+static char *_Atomic temporaries[MAX_OUTPUTS];
+static atomic_bool is_ending;  /* no file is created any more */
+static atomic_int in_creation; /* files whose names are not in `temporaries` yet */
 
 static void
 remove_temporaries(int number)
 {
+    is_ending = true;
+    while (in_creation > 0)
+        sched_yield();
     for (int i = 0; i < MAX_OUTPUTS; i++)
         if (temporaries[i])
             unlink(temporaries[i]);
@@ -179,8 +187,22 @@ catch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
-/* Creates the file and stores its name in `temporaries`, with signals blocked. Returns the
-   descriptor, or -1 with errno. */
+/* Creates the file and stores its name in `temporaries`. Returns the descriptor, or -1 with
+   errno. */
+static int
+register_temporary(char *name)
+{
+    int fd = mkostemp(name, O_CLOEXEC), i = 0;
+    while (temporaries[i])
+        i++;
+    if (fd >= 0)
+        temporaries[i] = name;
+    return fd;
+}
+
+/* The same, so that a signal finds the file's name or comes before the file: this thread
+   blocks signals, and another thread's handler waits for `in_creation`. When a handler runs
+   already, this thread waits for the process to end. */
 static int
 make_temporary(char *name)
 {
@@ -188,14 +210,16 @@ make_temporary(char *name)
     sigemptyset(&ours);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaddset(&ours, numbers[i]);
-    sigprocmask(SIG_BLOCK, &ours, &before);
-    int fd = mkostemp(name, O_CLOEXEC), i = 0;
-    while (temporaries[i])
-        i++;
-    if (fd >= 0)
-        temporaries[i] = name;
-    int saved = errno;
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_BLOCK, &ours, &before);
+    in_creation++;
+    if (is_ending) {
+        in_creation--;
+        while (true)
+            pause();
+    }
+    int fd = register_temporary(name), saved = errno;
+    in_creation--;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = saved;
     return fd;
 }

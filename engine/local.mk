@@ -41,13 +41,13 @@ engine_libqdqi_la_SOURCES = \
 	engine/accept/gates.c engine/accept/gates.h \
 	engine/accept/verdict.c engine/accept/verdict.h \
 	engine/base/arena.c engine/base/arena.h \
-	engine/base/clock.c engine/base/clock.h \
 	engine/base/dtype.c engine/base/dtype.h \
 	engine/base/error.c \
-	engine/base/tasks.c engine/base/tasks.h \
 	engine/base/glob.c engine/base/glob.h \
 	engine/base/host.c engine/base/host.h \
 	engine/base/map.c engine/base/map.h \
+	engine/base/seconds.c engine/base/seconds.h \
+	engine/base/tasks.c engine/base/tasks.h \
 	engine/base/version.c \
 	engine/base/warnings.c engine/base/warnings.h \
 	engine/base/words.c \

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "deploy/deploy.h"
 
-#include "base/clock.h"
+#include "base/seconds.h"
 #include "data/file.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "deploy/openvino.h"
 
-#include "base/clock.h"
+#include "base/seconds.h"
 #include "deploy/whole.h"
 #include "number/half.h"
 

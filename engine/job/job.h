@@ -4,7 +4,7 @@
 #ifndef QDQI_JOB_JOB_H
 #define QDQI_JOB_JOB_H
 
-#include "base/clock.h"
+#include "base/seconds.h"
 #include "base/warnings.h"
 #include "data/feed.h"
 #include "deploy/deploy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
-#include "base/clock.h"
+#include "base/seconds.h"
 
 #include <time.h>
 
