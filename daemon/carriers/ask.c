@@ -13,6 +13,21 @@
 #define MOST_WAIT_MS (15 * 60 * 1000)
 #define MOST_ASKED_S 3600 /* a remote cannot ask for a longer wait */
 
+void
+ask_init(struct hand *hand, const struct settings *settings, struct metrics *metrics)
+{
+    process_init(&hand->process, settings, metrics);
+    hand->process.role = "carrier";
+    hand->slot.process = &hand->process;
+    hand->slot.device = GPUS_NONE;
+}
+
+void
+ask_fini(struct hand *hand)
+{
+    process_fini(&hand->process);
+}
+
 bool
 ask_start(struct hand *hand, struct api_problem *p)
 {

@@ -14,6 +14,12 @@ struct hand {
     int64_t retry_after; /* seconds that the remote asked to wait; 0: it said nothing */
 };
 
+/* Prepares a hand, which starts no process yet; `metrics` may be NULL. */
+void ask_init(struct hand *hand, const struct settings *settings,
+              struct metrics *metrics);
+/* Frees what the hand has, when its process has ended. */
+void ask_fini(struct hand *hand);
+
 /* Starts the process of the next piece of work. */
 bool ask_start(struct hand *hand, struct api_problem *p);
 /*

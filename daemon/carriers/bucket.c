@@ -432,13 +432,10 @@ start_threads(struct bucket_pool *pool, struct api_problem *p)
     while (!rc && pool->n < N_THREADS) {
         struct thread *thread = &pool->threads[pool->n];
         thread->pool = pool;
-        process_init(&thread->hand.process, pool->settings, NULL);
-        thread->hand.process.role = "carrier";
-        thread->hand.slot.process = &thread->hand.process;
-        thread->hand.slot.device = GPUS_NONE;
+        ask_init(&thread->hand, pool->settings, NULL);
         rc = pthread_create(&thread->id, NULL, run, thread);
         if (rc)
-            process_fini(&thread->hand.process);
+            ask_fini(&thread->hand);
         else
             pool->n++;
     }
@@ -502,7 +499,7 @@ bucket_close(struct bucket_pool **pool)
     bucket_stop(old);
     for (size_t i = 0; i < old->n; i++) {
         pthread_join(old->threads[i].id, NULL);
-        process_fini(&old->threads[i].hand.process);
+        ask_fini(&old->threads[i].hand);
     }
     cache_free(&old->calls.cache);
     pthread_cond_destroy(&old->work);

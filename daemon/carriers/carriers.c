@@ -160,13 +160,10 @@ carriers_open(struct tenants *tenants, const struct settings *settings,
     while (!rc && carriers->n < N_THREADS) {
         struct thread *thread = &carriers->threads[carriers->n];
         thread->carriers = carriers;
-        process_init(&thread->hand.process, settings, tenants_metrics(tenants));
-        thread->hand.process.role = "carrier";
-        thread->hand.slot.process = &thread->hand.process;
-        thread->hand.slot.device = GPUS_NONE;
+        ask_init(&thread->hand, settings, tenants_metrics(tenants));
         rc = pthread_create(&thread->id, NULL, run, thread);
         if (rc)
-            process_fini(&thread->hand.process);
+            ask_fini(&thread->hand);
         else
             carriers->n++;
     }
@@ -197,7 +194,7 @@ carriers_close(struct carriers **carriers)
             nanosleep(&a_moment, NULL);
             clock_gettime(CLOCK_REALTIME, &until);
         } while (pthread_timedjoin_np(thread->id, NULL, &until) != 0);
-        process_fini(&thread->hand.process);
+        ask_fini(&thread->hand);
     }
     polls_free(&old->polls);
     free(old);
