@@ -182,7 +182,7 @@ sweep_round(struct library *library, const struct settings *settings, int64_t no
         ok = ok && bucket_sweep_page(library, settings->retention_leftovers * 1000,
                                      &pages, p);
     }
-    *ret_more = jobs || files || pages;
+    *ret_more = ok && (jobs || files || pages);
     return ok;
 }
 

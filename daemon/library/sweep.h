@@ -12,7 +12,7 @@ struct settings;
    the library. */
 void sweep_configure(struct library *library, const struct settings *settings);
 
-/* Removes some of the files that are too old at `now`. *ret_more: more are left.
+/* Removes some of the files that are too old at `now`. *ret_more: more are left, unless it fails.
    Files of a job that has not ended stay. */
 bool sweep_round(struct library *library, const struct settings *settings, int64_t now,
                  bool *ret_more, struct api_problem *p);

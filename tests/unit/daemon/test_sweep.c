@@ -5,7 +5,10 @@
 #include "library/sweep.h"
 #include "base/clock.h"
 #include "daemon.h"
+#include "library/folder.h"
 #include "settings/settings.h"
+
+#include <sqlite3.h>
 
 #define DAY INT64_C(86400000)
 
@@ -336,6 +339,20 @@ START_TEST(observations_go)
 }
 END_TEST
 
+/* A round that fails has nothing left to do at once: the next one waits for its time. */
+START_TEST(a_failed_round_waits)
+{
+    sqlite3 *db;
+    bool more = true;
+    add_inputs(start);
+    ck_assert(!sqlite3_open(scratch_path("state/" FOLDER_DATABASE), &db));
+    ck_assert(!sqlite3_exec(db, "ALTER TABLE files RENAME TO gone", NULL, NULL, NULL));
+    sqlite3_close(db);
+    ck_assert(!sweep_round(library, &settings, start + 30 * DAY, &more, &problem));
+    ck_assert(!more);
+}
+END_TEST
+
 /* --- the clock ------------------------------------------------------------ */
 
 /*
@@ -385,6 +402,7 @@ suite(void)
     tcase_add_test(t, one_for_ever);
     tcase_add_test(t, many);
     tcase_add_test(t, observations_go);
+    tcase_add_test(t, a_failed_round_waits);
     tcase_add_loop_test(t, set_back, 0, 2);
     suite_add_tcase(s, t);
     return s;
