@@ -150,13 +150,12 @@ struct pieces {
     size_t n;
 };
 
-/* Writes a bulk that is generated in one go. The lengths around it are written already, so
-   it must have exactly the size that was announced. */
+/* Writes a bulk that is generated in one go, by a sink at its place. The lengths around it
+   are written already, so it must have exactly the size that was announced. */
 static enum qdq_code
 write_whole(const struct qdqi_later *later, struct qdqi_file_sink *f,
             struct qdq_error *err)
 {
-    qdqi_file_sink_init(f, NULL, later->place.fd, later->place.offset);
     enum qdq_code code = later->made->write(later->made, &f->sink, err);
     if (!code)
         code = qdqi_file_sink_flush(f, err);
@@ -175,6 +174,7 @@ write_piece(void *arg, size_t i, struct qdq_error *err)
     struct qdqi_file_sink *f = malloc(sizeof *f);
     if (!f)
         return qdqi_no_memory(err);
+    qdqi_file_sink_init(f, NULL, later->place.fd, later->place.offset);
     enum qdq_code code = parts ? parts->write(parts, p->rows[i].piece, f, err)
                                : write_whole(later, f, err);
     qdqi_file_sink_fini(f);

@@ -37,7 +37,7 @@ struct qdqi_place {
 /*
  * The generator of several bulks, its members, in pieces. The pieces can be written on
  * several threads at once: each writes its own bytes of all members to their places, by
- * a sink that it initializes and the caller frees.
+ * a sink that the caller initializes and frees.
  */
 struct qdqi_pieces {
     size_t n;                  /* pieces */

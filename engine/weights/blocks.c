@@ -222,7 +222,6 @@ write_part(struct qdqi_blocks *b, size_t first, size_t n, struct qdqi_file_sink 
         if (dead > 0)
             atomic_store(&b->dead, true);
         summarize(b, part.params.scales, part.first_scale, part.params.n);
-        qdqi_file_sink_init(f, NULL, b->places[0].fd, 0);
         code = write_scales(b, &part, f, err);
     }
     if (!code)
@@ -254,7 +253,9 @@ finish(struct qdqi_pieces *pieces, struct qdq_error *err)
     if (!f)
         return qdqi_no_memory(err);
     clear_summary(b);
+    qdqi_file_sink_init(f, NULL, b->places[0].fd, 0);
     enum qdq_code code = write_part(b, 0, (size_t)b->w.dims[0], f, err);
+    qdqi_file_sink_fini(f);
     free(f);
     return code;
 }

@@ -2,12 +2,15 @@
 /* Weights as integers, and the scale with the least squared error. */
 #include "config.h"
 
+#include "model/file_sink.h"
+#include "weights/blocks.h"
 #include "weights/integers.h"
 #include "weights/scales.h"
 #include "unit.h"
 #include "weights.h"
 
 #include <float.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,6 +319,43 @@ START_TEST(no_elements_no_search)
 }
 END_TEST
 
+/* --- blocks --------------------------------------------------------------- */
+
+/* A piece fails before it has written a byte. */
+START_TEST(a_piece_that_fails_frees_its_sink)
+{
+    static struct qdqi_file_sink sink;
+    static float elements[2][64];
+    const int64_t dims[] = {2, 64};
+    const struct qdqi_constant w = {
+        QDQI_FLOAT32, 2, dims, 128, (const uint8_t *)elements, NULL};
+    const struct qdqi_params p = {.format = QDQI_TO_INT8, .axis = 1, .block = 32};
+    struct qdq_error err = {0};
+    struct qdqi_arena *arena = qdqi_arena_new();
+    FILE *file = tmpfile();
+    elements[1][5] = NAN;
+    ck_assert(qdqi_blocks_can(&w, &p));
+    struct qdqi_blocks *blocks = qdqi_blocks_new(arena, &w, "w", &p, false);
+    ck_assert_ptr_nonnull(blocks);
+    const struct qdqi_blocks_bulks bulks = qdqi_blocks_bulks(blocks);
+    const struct qdqi_bulk all[] = {
+        {.made = bulks.scales, .size = bulks.scales_size},
+        {.made = bulks.zero_points, .size = bulks.zero_points_size},
+        {.made = bulks.integers, .size = bulks.integers_size},
+    };
+    qdqi_file_sink_init(&sink, NULL, fileno(file), 0);
+    for (size_t i = 0; i < 3; i++)
+        ck_assert_int_eq(qdqi_file_sink_bulk(&sink, &all[i], &err), QDQ_OK);
+    mallopt(M_PERTURB, 0x5a); /* new memory has other bytes than zeros */
+    ck_assert_int_ne(qdqi_file_sink_finish(&sink, NULL, &err), QDQ_OK);
+    ck_assert_ptr_nonnull(strstr(err.text, "weight 'w' holds a NaN"));
+    mallopt(M_PERTURB, 0);
+    qdqi_file_sink_fini(&sink);
+    qdqi_arena_free(&arena);
+    fclose(file);
+}
+END_TEST
+
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
 static Suite *
@@ -332,6 +372,7 @@ suite(void)
     tcase_add_loop_test(t, scales_stay_usable, 0, ROWS(edges));
     tcase_add_test(t, fills_are_narrowed_as_one_element);
     tcase_add_test(t, no_elements_no_search);
+    tcase_add_test(t, a_piece_that_fails_frees_its_sink);
     suite_add_tcase(s, t);
     return s;
 }
